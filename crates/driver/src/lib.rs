@@ -1,0 +1,258 @@
+//! Moving octets and time. No policy: a driver never decides what to send or when.
+//!
+//! [`Driver`] is the interface; [`epoll`] speaks to the kernel's sockets, [`sim`] to a network
+//! that exists only in memory and in virtual time. The only crate in which `unsafe` is allowed.
+//!
+//! One driver belongs to one worker thread. A worker's turn is: for each [`Driver::receive`] that
+//! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
+//! Nothing is called back, so the worker may send from within the receive loop.
+
+use std::io;
+use std::net::SocketAddr;
+
+use proto::Instant;
+
+/// A socket of one driver. Never reused while an event for it can still be delivered: `index` is
+/// small and dense (use it as an array index), `generation` tells successive owners apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SocketId {
+    /// Position in the driver's table; reused after a close.
+    pub index: u32,
+    /// Counts the owners of that position.
+    pub generation: u32,
+}
+
+/// Where a socket is bound and what it talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketSpec {
+    /// Local address; port 0 lets the kernel choose.
+    pub local: Option<SocketAddr>,
+    /// The one peer (client sockets), or `None` for a server's socket.
+    pub peer: Option<SocketAddr>,
+    /// Several workers share the local port (SO_REUSEPORT); server sockets only.
+    pub shared_port: bool,
+}
+
+/// How a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// An orderly close (FIN).
+    Graceful,
+    /// A reset (RST), which also leaves no TIME_WAIT.
+    Reset,
+}
+
+/// Why a connection could not be opened or ended early; closed set, counted by cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SocketError {
+    /// ECONNREFUSED: nobody listens, or an ICMP port unreachable came back.
+    Refused,
+    /// ECONNRESET or EPIPE: the peer reset the connection.
+    Reset,
+    /// ETIMEDOUT: the kernel gave up.
+    TimedOut,
+    /// No route, host or network unreachable.
+    Unreachable,
+    /// EADDRINUSE or EADDRNOTAVAIL: no free local port for this peer.
+    NoLocalPort,
+    /// EMFILE, ENFILE, ENOBUFS or ENOMEM.
+    NoResources,
+    /// Anything else, with its errno.
+    Other(i32),
+}
+
+/// What one call of [`Driver::receive`] delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Datagrams, see [`Received::datagrams`].
+    Datagrams,
+    /// Octets of a stream, see [`Received::bytes`].
+    Bytes,
+    /// A stream is connected and can be written.
+    Connected,
+    /// A stream that blocked can be written again.
+    Writable,
+    /// A listener accepted `socket` from `peer`; `listener` says which one.
+    Accepted {
+        /// The listening socket.
+        listener: SocketId,
+        /// The other end.
+        peer: SocketAddr,
+    },
+    /// The peer sent FIN: nothing more will be received. The socket stays open until closed.
+    EndOfStream,
+    /// Connecting failed, or the stream broke. The socket stays open until closed.
+    Failed(SocketError),
+    /// A datagram socket reported an error (an ICMP message); it goes on working.
+    DatagramError(SocketError),
+}
+
+/// One delivery: an event of one socket, with its octets. Reused for every call.
+#[derive(Debug)]
+pub struct Received {
+    /// The socket it belongs to.
+    pub socket: SocketId,
+    /// What happened.
+    pub event: Event,
+    /// When the driver learned of it, read after the octets were there.
+    pub at: Instant,
+    /// Octets received.
+    pub buffer: Vec<u8>,
+    /// Datagrams in `buffer`, in order of arrival.
+    pub datagrams: Vec<Datagram>,
+    /// How many octets at the start of `buffer` are a stream's.
+    pub stream_octets: usize,
+}
+
+/// One datagram within [`Received::buffer`].
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// Offset of its first octet.
+    pub start: u32,
+    /// Its length in octets.
+    pub length: u32,
+    /// Who sent it.
+    pub from: SocketAddr,
+}
+
+impl Received {
+    /// An empty delivery, to be filled by [`Driver::receive`].
+    pub fn new() -> Self {
+        Received {
+            socket: SocketId {
+                index: 0,
+                generation: 0,
+            },
+            event: Event::Datagrams,
+            at: Instant::ZERO,
+            buffer: Vec::new(),
+            datagrams: Vec::new(),
+            stream_octets: 0,
+        }
+    }
+
+    /// The octets of one datagram.
+    #[inline]
+    pub fn datagram(&self, datagram: Datagram) -> &[u8] {
+        &self.buffer[datagram.start as usize..][..datagram.length as usize]
+    }
+
+    /// The octets of an [`Event::Bytes`].
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.stream_octets]
+    }
+}
+
+impl Default for Received {
+    fn default() -> Self {
+        Received::new()
+    }
+}
+
+/// Datagrams that wait to be sent on one socket: contiguous octets, one entry each.
+#[derive(Debug, Default)]
+pub struct Outgoing {
+    /// The octets of all datagrams, one after the other.
+    pub octets: Vec<u8>,
+    /// Length of each datagram, and its receiver if the socket is not connected.
+    pub datagrams: Vec<OutgoingDatagram>,
+}
+
+/// One entry of [`Outgoing`].
+#[derive(Clone, Copy, Debug)]
+pub struct OutgoingDatagram {
+    /// Length in octets.
+    pub length: u32,
+    /// Receiver; `None` on a connected socket.
+    pub to: Option<SocketAddr>,
+}
+
+impl Outgoing {
+    /// Forgets all datagrams, keeps the memory.
+    pub fn clear(&mut self) {
+        self.octets.clear();
+        self.datagrams.clear();
+    }
+
+    /// Closes the datagram whose octets were appended to `octets` since `start`.
+    #[inline]
+    pub fn finish(&mut self, start: usize, to: Option<SocketAddr>) {
+        let length = (self.octets.len() - start) as u32;
+        self.datagrams.push(OutgoingDatagram { length, to });
+    }
+}
+
+/// What became of [`Outgoing`] datagrams: the first `accepted` went to the network; the rest did
+/// not, because of `error` or, without one, because the socket's send buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// How many datagrams, from the first, were taken.
+    pub accepted: usize,
+    /// Why it stopped, if not for a full send buffer.
+    pub error: Option<SocketError>,
+}
+
+/// Counters of one driver, cumulative since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverStats {
+    /// System calls that sent datagrams.
+    pub send_calls: u64,
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Datagrams that left in a burst of two or more under UDP GSO.
+    pub datagrams_offloaded: u64,
+    /// GSO bursts sent (so mean burst = offloaded / bursts).
+    pub offload_bursts: u64,
+    /// System calls that received datagrams.
+    pub receive_calls: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Datagrams dropped because a receive buffer of ours was full (SO_RXQ_OVFL).
+    pub receive_drops: u64,
+    /// System calls on streams (read and write).
+    pub stream_calls: u64,
+    /// Calls that waited for events.
+    pub waits: u64,
+}
+
+/// The one interface between workers and the outside.
+pub trait Driver {
+    /// Reads the clock.
+    fn now(&mut self) -> Instant;
+
+    /// Time since 1970, for TSIG and certificates; virtual in the simulator.
+    fn unix_time(&self) -> std::time::Duration;
+
+    /// Opens a datagram socket.
+    fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId>;
+
+    /// Starts to connect a stream; [`Event::Connected`] or [`Event::Failed`] follows.
+    fn connect_tcp(&mut self, spec: &SocketSpec) -> Result<SocketId, SocketError>;
+
+    /// Opens a listening stream socket; [`Event::Accepted`] follows for each connection.
+    fn listen_tcp(&mut self, spec: &SocketSpec) -> io::Result<SocketId>;
+
+    /// The local address of a socket.
+    fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr>;
+
+    /// Sends datagrams on `socket`, in order. Uses offload where it can.
+    fn send_datagrams(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted;
+
+    /// Writes octets to a stream; returns how many were taken. Fewer than given means that the
+    /// stream blocks and [`Event::Writable`] will follow.
+    fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError>;
+
+    /// Closes a socket at once; no event for it is delivered afterwards.
+    fn close(&mut self, socket: SocketId, how: Close);
+
+    /// Fills `received` with the next delivery that is ready, without waiting.
+    /// False if there is none until the next [`Driver::wait`].
+    fn receive(&mut self, received: &mut Received) -> bool;
+
+    /// Waits until something is ready or `until` has come.
+    fn wait(&mut self, until: Instant);
+
+    /// Counters so far.
+    fn stats(&self) -> DriverStats;
+}

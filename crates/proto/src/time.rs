@@ -1,0 +1,55 @@
+//! The one instant type of the data path.
+//!
+//! An [`Instant`] counts nanoseconds since the epoch of the driver that produced it (the start of
+//! the run, or zero of virtual time). Instants of different drivers in one run share that epoch.
+
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// Nanoseconds since the driver's epoch; monotonic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The epoch itself.
+    pub const ZERO: Instant = Instant(0);
+    /// Later than any instant that a run reaches (584 years).
+    pub const FAR_FUTURE: Instant = Instant(u64::MAX);
+
+    /// The instant `ns` nanoseconds after the epoch.
+    pub const fn from_nanos(ns: u64) -> Self {
+        Instant(ns)
+    }
+
+    /// Nanoseconds since the epoch.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Nanoseconds from `earlier` to here; zero if `earlier` is later.
+    pub const fn nanos_since(self, earlier: Instant) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The time from `earlier` to here; zero if `earlier` is later.
+    pub const fn duration_since(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, duration: Duration) -> Instant {
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Instant(self.0.saturating_add(ns))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Instant) -> Duration {
+        self.duration_since(earlier)
+    }
+}
