@@ -7,6 +7,10 @@
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
 //! Nothing is called back, so the worker may send from within the receive loop.
 
+pub mod clock;
+pub mod cpu;
+pub mod epoll;
+
 use std::io;
 use std::net::SocketAddr;
 
@@ -242,6 +246,9 @@ pub trait Driver {
     /// Writes octets to a stream; returns how many were taken. Fewer than given means that the
     /// stream blocks and [`Event::Writable`] will follow.
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError>;
+
+    /// Stops delivering [`Event::Bytes`] for a stream, so that its receive buffer fills up.
+    fn pause_reading(&mut self, socket: SocketId);
 
     /// Closes a socket at once; no event for it is delivered afterwards.
     fn close(&mut self, socket: SocketId, how: Close);

@@ -45,7 +45,7 @@ pub struct Plan {
     pub queries_per_connection: Option<u32>,
     /// Repeat a query over TCP when its UDP response is truncated.
     pub tcp_fallback: bool,
-    /// Socket send and receive buffers in octets; `None` for 4 MiB or what the kernel allows.
+    /// Socket send and receive buffers in octets; `None` for 4 MiB.
     pub socket_buffer_octets: Option<u32>,
     /// Use UDP GSO and GRO where the kernel has them.
     pub offload: bool,

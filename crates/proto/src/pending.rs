@@ -1,1 +1,426 @@
-//! placeholder
+//! The queries of one client that are waiting or in flight: message IDs, instants, time-outs.
+//!
+//! Queries are numbered in the order of [`Pending::submit`]; the ID is a bijection of the low 16
+//! bits of that number, so consecutive IDs look unrelated and none repeats within 65,536 queries.
+//! A query lives in slot `number mod capacity` of a ring and stays there, after it has ended, until
+//! the slot is needed again. That is how a response is found in O(1) without a hash table, and how
+//! late and duplicate responses are told from those that belong to no query.
+//!
+//! A slot that is still open is skipped by later queries. The ring doubles when more than half of
+//! it is open, up to 65,536 slots, so at most [`OPEN_MAX`] queries of one client can be open.
+
+use crate::time::Instant;
+
+/// Most queries of one client that can be waiting or in flight: half of the ID space, so that a
+/// free ID is always near and a late response is not taken for a new one.
+pub const OPEN_MAX: u32 = 32_768;
+
+const CAPACITY_MIN: usize = 4;
+const CAPACITY_MAX: usize = 65_536;
+
+/// An odd multiplier, so `n * SPREAD mod 2^16` is a bijection; `UNSPREAD` is its inverse.
+const SPREAD: u16 = 0x6d2b;
+const UNSPREAD: u16 = inverse(SPREAD);
+
+/// The multiplicative inverse modulo 2^16 of an odd number (Newton's iteration).
+const fn inverse(odd: u16) -> u16 {
+    let mut x = odd;
+    let mut round = 0;
+    while round < 4 {
+        x = x.wrapping_mul(2u16.wrapping_sub(odd.wrapping_mul(x)));
+        round += 1;
+    }
+    x
+}
+
+/// How far a query has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No query has used the slot yet.
+    Empty,
+    /// Submitted, not yet handed to the network.
+    Waiting,
+    /// Handed to the network, no response yet.
+    InFlight,
+    /// A matching response came.
+    Answered,
+    /// Its time-out passed.
+    TimedOut,
+    /// Its connection was lost, or it was given up before it was sent.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    scheduled_at: Instant,
+    sent_at: Instant,
+    number: u32,
+    question: u32,
+    state: State,
+}
+
+const EMPTY: Slot = Slot {
+    scheduled_at: Instant::ZERO,
+    sent_at: Instant::ZERO,
+    number: 0,
+    question: 0,
+    state: State::Empty,
+};
+
+/// What is known of one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Its place; valid until the next [`Pending::submit`].
+    pub position: u32,
+    /// Its message ID.
+    pub id: u16,
+    /// Index of its question in the run's question set.
+    pub question: u32,
+    /// How far it has come.
+    pub state: State,
+    /// When the scenario wanted it sent.
+    pub scheduled_at: Instant,
+    /// When it was handed to the network; zero while it waits.
+    pub sent_at: Instant,
+}
+
+/// The open queries of one client.
+#[derive(Debug)]
+pub struct Pending {
+    slots: Box<[Slot]>,
+    /// Number of the next query.
+    next: u32,
+    /// No query before this number is waiting.
+    first_waiting: u32,
+    /// No query before this number is in flight.
+    first_in_flight: u32,
+    waiting: u32,
+    in_flight: u32,
+    id_offset: u16,
+}
+
+impl Pending {
+    /// No queries; IDs start at a place given by `id_offset`. Allocates on the first submit.
+    pub fn new(id_offset: u16) -> Self {
+        Pending {
+            slots: Box::default(),
+            next: 0,
+            first_waiting: 0,
+            first_in_flight: 0,
+            waiting: 0,
+            in_flight: 0,
+            id_offset,
+        }
+    }
+
+    /// Queries submitted and not yet handed to the network.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
+    /// Queries handed to the network without an end yet.
+    #[inline]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Queues one query for sending. False if [`OPEN_MAX`] are open: nothing was queued.
+    ///
+    /// Amortised O(1); allocates only when the ring grows.
+    #[inline]
+    pub fn submit(&mut self, scheduled_at: Instant, question: u32) -> bool {
+        let open = self.waiting + self.in_flight;
+        if open as usize * 2 >= self.slots.len() && !self.grow() {
+            return false;
+        }
+        let mask = self.mask();
+        loop {
+            let slot = &mut self.slots[self.next as usize & mask];
+            let number = self.next;
+            self.next = self.next.wrapping_add(1);
+            if !matches!(slot.state, State::Waiting | State::InFlight) {
+                let state = State::Waiting;
+                *slot = Slot {
+                    scheduled_at,
+                    sent_at: Instant::ZERO,
+                    number,
+                    question,
+                    state,
+                };
+                self.waiting += 1;
+                return true;
+            }
+        }
+    }
+
+    /// The first query that waits to be sent, if any.
+    #[inline]
+    pub fn next_waiting(&mut self) -> Option<Query> {
+        if self.waiting == 0 {
+            self.first_waiting = self.next;
+            return None;
+        }
+        self.first_waiting = self.first_number_in(State::Waiting, self.first_waiting);
+        Some(self.query(self.first_waiting as usize & self.mask()))
+    }
+
+    /// Marks the waiting query at `position` as handed to the network at `sent_at`.
+    #[inline]
+    pub fn mark_sent(&mut self, position: u32, sent_at: Instant) {
+        let slot = &mut self.slots[position as usize];
+        assert_eq!(
+            slot.state,
+            State::Waiting,
+            "only a waiting query can be sent"
+        );
+        slot.state = State::InFlight;
+        slot.sent_at = sent_at;
+        if self.in_flight == 0 {
+            self.first_in_flight = slot.number;
+        }
+        self.waiting -= 1;
+        self.in_flight += 1;
+    }
+
+    /// The latest query with message ID `id` that is still remembered, open or ended.
+    #[inline]
+    pub fn find(&self, id: u16) -> Option<Query> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let low = id.wrapping_sub(self.id_offset).wrapping_mul(UNSPREAD);
+        let position = usize::from(low) & self.mask();
+        let slot = &self.slots[position];
+        let known = slot.state != State::Empty && slot.number as u16 == low;
+        known.then(|| self.query(position))
+    }
+
+    /// Ends the open query at `position` in `state`.
+    #[inline]
+    pub fn end(&mut self, position: u32, state: State) {
+        let slot = &mut self.slots[position as usize];
+        match slot.state {
+            State::Waiting => self.waiting -= 1,
+            State::InFlight => self.in_flight -= 1,
+            other => panic!("a query in state {other:?} cannot end again"),
+        }
+        slot.state = state;
+    }
+
+    /// The oldest query in flight, if any.
+    #[inline]
+    pub fn oldest_in_flight(&mut self) -> Option<Query> {
+        if self.in_flight == 0 {
+            self.first_in_flight = self.next;
+            return None;
+        }
+        self.first_in_flight = self.first_number_in(State::InFlight, self.first_in_flight);
+        Some(self.query(self.first_in_flight as usize & self.mask()))
+    }
+
+    /// When the next query times out if each may take `timeout_ns`: in flight from when it was
+    /// sent, waiting from when it was scheduled. `None` if no query is open.
+    pub fn poll_timeout(&mut self, timeout: std::time::Duration) -> Option<Instant> {
+        let in_flight = self.oldest_in_flight().map(|query| query.sent_at + timeout);
+        let waiting = self
+            .next_waiting()
+            .map(|query| query.scheduled_at + timeout);
+        [in_flight, waiting].into_iter().flatten().min()
+    }
+
+    /// The first open query whose time-out has passed at `now`, if any. End it and ask again.
+    pub fn expired(&mut self, now: Instant, timeout: std::time::Duration) -> Option<Query> {
+        let in_flight = self
+            .oldest_in_flight()
+            .filter(|query| query.sent_at + timeout <= now);
+        in_flight.or_else(|| {
+            self.next_waiting()
+                .filter(|query| query.scheduled_at + timeout <= now)
+        })
+    }
+
+    /// The smallest query number from `from` on whose slot holds it in `state`.
+    ///
+    /// Walks numbers where few have passed, and the ring where more numbers than slots have: each
+    /// costs at most `capacity` steps, amortised O(1) a query.
+    fn first_number_in(&self, state: State, from: u32) -> u32 {
+        let span = self.next.wrapping_sub(from) as usize;
+        if span <= self.slots.len() {
+            let mut number = from;
+            loop {
+                let slot = &self.slots[number as usize & self.mask()];
+                if slot.state == state && slot.number == number {
+                    return number;
+                }
+                assert_ne!(number, self.next, "a query in that state exists");
+                number = number.wrapping_add(1);
+            }
+        }
+        let age = |slot: &Slot| self.next.wrapping_sub(slot.number);
+        let in_state = self.slots.iter().filter(|slot| slot.state == state);
+        let oldest = in_state.max_by_key(|slot| age(slot));
+        oldest.expect("a query in that state exists").number
+    }
+
+    #[inline]
+    fn mask(&self) -> usize {
+        self.slots.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn query(&self, position: usize) -> Query {
+        let slot = &self.slots[position];
+        Query {
+            position: position as u32,
+            id: (slot.number as u16)
+                .wrapping_mul(SPREAD)
+                .wrapping_add(self.id_offset),
+            question: slot.question,
+            state: slot.state,
+            scheduled_at: slot.scheduled_at,
+            sent_at: slot.sent_at,
+        }
+    }
+
+    /// Doubles the ring; false if it is as large as it may be.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        let capacity = (self.slots.len() * 2).max(CAPACITY_MIN);
+        if capacity > CAPACITY_MAX {
+            return false;
+        }
+        let old = std::mem::replace(&mut self.slots, vec![EMPTY; capacity].into_boxed_slice());
+        let mask = self.mask();
+        for slot in old.iter().filter(|slot| slot.state != State::Empty) {
+            let place = &mut self.slots[slot.number as usize & mask];
+            // Two ended queries of different laps may meet; an open one is never overwritten.
+            if !matches!(place.state, State::Waiting | State::InFlight) {
+                *place = *slot;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn send_one(pending: &mut Pending, now: Instant) -> Query {
+        assert!(pending.submit(now, 7));
+        let query = pending.next_waiting().unwrap();
+        pending.mark_sent(query.position, now);
+        pending.find(query.id).unwrap()
+    }
+
+    #[test]
+    fn multiplier_has_an_inverse() {
+        assert_eq!(SPREAD.wrapping_mul(UNSPREAD), 1);
+    }
+
+    #[test]
+    fn a_sent_query_is_found_by_its_id_and_by_no_other() {
+        let mut pending = Pending::new(4711);
+        let query = send_one(&mut pending, at(1));
+        assert_eq!(query.state, State::InFlight);
+        assert_eq!(query.question, 7);
+        let others = (0..=u16::MAX).filter(|id| *id != query.id);
+        assert_eq!(others.filter(|id| pending.find(*id).is_some()).count(), 0);
+    }
+
+    #[test]
+    fn an_answered_query_is_remembered_so_that_a_duplicate_is_seen() {
+        let mut pending = Pending::new(0);
+        let query = send_one(&mut pending, at(1));
+        pending.end(query.position, State::Answered);
+        assert_eq!(pending.find(query.id).unwrap().state, State::Answered);
+        assert_eq!(pending.in_flight(), 0);
+    }
+
+    #[test]
+    fn ids_do_not_repeat_within_65536_queries() {
+        let mut pending = Pending::new(99);
+        let mut seen = vec![false; 65_536];
+        for _ in 0..65_536 {
+            let query = send_one(&mut pending, at(1));
+            assert!(!std::mem::replace(&mut seen[usize::from(query.id)], true));
+            pending.end(query.position, State::Answered);
+        }
+    }
+
+    #[test]
+    fn an_open_query_is_skipped_while_others_come_and_go() {
+        let mut pending = Pending::new(1);
+        let lost = send_one(&mut pending, at(0));
+        for ms in 1..200_000 {
+            let query = send_one(&mut pending, at(ms));
+            assert_ne!(query.id, lost.id);
+            pending.end(query.position, State::Answered);
+        }
+        assert_eq!(pending.oldest_in_flight().unwrap().id, lost.id);
+        let timeout = Duration::from_secs(5);
+        assert_eq!(pending.poll_timeout(timeout), Some(at(5_000)));
+        assert_eq!(pending.expired(at(4_999), timeout), None);
+        assert_eq!(pending.expired(at(5_000), timeout).unwrap().id, lost.id);
+    }
+
+    #[test]
+    fn at_most_open_max_queries_are_open() {
+        let mut pending = Pending::new(1);
+        for _ in 0..OPEN_MAX {
+            send_one(&mut pending, at(0));
+        }
+        assert!(!pending.submit(at(0), 0));
+        let oldest = pending.oldest_in_flight().unwrap();
+        pending.end(oldest.position, State::TimedOut);
+        assert!(pending.submit(at(0), 0));
+    }
+
+    #[test]
+    fn time_outs_come_in_the_order_of_sending_and_reach_waiting_queries_too() {
+        let mut pending = Pending::new(5);
+        let first = send_one(&mut pending, at(10));
+        assert!(pending.submit(at(2), 1));
+        let timeout = Duration::from_millis(100);
+        assert_eq!(pending.poll_timeout(timeout), Some(at(102)));
+        let waiting = pending.expired(at(102), timeout).unwrap();
+        assert_eq!(waiting.state, State::Waiting);
+        pending.end(waiting.position, State::Lost);
+        assert_eq!(pending.poll_timeout(timeout), Some(at(110)));
+        pending.end(first.position, State::TimedOut);
+        assert_eq!(pending.poll_timeout(timeout), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn behaves_like_a_list_of_open_queries(
+            actions in proptest::collection::vec(0..100u8, 1..2_000),
+        ) {
+            let mut pending = Pending::new(31_337);
+            let mut model: Vec<(u16, u64)> = Vec::new();
+            for (step, action) in actions.into_iter().enumerate() {
+                let now = step as u64;
+                if action < 55 || model.is_empty() {
+                    let query = send_one(&mut pending, at(now));
+                    proptest::prop_assert!(model.iter().all(|(id, _)| *id != query.id));
+                    model.push((query.id, now));
+                } else {
+                    let (id, sent) = model.remove(usize::from(action) % model.len());
+                    let query = pending.find(id).unwrap();
+                    proptest::prop_assert_eq!(query.sent_at, at(sent));
+                    pending.end(query.position, State::Answered);
+                }
+                let oldest = pending.oldest_in_flight().map(|query| query.sent_at);
+                proptest::prop_assert_eq!(oldest, model.first().map(|(_, sent)| at(*sent)));
+                proptest::prop_assert_eq!(pending.in_flight() as usize, model.len());
+            }
+        }
+    }
+}

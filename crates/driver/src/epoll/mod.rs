@@ -1,0 +1,484 @@
+//! The driver for the kernel's sockets: epoll, edge-triggered, one system call a batch.
+//!
+//! Every socket is registered once; readiness is remembered until the socket would block, so no
+//! call is spent on re-arming. [`Driver::receive`] serves one socket at a time with the same small
+//! set of buffers, which therefore stay in the cache.
+
+mod datagram;
+mod socket;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use proto::Instant;
+
+use crate::clock::Clock;
+use crate::{
+    Accepted, Close, Driver, DriverStats, Event, Outgoing, Received, SocketError, SocketId,
+    SocketSpec,
+};
+use datagram::Batch;
+use socket::SocketOptions;
+
+/// Sockets served after one wait; the rest follows after the next one.
+const READY_MAX: usize = 512;
+/// Deliveries between two waits. A closed loop on a fast target never runs dry, and timers and
+/// intervals need their turn.
+const DELIVERIES_MAX: u32 = 64;
+/// Octets read from a stream at once.
+const STREAM_READ_OCTETS: usize = 256 << 10;
+
+const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+const WRITABLE: u32 = libc::EPOLLOUT as u32;
+const BROKEN: u32 = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
+
+/// How an [`EpollDriver`] opens its sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct EpollOptions {
+    /// Use UDP GSO and GRO where the kernel has them.
+    pub offload: bool,
+    /// Send and receive buffers; `None` for 4 MiB on datagram sockets and the kernel's automatic
+    /// tuning on streams.
+    pub socket_buffer_octets: Option<u32>,
+}
+
+/// Talks to the kernel's sockets through epoll.
+pub struct EpollDriver {
+    epoll: OwnedFd,
+    clock: Clock,
+    options: SocketOptions,
+    sockets: Vec<Entry>,
+    free: Vec<u32>,
+    ready: Vec<libc::epoll_event>,
+    ready_next: usize,
+    /// Deliveries since the last wait.
+    deliveries: u32,
+    batch: Batch,
+    stats: DriverStats,
+}
+
+/// One place in the table of sockets.
+struct Entry {
+    generation: u32,
+    socket: Option<Socket>,
+}
+
+struct Socket {
+    fd: OwnedFd,
+    kind: Kind,
+    /// The one peer of a connected datagram socket.
+    peer: Option<SocketAddr>,
+    /// SO_RXQ_OVFL as last reported.
+    drops: u32,
+    /// A write took less than was given.
+    blocked: bool,
+    reading_paused: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Datagram,
+    Connecting,
+    Stream,
+    Listener,
+}
+
+/// What serving one ready socket led to.
+enum Served {
+    /// `received` is filled; serve the same socket again.
+    More,
+    /// `received` is filled and the socket has nothing more.
+    Last,
+    /// The socket has nothing.
+    Nothing,
+}
+
+impl EpollDriver {
+    /// A driver without sockets, on `clock`'s epoch.
+    ///
+    /// # Errors
+    /// The kernel's, if it has no more descriptors.
+    pub fn new(clock: Clock, options: EpollOptions) -> io::Result<Self> {
+        // SAFETY: a plain system call.
+        let raw = socket::check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: epoll_create1 returned a new descriptor that nobody else owns.
+        let epoll = unsafe { OwnedFd::from_raw_fd(raw) };
+        Ok(EpollDriver {
+            epoll,
+            clock,
+            options: SocketOptions {
+                offload: options.offload,
+                buffer_octets: options.socket_buffer_octets,
+            },
+            sockets: Vec::new(),
+            free: Vec::new(),
+            ready: Vec::with_capacity(READY_MAX),
+            ready_next: 0,
+            deliveries: 0,
+            batch: Batch::new(options.offload),
+            stats: DriverStats::default(),
+        })
+    }
+
+    fn add(&mut self, fd: OwnedFd, kind: Kind, peer: Option<SocketAddr>) -> io::Result<SocketId> {
+        let index = self
+            .free
+            .last()
+            .copied()
+            .unwrap_or(self.sockets.len() as u32);
+        let generation = self
+            .sockets
+            .get(index as usize)
+            .map_or(0, |entry| entry.generation);
+        let interest = match kind {
+            // Level-triggered: a listener that ran out of descriptors must be asked again.
+            Kind::Listener => libc::EPOLLIN,
+            _ => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
+        };
+        let mut event = libc::epoll_event {
+            events: interest as u32,
+            u64: u64::from(generation) << 32 | u64::from(index),
+        };
+        // SAFETY: both descriptors are open and `event` is valid.
+        socket::check(unsafe {
+            let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
+            libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event)
+        })?;
+        let new = Socket {
+            fd,
+            kind,
+            peer,
+            drops: 0,
+            blocked: false,
+            reading_paused: false,
+        };
+        match self.free.pop() {
+            Some(_) => self.sockets[index as usize].socket = Some(new),
+            None => self.sockets.push(Entry {
+                generation,
+                socket: Some(new),
+            }),
+        }
+        Ok(SocketId { index, generation })
+    }
+
+    fn get(&self, id: SocketId) -> Option<&Socket> {
+        let entry = self.sockets.get(id.index as usize)?;
+        entry
+            .socket
+            .as_ref()
+            .filter(|_| entry.generation == id.generation)
+    }
+
+    fn get_mut(&mut self, id: SocketId) -> Option<&mut Socket> {
+        let entry = self.sockets.get_mut(id.index as usize)?;
+        entry
+            .socket
+            .as_mut()
+            .filter(|_| entry.generation == id.generation)
+    }
+
+    /// Serves the socket of the ready event at `self.ready_next`.
+    fn serve(&mut self, id: SocketId, flags: &mut u32, received: &mut Received) -> Served {
+        let Some(kind) = self.get(id).map(|socket| socket.kind) else {
+            return Served::Nothing;
+        };
+        received.socket = id;
+        received.datagrams.clear();
+        received.stream_octets = 0;
+        match kind {
+            Kind::Datagram => self.serve_datagrams(id, flags, received),
+            Kind::Listener => self.serve_listener(id, received),
+            Kind::Connecting => self.serve_connecting(id, flags, received),
+            Kind::Stream => self.serve_stream(id, flags, received),
+        }
+    }
+
+    fn serve_datagrams(
+        &mut self,
+        id: SocketId,
+        flags: &mut u32,
+        received: &mut Received,
+    ) -> Served {
+        let entry = &mut self.sockets[id.index as usize];
+        let Some(socket) = entry.socket.as_mut() else {
+            return Served::Nothing;
+        };
+        if *flags & WRITABLE != 0 && socket.blocked {
+            socket.blocked = false;
+            *flags &= !WRITABLE;
+            received.event = Event::Writable;
+            return Served::More;
+        }
+        if *flags & READABLE == 0 {
+            return Served::Nothing;
+        }
+        let drops_before = socket.drops;
+        let result = self
+            .batch
+            .receive(&socket.fd, socket.peer, received, &mut socket.drops);
+        self.stats.receive_calls += 1;
+        self.stats.receive_drops += u64::from(socket.drops.wrapping_sub(drops_before));
+        match result {
+            Ok(more) => {
+                self.stats.datagrams_received += received.datagrams.len() as u64;
+                received.event = Event::Datagrams;
+                if more { Served::More } else { Served::Last }
+            }
+            Err(libc::EAGAIN) => Served::Nothing,
+            Err(errno) => {
+                received.event = Event::DatagramError(socket::classify(errno));
+                Served::More
+            }
+        }
+    }
+
+    fn serve_listener(&mut self, id: SocketId, received: &mut Received) -> Served {
+        let Some(socket) = self.get(id) else {
+            return Served::Nothing;
+        };
+        // Without descriptors the connection stays in the backlog until the next wait.
+        let Ok(Some((fd, peer))) = socket::accept(&socket.fd) else {
+            return Served::Nothing;
+        };
+        let Ok(accepted) = self.add(fd, Kind::Stream, None) else {
+            return Served::Nothing;
+        };
+        received.socket = accepted;
+        received.event = Event::Accepted { listener: id, peer };
+        Served::More
+    }
+
+    fn serve_connecting(
+        &mut self,
+        id: SocketId,
+        flags: &mut u32,
+        received: &mut Received,
+    ) -> Served {
+        let Some(socket) = self.get_mut(id) else {
+            return Served::Nothing;
+        };
+        if *flags & (WRITABLE | BROKEN) == 0 {
+            return Served::Nothing;
+        }
+        if let Some(error) = socket::take_error(&socket.fd) {
+            received.event = Event::Failed(error);
+            return Served::Last;
+        }
+        socket.kind = Kind::Stream;
+        *flags &= !WRITABLE;
+        received.event = Event::Connected;
+        Served::More
+    }
+
+    fn serve_stream(&mut self, id: SocketId, flags: &mut u32, received: &mut Received) -> Served {
+        let Some(socket) = self.get_mut(id) else {
+            return Served::Nothing;
+        };
+        if *flags & WRITABLE != 0 && socket.blocked {
+            socket.blocked = false;
+            *flags &= !WRITABLE;
+            received.event = Event::Writable;
+            return Served::More;
+        }
+        if *flags & READABLE == 0 || socket.reading_paused {
+            return Served::Nothing;
+        }
+        if received.buffer.len() < STREAM_READ_OCTETS {
+            received.buffer = vec![0; STREAM_READ_OCTETS];
+        }
+        // SAFETY: the buffer is valid for STREAM_READ_OCTETS.
+        let result = unsafe {
+            let room = received.buffer.as_mut_ptr().cast();
+            libc::read(socket.fd.as_raw_fd(), room, STREAM_READ_OCTETS)
+        };
+        let ended = *flags & !(libc::EPOLLIN as u32) & READABLE != 0;
+        self.stats.stream_calls += 1;
+        match usize::try_from(result) {
+            Ok(0) => {
+                *flags &= !READABLE;
+                received.event = Event::EndOfStream;
+                Served::More
+            }
+            Ok(octets) => {
+                received.stream_octets = octets;
+                received.event = Event::Bytes;
+                // A short read emptied the buffer; an end or error still has to be read.
+                let drained = octets < STREAM_READ_OCTETS && !ended;
+                if drained { Served::Last } else { Served::More }
+            }
+            Err(_) => match io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(libc::EIO)
+            {
+                libc::EAGAIN => Served::Nothing,
+                errno => {
+                    received.event = Event::Failed(socket::classify(errno));
+                    Served::Last
+                }
+            },
+        }
+    }
+}
+
+impl Driver for EpollDriver {
+    #[inline]
+    fn now(&mut self) -> Instant {
+        self.clock.now()
+    }
+
+    fn unix_time(&self) -> Duration {
+        Clock::unix_time()
+    }
+
+    fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
+        let fd = socket::open_udp(spec, &self.options)?;
+        self.add(fd, Kind::Datagram, spec.peer)
+    }
+
+    fn connect_tcp(&mut self, spec: &SocketSpec) -> Result<SocketId, SocketError> {
+        socket::connect_tcp(spec, &self.options)
+            .and_then(|fd| self.add(fd, Kind::Connecting, spec.peer))
+            .map_err(|error| socket::classify(error.raw_os_error().unwrap_or(libc::EIO)))
+    }
+
+    fn listen_tcp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
+        let fd = socket::listen_tcp(spec)?;
+        self.add(fd, Kind::Listener, None)
+    }
+
+    fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr> {
+        let closed = || io::Error::from_raw_os_error(libc::EBADF);
+        socket::local_addr(&self.get(socket).ok_or_else(closed)?.fd)
+    }
+
+    fn send_datagrams(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted {
+        let entry = &mut self.sockets[socket.index as usize];
+        let Some(open) = entry
+            .socket
+            .as_mut()
+            .filter(|_| entry.generation == socket.generation)
+        else {
+            return Accepted {
+                accepted: 0,
+                error: Some(SocketError::Other(libc::EBADF)),
+            };
+        };
+        let offload = &mut self.options.offload;
+        let outcome = self
+            .batch
+            .send(&open.fd, outgoing, offload, &mut self.stats);
+        open.blocked = outcome.error.is_none() && outcome.accepted < outgoing.datagrams.len();
+        outcome
+    }
+
+    fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
+        let Some(open) = self.get_mut(socket) else {
+            return Err(SocketError::Other(libc::EBADF));
+        };
+        // SAFETY: `bytes` is valid for its length. MSG_NOSIGNAL: a reset peer is an error here,
+        // not the end of the process.
+        let result = unsafe {
+            let (fd, octets) = (open.fd.as_raw_fd(), bytes.as_ptr().cast());
+            libc::send(fd, octets, bytes.len(), libc::MSG_NOSIGNAL)
+        };
+        let taken = match usize::try_from(result) {
+            Ok(taken) => taken,
+            Err(_) => match io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(libc::EIO)
+            {
+                libc::EAGAIN | libc::EINTR => 0,
+                errno => return Err(socket::classify(errno)),
+            },
+        };
+        open.blocked = taken < bytes.len();
+        self.stats.stream_calls += 1;
+        Ok(taken)
+    }
+
+    fn pause_reading(&mut self, socket: SocketId) {
+        if let Some(open) = self.get_mut(socket) {
+            open.reading_paused = true;
+        }
+    }
+
+    fn close(&mut self, socket: SocketId, how: Close) {
+        if self.get(socket).is_none() {
+            return;
+        }
+        let entry = &mut self.sockets[socket.index as usize];
+        if let Some(closed) = entry.socket.take() {
+            if how == Close::Reset {
+                socket::set_reset_on_close(&closed.fd);
+            }
+            entry.generation = entry.generation.wrapping_add(1);
+            self.free.push(socket.index);
+        }
+    }
+
+    fn receive(&mut self, received: &mut Received) -> bool {
+        while self.deliveries < DELIVERIES_MAX {
+            let Some(event) = self.ready.get(self.ready_next) else {
+                break;
+            };
+            let tag = event.u64;
+            let id = SocketId {
+                index: tag as u32,
+                generation: (tag >> 32) as u32,
+            };
+            let mut flags = event.events;
+            let served = self.serve(id, &mut flags, received);
+            self.ready[self.ready_next].events = flags;
+            if !matches!(served, Served::More) {
+                self.ready_next += 1;
+            }
+            if !matches!(served, Served::Nothing) {
+                received.at = self.clock.now();
+                self.deliveries += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn wait(&mut self, until: Instant) {
+        self.deliveries = 0;
+        self.ready.drain(..self.ready_next);
+        self.ready_next = 0;
+        // What is left over goes behind what is new; nobody starves.
+        let left = self.ready.len();
+        let nanos = if left > 0 {
+            0
+        } else {
+            until.nanos_since(self.clock.now())
+        };
+        let timeout = libc::timespec {
+            tv_sec: (nanos / 1_000_000_000).min(3_600) as libc::time_t,
+            tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
+        };
+        self.ready.reserve(READY_MAX);
+        // SAFETY: the vector has room for READY_MAX more events; the kernel says how many it wrote.
+        unsafe {
+            let count = libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                self.ready.as_mut_ptr().add(left),
+                READY_MAX,
+                &raw const timeout,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            );
+            self.ready
+                .set_len(left + usize::try_from(count).unwrap_or(0));
+        }
+        self.ready.rotate_left(left);
+        self.stats.waits += 1;
+    }
+
+    fn stats(&self) -> DriverStats {
+        self.stats
+    }
+}

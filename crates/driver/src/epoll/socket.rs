@@ -1,0 +1,326 @@
+//! Sockets: creation, options, addresses, errors. The only place that fills `sockaddr`s.
+
+use std::io;
+use std::mem::{size_of, size_of_val};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::{SocketError, SocketSpec};
+
+/// UDP socket option: deliver coalesced datagrams (linux/udp.h).
+const UDP_GRO: libc::c_int = 104;
+
+/// Options of the sockets of one driver.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SocketOptions {
+    pub(super) offload: bool,
+    pub(super) buffer_octets: Option<u32>,
+}
+
+/// Default size of a datagram socket's buffers. The kernel's own default of 208 KiB holds about 277
+/// small datagrams, fewer than a usual number of outstanding queries.
+const DATAGRAM_BUFFER_OCTETS: u32 = 4 << 20;
+
+/// A datagram socket, bound and, if it has a peer, connected.
+pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result<OwnedFd> {
+    let fd = create(spec, libc::SOCK_DGRAM)?;
+    let octets = options.buffer_octets.unwrap_or(DATAGRAM_BUFFER_OCTETS);
+    set_buffers(&fd, octets);
+    set(&fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
+    if options.offload {
+        // A kernel without GRO delivers datagrams one by one, which works as well.
+        let _ = set(&fd, libc::SOL_UDP, UDP_GRO, 1);
+    }
+    bind(&fd, spec)?;
+    if let Some(peer) = spec.peer {
+        connect(&fd, peer)?;
+    }
+    Ok(fd)
+}
+
+/// A stream socket that has begun to connect.
+pub(super) fn connect_tcp(spec: &SocketSpec, options: &SocketOptions) -> io::Result<OwnedFd> {
+    let fd = create(spec, libc::SOCK_STREAM)?;
+    if let Some(octets) = options.buffer_octets {
+        set_buffers(&fd, octets);
+    }
+    set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    bind(&fd, spec)?;
+    let peer = spec
+        .peer
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EDESTADDRREQ))?;
+    match connect(&fd, peer) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(fd),
+    }
+}
+
+/// A listening stream socket.
+pub(super) fn listen_tcp(spec: &SocketSpec) -> io::Result<OwnedFd> {
+    let fd = create(spec, libc::SOCK_STREAM)?;
+    set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    bind(&fd, spec)?;
+    // SAFETY: a plain system call on an open descriptor.
+    check(unsafe { libc::listen(fd.as_raw_fd(), 4096) })?;
+    Ok(fd)
+}
+
+/// Takes one connection from a listener; `None` if there is none.
+pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
+    let mut storage = SockAddr::empty();
+    // SAFETY: the address storage is valid and its length is stated.
+    let raw = unsafe {
+        libc::accept4(
+            listener.as_raw_fd(),
+            storage.as_mut_ptr(),
+            &mut storage.length,
+            libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+        )
+    };
+    if raw < 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ECONNABORTED | libc::EINTR) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    // SAFETY: accept4 returned a new descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+    set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    let peer = storage
+        .to_std()
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
+    Ok(Some((fd, peer)))
+}
+
+/// Makes the coming close send a reset.
+pub(super) fn set_reset_on_close(fd: &OwnedFd) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the option's value is a `linger` of the stated size.
+    unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of_val(&linger) as libc::socklen_t,
+        )
+    };
+}
+
+/// The pending error of a socket (SO_ERROR), which reading clears.
+pub(super) fn take_error(fd: &OwnedFd) -> Option<SocketError> {
+    let mut value: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` is as large as `length` says.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ERROR,
+            (&raw mut value).cast(),
+            &mut length,
+        )
+    };
+    (result == 0 && value != 0).then(|| classify(value))
+}
+
+/// The local address of a socket.
+pub(super) fn local_addr(fd: &OwnedFd) -> io::Result<SocketAddr> {
+    let mut storage = SockAddr::empty();
+    // SAFETY: the address storage is valid and its length is stated.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), storage.as_mut_ptr(), &mut storage.length) })?;
+    storage
+        .to_std()
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
+/// What an errno means for the record.
+pub(super) fn classify(errno: i32) -> SocketError {
+    match errno {
+        libc::ECONNREFUSED => SocketError::Refused,
+        libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => SocketError::Reset,
+        libc::ETIMEDOUT => SocketError::TimedOut,
+        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
+            SocketError::Unreachable
+        }
+        libc::EADDRINUSE | libc::EADDRNOTAVAIL => SocketError::NoLocalPort,
+        libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM => SocketError::NoResources,
+        other => SocketError::Other(other),
+    }
+}
+
+fn create(spec: &SocketSpec, kind: libc::c_int) -> io::Result<OwnedFd> {
+    let is_ipv6 = spec
+        .peer
+        .or(spec.local)
+        .is_some_and(|address| address.is_ipv6());
+    let family = if is_ipv6 {
+        libc::AF_INET6
+    } else {
+        libc::AF_INET
+    };
+    // SAFETY: a plain system call.
+    let raw =
+        check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: socket returned a new descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+    if is_ipv6 {
+        set(&fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+    }
+    Ok(fd)
+}
+
+fn bind(fd: &OwnedFd, spec: &SocketSpec) -> io::Result<()> {
+    if spec.shared_port {
+        set(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+    }
+    let Some(local) = spec.local else {
+        return Ok(());
+    };
+    if local.port() == 0 && spec.peer.is_some() {
+        // The port is chosen by connect, for this peer: many connections may then share one port
+        // (dnsperf, without this, runs out of ports while old ones are in TIME_WAIT).
+        set(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+    }
+    let address = SockAddr::from_std(local);
+    // SAFETY: the address is valid for its stated length.
+    check(unsafe { libc::bind(fd.as_raw_fd(), address.as_ptr(), address.length) })?;
+    Ok(())
+}
+
+fn connect(fd: &OwnedFd, peer: SocketAddr) -> io::Result<()> {
+    let address = SockAddr::from_std(peer);
+    // SAFETY: the address is valid for its stated length.
+    check(unsafe { libc::connect(fd.as_raw_fd(), address.as_ptr(), address.length) })?;
+    Ok(())
+}
+
+/// Sets both buffers, past the sysctl maxima if we have the right to.
+fn set_buffers(fd: &OwnedFd, octets: u32) {
+    let value = i32::try_from(octets).unwrap_or(i32::MAX);
+    for (force, plain) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        if set(fd, libc::SOL_SOCKET, force, value).is_err() {
+            // Never fails: the kernel cuts the value to net.core.rmem_max.
+            let _ = set(fd, libc::SOL_SOCKET, plain, value);
+        }
+    }
+}
+
+fn set(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: i32) -> io::Result<()> {
+    // SAFETY: the option's value is an int of the stated size.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
+pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// A socket address as the kernel wants it.
+#[derive(Clone, Copy)]
+pub(super) struct SockAddr {
+    storage: libc::sockaddr_storage,
+    pub(super) length: libc::socklen_t,
+}
+
+impl SockAddr {
+    pub(super) fn empty() -> Self {
+        SockAddr {
+            // SAFETY: all-zero is a valid sockaddr_storage (AF_UNSPEC).
+            storage: unsafe { std::mem::zeroed() },
+            length: size_of::<libc::sockaddr_storage>() as libc::socklen_t,
+        }
+    }
+
+    pub(super) fn from_std(address: SocketAddr) -> Self {
+        let mut new = SockAddr::empty();
+        match address {
+            SocketAddr::V4(v4) => {
+                let raw = libc::sockaddr_in {
+                    sin_family: libc::AF_INET as libc::sa_family_t,
+                    sin_port: v4.port().to_be(),
+                    sin_addr: libc::in_addr {
+                        s_addr: u32::from(*v4.ip()).to_be(),
+                    },
+                    sin_zero: [0; 8],
+                };
+                // SAFETY: sockaddr_storage is large and aligned enough for any sockaddr.
+                unsafe {
+                    (&raw mut new.storage)
+                        .cast::<libc::sockaddr_in>()
+                        .write(raw)
+                };
+                new.length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            }
+            SocketAddr::V6(v6) => {
+                let raw = libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                    sin6_port: v6.port().to_be(),
+                    sin6_flowinfo: v6.flowinfo(),
+                    sin6_addr: libc::in6_addr {
+                        s6_addr: v6.ip().octets(),
+                    },
+                    sin6_scope_id: v6.scope_id(),
+                };
+                // SAFETY: as above.
+                unsafe {
+                    (&raw mut new.storage)
+                        .cast::<libc::sockaddr_in6>()
+                        .write(raw)
+                };
+                new.length = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
+            }
+        }
+        new
+    }
+
+    pub(super) fn to_std(&self) -> Option<SocketAddr> {
+        match libc::c_int::from(self.storage.ss_family) {
+            libc::AF_INET => {
+                // SAFETY: the family says that it is a sockaddr_in.
+                let raw = unsafe { (&raw const self.storage).cast::<libc::sockaddr_in>().read() };
+                let ip = Ipv4Addr::from(u32::from_be(raw.sin_addr.s_addr));
+                Some(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
+            }
+            libc::AF_INET6 => {
+                // SAFETY: the family says that it is a sockaddr_in6.
+                let raw = unsafe {
+                    (&raw const self.storage)
+                        .cast::<libc::sockaddr_in6>()
+                        .read()
+                };
+                let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
+                let port = u16::from_be(raw.sin6_port);
+                Some(SocketAddrV6::new(ip, port, raw.sin6_flowinfo, raw.sin6_scope_id).into())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.storage).cast()
+    }
+
+    pub(super) fn as_mut_ptr(&mut self) -> *mut libc::sockaddr {
+        (&raw mut self.storage).cast()
+    }
+}
