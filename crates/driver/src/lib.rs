@@ -228,6 +228,11 @@ pub trait Driver {
     /// Time since 1970, for TSIG and certificates; virtual in the simulator.
     fn unix_time(&self) -> std::time::Duration;
 
+    /// CPU time, user and system, that the calling thread has used; zero in the simulator.
+    fn cpu_time(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     /// Opens a datagram socket.
     fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId>;
 

@@ -32,6 +32,8 @@ pub struct Counts {
     pub duplicate: u64,
     /// Messages received that match no query, by reason.
     pub unexpected: Unexpected,
+    /// ICMP port unreachable messages received for datagrams sent.
+    pub port_unreachable: u64,
     /// Octets of DNS messages sent, without transport framing.
     pub sent_octets: u64,
     /// Octets of the DNS messages counted in `responses`, without transport framing.

@@ -165,9 +165,32 @@ impl Pending {
         Some(self.query(self.first_waiting as usize & self.mask()))
     }
 
-    /// Marks the waiting query at `position` as handed to the network at `sent_at`.
+    /// The query that waits behind `query`, if any.
     #[inline]
-    pub fn mark_sent(&mut self, position: u32, sent_at: Instant) {
+    pub fn next_waiting_after(&self, query: Query) -> Option<Query> {
+        let mut number = self.slots[query.position as usize].number;
+        loop {
+            number = number.wrapping_add(1);
+            if number == self.next {
+                return None;
+            }
+            let position = number as usize & self.mask();
+            let slot = &self.slots[position];
+            if slot.state == State::Waiting && slot.number == number {
+                return Some(self.query(position));
+            }
+        }
+    }
+
+    /// The query at `position`.
+    pub fn at(&self, position: u32) -> Query {
+        self.query(position as usize)
+    }
+
+    /// Marks the waiting query at `position` as handed to the network at `sent_at`; returns when
+    /// it was scheduled.
+    #[inline]
+    pub fn mark_sent(&mut self, position: u32, sent_at: Instant) -> Instant {
         let slot = &mut self.slots[position as usize];
         assert_eq!(
             slot.state,
@@ -181,6 +204,7 @@ impl Pending {
         }
         self.waiting -= 1;
         self.in_flight += 1;
+        slot.scheduled_at
     }
 
     /// The latest query with message ID `id` that is still remembered, open or ended.

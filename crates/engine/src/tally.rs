@@ -1,0 +1,135 @@
+//! What one worker has counted and timed so far: warm-up, the current interval, finished intervals.
+//!
+//! A query belongs to the phase in which it was scheduled: whatever becomes of a query that was
+//! scheduled during warm-up is counted there, so that the accounting identity holds for the
+//! measured run alone. Within the measured run, events are counted in the interval in which they
+//! happen.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use measure::Interval;
+use proto::Instant;
+
+/// Counters and distributions of one worker.
+pub(crate) struct Tally {
+    pub(crate) warmup: Interval,
+    pub(crate) current: Interval,
+    pub(crate) finished: VecDeque<Interval>,
+    interval: Duration,
+    run_start: Instant,
+    interval_end: Instant,
+    cpu_at_interval_start: Duration,
+    in_flight: u64,
+    in_flight_since: Instant,
+    /// Responses between the start and the end of the measured run, of whatever phase.
+    pub(crate) responses_in_window: u64,
+    pub(crate) last_response_at: Instant,
+}
+
+impl Tally {
+    pub(crate) fn new(interval: Duration) -> Self {
+        Tally {
+            warmup: Interval::default(),
+            current: Interval::default(),
+            finished: VecDeque::new(),
+            interval,
+            run_start: Instant::FAR_FUTURE,
+            interval_end: Instant::FAR_FUTURE,
+            cpu_at_interval_start: Duration::ZERO,
+            in_flight: 0,
+            in_flight_since: Instant::ZERO,
+            responses_in_window: 0,
+            last_response_at: Instant::ZERO,
+        }
+    }
+
+    /// Fixes when the measured run starts.
+    pub(crate) fn set_run_start(&mut self, run_start: Instant) {
+        self.run_start = run_start;
+        self.interval_end = run_start;
+    }
+
+    /// Where a query scheduled at `scheduled_at` is counted.
+    #[inline]
+    pub(crate) fn of_query(&mut self, scheduled_at: Instant) -> &mut Interval {
+        if scheduled_at < self.run_start { &mut self.warmup } else { &mut self.current }
+    }
+
+    /// Where an event that belongs to no query is counted.
+    #[inline]
+    pub(crate) fn of_event(&mut self, at: Instant) -> &mut Interval {
+        self.of_query(at)
+    }
+
+    /// Adds `change` to the number of queries in flight at `now`.
+    #[inline]
+    pub(crate) fn change_in_flight(&mut self, now: Instant, change: i64) {
+        self.integrate(now);
+        self.in_flight = self.in_flight.wrapping_add_signed(change);
+    }
+
+    /// Queries in flight.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// When [`Tally::roll`] is due.
+    pub(crate) fn interval_end(&self) -> Instant {
+        self.interval_end
+    }
+
+    /// Closes the current interval (or the warm-up) at its end. The next ends one interval later,
+    /// or at `run_end` if that is earlier.
+    pub(crate) fn roll(&mut self, cpu_time: Duration, connections_open: u64, run_end: Instant) {
+        let end = self.interval_end;
+        self.integrate(end);
+        let next_end = (end + self.interval).min(if end < run_end { run_end } else { end });
+        if end == self.run_start {
+            self.warmup.connections_open = connections_open;
+            self.warmup.cpu_ns = nanos(cpu_time);
+        } else {
+            self.finish_current(end, cpu_time, connections_open);
+        }
+        self.cpu_at_interval_start = cpu_time;
+        self.current.start_ns = end.nanos_since(self.run_start);
+        self.interval_end = if next_end > end { next_end } else { Instant::FAR_FUTURE };
+    }
+
+    /// Moves the end of the current interval to `now`: the run ends here.
+    pub(crate) fn end_run(&mut self, now: Instant) {
+        if self.interval_end > now && now >= self.run_start {
+            self.interval_end = now.max(self.run_start + Duration::from_nanos(1));
+        }
+    }
+
+    /// Closes the interval of the drain.
+    pub(crate) fn finish(&mut self, now: Instant, cpu_time: Duration) {
+        self.integrate(now);
+        let nothing = measure::Counts::default();
+        if self.current.counts != nothing || self.current.in_flight_ns > 0 {
+            self.finish_current(now, cpu_time, 0);
+        }
+    }
+
+    fn finish_current(&mut self, end: Instant, cpu_time: Duration, connections_open: u64) {
+        self.current.end_ns = end.nanos_since(self.run_start);
+        self.current.cpu_ns = nanos(cpu_time.saturating_sub(self.cpu_at_interval_start));
+        self.current.connections_open = connections_open;
+        self.finished.push_back(self.current.clone());
+        self.current.clear();
+    }
+
+    fn integrate(&mut self, now: Instant) {
+        let elapsed = now.nanos_since(self.in_flight_since);
+        if elapsed > 0 {
+            let area = u128::from(self.in_flight) * u128::from(elapsed);
+            self.of_event(self.in_flight_since).in_flight_ns += area;
+            self.in_flight_since = now;
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

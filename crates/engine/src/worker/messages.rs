@@ -1,0 +1,114 @@
+//! Messages received: each is matched to its query by socket, ID and question, or counted as what
+//! it is instead.
+
+use driver::{Received, SocketError};
+use proto::Instant;
+use proto::pending::{Query, State};
+use proto::response::{self, Header};
+
+use super::Worker;
+use crate::client::Role;
+
+impl Worker {
+    /// Datagrams on the socket of client `owner`.
+    pub(super) fn handle_datagrams(&mut self, owner: u32, received: &Received) {
+        let in_flight_before = self.clients[owner as usize].pending.in_flight();
+        for datagram in &received.datagrams {
+            if datagram.from != self.plan.target {
+                self.tally.of_event(received.at).counts.unexpected.wrong_source += 1;
+                continue;
+            }
+            self.handle_message(owner, received.datagram(*datagram), received.at);
+        }
+        self.after_messages(owner, in_flight_before, received.at);
+    }
+
+    /// Accounts for the responses that a batch brought to client `owner`.
+    pub(super) fn after_messages(&mut self, owner: u32, in_flight_before: u32, at: Instant) {
+        let client = &self.clients[owner as usize];
+        let ended = in_flight_before - client.pending.in_flight();
+        if ended == 0 {
+            return;
+        }
+        self.tally.change_in_flight(at, -i64::from(ended));
+        if client.role == Role::Primary {
+            self.offer.release(ended);
+            self.list_client(owner);
+        }
+    }
+
+    /// One message for client `owner`.
+    pub(super) fn handle_message(&mut self, owner: u32, message: &[u8], at: Instant) {
+        let Some(header) = Header::parse(message).filter(|header| header.is_response) else {
+            self.tally.of_event(at).counts.unexpected.malformed += 1;
+            return;
+        };
+        let pending = &self.clients[owner as usize].pending;
+        let known = pending.find(header.id).filter(|query| query.state != State::Waiting);
+        let Some(query) = known else {
+            self.tally.of_event(at).counts.unexpected.wrong_id += 1;
+            return;
+        };
+        let asked = self.plan.questions.get(query.question as usize);
+        if !response::question_matches(asked.message, asked.question_octets, message) {
+            self.tally.of_event(at).counts.unexpected.wrong_question += 1;
+            return;
+        }
+        match query.state {
+            State::InFlight => self.complete(owner, query, &header, message, at),
+            State::Answered => self.tally.of_query(query.scheduled_at).counts.duplicate += 1,
+            _ => self.tally.of_query(query.scheduled_at).counts.late += 1,
+        }
+    }
+
+    /// A response to a query in flight.
+    fn complete(&mut self, owner: u32, query: Query, header: &Header, message: &[u8], at: Instant) {
+        let client = &mut self.clients[owner as usize];
+        client.pending.end(query.position, State::Answered);
+        let interval = self.tally.of_query(query.scheduled_at);
+        let latency_ns = at.nanos_since(query.scheduled_at);
+        if client.role == Role::Fallback {
+            interval.counts.tcp_fallback.responses += 1;
+            interval.distributions.tcp_fallback.record(latency_ns);
+            return;
+        }
+        interval.counts.responses += 1;
+        interval.counts.received_octets += message.len() as u64;
+        interval.counts.rcodes.record(response::extended_rcode(message));
+        interval.distributions.latency.record(latency_ns);
+        interval.distributions.service.record(at.nanos_since(query.sent_at));
+        if at >= self.timeline.run_started_at && at <= self.run_end {
+            self.tally.responses_in_window += 1;
+        }
+        self.tally.last_response_at = at;
+        if header.truncated {
+            self.tally.of_query(query.scheduled_at).counts.truncated += 1;
+            if self.plan.tcp_fallback {
+                self.fall_back(owner, query);
+            }
+        }
+    }
+
+    /// Asks the truncated question again over TCP.
+    fn fall_back(&mut self, owner: u32, query: Query) {
+        let index = owner + self.primaries;
+        let client = &mut self.clients[index as usize];
+        let submitted = client.pending.submit(query.scheduled_at, query.question);
+        let counts = &mut self.tally.of_query(query.scheduled_at).counts.tcp_fallback;
+        if !submitted {
+            counts.connection_losses += 1;
+            return;
+        }
+        if !client.dirty {
+            client.dirty = true;
+            self.dirty.push(index);
+        }
+    }
+
+    /// An ICMP error for a datagram sent earlier; the query itself times out.
+    pub(super) fn handle_datagram_error(&mut self, error: SocketError, at: Instant) {
+        if error == SocketError::Refused {
+            self.tally.of_event(at).counts.port_unreachable += 1;
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! One worker: a share of the clients and of the load, on one core.
+//!
+//! [`Worker::step`] does everything that can be done without waiting and says when it next has
+//! something to do; whoever owns the driver waits. So the same worker runs on a thread of its own
+//! and in the simulator's virtual time.
+//!
+//! Cost on the data path, a query over UDP in a closed loop with bursts of five: 2 clock readings
+//! and 2 system calls a burst, one copy of the template, no allocation.
+
+mod connections;
+mod messages;
+mod offer;
+mod send;
+mod timers;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use driver::{Close, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
+use load::Plan;
+use load::plan::share;
+use measure::Interval;
+use proto::{Instant, Transport};
+
+use crate::SetupError;
+use crate::client::{Client, Link, Progress, Role};
+use crate::control::Control;
+use crate::tally::Tally;
+use offer::Offer;
+
+/// How often a waiting worker looks at the stop flag.
+const STOP_POLL: Duration = Duration::from_millis(20);
+/// Connections that one worker sets up at a time before the run starts: many small servers have a
+/// listen backlog of 10, and an overflowing backlog costs a SYN retransmission of 1 s.
+const CONNECTING_MAX: u32 = 10;
+
+/// What all workers of a run are given.
+#[derive(Clone)]
+pub struct RunInputs {
+    /// The run as decided.
+    pub plan: Arc<Plan>,
+    /// For DoT.
+    pub tls: Option<TlsSettings>,
+}
+
+/// How DoT connections are made.
+#[derive(Clone)]
+pub struct TlsSettings {
+    /// Versions, roots, verification.
+    pub config: Arc<proto::tls::rustls::ClientConfig>,
+    /// The target's name, for SNI and verification.
+    pub name: proto::tls::rustls::pki_types::ServerName<'static>,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The duration asked for has passed.
+    Duration,
+    /// The number of queries asked for has been offered.
+    Queries,
+    /// It was stopped.
+    Interrupted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Connections are being set up.
+    SettingUp,
+    /// Waiting for the other workers.
+    Ready,
+    /// Queries are offered.
+    Offering,
+    /// No more queries are offered; those open are waited for.
+    Draining,
+    /// Everything is closed and counted.
+    Finished,
+}
+
+/// When one worker entered its phases.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timeline {
+    /// Connection set-up began.
+    pub opened_at: Instant,
+    /// Warm-up, or without it the measured run, began.
+    pub started_at: Instant,
+    /// The measured run began.
+    pub run_started_at: Instant,
+    /// Offering ended.
+    pub run_ended_at: Instant,
+    /// The last open query had ended.
+    pub drained_at: Instant,
+}
+
+/// What one worker has to say at the end, beside its intervals.
+#[derive(Clone, Debug)]
+pub struct WorkerSummary {
+    /// When what began.
+    pub timeline: Timeline,
+    /// Everything scheduled during warm-up.
+    pub warmup: Interval,
+    /// Responses received within the measured window, whenever their queries were scheduled.
+    pub responses_in_window: u64,
+    /// When the last response came.
+    pub last_response_at: Instant,
+    /// Why offering ended.
+    pub ended_by: EndedBy,
+    /// The driver's counters.
+    pub stats: DriverStats,
+    /// Most connections usable at one time.
+    pub connections_open_max: u64,
+    /// Distinct reasons of TLS failures, at most eight.
+    pub tls_failures: Vec<String>,
+}
+
+/// One worker.
+pub struct Worker {
+    plan: Arc<Plan>,
+    tls: Option<TlsSettings>,
+    control: Arc<Control>,
+    phase: Phase,
+    timeline: Timeline,
+    run_end: Instant,
+    ended_by: EndedBy,
+    clients: Vec<Client>,
+    primaries: u32,
+    /// Client of each socket, by socket index.
+    owners: Vec<u32>,
+    timers: BinaryHeap<Reverse<(Instant, u32)>>,
+    dirty: Vec<u32>,
+    offer: Offer,
+    questions: QuestionCursor,
+    tally: Tally,
+    connections_open: u64,
+    connections_open_max: u64,
+    tls_failures: Vec<String>,
+    set_up: SetUp,
+    received: Received,
+    outgoing: Outgoing,
+    /// Positions of the queries in `outgoing`.
+    positions: Vec<u32>,
+    /// Framed plaintext, ciphertext, and received plaintext of the stream being served.
+    plain_out: Vec<u8>,
+    cipher_out: Vec<u8>,
+    plain_in: Vec<u8>,
+}
+
+/// Progress of connection set-up before the run.
+#[derive(Debug, Default)]
+struct SetUp {
+    next_client: u32,
+    connecting: u32,
+    settled: u32,
+    last_progress_at: Instant,
+}
+
+/// Which question comes next: every `step`-th of the set, from `next` on.
+#[derive(Debug)]
+struct QuestionCursor {
+    next: u64,
+    step: u64,
+    count: u64,
+    left: u64,
+}
+
+impl QuestionCursor {
+    fn take(&mut self) -> u32 {
+        let question = self.next;
+        self.next = (self.next + self.step) % self.count;
+        self.left -= 1;
+        question as u32
+    }
+}
+
+impl Worker {
+    /// Worker number `index` of the plan; opens nothing yet.
+    pub fn new(inputs: &RunInputs, index: u32, control: Arc<Control>) -> Self {
+        let plan = Arc::clone(&inputs.plan);
+        let first: u32 = (0..index).map(|before| plan.worker_clients(before)).sum();
+        let primaries = plan.worker_clients(index);
+        let left = plan.queries_max.map_or(u64::MAX, |all| share(all, index, plan.workers));
+        let count = plan.questions.len() as u64;
+        Worker {
+            clients: make_clients(&plan, first, primaries),
+            primaries,
+            phase: Phase::SettingUp,
+            timeline: Timeline::default(),
+            run_end: Instant::FAR_FUTURE,
+            ended_by: EndedBy::Duration,
+            owners: Vec::new(),
+            timers: BinaryHeap::with_capacity(2 * primaries as usize),
+            dirty: Vec::with_capacity(primaries as usize),
+            offer: Offer::new(&plan, index, primaries),
+            questions: QuestionCursor {
+                next: u64::from(index) % count,
+                step: u64::from(plan.workers) % count,
+                count,
+                left,
+            },
+            tally: Tally::new(plan.interval),
+            connections_open: 0,
+            connections_open_max: 0,
+            tls_failures: Vec::new(),
+            set_up: SetUp::default(),
+            received: Received::new(),
+            outgoing: Outgoing::default(),
+            positions: Vec::new(),
+            plain_out: Vec::new(),
+            cipher_out: Vec::new(),
+            plain_in: Vec::new(),
+            tls: inputs.tls.clone(),
+            control,
+            plan,
+        }
+    }
+
+    /// Opens the datagram sockets; streams are connected by [`Worker::step`].
+    ///
+    /// # Errors
+    /// [`SetupError`] names the socket that could not be opened.
+    pub fn open(&mut self, driver: &mut impl Driver) -> Result<(), SetupError> {
+        let now = driver.now();
+        self.timeline.opened_at = now;
+        self.set_up.last_progress_at = now;
+        if self.plan.transport != Transport::Udp {
+            return Ok(());
+        }
+        for client in 0..self.primaries {
+            let local = self.clients[client as usize].local;
+            let spec = SocketSpec { local, peer: Some(self.plan.target), shared_port: false };
+            let socket = driver
+                .open_udp(&spec)
+                .map_err(|error| SetupError::Socket { local, target: self.plan.target, error })?;
+            self.own(socket, client);
+            self.clients[client as usize].link = Link::Datagram { socket, blocked: false };
+            self.list_client(client);
+        }
+        Ok(())
+    }
+
+    /// Does all that can be done now; returns when it next wants to be called, at the latest.
+    pub fn step(&mut self, driver: &mut impl Driver) -> Instant {
+        let mut received = std::mem::take(&mut self.received);
+        while driver.receive(&mut received) {
+            self.handle(driver, &received);
+        }
+        self.received = received;
+        let now = driver.now();
+        self.roll_intervals(driver, now);
+        self.fire_timers(driver, now);
+        match self.phase {
+            Phase::SettingUp => self.set_up_connections(driver, now),
+            Phase::Ready => self.start_when_all_are_ready(now),
+            Phase::Offering => self.offer_queries(driver, now),
+            Phase::Draining => self.finish_when_drained(driver, now),
+            Phase::Finished => {}
+        }
+        self.wake_up(now)
+    }
+
+    /// True when there is nothing left to do.
+    pub fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    /// The next interval that has ended, in order.
+    pub fn poll_interval(&mut self) -> Option<Interval> {
+        self.tally.finished.pop_front()
+    }
+
+    /// The rest, once [`Worker::is_finished`].
+    pub fn summary(&self, driver: &impl Driver) -> WorkerSummary {
+        WorkerSummary {
+            timeline: self.timeline,
+            warmup: self.tally.warmup.clone(),
+            responses_in_window: self.tally.responses_in_window,
+            last_response_at: self.tally.last_response_at,
+            ended_by: self.ended_by,
+            stats: driver.stats(),
+            connections_open_max: self.connections_open_max,
+            tls_failures: self.tls_failures.clone(),
+        }
+    }
+
+    fn handle(&mut self, driver: &mut impl Driver, received: &Received) {
+        let Some(&owner) = self.owners.get(received.socket.index as usize) else { return };
+        self.roll_intervals(driver, received.at);
+        match received.event {
+            Event::Datagrams => self.handle_datagrams(owner, received),
+            Event::Writable => self.handle_writable(driver, owner, received.at),
+            Event::DatagramError(error) => self.handle_datagram_error(error, received.at),
+            Event::Connected => self.handle_connected(driver, owner, received.at),
+            Event::Bytes => self.handle_bytes(driver, owner, received),
+            Event::EndOfStream => self.handle_end(driver, owner, None, received.at),
+            Event::Failed(error) => self.handle_end(driver, owner, Some(error), received.at),
+            Event::Accepted { .. } => {}
+        }
+        if self.phase == Phase::Offering {
+            let now = driver.now();
+            self.fill(now);
+        }
+        self.send_dirty(driver);
+    }
+
+    fn start_when_all_are_ready(&mut self, now: Instant) {
+        if self.control.is_stopped() {
+            self.begin_run(now);
+            return self.end_offering(now, EndedBy::Interrupted);
+        }
+        if let Some(start) = self.control.start() {
+            self.begin_run(start);
+        }
+    }
+
+    fn begin_run(&mut self, start: Instant) {
+        self.timeline.started_at = start;
+        self.timeline.run_started_at = start + self.plan.warmup;
+        let duration = self.plan.duration;
+        self.run_end = duration
+            .map_or(Instant::FAR_FUTURE, |duration| self.timeline.run_started_at + duration);
+        self.tally.set_run_start(self.timeline.run_started_at);
+        self.offer.start(start);
+        self.phase = Phase::Offering;
+    }
+
+    fn offer_queries(&mut self, driver: &mut impl Driver, now: Instant) {
+        if self.control.is_stopped() {
+            return self.end_offering(now, EndedBy::Interrupted);
+        }
+        if now >= self.timeline.started_at {
+            self.fill(now.min(self.run_end));
+        }
+        self.send_dirty(driver);
+        if self.questions.left == 0 {
+            self.end_offering(now, EndedBy::Queries);
+        } else if now >= self.run_end {
+            self.end_offering(self.run_end, EndedBy::Duration);
+        }
+    }
+
+    fn end_offering(&mut self, at: Instant, ended_by: EndedBy) {
+        let at = at.max(self.timeline.run_started_at);
+        self.ended_by = ended_by;
+        self.run_end = at;
+        self.timeline.run_ended_at = at;
+        self.tally.end_run(at);
+        self.phase = Phase::Draining;
+    }
+
+    fn finish_when_drained(&mut self, driver: &mut impl Driver, now: Instant) {
+        let open = self.clients.iter().any(|client| client.open_queries() > 0);
+        if open && now < self.run_end + self.plan.timeout + STOP_POLL {
+            return;
+        }
+        self.give_up_open_queries(now);
+        self.close_all(driver, now);
+        self.roll_intervals(driver, now.max(self.run_end));
+        self.tally.finish(now.max(self.run_end + Duration::from_nanos(1)), driver.cpu_time());
+        self.timeline.drained_at = now;
+        self.phase = Phase::Finished;
+    }
+
+    fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
+        while now >= self.tally.interval_end() {
+            self.tally.roll(driver.cpu_time(), self.connections_open, self.run_end);
+        }
+    }
+
+    fn wake_up(&self, now: Instant) -> Instant {
+        let timer = self.timers.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at);
+        let phase = match self.phase {
+            Phase::Finished => return Instant::FAR_FUTURE,
+            Phase::SettingUp | Phase::Draining => Instant::FAR_FUTURE,
+            Phase::Ready => now + Duration::from_micros(200),
+            Phase::Offering if now < self.timeline.started_at => self.timeline.started_at,
+            Phase::Offering => self.offer.next_due().min(self.run_end),
+        };
+        timer.min(phase).min(self.tally.interval_end()).min(now + STOP_POLL)
+    }
+
+    fn own(&mut self, socket: driver::SocketId, client: u32) {
+        let index = socket.index as usize;
+        if self.owners.len() <= index {
+            self.owners.resize(index + 1, u32::MAX);
+        }
+        self.owners[index] = client;
+    }
+
+    fn close_all(&mut self, driver: &mut impl Driver, now: Instant) {
+        for index in 0..self.clients.len() {
+            match &self.clients[index].link {
+                Link::Datagram { socket, .. } => driver.close(*socket, Close::Graceful),
+                Link::Stream(connection) if connection.progress == Progress::Usable => {
+                    self.close_connection(driver, index as u32, now);
+                }
+                Link::Stream(connection) => driver.close(connection.socket, Close::Reset),
+                Link::Down { .. } => {}
+            }
+        }
+    }
+}
+
+/// The worker's clients, then, with TCP fallback, one fallback client for each of them.
+fn make_clients(plan: &Plan, first: u32, primaries: u32) -> Vec<Client> {
+    let local = |number: u32, role: Role| -> Option<SocketAddr> {
+        let port = match (plan.local_port, role) {
+            (0, _) | (_, Role::Fallback) => 0,
+            (port, Role::Primary) => port.saturating_add(number as u16),
+        };
+        let addresses = &plan.local_addresses;
+        if addresses.is_empty() {
+            let any: std::net::IpAddr = match plan.target {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+            };
+            return (port != 0).then_some(SocketAddr::new(any, port));
+        }
+        Some(SocketAddr::new(addresses[number as usize % addresses.len()], port))
+    };
+    let roles: &[Role] = match plan.tcp_fallback {
+        true => &[Role::Primary, Role::Fallback],
+        false => &[Role::Primary],
+    };
+    let mut seed = plan.seed ^ u64::from(first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut clients = Vec::with_capacity(primaries as usize * roles.len());
+    for role in roles {
+        for number in first..first + primaries {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            clients.push(Client::new(*role, (seed >> 48) as u16, local(number, *role)));
+        }
+    }
+    clients
+}
+
+/// A list of clients in the order in which they became able to take a query.
+pub(crate) type ClientQueue = VecDeque<u32>;

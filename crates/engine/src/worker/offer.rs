@@ -1,0 +1,167 @@
+//! Which client asks next, and when: the closed and the open loop.
+
+use load::arrival::{Arrival, Process, Schedule};
+use load::Plan;
+use proto::Instant;
+use proto::pending::OPEN_MAX;
+
+use super::{ClientQueue, Worker};
+
+/// Open-loop queries offered in one turn; the rest follows in the next, after a look at the
+/// sockets.
+const DUE_MAX: u32 = 4_096;
+
+/// The worker's share of the load.
+pub(super) enum Offer {
+    /// A new query as soon as a place is free.
+    Closed {
+        /// Places free.
+        free: u32,
+        /// Most queries open at one client.
+        per_client: u32,
+        /// Clients that can take a query.
+        ready: ClientQueue,
+        /// Never faster than that.
+        pacing: Option<Schedule>,
+    },
+    /// Queries at their instants.
+    Open {
+        schedule: Schedule,
+        next_client: u32,
+    },
+}
+
+impl Offer {
+    pub(super) fn new(plan: &Plan, worker: u32, clients: u32) -> Self {
+        match plan.arrival {
+            Arrival::Closed { rate_qps_max, .. } => {
+                let free = plan.worker_outstanding(worker);
+                Offer::Closed {
+                    free,
+                    per_client: free.div_ceil(clients.max(1)).clamp(1, OPEN_MAX),
+                    ready: ClientQueue::with_capacity(clients as usize),
+                    pacing: rate_qps_max
+                        .map(|rate| schedule(plan, worker, rate, Process::Constant)),
+                }
+            }
+            Arrival::Open { rate_qps, process } => Offer::Open {
+                schedule: schedule(plan, worker, rate_qps, process),
+                next_client: 0,
+            },
+        }
+    }
+
+    /// Starts the clock of the schedules.
+    pub(super) fn start(&mut self, start: Instant) {
+        match self {
+            Offer::Closed { pacing: Some(schedule), .. } | Offer::Open { schedule, .. } => {
+                schedule.start_at(start);
+            }
+            Offer::Closed { pacing: None, .. } => {}
+        }
+    }
+
+    /// When time alone makes a query due.
+    pub(super) fn next_due(&self) -> Instant {
+        match self {
+            Offer::Closed { pacing: Some(schedule), free: 1.., .. } => schedule.next_due(),
+            Offer::Closed { .. } => Instant::FAR_FUTURE,
+            Offer::Open { schedule, .. } => schedule.next_due(),
+        }
+    }
+
+    /// A place is free again: one of its queries has ended.
+    #[inline]
+    pub(super) fn release(&mut self, places: u32) {
+        if let Offer::Closed { free, .. } = self {
+            *free += places;
+        }
+    }
+}
+
+fn schedule(plan: &Plan, worker: u32, rate_qps: f64, process: Process) -> Schedule {
+    Schedule::new(rate_qps, process, (worker, plan.workers), plan.seed, Instant::ZERO)
+}
+
+impl Worker {
+    /// Submits all queries that are due at `now`; [`Worker::send_dirty`] sends them.
+    pub(super) fn fill(&mut self, now: Instant) {
+        if now < self.timeline.started_at || now > self.run_end {
+            return;
+        }
+        match self.offer {
+            Offer::Closed { .. } => self.fill_closed(now),
+            Offer::Open { .. } => self.fill_open(now),
+        }
+    }
+
+    fn fill_closed(&mut self, now: Instant) {
+        let most = self.plan.queries_per_connection;
+        let Offer::Closed { free, per_client, ready, pacing } = &mut self.offer else { return };
+        while *free > 0 && self.questions.left > 0 {
+            let Some(&index) = ready.front() else { break };
+            let client = &mut self.clients[index as usize];
+            if client.open_queries() >= *per_client || !client.can_send(most) {
+                client.listed = false;
+                ready.pop_front();
+                continue;
+            }
+            if let Some(schedule) = pacing {
+                if schedule.next_due() > now {
+                    break;
+                }
+                schedule.advance();
+            }
+            let question = self.questions.take();
+            self.tally.of_query(now).counts.offered += 1;
+            if client.pending.submit(now, question) {
+                *free -= 1;
+            } else {
+                self.tally.of_query(now).counts.not_sent.no_free_id += 1;
+            }
+            if !client.dirty {
+                client.dirty = true;
+                self.dirty.push(index);
+            }
+        }
+    }
+
+    fn fill_open(&mut self, now: Instant) {
+        let Offer::Open { schedule, next_client } = &mut self.offer else { return };
+        let mut offered = 0;
+        while schedule.next_due() <= now && self.questions.left > 0 && offered < DUE_MAX {
+            let scheduled_at = schedule.next_due();
+            if scheduled_at >= self.run_end {
+                break;
+            }
+            schedule.advance();
+            offered += 1;
+            let index = *next_client;
+            *next_client = if index + 1 == self.primaries { 0 } else { index + 1 };
+            let question = self.questions.take();
+            let counts = &mut self.tally.of_query(scheduled_at).counts;
+            counts.offered += 1;
+            let client = &mut self.clients[index as usize];
+            if !client.pending.submit(scheduled_at, question) {
+                counts.not_sent.no_free_id += 1;
+            } else if !client.dirty {
+                client.dirty = true;
+                self.dirty.push(index);
+            }
+        }
+    }
+
+    /// Puts a client into the list of those that can take a query, if it can (closed loop).
+    #[inline]
+    pub(super) fn list_client(&mut self, index: u32) {
+        let Offer::Closed { ready, per_client, .. } = &mut self.offer else { return };
+        let client = &mut self.clients[index as usize];
+        let wanted = !client.listed && index < self.primaries;
+        if wanted && client.open_queries() < *per_client
+            && client.can_send(self.plan.queries_per_connection)
+        {
+            client.listed = true;
+            ready.push_back(index);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Time-outs: of queries, of connections that do not become usable, of pauses between attempts.
+//!
+//! One heap entry a client, not one a query: a client's timer is due when the oldest of its open
+//! queries may time out, and is then set again for the one that is oldest by then.
+
+use std::cmp::Reverse;
+
+use driver::{Close, Driver};
+use proto::Instant;
+use proto::pending::State;
+
+use super::Worker;
+use crate::client::{Link, Progress, Role};
+
+impl Worker {
+    /// Makes sure that the client's timer is due at `at` or earlier.
+    #[inline]
+    pub(super) fn arm(&mut self, index: u32, at: Instant) {
+        let client = &mut self.clients[index as usize];
+        if at < client.timer_at {
+            client.timer_at = at;
+            self.timers.push(Reverse((at, index)));
+        }
+    }
+
+    /// Handles every timer that is due at `now`.
+    pub(super) fn fire_timers(&mut self, driver: &mut impl Driver, now: Instant) {
+        while let Some(&Reverse((at, index))) = self.timers.peek() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            let client = &mut self.clients[index as usize];
+            // An entry that an earlier one replaced is stale.
+            if client.timer_at == at {
+                client.timer_at = Instant::FAR_FUTURE;
+                self.fire(driver, index, now);
+            }
+        }
+    }
+
+    fn fire(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        self.expire_queries(index, now);
+        self.check_connection(driver, index, now);
+        let timeout = self.plan.timeout;
+        let client = &mut self.clients[index as usize];
+        let query = client.pending.poll_timeout(timeout);
+        let connection = match &client.link {
+            Link::Stream(connection) if connection.progress != Progress::Usable => {
+                Some(connection.attempted_at + timeout)
+            }
+            Link::Down { retry_at } if *retry_at > now => Some(*retry_at),
+            _ => None,
+        };
+        if let Some(at) = [query, connection].into_iter().flatten().min() {
+            self.arm(index, at);
+        }
+        self.list_client(index);
+    }
+
+    fn expire_queries(&mut self, index: u32, now: Instant) {
+        let timeout = self.plan.timeout;
+        let mut in_flight_ended = 0;
+        loop {
+            let client = &mut self.clients[index as usize];
+            let Some(query) = client.pending.expired(now, timeout) else { break };
+            let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+            let sent = query.state == State::InFlight;
+            in_flight_ended += u32::from(sent);
+            client.pending.end(query.position, if sent { State::TimedOut } else { State::Lost });
+            match (client.role, sent) {
+                (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
+                (Role::Primary, true) => counts.timeouts += 1,
+                (Role::Primary, false) => counts.not_sent.timed_out_waiting += 1,
+            }
+            if client.role == Role::Primary {
+                self.offer.release(1);
+            }
+        }
+        self.tally.change_in_flight(now, -i64::from(in_flight_ended));
+    }
+
+    /// Gives up a connection that takes too long, retries one whose pause is over, and closes one
+    /// that has carried all the queries it may.
+    fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        match &self.clients[index as usize].link {
+            Link::Stream(connection) if connection.progress != Progress::Usable => {
+                if connection.attempted_at + self.plan.timeout <= now {
+                    let socket = connection.socket;
+                    self.tally.of_event(now).counts.connections.failed.timed_out += 1;
+                    driver.close(socket, Close::Reset);
+                    self.connection_is_down(index, now, false);
+                }
+            }
+            Link::Stream(_) => self.close_if_used_up(driver, index, now),
+            Link::Down { retry_at } if *retry_at <= now => self.connect_if_needed(driver, index, now),
+            _ => {}
+        }
+    }
+
+    /// Ends whatever is still open when the drain is over.
+    pub(super) fn give_up_open_queries(&mut self, now: Instant) {
+        for index in 0..self.clients.len() {
+            let client = &mut self.clients[index];
+            while let Some(query) = client.pending.next_waiting() {
+                client.pending.end(query.position, State::Lost);
+                let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                match client.role {
+                    Role::Primary => counts.not_sent.run_ended += 1,
+                    Role::Fallback => counts.tcp_fallback.connection_losses += 1,
+                }
+            }
+            while let Some(query) = client.pending.oldest_in_flight() {
+                client.pending.end(query.position, State::TimedOut);
+                self.tally.change_in_flight(now, -1);
+                let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                match client.role {
+                    Role::Primary => counts.timeouts += 1,
+                    Role::Fallback => counts.tcp_fallback.timeouts += 1,
+                }
+            }
+        }
+    }
+}
