@@ -1,6 +1,15 @@
-//! When queries are due.
+//! When queries are due, and how rates are written.
 
 use proto::Instant;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::plan::PlanError;
+
+/// The lowest rate that can be offered, in queries a second: one in 11 days.
+pub const RATE_QPS_MIN: f64 = 1e-6;
+/// The highest rate that can be offered, in queries a second: one every nanosecond.
+pub const RATE_QPS_MAX: f64 = 1e9;
 
 /// The shape of arrivals over all workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,18 +39,65 @@ pub enum Process {
     Poisson,
 }
 
+/// Reads a rate in queries a second: `20000`, `50k`, `1.5M`, `0.5`.
+///
+/// # Errors
+/// The text is not a number with at most one of the suffixes `k` and `M`, or is outside
+/// [`RATE_QPS_MIN`] to [`RATE_QPS_MAX`].
+pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
+    let (number, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
+        Some(b'M') => (&text[..text.len() - 1], 1e6),
+        _ => (text, 1.0),
+    };
+    // `f64` alone would also read `inf`, `NaN`, `1e5` and signs.
+    let is_plain = number.bytes().all(|octet| octet.is_ascii_digit() || octet == b'.');
+    let rate = number.parse::<f64>().ok().filter(|_| is_plain);
+    let rate = rate.ok_or_else(|| {
+        PlanError::new(
+            "rate",
+            format!("`{text}` is not a rate"),
+            "write queries a second, such as 20000, 50k, 1.5M or 0.5",
+        )
+    })?;
+    check_rate("rate", rate * factor)
+}
+
+/// `rate_qps` if it can be offered.
+pub(crate) fn check_rate(setting: &'static str, rate_qps: f64) -> Result<f64, PlanError> {
+    if (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate_qps) {
+        return Ok(rate_qps);
+    }
+    Err(PlanError::new(
+        setting,
+        format!("{rate_qps} queries a second cannot be offered"),
+        "rates go from 0.000001 to 1000000000 queries a second",
+    ))
+}
+
 /// The due instants of one worker's share, in order.
 #[derive(Debug)]
 pub struct Schedule {
     next: Instant,
+    gaps: Gaps,
+}
+
+#[derive(Debug)]
+enum Gaps {
+    Constant(ConstantGaps),
+    Poisson(PoissonGaps),
 }
 
 impl Schedule {
     /// The schedule of `worker` (of `workers`), starting at `start`.
     ///
-    /// Constant: worker `w`'s k-th query is due at `start + (k * workers + w) / rate`, computed from
-    /// `k` so that rounding never adds up. Poisson: exponential gaps at the worker's share of the
-    /// rate, seeded by `seed` and `worker`.
+    /// Constant: worker `w`'s k-th query is due at `start + (k * workers + w) / rate`, exact to the
+    /// nanosecond below however large k gets; the rate counts in millionths of a query a second.
+    /// Poisson: exponential gaps at the worker's share of the rate, seeded by `seed` and `worker`,
+    /// the first of them before the first query.
+    ///
+    /// # Panics
+    /// If the rate is not positive, or `worker` is not below `workers`.
     pub fn new(
         rate_qps: f64,
         process: Process,
@@ -49,8 +105,26 @@ impl Schedule {
         seed: u64,
         start: Instant,
     ) -> Self {
-        let _ = (rate_qps, process, share, seed);
-        Schedule { next: start }
+        let (worker, workers) = share;
+        assert!(rate_qps > 0.0, "a rate is positive");
+        assert!(worker < workers, "workers count from 0");
+        match process {
+            Process::Constant => {
+                let (gaps, offset_ns) = ConstantGaps::new(rate_qps, worker, workers);
+                Schedule {
+                    next: later(start, offset_ns),
+                    gaps: Gaps::Constant(gaps),
+                }
+            }
+            Process::Poisson => {
+                let mut schedule = Schedule {
+                    next: start,
+                    gaps: Gaps::Poisson(PoissonGaps::new(rate_qps, worker, workers, seed)),
+                };
+                schedule.advance();
+                schedule
+            }
+        }
     }
 
     /// When the next query is due.
@@ -62,6 +136,106 @@ impl Schedule {
     /// Moves on to the query after that.
     #[inline]
     pub fn advance(&mut self) {
-        self.next = Instant::from_nanos(self.next.as_nanos() + 1);
+        let gap_ns = match &mut self.gaps {
+            Gaps::Constant(gaps) => gaps.next_gap_ns(),
+            Gaps::Poisson(gaps) => gaps.next_gap_ns(),
+        };
+        self.next = later(self.next, gap_ns);
     }
 }
+
+#[inline]
+fn later(instant: Instant, gap_ns: u64) -> Instant {
+    Instant::from_nanos(instant.as_nanos().saturating_add(gap_ns))
+}
+
+/// Gaps of whole nanoseconds that keep step with an exact rate.
+///
+/// A gap is `workers / rate` seconds, in general no whole number of nanoseconds. Its remainder is
+/// carried in units of 1/`rate_micro` ns, so that every due instant is the exact one rounded down,
+/// without the 128-bit division of computing it afresh.
+#[derive(Debug)]
+struct ConstantGaps {
+    gap_ns: u64,
+    gap_remainder: u64,
+    remainder: u64,
+    /// Millionths of a query a second.
+    rate_micro: u64,
+}
+
+impl ConstantGaps {
+    /// The gaps, and the nanoseconds from the start to the first query.
+    fn new(rate_qps: f64, worker: u32, workers: u32) -> (Self, u64) {
+        let rate_micro = ((rate_qps * 1e6).round() as u64).max(1);
+        let divide = |queries: u32| {
+            let dividend = u128::from(queries) * 1_000_000_000_000_000;
+            let quotient = dividend / u128::from(rate_micro);
+            let remainder = dividend % u128::from(rate_micro);
+            (
+                u64::try_from(quotient).unwrap_or(u64::MAX),
+                remainder as u64, // less than `rate_micro`, which is 64 bits wide
+            )
+        };
+        let (offset_ns, remainder) = divide(worker);
+        let (gap_ns, gap_remainder) = divide(workers);
+        let gaps = ConstantGaps {
+            gap_ns,
+            gap_remainder,
+            remainder,
+            rate_micro,
+        };
+        (gaps, offset_ns)
+    }
+
+    #[inline]
+    fn next_gap_ns(&mut self) -> u64 {
+        // Both remainders are below `rate_micro`; written so that no sum can overflow.
+        let room = self.rate_micro - self.gap_remainder;
+        if self.remainder >= room {
+            self.remainder -= room;
+            self.gap_ns.saturating_add(1)
+        } else {
+            self.remainder += self.gap_remainder;
+            self.gap_ns
+        }
+    }
+}
+
+/// Exponential gaps.
+#[derive(Debug)]
+struct PoissonGaps {
+    generator: Xoshiro256PlusPlus,
+    gap_ns_mean: f64,
+    /// The part of a nanosecond that the last due instant was rounded down by, carried along so
+    /// that rounding never adds up.
+    fraction_ns: f64,
+}
+
+impl PoissonGaps {
+    /// Keeps these random numbers apart from others that are drawn with the same seed.
+    const STREAM: u64 = 0x6172_7269_7661_6c73; // "arrivals"
+
+    fn new(rate_qps: f64, worker: u32, workers: u32, seed: u64) -> Self {
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed ^ Self::STREAM);
+        // 2^128 numbers apart: the workers' sequences never overlap.
+        (0..worker).for_each(|_| generator.jump());
+        PoissonGaps {
+            generator,
+            gap_ns_mean: f64::from(workers) / rate_qps * 1e9,
+            fraction_ns: 0.0,
+        }
+    }
+
+    #[inline]
+    fn next_gap_ns(&mut self) -> u64 {
+        // 53 random bits as a number above 0 and up to 1, whose logarithm is always finite.
+        let uniform = ((self.generator.next_u64() >> 11) + 1) as f64 * (-53f64).exp2();
+        let gap_ns = -uniform.ln() * self.gap_ns_mean + self.fraction_ns;
+        let whole_ns = gap_ns.floor();
+        self.fraction_ns = gap_ns - whole_ns;
+        whole_ns as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,16 +2,34 @@
 //!
 //! Opens no file and reads no clock: texts go in, a [`Plan`] comes out; the same plan and seed
 //! always give the same queries in the same order.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`names_file`] | dnsperf's two input formats, `name type` lines and the binary stream |
+//! | [`line_options`] | what may follow the type on such a line: `+do`, `+ecs=192.0.2.0/24`, ... |
+//! | [`update_file`] | dnsperf's dynamic update blocks (RFC 2136) |
+//! | [`questions`] | what these become: message templates in one block of memory |
+//! | [`names_error`] | why such a file cannot be used: place, fault, cure |
+//! | [`arrival`] | when queries are due, and how rates are written |
+//! | [`plan`] | one run as decided, and what it may not contradict |
+//! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
+//! | [`name_sets`] | generated names with the zones that hold them; shuffling |
 
 #![forbid(unsafe_code)]
 
 pub mod arrival;
+pub mod line_options;
+pub mod local_addresses;
 pub mod name_sets;
+pub mod names_error;
 pub mod names_file;
 pub mod plan;
 pub mod questions;
+mod rdata;
 pub mod update_file;
+mod words;
 
 pub use arrival::{Arrival, Schedule};
-pub use plan::Plan;
+pub use names_error::NamesError;
+pub use plan::{Plan, PlanError};
 pub use questions::QuestionSet;

@@ -1,5 +1,8 @@
 //! The questions of a run, rendered once into message templates.
 
+/// Octets of the header of a message (RFC 1035, section 4.1.1).
+const HEADER_OCTETS: usize = 12;
+
 /// Message templates with ID 0, ready to be copied and given an ID.
 #[derive(Clone, Debug, Default)]
 pub struct QuestionSet {
@@ -15,7 +18,7 @@ struct Entry {
 }
 
 /// One template.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template<'a> {
     /// The whole message, ID 0, without TSIG.
     pub message: &'a [u8],
@@ -32,12 +35,16 @@ impl QuestionSet {
     /// Adds a whole message whose question section is `question_octets` long.
     ///
     /// # Panics
-    /// If the message is longer than 65,535 octets.
+    /// If the message is longer than 65,535 octets or too short for header and question.
     pub fn push(&mut self, message: &[u8], question_octets: usize) {
+        assert!(
+            message.len() >= HEADER_OCTETS + question_octets,
+            "a message holds its header and question"
+        );
         let start = self.octets.len() as u64;
         let message_octets = u16::try_from(message.len()).expect("checked by the builder");
         self.octets.extend_from_slice(message);
-        let question_octets = question_octets as u16;
+        let question_octets = u16::try_from(question_octets).expect("less than the message");
         self.entries.push(Entry {
             start,
             message_octets,
@@ -56,6 +63,9 @@ impl QuestionSet {
     }
 
     /// The template at `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`QuestionSet::len`].
     #[inline]
     pub fn get(&self, index: usize) -> Template<'_> {
         let entry = self.entries[index];
@@ -64,5 +74,41 @@ impl QuestionSet {
             message,
             question_octets: usize::from(entry.question_octets),
         }
+    }
+
+    /// All templates, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Template<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Length of the longest message in octets; 0 for an empty set. Looks at every template.
+    pub fn message_octets_max(&self) -> usize {
+        let octets = self.entries.iter().map(|entry| entry.message_octets);
+        usize::from(octets.max().unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_come_back_as_they_were_pushed() {
+        let mut set = QuestionSet::new();
+        assert!(set.is_empty());
+        assert_eq!(set.message_octets_max(), 0);
+        set.push(&[1; 17], 5);
+        set.push(&[2; 30], 18);
+        assert_eq!((set.len(), set.message_octets_max()), (2, 30));
+        assert_eq!(set.get(0).message, [1; 17]);
+        assert_eq!(set.get(1).message, [2; 30]);
+        let questions: Vec<usize> = set.iter().map(|t| t.question_octets).collect();
+        assert_eq!(questions, [5, 18]);
+    }
+
+    #[test]
+    #[should_panic(expected = "holds its header and question")]
+    fn a_message_shorter_than_its_question_is_refused() {
+        QuestionSet::new().push(&[0; 16], 5);
     }
 }
