@@ -7,6 +7,8 @@
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
 //! Nothing is called back, so the worker may send from within the receive loop.
 
+pub mod sim;
+
 use std::io;
 use std::net::SocketAddr;
 
