@@ -246,6 +246,26 @@ fn stall_holds_what_arrives_and_releases_it_in_order_at_its_end() {
 }
 
 #[test]
+fn what_was_held_comes_before_what_arrives_as_the_stall_ends() {
+    let stalls = vec![Stall {
+        address: SERVER,
+        start: at_ms(100),
+        length: ms(50),
+    }];
+    let (mut pair, _, _) = Pair::udp(WorldConfig {
+        stalls,
+        ..five_ms()
+    });
+    let from = SocketAddr::new(CLIENT, 1_024);
+    for at in [150, 140, 120] {
+        pair.world
+            .inject_datagram(from, server_at(53), &[at as u8], at_ms(at));
+    }
+    pair.world.advance_to(at_ms(150));
+    assert_eq!(payloads(&mut pair.server), [[120], [140], [150]]);
+}
+
+#[test]
 fn one_stall_may_end_within_another() {
     let stalls = vec![
         Stall {

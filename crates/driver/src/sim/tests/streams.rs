@@ -92,6 +92,35 @@ fn lost_segment_arrives_a_timeout_later_and_holds_up_all_behind_it() {
     assert_eq!(pair.world.network_stats().segments_lost, 2);
 }
 
+#[test]
+fn end_of_a_stream_does_not_overtake_its_octets() {
+    for how in [Close::Graceful, Close::Reset] {
+        let outages = vec![Outage {
+            start: at_ms(10),
+            length: ms(10),
+        }];
+        let (mut pair, client, server) = Pair::tcp(WorldConfig {
+            outages,
+            ..five_ms()
+        });
+        pair.client.send_bytes(client, b"late").unwrap();
+        pair.world.advance_to(at_ms(30));
+        pair.client.close(client, how);
+        pair.world.advance_to(at_ms(214));
+        assert!(events(&mut pair.server).is_empty());
+        pair.world.advance_to(at_ms(215));
+        let end = if how == Close::Reset {
+            RESET
+        } else {
+            Event::EndOfStream
+        };
+        assert_eq!(
+            events(&mut pair.server),
+            [(server, Event::Bytes), (server, end)]
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
