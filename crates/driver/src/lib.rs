@@ -10,6 +10,7 @@
 pub mod clock;
 pub mod cpu;
 pub mod epoll;
+pub mod sim;
 
 use std::io;
 use std::net::SocketAddr;
@@ -252,8 +253,9 @@ pub trait Driver {
     /// stream blocks and [`Event::Writable`] will follow.
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError>;
 
-    /// Stops delivering [`Event::Bytes`] for a stream, so that its receive buffer fills up.
-    fn pause_reading(&mut self, socket: SocketId);
+    /// Stops (`true`) or resumes delivering [`Event::Bytes`] for a stream. While it is stopped the
+    /// receive buffer fills up and the peer blocks.
+    fn pause_reading(&mut self, socket: SocketId, paused: bool);
 
     /// Closes a socket at once; no event for it is delivered afterwards.
     fn close(&mut self, socket: SocketId, how: Close);

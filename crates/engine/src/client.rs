@@ -78,7 +78,9 @@ impl Client {
             role,
             pending: Pending::new(id_offset),
             local,
-            link: Link::Down { retry_at: Instant::ZERO },
+            link: Link::Down {
+                retry_at: Instant::ZERO,
+            },
             timer_at: Instant::FAR_FUTURE,
             dirty: false,
             listed: false,

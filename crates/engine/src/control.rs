@@ -44,7 +44,8 @@ impl Control {
     pub(crate) fn worker_is_ready(&self, now: Instant) {
         if self.workers_ready.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
             let start = now + START_DELAY;
-            self.start_ns.store(start.as_nanos().max(1), Ordering::Release);
+            self.start_ns
+                .store(start.as_nanos().max(1), Ordering::Release);
         }
     }
 

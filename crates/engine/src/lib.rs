@@ -44,13 +44,23 @@ pub enum SetupError {
 impl std::fmt::Display for SetupError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            SetupError::Socket { local: Some(local), target, error } => {
+            SetupError::Socket {
+                local: Some(local),
+                target,
+                error,
+            } => {
                 write!(f, "cannot open a socket from {local} to {target}: {error}")
             }
-            SetupError::Socket { local: None, target, error } => {
+            SetupError::Socket {
+                local: None,
+                target,
+                error,
+            } => {
                 write!(f, "cannot open a socket to {target}: {error}")
             }
-            SetupError::Cpu { cpu, error } => write!(f, "cannot run a worker on CPU {cpu}: {error}"),
+            SetupError::Cpu { cpu, error } => {
+                write!(f, "cannot run a worker on CPU {cpu}: {error}")
+            }
             SetupError::Driver(error) => write!(f, "cannot make an epoll instance: {error}"),
         }
     }

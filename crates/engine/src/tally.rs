@@ -53,7 +53,11 @@ impl Tally {
     /// Where a query scheduled at `scheduled_at` is counted.
     #[inline]
     pub(crate) fn of_query(&mut self, scheduled_at: Instant) -> &mut Interval {
-        if scheduled_at < self.run_start { &mut self.warmup } else { &mut self.current }
+        if scheduled_at < self.run_start {
+            &mut self.warmup
+        } else {
+            &mut self.current
+        }
     }
 
     /// Where an event that belongs to no query is counted.
@@ -93,7 +97,11 @@ impl Tally {
         }
         self.cpu_at_interval_start = cpu_time;
         self.current.start_ns = end.nanos_since(self.run_start);
-        self.interval_end = if next_end > end { next_end } else { Instant::FAR_FUTURE };
+        self.interval_end = if next_end > end {
+            next_end
+        } else {
+            Instant::FAR_FUTURE
+        };
     }
 
     /// Moves the end of the current interval to `now`: the run ends here.

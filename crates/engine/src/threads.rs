@@ -120,7 +120,14 @@ fn run_worker(
         }
     }
     let summary = worker.summary(&driver);
-    Report::Finished(index, Box::new(WorkerOutcome { cpu, summary, intervals }))
+    Report::Finished(
+        index,
+        Box::new(WorkerOutcome {
+            cpu,
+            summary,
+            intervals,
+        }),
+    )
 }
 
 /// Merges what the workers report until all have finished.
@@ -149,7 +156,10 @@ fn collect(
                     _ => merged.merge(&interval),
                 }
                 if *count == workers {
-                    on_progress(&Progress { index, interval: merged.clone() });
+                    on_progress(&Progress {
+                        index,
+                        interval: merged.clone(),
+                    });
                 }
             }
             Report::Finished(worker, outcome) => outcomes[worker] = Some(*outcome),
@@ -162,7 +172,10 @@ fn collect(
     if let Some(error) = failure {
         return Err(error);
     }
-    let intervals = intervals.into_iter().map(|(_, interval)| interval).collect();
+    let intervals = intervals
+        .into_iter()
+        .map(|(_, interval)| interval)
+        .collect();
     let workers = outcomes.into_iter().flatten().collect();
     Ok(Outcome { intervals, workers })
 }

@@ -403,9 +403,16 @@ impl Driver for EpollDriver {
         Ok(taken)
     }
 
-    fn pause_reading(&mut self, socket: SocketId) {
-        if let Some(open) = self.get_mut(socket) {
-            open.reading_paused = true;
+    fn pause_reading(&mut self, socket: SocketId, paused: bool) {
+        let Some(open) = self.get_mut(socket) else {
+            return;
+        };
+        let was_paused = std::mem::replace(&mut open.reading_paused, paused);
+        if was_paused && !paused {
+            // What arrived meanwhile makes no new edge.
+            let events = READABLE & !BROKEN;
+            let tag = u64::from(socket.generation) << 32 | u64::from(socket.index);
+            self.ready.push(libc::epoll_event { events, u64: tag });
         }
     }
 

@@ -41,7 +41,9 @@ impl Worker {
     /// Connects a client that has no connection, if the run still needs it to have one.
     pub(super) fn connect_if_needed(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let client = &self.clients[index as usize];
-        let Link::Down { retry_at } = client.link else { return };
+        let Link::Down { retry_at } = client.link else {
+            return;
+        };
         let wanted = client.pending.waiting() > 0
             || (client.role == Role::Primary && self.phase != Phase::Draining);
         if !wanted || self.phase == Phase::Finished {
@@ -57,7 +59,11 @@ impl Worker {
     fn connect(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         self.tally.of_event(now).counts.connections.attempted += 1;
         let local = self.clients[index as usize].local;
-        let spec = SocketSpec { local, peer: Some(self.plan.target), shared_port: false };
+        let spec = SocketSpec {
+            local,
+            peer: Some(self.plan.target),
+            shared_port: false,
+        };
         match driver.connect_tcp(&spec) {
             Ok(socket) => {
                 self.own(socket, index);
@@ -75,7 +81,9 @@ impl Worker {
 
     /// TCP is established; DoT begins its handshake.
     pub(super) fn handle_connected(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else { return };
+        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
+            return;
+        };
         connection.established_at = now;
         let connect_ns = now.nanos_since(connection.attempted_at);
         let interval = self.tally.of_event(now);
@@ -99,7 +107,9 @@ impl Worker {
 
     fn connection_is_usable(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let client = &mut self.clients[index as usize];
-        let Link::Stream(connection) = &mut client.link else { return };
+        let Link::Stream(connection) = &mut client.link else {
+            return;
+        };
         connection.progress = Progress::Usable;
         if connection.tls.is_some() {
             let handshake_ns = now.nanos_since(connection.established_at);
@@ -121,7 +131,9 @@ impl Worker {
         index: u32,
         received: &Received,
     ) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else { return };
+        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
+            return;
+        };
         let Some(tls) = &mut connection.tls else {
             return self.handle_plaintext(driver, index, received.bytes(), received.at);
         };
@@ -156,7 +168,9 @@ impl Worker {
     ) {
         let client = &mut self.clients[index as usize];
         let in_flight_before = client.pending.in_flight();
-        let Link::Stream(connection) = &mut client.link else { return };
+        let Link::Stream(connection) = &mut client.link else {
+            return;
+        };
         let mut deframer = std::mem::take(&mut connection.deframer);
         deframer.handle_bytes(octets, |message| self.handle_message(index, message, at));
         if let Link::Stream(connection) = &mut self.clients[index as usize].link {
@@ -170,8 +184,12 @@ impl Worker {
 
     /// Sends what the TLS session wants sent by itself: handshake flights, alerts.
     fn write_handshake(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else { return };
-        let Some(tls) = &mut connection.tls else { return };
+        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
+            return;
+        };
+        let Some(tls) = &mut connection.tls else {
+            return;
+        };
         self.cipher_out.clear();
         tls.poll_transmit(&mut self.cipher_out);
         if self.cipher_out.is_empty() {
@@ -182,7 +200,9 @@ impl Worker {
             return;
         }
         match driver.send_bytes(connection.socket, &self.cipher_out) {
-            Ok(taken) => connection.unsent.extend_from_slice(&self.cipher_out[taken..]),
+            Ok(taken) => connection
+                .unsent
+                .extend_from_slice(&self.cipher_out[taken..]),
             Err(error) => self.handle_end(driver, index, Some(error), now),
         }
     }
@@ -195,7 +215,9 @@ impl Worker {
         error: Option<SocketError>,
         now: Instant,
     ) {
-        let Link::Stream(connection) = &self.clients[index as usize].link else { return };
+        let Link::Stream(connection) = &self.clients[index as usize].link else {
+            return;
+        };
         let (socket, usable) = (connection.socket, connection.progress == Progress::Usable);
         let counts = &mut self.tally.of_event(now).counts.connections;
         match (usable, error) {
@@ -214,7 +236,9 @@ impl Worker {
         failure: &TlsFailure,
         now: Instant,
     ) {
-        let Link::Stream(connection) = &self.clients[index as usize].link else { return };
+        let Link::Stream(connection) = &self.clients[index as usize].link else {
+            return;
+        };
         let (socket, usable) = (connection.socket, connection.progress == Progress::Usable);
         let counts = &mut self.tally.of_event(now).counts.connections;
         match (usable, failure) {
@@ -237,7 +261,9 @@ impl Worker {
 
     /// Closes a usable connection in order.
     pub(super) fn close_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else { return };
+        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
+            return;
+        };
         let socket = connection.socket;
         if let Some(tls) = &mut connection.tls {
             tls.close();
@@ -250,9 +276,13 @@ impl Worker {
 
     /// Closes a connection that has carried all the queries it may and has all their responses.
     pub(super) fn close_if_used_up(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Some(most) = self.plan.queries_per_connection else { return };
+        let Some(most) = self.plan.queries_per_connection else {
+            return;
+        };
         let client = &self.clients[index as usize];
-        let Link::Stream(connection) = &client.link else { return };
+        let Link::Stream(connection) = &client.link else {
+            return;
+        };
         let all_sent = connection.queries_sent >= most;
         if all_sent && client.pending.in_flight() == 0 && client.role == Role::Primary {
             self.close_connection(driver, index, now);
@@ -325,10 +355,7 @@ impl Worker {
 }
 
 /// Where a connection that never became usable is counted.
-fn failure_counter(
-    failed: &mut ConnectionFailures,
-    error: Option<SocketError>,
-) -> &mut u64 {
+fn failure_counter(failed: &mut ConnectionFailures, error: Option<SocketError>) -> &mut u64 {
     match error {
         None => &mut failed.closed,
         Some(SocketError::Refused) => &mut failed.refused,

@@ -15,7 +15,11 @@ impl Worker {
         let in_flight_before = self.clients[owner as usize].pending.in_flight();
         for datagram in &received.datagrams {
             if datagram.from != self.plan.target {
-                self.tally.of_event(received.at).counts.unexpected.wrong_source += 1;
+                self.tally
+                    .of_event(received.at)
+                    .counts
+                    .unexpected
+                    .wrong_source += 1;
                 continue;
             }
             self.handle_message(owner, received.datagram(*datagram), received.at);
@@ -44,7 +48,9 @@ impl Worker {
             return;
         };
         let pending = &self.clients[owner as usize].pending;
-        let known = pending.find(header.id).filter(|query| query.state != State::Waiting);
+        let known = pending
+            .find(header.id)
+            .filter(|query| query.state != State::Waiting);
         let Some(query) = known else {
             self.tally.of_event(at).counts.unexpected.wrong_id += 1;
             return;
@@ -74,9 +80,15 @@ impl Worker {
         }
         interval.counts.responses += 1;
         interval.counts.received_octets += message.len() as u64;
-        interval.counts.rcodes.record(response::extended_rcode(message));
+        interval
+            .counts
+            .rcodes
+            .record(response::extended_rcode(message));
         interval.distributions.latency.record(latency_ns);
-        interval.distributions.service.record(at.nanos_since(query.sent_at));
+        interval
+            .distributions
+            .service
+            .record(at.nanos_since(query.sent_at));
         if at >= self.timeline.run_started_at && at <= self.run_end {
             self.tally.responses_in_window += 1;
         }

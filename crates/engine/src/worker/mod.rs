@@ -181,7 +181,9 @@ impl Worker {
         let plan = Arc::clone(&inputs.plan);
         let first: u32 = (0..index).map(|before| plan.worker_clients(before)).sum();
         let primaries = plan.worker_clients(index);
-        let left = plan.queries_max.map_or(u64::MAX, |all| share(all, index, plan.workers));
+        let left = plan
+            .queries_max
+            .map_or(u64::MAX, |all| share(all, index, plan.workers));
         let count = plan.questions.len() as u64;
         Worker {
             clients: make_clients(&plan, first, primaries),
@@ -230,12 +232,21 @@ impl Worker {
         }
         for client in 0..self.primaries {
             let local = self.clients[client as usize].local;
-            let spec = SocketSpec { local, peer: Some(self.plan.target), shared_port: false };
-            let socket = driver
-                .open_udp(&spec)
-                .map_err(|error| SetupError::Socket { local, target: self.plan.target, error })?;
+            let spec = SocketSpec {
+                local,
+                peer: Some(self.plan.target),
+                shared_port: false,
+            };
+            let socket = driver.open_udp(&spec).map_err(|error| SetupError::Socket {
+                local,
+                target: self.plan.target,
+                error,
+            })?;
             self.own(socket, client);
-            self.clients[client as usize].link = Link::Datagram { socket, blocked: false };
+            self.clients[client as usize].link = Link::Datagram {
+                socket,
+                blocked: false,
+            };
             self.list_client(client);
         }
         Ok(())
@@ -286,7 +297,9 @@ impl Worker {
     }
 
     fn handle(&mut self, driver: &mut impl Driver, received: &Received) {
-        let Some(&owner) = self.owners.get(received.socket.index as usize) else { return };
+        let Some(&owner) = self.owners.get(received.socket.index as usize) else {
+            return;
+        };
         self.roll_intervals(driver, received.at);
         match received.event {
             Event::Datagrams => self.handle_datagrams(owner, received),
@@ -319,8 +332,9 @@ impl Worker {
         self.timeline.started_at = start;
         self.timeline.run_started_at = start + self.plan.warmup;
         let duration = self.plan.duration;
-        self.run_end = duration
-            .map_or(Instant::FAR_FUTURE, |duration| self.timeline.run_started_at + duration);
+        self.run_end = duration.map_or(Instant::FAR_FUTURE, |duration| {
+            self.timeline.run_started_at + duration
+        });
         self.tally.set_run_start(self.timeline.run_started_at);
         self.offer.start(start);
         self.phase = Phase::Offering;
@@ -358,19 +372,26 @@ impl Worker {
         self.give_up_open_queries(now);
         self.close_all(driver, now);
         self.roll_intervals(driver, now.max(self.run_end));
-        self.tally.finish(now.max(self.run_end + Duration::from_nanos(1)), driver.cpu_time());
+        self.tally.finish(
+            now.max(self.run_end + Duration::from_nanos(1)),
+            driver.cpu_time(),
+        );
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
     }
 
     fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
         while now >= self.tally.interval_end() {
-            self.tally.roll(driver.cpu_time(), self.connections_open, self.run_end);
+            self.tally
+                .roll(driver.cpu_time(), self.connections_open, self.run_end);
         }
     }
 
     fn wake_up(&self, now: Instant) -> Instant {
-        let timer = self.timers.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at);
+        let timer = self
+            .timers
+            .peek()
+            .map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at);
         let phase = match self.phase {
             Phase::Finished => return Instant::FAR_FUTURE,
             Phase::SettingUp | Phase::Draining => Instant::FAR_FUTURE,
@@ -378,7 +399,10 @@ impl Worker {
             Phase::Offering if now < self.timeline.started_at => self.timeline.started_at,
             Phase::Offering => self.offer.next_due().min(self.run_end),
         };
-        timer.min(phase).min(self.tally.interval_end()).min(now + STOP_POLL)
+        timer
+            .min(phase)
+            .min(self.tally.interval_end())
+            .min(now + STOP_POLL)
     }
 
     fn own(&mut self, socket: driver::SocketId, client: u32) {
@@ -418,7 +442,10 @@ fn make_clients(plan: &Plan, first: u32, primaries: u32) -> Vec<Client> {
             };
             return (port != 0).then_some(SocketAddr::new(any, port));
         }
-        Some(SocketAddr::new(addresses[number as usize % addresses.len()], port))
+        Some(SocketAddr::new(
+            addresses[number as usize % addresses.len()],
+            port,
+        ))
     };
     let roles: &[Role] = match plan.tcp_fallback {
         true => &[Role::Primary, Role::Fallback],
@@ -428,8 +455,14 @@ fn make_clients(plan: &Plan, first: u32, primaries: u32) -> Vec<Client> {
     let mut clients = Vec::with_capacity(primaries as usize * roles.len());
     for role in roles {
         for number in first..first + primaries {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            clients.push(Client::new(*role, (seed >> 48) as u16, local(number, *role)));
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            clients.push(Client::new(
+                *role,
+                (seed >> 48) as u16,
+                local(number, *role),
+            ));
         }
     }
     clients

@@ -1,7 +1,7 @@
 //! Which client asks next, and when: the closed and the open loop.
 
-use load::arrival::{Arrival, Process, Schedule};
 use load::Plan;
+use load::arrival::{Arrival, Process, Schedule};
 use proto::Instant;
 use proto::pending::OPEN_MAX;
 
@@ -54,7 +54,11 @@ impl Offer {
     /// Starts the clock of the schedules.
     pub(super) fn start(&mut self, start: Instant) {
         match self {
-            Offer::Closed { pacing: Some(schedule), .. } | Offer::Open { schedule, .. } => {
+            Offer::Closed {
+                pacing: Some(schedule),
+                ..
+            }
+            | Offer::Open { schedule, .. } => {
                 schedule.start_at(start);
             }
             Offer::Closed { pacing: None, .. } => {}
@@ -64,7 +68,11 @@ impl Offer {
     /// When time alone makes a query due.
     pub(super) fn next_due(&self) -> Instant {
         match self {
-            Offer::Closed { pacing: Some(schedule), free: 1.., .. } => schedule.next_due(),
+            Offer::Closed {
+                pacing: Some(schedule),
+                free: 1..,
+                ..
+            } => schedule.next_due(),
             Offer::Closed { .. } => Instant::FAR_FUTURE,
             Offer::Open { schedule, .. } => schedule.next_due(),
         }
@@ -80,7 +88,13 @@ impl Offer {
 }
 
 fn schedule(plan: &Plan, worker: u32, rate_qps: f64, process: Process) -> Schedule {
-    Schedule::new(rate_qps, process, (worker, plan.workers), plan.seed, Instant::ZERO)
+    Schedule::new(
+        rate_qps,
+        process,
+        (worker, plan.workers),
+        plan.seed,
+        Instant::ZERO,
+    )
 }
 
 impl Worker {
@@ -97,7 +111,15 @@ impl Worker {
 
     fn fill_closed(&mut self, now: Instant) {
         let most = self.plan.queries_per_connection;
-        let Offer::Closed { free, per_client, ready, pacing } = &mut self.offer else { return };
+        let Offer::Closed {
+            free,
+            per_client,
+            ready,
+            pacing,
+        } = &mut self.offer
+        else {
+            return;
+        };
         while *free > 0 && self.questions.left > 0 {
             let Some(&index) = ready.front() else { break };
             let client = &mut self.clients[index as usize];
@@ -127,7 +149,13 @@ impl Worker {
     }
 
     fn fill_open(&mut self, now: Instant) {
-        let Offer::Open { schedule, next_client } = &mut self.offer else { return };
+        let Offer::Open {
+            schedule,
+            next_client,
+        } = &mut self.offer
+        else {
+            return;
+        };
         let mut offered = 0;
         while schedule.next_due() <= now && self.questions.left > 0 && offered < DUE_MAX {
             let scheduled_at = schedule.next_due();
@@ -137,7 +165,11 @@ impl Worker {
             schedule.advance();
             offered += 1;
             let index = *next_client;
-            *next_client = if index + 1 == self.primaries { 0 } else { index + 1 };
+            *next_client = if index + 1 == self.primaries {
+                0
+            } else {
+                index + 1
+            };
             let question = self.questions.take();
             let counts = &mut self.tally.of_query(scheduled_at).counts;
             counts.offered += 1;
@@ -154,10 +186,16 @@ impl Worker {
     /// Puts a client into the list of those that can take a query, if it can (closed loop).
     #[inline]
     pub(super) fn list_client(&mut self, index: u32) {
-        let Offer::Closed { ready, per_client, .. } = &mut self.offer else { return };
+        let Offer::Closed {
+            ready, per_client, ..
+        } = &mut self.offer
+        else {
+            return;
+        };
         let client = &mut self.clients[index as usize];
         let wanted = !client.listed && index < self.primaries;
-        if wanted && client.open_queries() < *per_client
+        if wanted
+            && client.open_queries() < *per_client
             && client.can_send(self.plan.queries_per_connection)
         {
             client.listed = true;

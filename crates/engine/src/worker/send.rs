@@ -35,9 +35,10 @@ impl Worker {
                 return;
             }
             let sent = match &client.link {
-                Link::Datagram { socket, blocked: false } => {
-                    self.send_datagrams(driver, index, *socket)
-                }
+                Link::Datagram {
+                    socket,
+                    blocked: false,
+                } => self.send_datagrams(driver, index, *socket),
                 Link::Datagram { .. } => false,
                 Link::Stream(connection) if connection.progress == Progress::Usable => {
                     self.send_on_stream(driver, index)
@@ -112,7 +113,9 @@ impl Worker {
     /// One batch of messages on a stream; true if all of it was taken.
     fn send_on_stream(&mut self, driver: &mut impl Driver, index: u32) -> bool {
         let client = &mut self.clients[index as usize];
-        let Link::Stream(connection) = &mut client.link else { return false };
+        let Link::Stream(connection) = &mut client.link else {
+            return false;
+        };
         let most = self.plan.queries_per_connection.unwrap_or(u32::MAX);
         let room = (most - connection.queries_sent.min(most)) as usize;
         if room == 0 || !connection.unsent.is_empty() {
@@ -151,7 +154,9 @@ impl Worker {
                 self.plain_out[start..message].copy_from_slice(&length.to_be_bytes());
             }
             let length = (self.plain_out.len() - message) as u32;
-            self.outgoing.datagrams.push(driver::OutgoingDatagram { length, to: None });
+            self.outgoing
+                .datagrams
+                .push(driver::OutgoingDatagram { length, to: None });
             self.positions.push(query.position);
             if self.positions.len() == room {
                 break;
@@ -199,7 +204,10 @@ impl Worker {
         }
         interval.counts.sent += 1;
         interval.counts.sent_octets += octets as u64;
-        interval.distributions.send_lateness.record(now.nanos_since(scheduled_at));
+        interval
+            .distributions
+            .send_lateness
+            .record(now.nanos_since(scheduled_at));
     }
 
     fn after_sending(&mut self, index: u32, queries: usize, now: Instant) {
@@ -214,7 +222,11 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let query: Query = client.pending.at(position);
         client.pending.end(position, State::Lost);
-        self.tally.of_query(query.scheduled_at).counts.not_sent.send_failed += 1;
+        self.tally
+            .of_query(query.scheduled_at)
+            .counts
+            .not_sent
+            .send_failed += 1;
         self.offer.release(1);
         self.list_client(index);
     }

@@ -63,11 +63,16 @@ impl Worker {
         let mut in_flight_ended = 0;
         loop {
             let client = &mut self.clients[index as usize];
-            let Some(query) = client.pending.expired(now, timeout) else { break };
+            let Some(query) = client.pending.expired(now, timeout) else {
+                break;
+            };
             let counts = &mut self.tally.of_query(query.scheduled_at).counts;
             let sent = query.state == State::InFlight;
             in_flight_ended += u32::from(sent);
-            client.pending.end(query.position, if sent { State::TimedOut } else { State::Lost });
+            client.pending.end(
+                query.position,
+                if sent { State::TimedOut } else { State::Lost },
+            );
             match (client.role, sent) {
                 (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
                 (Role::Primary, true) => counts.timeouts += 1,
@@ -77,7 +82,8 @@ impl Worker {
                 self.offer.release(1);
             }
         }
-        self.tally.change_in_flight(now, -i64::from(in_flight_ended));
+        self.tally
+            .change_in_flight(now, -i64::from(in_flight_ended));
     }
 
     /// Gives up a connection that takes too long, retries one whose pause is over, and closes one
@@ -93,7 +99,9 @@ impl Worker {
                 }
             }
             Link::Stream(_) => self.close_if_used_up(driver, index, now),
-            Link::Down { retry_at } if *retry_at <= now => self.connect_if_needed(driver, index, now),
+            Link::Down { retry_at } if *retry_at <= now => {
+                self.connect_if_needed(driver, index, now)
+            }
             _ => {}
         }
     }

@@ -1,0 +1,140 @@
+//! Who is bound where, and which local ports are free.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use super::socket::Owner;
+
+/// Ports allotted to sockets that ask for none in particular: ip_local_port_range of Linux.
+pub(super) const LOCAL_PORTS: RangeInclusive<u16> = 32_768..=60_999;
+
+/// Rotates through [`LOCAL_PORTS`], for each address apart.
+#[derive(Debug, Default)]
+struct Cursor {
+    next: BTreeMap<IpAddr, u16>,
+}
+
+impl Cursor {
+    /// The next port of `address` that is free, if there is one.
+    fn allot(&mut self, address: IpAddr, is_free: impl Fn(SocketAddr) -> bool) -> Option<u16> {
+        let next = self.next.entry(address).or_insert(*LOCAL_PORTS.start());
+        for _ in LOCAL_PORTS {
+            let port = *next;
+            *next = if port == *LOCAL_PORTS.end() {
+                *LOCAL_PORTS.start()
+            } else {
+                port + 1
+            };
+            if is_free(SocketAddr::new(address, port)) {
+                return Some(port);
+            }
+        }
+        None
+    }
+}
+
+/// The sockets at one address and port.
+#[derive(Debug)]
+struct Bound {
+    owners: Vec<Owner>,
+    shared: bool,
+}
+
+/// Bound sockets of one kind: datagram sockets, or listeners.
+#[derive(Debug, Default)]
+pub(super) struct Bindings {
+    bound: BTreeMap<SocketAddr, Bound>,
+    cursor: Cursor,
+}
+
+impl Bindings {
+    /// The address to bind when `wanted` is asked for, with a port if it has none.
+    pub(super) fn choose(&mut self, wanted: SocketAddr, shared: bool) -> Option<SocketAddr> {
+        if wanted.port() == 0 {
+            let bound = &self.bound;
+            let port = self
+                .cursor
+                .allot(wanted.ip(), |local| !bound.contains_key(&local))?;
+            return Some(SocketAddr::new(wanted.ip(), port));
+        }
+        match self.bound.get(&wanted) {
+            Some(bound) if !(bound.shared && shared) => None,
+            _ => Some(wanted),
+        }
+    }
+
+    /// Binds a socket to an address that [`Bindings::choose`] gave.
+    pub(super) fn bind(&mut self, local: SocketAddr, owner: Owner, shared: bool) {
+        let bound = self.bound.entry(local).or_insert(Bound {
+            owners: Vec::new(),
+            shared,
+        });
+        bound.owners.push(owner);
+    }
+
+    /// Frees the address, if nobody shares it.
+    pub(super) fn unbind(&mut self, local: SocketAddr, owner: Owner) {
+        let Some(bound) = self.bound.get_mut(&local) else {
+            return;
+        };
+        bound.owners.retain(|other| *other != owner);
+        if bound.owners.is_empty() {
+            self.bound.remove(&local);
+        }
+    }
+
+    /// The socket that receives what goes from `from` to `to`.
+    pub(super) fn receiver(&self, from: SocketAddr, to: SocketAddr) -> Option<Owner> {
+        let owners = &self.bound.get(&to)?.owners;
+        match owners.as_slice() {
+            [owner] => Some(*owner),
+            _ => owners
+                .get((flow_hash(from, to) % owners.len() as u64) as usize)
+                .copied(),
+        }
+    }
+}
+
+/// Local addresses of connecting and connected streams. One local port serves many peers.
+#[derive(Debug, Default)]
+pub(super) struct StreamPorts {
+    pairs: BTreeSet<(SocketAddr, SocketAddr)>,
+    cursor: Cursor,
+}
+
+impl StreamPorts {
+    /// Takes a local address for a stream to `peer`, with a port chosen if `wanted` has none.
+    pub(super) fn claim(&mut self, wanted: SocketAddr, peer: SocketAddr) -> Option<SocketAddr> {
+        let mut local = wanted;
+        if local.port() == 0 {
+            let pairs = &self.pairs;
+            let is_free = |local| !pairs.contains(&(local, peer));
+            local.set_port(self.cursor.allot(local.ip(), is_free)?);
+        }
+        self.pairs.insert((local, peer)).then_some(local)
+    }
+
+    /// Frees what [`StreamPorts::claim`] took.
+    pub(super) fn release(&mut self, local: SocketAddr, peer: SocketAddr) {
+        self.pairs.remove(&(local, peer));
+    }
+}
+
+/// A stable hash of both addresses and ports (FNV-1a, folded for the sake of its low bits).
+fn flow_hash(from: SocketAddr, to: SocketAddr) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |octets: &[u8]| {
+        for octet in octets {
+            hash = (hash ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    for address in [from, to] {
+        match address.ip() {
+            IpAddr::V4(ip) => add(&ip.octets()),
+            IpAddr::V6(ip) => add(&ip.octets()),
+        }
+        add(&address.port().to_be_bytes());
+    }
+    hash ^ (hash >> 32)
+}

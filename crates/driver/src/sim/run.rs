@@ -1,0 +1,210 @@
+//! Gives every worker its turns and moves the time between them.
+
+use std::fmt;
+use std::time::Duration;
+
+use proto::Instant;
+
+use super::{EndpointId, World};
+
+/// What a worker's turn says about the turns to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It wants another turn when something arrives, or when it last asked
+    /// [`Driver::wait`](crate::Driver::wait) to wake it.
+    Waiting,
+    /// It has done what it had to and wants no more turns.
+    Finished,
+}
+
+/// A worker of a simulated run: its endpoint and what it does in one turn. A turn receives all
+/// that is ready, sends what it wants and calls [`Driver::wait`](crate::Driver::wait) last.
+pub struct Stepper<'a> {
+    endpoint: EndpointId,
+    leads: bool,
+    finished: bool,
+    turn: Box<dyn FnMut() -> Turn + 'a>,
+}
+
+impl<'a> Stepper<'a> {
+    /// A worker whose end the run awaits.
+    pub fn leading(endpoint: EndpointId, turn: impl FnMut() -> Turn + 'a) -> Self {
+        Stepper {
+            endpoint,
+            leads: true,
+            finished: false,
+            turn: Box::new(turn),
+        }
+    }
+
+    /// A worker that goes on for as long as others lead, such as a responder's.
+    pub fn serving(endpoint: EndpointId, turn: impl FnMut() -> Turn + 'a) -> Self {
+        Stepper {
+            endpoint,
+            leads: false,
+            finished: false,
+            turn: Box::new(turn),
+        }
+    }
+}
+
+impl fmt::Debug for Stepper<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stepper")
+            .field("endpoint", &self.endpoint)
+            .field("leads", &self.leads)
+            .field("finished", &self.finished)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far a run may go before it is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// No turn is given later than this.
+    pub until: Instant,
+    /// Most turns of all workers together; checked when each that was due has had its turn.
+    pub turns_max: u64,
+}
+
+impl Default for Bounds {
+    /// One day and 100 million turns.
+    fn default() -> Self {
+        Bounds {
+            until: Instant::ZERO + Duration::from_secs(24 * 60 * 60),
+            turns_max: 100_000_000,
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunStats {
+    /// When the last leading worker finished.
+    pub ended_at: Instant,
+    /// Turns of all workers together.
+    pub turns: u64,
+}
+
+/// Why a run was given up with leading workers unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// Nothing is under way and nobody waits for a timer: nothing will ever happen again.
+    Idle {
+        /// When everything came to rest.
+        at: Instant,
+    },
+    /// The next thing to happen lies beyond [`Bounds::until`].
+    OutOfTime {
+        /// When it would have happened.
+        next: Instant,
+    },
+    /// [`Bounds::turns_max`] is used up; probably a worker never lets the time go on.
+    OutOfTurns {
+        /// The virtual time.
+        at: Instant,
+        /// Turns given.
+        turns: u64,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |at: Instant| at.as_nanos() as f64 / 1e9;
+        match *self {
+            RunError::Idle { at } => {
+                write!(f, "simulation came to rest unfinished at {} s", seconds(at))
+            }
+            RunError::OutOfTime { next } => {
+                write!(
+                    f,
+                    "simulation exceeded its bound on time: next event at {} s",
+                    seconds(next)
+                )
+            }
+            RunError::OutOfTurns { at, turns } => {
+                write!(
+                    f,
+                    "simulation used up its {turns} turns at {} s",
+                    seconds(at)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl World {
+    /// Gives the workers their turns until every leading one has finished.
+    ///
+    /// At each instant, all that arrives is delivered first; then each worker that has something
+    /// to receive or wanted to be woken has its turn, in the order of `steppers`, and so on until
+    /// nothing is due; then the time moves to the next arrival or wake-up. Each endpoint's first
+    /// turn is due when it is made. Without a leading worker the run ends at once.
+    ///
+    /// # Errors
+    /// [`RunError`] when `bounds` are exceeded or nothing can happen any more; the world and the
+    /// workers are then as the last turn left them.
+    pub fn run(&self, steppers: &mut [Stepper<'_>], bounds: Bounds) -> Result<RunStats, RunError> {
+        let mut turns = 0;
+        loop {
+            let at = self.now();
+            self.advance_to(at);
+            let mut given = 0;
+            for stepper in steppers.iter_mut() {
+                given += u64::from(self.step_if_due(stepper));
+            }
+            turns += given;
+            if steppers
+                .iter()
+                .all(|stepper| stepper.finished || !stepper.leads)
+            {
+                return Ok(RunStats {
+                    ended_at: at,
+                    turns,
+                });
+            }
+            if turns >= bounds.turns_max {
+                return Err(RunError::OutOfTurns { at, turns });
+            }
+            if given == 0 {
+                match self.next_due(steppers) {
+                    None => return Err(RunError::Idle { at }),
+                    Some(next) if next > bounds.until => return Err(RunError::OutOfTime { next }),
+                    Some(next) => self.advance_to(next),
+                }
+            }
+        }
+    }
+
+    /// Gives one worker its turn if it is due; says whether it was.
+    fn step_if_due(&self, stepper: &mut Stepper<'_>) -> bool {
+        if stepper.finished {
+            return false;
+        }
+        {
+            let mut state = self.state.borrow_mut();
+            let now = state.now;
+            let endpoint = &mut state.endpoints[stepper.endpoint.0];
+            if !endpoint.has_ready() && endpoint.wake_up > now {
+                return false;
+            }
+            // A turn that does not wait for an instant is woken by arrivals only.
+            endpoint.wake_up = Instant::FAR_FUTURE;
+        }
+        stepper.finished = (stepper.turn)() == Turn::Finished;
+        true
+    }
+
+    /// When the next arrival or wake-up is due.
+    fn next_due(&self, steppers: &[Stepper<'_>]) -> Option<Instant> {
+        let state = self.state.borrow();
+        let running = steppers.iter().filter(|stepper| !stepper.finished);
+        running
+            .map(|stepper| state.endpoints[stepper.endpoint.0].wake_up)
+            .chain(state.next_arrival())
+            .min()
+            .filter(|next| *next != Instant::FAR_FUTURE)
+    }
+}
