@@ -16,12 +16,16 @@ pub use rustls;
 
 mod config;
 mod failure;
+mod records;
+
+use records::RecordBoundaries;
 
 /// A client-side session over octets that the caller moves.
 ///
 /// After `handle_bytes` or `write`, drain `poll_transmit` into the socket.
 pub struct ClientTls {
     session: ClientConnection,
+    boundaries: RecordBoundaries,
 }
 
 impl ClientTls {
@@ -35,7 +39,10 @@ impl ClientTls {
     ) -> Result<Self, String> {
         let mut session = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
         session.set_buffer_limit(None);
-        Ok(ClientTls { session })
+        Ok(ClientTls {
+            session,
+            boundaries: RecordBoundaries::default(),
+        })
     }
 
     /// True until both sides have finished the handshake.
@@ -55,7 +62,7 @@ impl ClientTls {
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
     ) -> Result<Progress, TlsFailure> {
-        receive(&mut self.session, bytes, plaintext)
+        receive(&mut self.session, &mut self.boundaries, bytes, plaintext)
     }
 
     /// Encrypts `plaintext`; records wait in `poll_transmit`.
@@ -85,6 +92,7 @@ impl ClientTls {
 /// A server-side session over octets that the caller moves; the mirror of [`ClientTls`].
 pub struct ServerTls {
     session: ServerConnection,
+    boundaries: RecordBoundaries,
 }
 
 impl ServerTls {
@@ -95,7 +103,10 @@ impl ServerTls {
     pub fn new(config: Arc<rustls::ServerConfig>) -> Result<Self, String> {
         let mut session = ServerConnection::new(config).map_err(|error| error.to_string())?;
         session.set_buffer_limit(None);
-        Ok(ServerTls { session })
+        Ok(ServerTls {
+            session,
+            boundaries: RecordBoundaries::default(),
+        })
     }
 
     /// True until both sides have finished the handshake.
@@ -112,7 +123,7 @@ impl ServerTls {
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
     ) -> Result<Progress, TlsFailure> {
-        receive(&mut self.session, bytes, plaintext)
+        receive(&mut self.session, &mut self.boundaries, bytes, plaintext)
     }
 
     /// Encrypts `plaintext`, as [`ClientTls::write`].
@@ -178,17 +189,32 @@ impl Negotiated {
 }
 
 /// Feeds `bytes` to the session, a buffer of rustls at a time, and drains its plaintext.
-///
-/// rustls takes a read of nothing for the end of the stream, hence never an empty slice.
 fn receive<Data>(
     session: &mut ConnectionCommon<Data>,
+    boundaries: &mut RecordBoundaries,
     bytes: &[u8],
     plaintext: &mut Vec<u8>,
 ) -> Result<Progress, TlsFailure> {
     let mut rest = bytes;
     let mut progress = Progress { peer_closed: false };
     while !rest.is_empty() && !progress.peer_closed {
-        let taken = session.read_tls(&mut rest);
+        let piece = boundaries.take_piece(&mut rest);
+        progress = receive_piece(session, piece, plaintext)?;
+    }
+    Ok(progress)
+}
+
+/// Feeds one piece, which rustls takes in one read unless its buffer is filled by a long record.
+///
+/// rustls takes a read of nothing for the end of the stream, hence never an empty slice.
+fn receive_piece<Data>(
+    session: &mut ConnectionCommon<Data>,
+    mut piece: &[u8],
+    plaintext: &mut Vec<u8>,
+) -> Result<Progress, TlsFailure> {
+    let mut progress = Progress { peer_closed: false };
+    while !piece.is_empty() && !progress.peer_closed {
+        let taken = session.read_tls(&mut piece);
         let processed = session.process_new_packets();
         take_plaintext(session, plaintext);
         progress.peer_closed = processed?.peer_has_closed();

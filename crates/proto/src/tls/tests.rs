@@ -443,3 +443,31 @@ fn malformed_files_are_refused_with_a_reason() {
     );
     assert!(server_config(&chain, &key).is_ok());
 }
+
+#[test]
+fn idle_client_holds_at_most_eight_kibibytes() {
+    for versions in [TlsVersions::Tls12, TlsVersions::Tls13] {
+        let certificates = certificates();
+        let options = ClientTlsOptions {
+            versions,
+            ..trusting(&certificates.authority)
+        };
+        let config = client_config(&options).unwrap();
+        let mut pair = Pair::new(&options, "dns.example", &certificates);
+        let name = ServerName::try_from("dns.example").unwrap();
+        pair.client = ClientTls::new(config.clone(), name).unwrap();
+        pair.client.write(&[1; 100]);
+        pair.exchange(usize::MAX);
+        for _ in 0..50 {
+            pair.server.write(&[2; 200]);
+        }
+        pair.exchange(usize::MAX);
+        assert_eq!(pair.client_received.len(), 10_000);
+        let client = pair.client;
+        let freed = allocation_counter::measure(move || drop(client));
+        let octets = size_of::<ClientTls>() as i64 - freed.bytes_current;
+        assert!(octets <= 8_192, "{versions:?}: {octets}");
+        // The group's configuration outlives the client and is not part of its cost.
+        drop(config);
+    }
+}
