@@ -1,6 +1,7 @@
 //! Which CPU a worker runs on.
 
 use std::io;
+use std::time::Duration;
 
 /// The CPUs that this process may use, in ascending order.
 pub fn allowed() -> Vec<usize> {
@@ -36,6 +37,17 @@ pub fn pin(cpu: usize) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Time for which the calling thread was ready to run but waited for its CPU; zero where the
+/// kernel does not tell (second figure of schedstat).
+pub fn run_queue_wait() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited_ns = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|word| word.parse().ok());
+    Duration::from_nanos(waited_ns.unwrap_or(0))
 }
 
 /// Asks for timers as exact as the kernel can make them for the calling thread (by default a

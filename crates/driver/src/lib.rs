@@ -14,6 +14,7 @@ pub mod sim;
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use proto::Instant;
 
@@ -221,17 +222,36 @@ pub struct DriverStats {
     pub waits: u64,
 }
 
+/// What a thread has used of its CPU, since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// User and system time.
+    pub used: Duration,
+    /// Time it was ready to run but had to wait for its CPU.
+    pub waited: Duration,
+}
+
+impl CpuTime {
+    /// What came after `earlier`.
+    pub fn since(self, earlier: CpuTime) -> CpuTime {
+        CpuTime {
+            used: self.used.saturating_sub(earlier.used),
+            waited: self.waited.saturating_sub(earlier.waited),
+        }
+    }
+}
+
 /// The one interface between workers and the outside.
 pub trait Driver {
     /// Reads the clock.
     fn now(&mut self) -> Instant;
 
     /// Time since 1970, for TSIG and certificates; virtual in the simulator.
-    fn unix_time(&self) -> std::time::Duration;
+    fn unix_time(&self) -> Duration;
 
-    /// CPU time, user and system, that the calling thread has used; zero in the simulator.
-    fn cpu_time(&self) -> std::time::Duration {
-        std::time::Duration::ZERO
+    /// What the calling thread has used of its CPU; zero in the simulator.
+    fn cpu_time(&self) -> CpuTime {
+        CpuTime::default()
     }
 
     /// Opens a datagram socket.

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use driver::CpuTime;
 use measure::Interval;
 use proto::Instant;
 
@@ -19,7 +20,10 @@ pub(crate) struct Tally {
     interval: Duration,
     run_start: Instant,
     interval_end: Instant,
-    cpu_at_interval_start: Duration,
+    cpu_at_interval_start: CpuTime,
+    cpu_at_run_start: CpuTime,
+    /// CPU time used and waited for in the measured window.
+    pub(crate) cpu_in_window: CpuTime,
     in_flight: u64,
     in_flight_since: Instant,
     /// Responses between the start and the end of the measured run, of whatever phase.
@@ -36,7 +40,9 @@ impl Tally {
             interval,
             run_start: Instant::FAR_FUTURE,
             interval_end: Instant::FAR_FUTURE,
-            cpu_at_interval_start: Duration::ZERO,
+            cpu_at_interval_start: CpuTime::default(),
+            cpu_at_run_start: CpuTime::default(),
+            cpu_in_window: CpuTime::default(),
             in_flight: 0,
             in_flight_since: Instant::ZERO,
             responses_in_window: 0,
@@ -85,15 +91,17 @@ impl Tally {
 
     /// Closes the current interval (or the warm-up) at its end. The next ends one interval later,
     /// or at `run_end` if that is earlier.
-    pub(crate) fn roll(&mut self, cpu_time: Duration, connections_open: u64, run_end: Instant) {
+    pub(crate) fn roll(&mut self, cpu_time: CpuTime, connections_open: u64, run_end: Instant) {
         let end = self.interval_end;
         self.integrate(end);
         let next_end = (end + self.interval).min(if end < run_end { run_end } else { end });
         if end == self.run_start {
             self.warmup.connections_open = connections_open;
-            self.warmup.cpu_ns = nanos(cpu_time);
+            self.warmup.cpu_ns = nanos(cpu_time.used);
+            self.cpu_at_run_start = cpu_time;
         } else {
             self.finish_current(end, cpu_time, connections_open);
+            self.cpu_in_window = cpu_time.since(self.cpu_at_run_start);
         }
         self.cpu_at_interval_start = cpu_time;
         self.current.start_ns = end.nanos_since(self.run_start);
@@ -112,7 +120,7 @@ impl Tally {
     }
 
     /// Closes the interval of the drain.
-    pub(crate) fn finish(&mut self, now: Instant, cpu_time: Duration) {
+    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime) {
         self.integrate(now);
         let nothing = measure::Counts::default();
         if self.current.counts != nothing || self.current.in_flight_ns > 0 {
@@ -120,9 +128,9 @@ impl Tally {
         }
     }
 
-    fn finish_current(&mut self, end: Instant, cpu_time: Duration, connections_open: u64) {
+    fn finish_current(&mut self, end: Instant, cpu_time: CpuTime, connections_open: u64) {
         self.current.end_ns = end.nanos_since(self.run_start);
-        self.current.cpu_ns = nanos(cpu_time.saturating_sub(self.cpu_at_interval_start));
+        self.current.cpu_ns = nanos(cpu_time.since(self.cpu_at_interval_start).used);
         self.current.connections_open = connections_open;
         self.finished.push_back(self.current.clone());
         self.current.clear();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
 
 use driver::clock::Clock;
 use driver::epoll::{EpollDriver, EpollOptions};
@@ -178,14 +177,4 @@ fn collect(
         .collect();
     let workers = outcomes.into_iter().flatten().collect();
     Ok(Outcome { intervals, workers })
-}
-
-/// CPU time over wall time of one worker in the measured run.
-pub fn busy_share(intervals: &[Interval], measured: Duration) -> f64 {
-    let cpu_ns: u64 = intervals
-        .iter()
-        .filter(|interval| u128::from(interval.start_ns) < measured.as_nanos())
-        .map(|interval| interval.cpu_ns)
-        .sum();
-    cpu_ns as f64 / measured.as_nanos().max(1) as f64
 }

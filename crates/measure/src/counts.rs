@@ -164,7 +164,7 @@ impl_add!(
     Counts,
     numbers: [
         offered, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
-        sent_octets, received_octets,
+        port_unreachable, sent_octets, received_octets,
     ],
     groups: [not_sent, rcodes, unexpected, tcp_fallback, connections]
 );

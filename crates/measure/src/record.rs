@@ -47,7 +47,8 @@ pub struct RunRecord {
     /// queries were offered. Of a run bound by a number of queries: from its start to the last
     /// response. Intervals begin anew where the window ends.
     pub measured_ns: u64,
-    /// Responses of `total` that came within the window; achieved QPS = this / `measured_ns`.
+    /// Responses that came within the window, those to queries of the warm-up included (as many
+    /// leave it unanswered as enter it in flight); achieved QPS = this / `measured_ns`.
     pub responses_in_window: u64,
     /// The sum of `intervals`: every query scheduled in the measured phase and what became of it,
     /// in the drain too.
@@ -165,10 +166,11 @@ impl RunRecord {
                 latency.count()
             ));
         }
-        if self.responses_in_window > counts.responses {
+        let all_responses = counts.responses + self.warmup.counts.responses;
+        if self.responses_in_window > all_responses {
             return Err(format!(
-                "{} responses within the window, but {} in total",
-                self.responses_in_window, counts.responses
+                "{} responses within the window, but {all_responses} in total",
+                self.responses_in_window
             ));
         }
         counts.check_identity()?;

@@ -15,9 +15,10 @@ use std::time::Duration;
 use proto::Instant;
 
 use crate::clock::Clock;
+use crate::cpu;
 use crate::{
-    Accepted, Close, Driver, DriverStats, Event, Outgoing, Received, SocketError, SocketId,
-    SocketSpec,
+    Accepted, Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketError,
+    SocketId, SocketSpec,
 };
 use datagram::Batch;
 use socket::SocketOptions;
@@ -333,8 +334,11 @@ impl Driver for EpollDriver {
         Clock::unix_time()
     }
 
-    fn cpu_time(&self) -> Duration {
-        Clock::thread_cpu_time()
+    fn cpu_time(&self) -> CpuTime {
+        CpuTime {
+            used: Clock::thread_cpu_time(),
+            waited: cpu::run_queue_wait(),
+        }
     }
 
     fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {

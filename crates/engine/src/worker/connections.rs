@@ -111,7 +111,10 @@ impl Worker {
             return;
         };
         connection.progress = Progress::Usable;
-        if connection.tls.is_some() {
+        if let Some(tls) = &connection.tls {
+            if self.tls_negotiated.is_none() {
+                self.tls_negotiated = tls.negotiated();
+            }
             let handshake_ns = now.nanos_since(connection.established_at);
             let interval = self.tally.of_event(now);
             interval.counts.connections.handshakes += 1;

@@ -19,10 +19,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::{Close, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
+use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
 use load::Plan;
 use load::plan::share;
 use measure::Interval;
+use proto::tls::Negotiated;
 use proto::{Instant, Transport};
 
 use crate::SetupError;
@@ -114,6 +115,10 @@ pub struct WorkerSummary {
     pub connections_open_max: u64,
     /// Distinct reasons of TLS failures, at most eight.
     pub tls_failures: Vec<String>,
+    /// What the first completed TLS handshake agreed on.
+    pub tls_negotiated: Option<Negotiated>,
+    /// CPU time in the measured window.
+    pub cpu_in_window: CpuTime,
 }
 
 /// One worker.
@@ -121,6 +126,8 @@ pub struct Worker {
     plan: Arc<Plan>,
     tls: Option<TlsSettings>,
     control: Arc<Control>,
+    /// Which of the run's workers this is.
+    index: u32,
     phase: Phase,
     timeline: Timeline,
     run_end: Instant,
@@ -137,6 +144,7 @@ pub struct Worker {
     connections_open: u64,
     connections_open_max: u64,
     tls_failures: Vec<String>,
+    tls_negotiated: Option<Negotiated>,
     set_up: SetUp,
     received: Received,
     outgoing: Outgoing,
@@ -188,6 +196,7 @@ impl Worker {
         Worker {
             clients: make_clients(&plan, first, primaries),
             primaries,
+            index,
             phase: Phase::SettingUp,
             timeline: Timeline::default(),
             run_end: Instant::FAR_FUTURE,
@@ -206,6 +215,7 @@ impl Worker {
             connections_open: 0,
             connections_open_max: 0,
             tls_failures: Vec::new(),
+            tls_negotiated: None,
             set_up: SetUp::default(),
             received: Received::new(),
             outgoing: Outgoing::default(),
@@ -293,6 +303,8 @@ impl Worker {
             stats: driver.stats(),
             connections_open_max: self.connections_open_max,
             tls_failures: self.tls_failures.clone(),
+            tls_negotiated: self.tls_negotiated,
+            cpu_in_window: self.tally.cpu_in_window,
         }
     }
 
@@ -336,7 +348,7 @@ impl Worker {
             self.timeline.run_started_at + duration
         });
         self.tally.set_run_start(self.timeline.run_started_at);
-        self.offer.start(start);
+        self.offer.start(&self.plan, self.index, start);
         self.phase = Phase::Offering;
     }
 

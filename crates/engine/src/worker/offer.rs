@@ -2,6 +2,7 @@
 
 use load::Plan;
 use load::arrival::{Arrival, Process, Schedule};
+use load::plan::share;
 use proto::Instant;
 use proto::pending::OPEN_MAX;
 
@@ -26,7 +27,8 @@ pub(super) enum Offer {
     },
     /// Queries at their instants.
     Open {
-        schedule: Schedule,
+        /// None until the run starts.
+        schedule: Option<Schedule>,
         next_client: u32,
     },
 }
@@ -34,34 +36,35 @@ pub(super) enum Offer {
 impl Offer {
     pub(super) fn new(plan: &Plan, worker: u32, clients: u32) -> Self {
         match plan.arrival {
-            Arrival::Closed { rate_qps_max, .. } => {
-                let free = plan.worker_outstanding(worker);
+            Arrival::Closed { outstanding, .. } => {
+                let free = share(outstanding.into(), worker, plan.workers) as u32;
                 Offer::Closed {
                     free,
                     per_client: free.div_ceil(clients.max(1)).clamp(1, OPEN_MAX),
                     ready: ClientQueue::with_capacity(clients as usize),
-                    pacing: rate_qps_max
-                        .map(|rate| schedule(plan, worker, rate, Process::Constant)),
+                    pacing: None,
                 }
             }
-            Arrival::Open { rate_qps, process } => Offer::Open {
-                schedule: schedule(plan, worker, rate_qps, process),
+            Arrival::Open { .. } => Offer::Open {
+                schedule: None,
                 next_client: 0,
             },
         }
     }
 
-    /// Starts the clock of the schedules.
-    pub(super) fn start(&mut self, start: Instant) {
-        match self {
-            Offer::Closed {
-                pacing: Some(schedule),
-                ..
+    /// Starts the clock of the schedule: its first query is due at `start` or soon after.
+    pub(super) fn start(&mut self, plan: &Plan, worker: u32, start: Instant) {
+        let schedule_at = |rate_qps, process| {
+            Schedule::new(rate_qps, process, (worker, plan.workers), plan.seed, start)
+        };
+        match (self, plan.arrival) {
+            (Offer::Closed { pacing, .. }, Arrival::Closed { rate_qps_max, .. }) => {
+                *pacing = rate_qps_max.map(|rate| schedule_at(rate, Process::Constant));
             }
-            | Offer::Open { schedule, .. } => {
-                schedule.start_at(start);
+            (Offer::Open { schedule, .. }, Arrival::Open { rate_qps, process }) => {
+                *schedule = Some(schedule_at(rate_qps, process));
             }
-            Offer::Closed { pacing: None, .. } => {}
+            _ => unreachable!("the offer was made from the same plan"),
         }
     }
 
@@ -74,7 +77,9 @@ impl Offer {
                 ..
             } => schedule.next_due(),
             Offer::Closed { .. } => Instant::FAR_FUTURE,
-            Offer::Open { schedule, .. } => schedule.next_due(),
+            Offer::Open { schedule, .. } => schedule
+                .as_ref()
+                .map_or(Instant::FAR_FUTURE, Schedule::next_due),
         }
     }
 
@@ -85,16 +90,6 @@ impl Offer {
             *free += places;
         }
     }
-}
-
-fn schedule(plan: &Plan, worker: u32, rate_qps: f64, process: Process) -> Schedule {
-    Schedule::new(
-        rate_qps,
-        process,
-        (worker, plan.workers),
-        plan.seed,
-        Instant::ZERO,
-    )
 }
 
 impl Worker {
