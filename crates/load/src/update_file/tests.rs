@@ -176,16 +176,20 @@ fn generic_data_serves_known_and_unknown_types() {
     );
 }
 
+/// Puts each line into a block and looks for the text in the fault that results.
+fn check_faults(cases: &[(&str, &str)]) {
+    for (line, expected) in cases {
+        let fault = fault(&format!("example.com\n{line}\nsend\n"));
+        assert!(
+            fault.contains(expected),
+            "{line}: {fault} should contain {expected}"
+        );
+    }
+}
+
 #[test]
 fn faults_in_lines_are_named() {
-    let cases = [
-        (
-            "add a 60 A",
-            "line 2: the address is missing in `add a 60 A`",
-        ),
-        ("add a 60 A 1.2.3", "`1.2.3` is not an IPv4 address"),
-        ("add a 60 AAAA 1.2.3.4", "`1.2.3.4` is not an IPv6 address"),
-        ("add a 60 A 1.2.3.4 5", "unexpected `5`"),
+    check_faults(&[
         (
             "add a 1h A 1.2.3.4",
             "the TTL `1h` is not a number from 0 to 2147483647",
@@ -200,6 +204,29 @@ fn faults_in_lines_are_named() {
         ("add", "a name is missing"),
         ("add a 60 AX 1", "unknown type `AX`"),
         ("add a..b 60 A 1.2.3.4", "empty label"),
+        ("prohibit a A 1.2.3.4", "unexpected `1.2.3.4`"),
+        ("update add a 60 A 1.2.3.4", "unknown command `update`"),
+        ("send now", "unexpected `now`"),
+        (
+            "delete a\nrequire b",
+            "line 3: `require` after an update in `require b`",
+        ),
+    ]);
+    let label = "a".repeat(63);
+    let long = format!("example.com\ndelete {label}.{label}.{label}.{label}\nsend");
+    assert!(fault(&long).contains("more than 255 octets"));
+}
+
+#[test]
+fn faults_in_data_are_named() {
+    check_faults(&[
+        (
+            "add a 60 A",
+            "line 2: the address is missing in `add a 60 A`",
+        ),
+        ("add a 60 A 1.2.3", "`1.2.3` is not an IPv4 address"),
+        ("add a 60 AAAA 1.2.3.4", "`1.2.3.4` is not an IPv6 address"),
+        ("add a 60 A 1.2.3.4 5", "unexpected `5`"),
         (
             "add a 60 HINFO x y",
             "data of type HINFO cannot be written as text here",
@@ -223,26 +250,9 @@ fn faults_in_lines_are_named() {
             "add a 60 A \\# 1 c",
             "not an even number of hexadecimal digits",
         ),
-        ("prohibit a A 1.2.3.4", "unexpected `1.2.3.4`"),
-        ("update add a 60 A 1.2.3.4", "unknown command `update`"),
-        ("send now", "unexpected `now`"),
-        (
-            "delete a\nrequire b",
-            "line 3: `require` after an update in `require b`",
-        ),
-    ];
-    for (line, expected) in cases {
-        let fault = fault(&format!("example.com\n{line}\nsend\n"));
-        assert!(
-            fault.contains(expected),
-            "{line}: {fault} should contain {expected}"
-        );
-    }
+    ]);
     let long = format!("example.com\nadd a 1 TXT {}\nsend", "x".repeat(256));
     assert!(fault(&long).contains("a text of more than 255 octets"));
-    let label = "a".repeat(63);
-    let long = format!("example.com\ndelete {label}.{label}.{label}.{label}\nsend");
-    assert!(fault(&long).contains("more than 255 octets"));
 }
 
 #[test]
