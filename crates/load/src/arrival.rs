@@ -51,7 +51,9 @@ pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
         _ => (text, 1.0),
     };
     // `f64` alone would also read `inf`, `NaN`, `1e5` and signs.
-    let is_plain = number.bytes().all(|octet| octet.is_ascii_digit() || octet == b'.');
+    let is_plain = number
+        .bytes()
+        .all(|octet| octet.is_ascii_digit() || octet == b'.');
     let rate = number.parse::<f64>().ok().filter(|_| is_plain);
     let rate = rate.ok_or_else(|| {
         PlanError::new(
@@ -201,6 +203,9 @@ impl ConstantGaps {
     }
 }
 
+/// The distance of two numbers of 53 random bits in the range up to 1.
+const UNIFORM_STEP: f64 = 1.0 / (1u64 << 53) as f64;
+
 /// Exponential gaps.
 #[derive(Debug)]
 struct PoissonGaps {
@@ -229,7 +234,7 @@ impl PoissonGaps {
     #[inline]
     fn next_gap_ns(&mut self) -> u64 {
         // 53 random bits as a number above 0 and up to 1, whose logarithm is always finite.
-        let uniform = ((self.generator.next_u64() >> 11) + 1) as f64 * (-53f64).exp2();
+        let uniform = ((self.generator.next_u64() >> 11) + 1) as f64 * UNIFORM_STEP;
         let gap_ns = -uniform.ln() * self.gap_ns_mean + self.fraction_ns;
         let whole_ns = gap_ns.floor();
         self.fraction_ns = gap_ns - whole_ns;

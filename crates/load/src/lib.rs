@@ -16,6 +16,10 @@
 //! | [`name_sets`] | generated names with the zones that hold them; shuffling |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
+)]
 
 pub mod arrival;
 pub mod line_options;

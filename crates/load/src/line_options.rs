@@ -8,7 +8,7 @@
 //! | `+edns`, `+edns=SIZE` | adds an OPT record; SIZE is the UDP payload size, 0 to 65535 |
 //! | `+noedns`, `-edns` | leaves the OPT record out; contradicts every EDNS option on the line |
 //! | `+do`, `-do` | sets (adding an OPT record), clears the DO bit (RFC 3225) |
-//! | `+ecs=ADDRESS/BITS` | Client Subnet (RFC 7871) in place of any other; `/BITS` may be left out |
+//! | `+ecs=ADDRESS/BITS` | Client Subnet (RFC 7871), replacing the default; without `/BITS` whole |
 //! | `+opt=CODE:HEX` | adds an EDNS option of code CODE with the octets HEX, which may be empty |
 //!
 //! Upper and lower case are the same. Options work from left to right.
@@ -129,7 +129,10 @@ pub fn parse_edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
         .decode(hex.as_bytes())
         .map_err(|_| format!("`{hex}` is not an even number of hexadecimal digits"))?;
     if data.len() > usize::from(u16::MAX) {
-        return Err(format!("{} octets do not fit into an EDNS option", data.len()));
+        return Err(format!(
+            "{} octets do not fit into an EDNS option",
+            data.len()
+        ));
     }
     Ok((code, data))
 }

@@ -55,7 +55,9 @@ fn expand(value: &str, room: usize) -> Result<Vec<IpAddr>, PlanError> {
     let bits_all: u32 = if address.is_ipv4() { 32 } else { 128 };
     let bits = match bits {
         None => bits_all,
-        Some(bits) => decimal(bits).filter(|bits| *bits <= bits_all).ok_or_else(junk)?,
+        Some(bits) => decimal(bits)
+            .filter(|bits| *bits <= bits_all)
+            .ok_or_else(junk)?,
     };
     let number = match address {
         IpAddr::V4(v4) => u128::from(v4.to_bits()),
@@ -63,7 +65,9 @@ fn expand(value: &str, room: usize) -> Result<Vec<IpAddr>, PlanError> {
     };
     let host_bits = bits_all - bits;
     // At /0 of IPv6 the shift would be by the whole width.
-    let hosts_last = 1u128.checked_shl(host_bits).map_or(u128::MAX, |size| size - 1);
+    let hosts_last = 1u128
+        .checked_shl(host_bits)
+        .map_or(u128::MAX, |size| size - 1);
     if number & hosts_last != 0 {
         let network = to_address(address, number & !hosts_last);
         let what = format!("`{value}` has bits set beyond its prefix length");
@@ -108,26 +112,51 @@ mod tests {
     #[test]
     fn addresses_and_prefixes_expand_in_the_order_given() {
         assert_eq!(texts(&["127.0.0.9", "::1"]), ["127.0.0.9", "::1"]);
-        assert_eq!(texts(&["127.0.1.0/30", "127.0.0.1"]), ["127.0.1.1", "127.0.1.2", "127.0.0.1"]);
+        assert_eq!(
+            texts(&["127.0.1.0/30", "127.0.0.1"]),
+            ["127.0.1.1", "127.0.1.2", "127.0.0.1"]
+        );
         assert_eq!(texts(&["127.0.1.0/31"]), ["127.0.1.0", "127.0.1.1"]);
         assert_eq!(texts(&["127.0.1.7/32"]), ["127.0.1.7"]);
-        assert_eq!(texts(&["fd00::/127", "fd00::9/128"]), ["fd00::", "fd00::1", "fd00::9"]);
+        assert_eq!(
+            texts(&["fd00::/127", "fd00::9/128"]),
+            ["fd00::", "fd00::1", "fd00::9"]
+        );
         let many = texts(&["127.0.0.0/24"]);
-        assert_eq!((many.len(), &*many[0], &*many[253]), (254, "127.0.0.1", "127.0.0.254"));
+        assert_eq!(
+            (many.len(), &*many[0], &*many[253]),
+            (254, "127.0.0.1", "127.0.0.254")
+        );
         assert!(expand_local_addresses::<&str>(&[]).unwrap().is_empty());
     }
 
     #[test]
     fn the_list_is_bounded() {
         assert_eq!(texts(&["fd00::/112"]).len(), ADDRESSES_MAX);
-        for values in [&["fd00::/111"][..], &["::/0"], &["0.0.0.0/0"], &["fd00::/112", "::1"]] {
-            assert!(fault(values).contains("more than 65536 addresses"), "{values:?}");
+        for values in [
+            &["fd00::/111"][..],
+            &["::/0"],
+            &["0.0.0.0/0"],
+            &["fd00::/112", "::1"],
+        ] {
+            assert!(
+                fault(values).contains("more than 65536 addresses"),
+                "{values:?}"
+            );
         }
     }
 
     #[test]
     fn junk_is_refused_with_its_text() {
-        let junk = ["", "/", "localhost", "127.0.0.1/33", "127.0.0.0/", "::/129", "1.2.3.4/+8"];
+        let junk = [
+            "",
+            "/",
+            "localhost",
+            "127.0.0.1/33",
+            "127.0.0.0/",
+            "::/129",
+            "1.2.3.4/+8",
+        ];
         for value in junk {
             let error = expand_local_addresses(&[value]).unwrap_err();
             let expected =

@@ -98,17 +98,11 @@ pub(crate) fn excerpt(text: &str) -> String {
     excerpt
 }
 
-/// What is wrong with a domain name, to follow the name itself.
-pub(crate) fn name_fault(error: NameError) -> &'static str {
-    match error {
-        NameError::Empty => "is empty",
-        NameError::EmptyLabel => "has an empty label",
-        NameError::LabelTooLong => "has a label of more than 63 octets",
-        NameError::NameTooLong => "is longer than 255 octets",
-        NameError::BadEscape => "has a bad escape",
-    }
+/// What is wrong with the domain name `text`.
+pub(crate) fn name_fault(text: &str, error: NameError) -> String {
+    format!("bad name `{}`: {error}", excerpt(text))
 }
 
 /// The cure for a domain name with a fault.
-pub(crate) const NAME_HINT: &str = "labels have 1 to 63 octets, names at most 255; the root is `.`; \
-     octets that cannot be typed are written `\\DDD` in decimal";
+pub(crate) const NAME_HINT: &str = "labels have 1 to 63 octets, names at most 255, the root is \
+     `.`; octets that cannot be typed are written `\\DDD` in decimal";

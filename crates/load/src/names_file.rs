@@ -66,11 +66,7 @@ struct TextReader<'d> {
 }
 
 impl TextReader<'_> {
-    fn read_line<'t>(
-        &mut self,
-        line: &'t [u8],
-        words: &mut Vec<Word<'t>>,
-    ) -> Result<(), Fault> {
+    fn read_line<'t>(&mut self, line: &'t [u8], words: &mut Vec<Word<'t>>) -> Result<(), Fault> {
         let Some(line) = words::line_text(line)? else {
             return Ok(());
         };
@@ -87,10 +83,8 @@ impl TextReader<'_> {
             .unwrap_or(rest.len());
         let (kind, options) = rest.split_at(options_at);
         self.qname.clear();
-        name::parse(qname.text, &mut self.qname).map_err(|error| {
-            let what = format!("name `{}` {}", qname.text, name_fault(error));
-            qname.fault(what, NAME_HINT)
-        })?;
+        name::parse(qname.text, &mut self.qname)
+            .map_err(|error| qname.fault(name_fault(qname.text, error), NAME_HINT))?;
         let (qtype, qclass) = type_and_class(qname, kind)?;
         if options.is_empty() {
             return self.push((qtype, qclass), self.defaults, qname);

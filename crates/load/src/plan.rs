@@ -1,13 +1,24 @@
 //! The plan: one run as decided, before anything is started. Immutable, shared by all workers.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Transport;
 
-use crate::arrival::Arrival;
+use crate::arrival::{Arrival, check_rate};
 use crate::questions::QuestionSet;
+
+pub use crate::local_addresses::expand_local_addresses;
+
+/// The most queries in flight of one client: the message IDs there are (RFC 1035, 4.1.1).
+pub const OUTSTANDING_PER_CLIENT_MAX: u64 = 65_536;
+
+/// Longest message over a stream (RFC 1035, section 4.2.2).
+const STREAM_MESSAGE_OCTETS_MAX: usize = 65_535;
+/// Longest UDP payload in one IPv4 datagram: 65,535 less headers of 20 and 8 octets.
+const UDP_PAYLOAD_OCTETS_MAX: usize = 65_507;
 
 /// One run as decided.
 #[derive(Clone, Debug)]
@@ -53,8 +64,253 @@ pub struct Plan {
     pub tsig: Option<proto::tsig::Key>,
 }
 
+/// A setting that cannot be used, or that contradicts another.
+///
+/// Shown as `clients: at least one is needed, not 0`; settings have the names of their options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// The setting, such as `clients` or `queries-per-connection`.
+    pub setting: &'static str,
+    /// What is wrong with it.
+    pub what: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl PlanError {
+    pub(crate) fn new(
+        setting: &'static str,
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        PlanError {
+            setting,
+            what: what.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.setting, self.what)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
 /// Which share of `total` falls to `worker` of `workers`; the shares add up to `total`.
 pub fn share(total: u64, worker: u32, workers: u32) -> u64 {
     let (worker, workers) = (u64::from(worker), u64::from(workers));
     total / workers + u64::from(worker < total % workers)
 }
+
+impl Plan {
+    /// How many of the clients `worker` simulates.
+    pub fn worker_clients(&self, worker: u32) -> u32 {
+        // A share of a u32 is one.
+        share(self.clients.into(), worker, self.workers) as u32
+    }
+
+    /// How many queries `worker` keeps in flight; `None` in open loop, which has no limit.
+    pub fn worker_outstanding(&self, worker: u32) -> Option<u32> {
+        match self.arrival {
+            Arrival::Closed { outstanding, .. } => {
+                Some(share(outstanding.into(), worker, self.workers) as u32)
+            }
+            Arrival::Open { .. } => None,
+        }
+    }
+
+    /// Looks for settings that cannot be used or that contradict each other.
+    ///
+    /// # Errors
+    /// The first one found; nothing may be started then.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        self.validate_questions()?;
+        self.validate_population()?;
+        self.validate_arrival()?;
+        self.validate_times()?;
+        self.validate_transport()?;
+        self.validate_local()
+    }
+
+    fn validate_questions(&self) -> Result<(), PlanError> {
+        if self.questions.is_empty() {
+            let hint = "give at least one question, such as `example.com A`";
+            return Err(PlanError::new("names", "there is nothing to ask", hint));
+        }
+        let signature_octets = self
+            .tsig
+            .as_ref()
+            .map_or(0, proto::tsig::Key::record_octets);
+        let octets = self.questions.message_octets_max() + signature_octets;
+        let octets_max = if self.transport.is_stream() {
+            STREAM_MESSAGE_OCTETS_MAX
+        } else {
+            UDP_PAYLOAD_OCTETS_MAX
+        };
+        if octets > octets_max {
+            let transport = self.transport;
+            let signed = if self.tsig.is_some() {
+                " with its TSIG record"
+            } else {
+                ""
+            };
+            let what = format!(
+                "the longest query has {octets} octets{signed}, {transport} carries {octets_max}"
+            );
+            let hint = "shorten its EDNS options, or send less in one update";
+            return Err(PlanError::new("names", what, hint));
+        }
+        Ok(())
+    }
+
+    fn validate_population(&self) -> Result<(), PlanError> {
+        let (clients, workers) = (self.clients, self.workers);
+        if clients == 0 {
+            return Err(at_least_one("clients"));
+        }
+        if workers == 0 {
+            return Err(at_least_one("workers"));
+        }
+        if workers > clients {
+            let what = format!("{workers} workers have only {clients} clients to simulate");
+            let hint = format!("use {clients} workers or fewer, or more clients");
+            return Err(PlanError::new("workers", what, hint));
+        }
+        Ok(())
+    }
+
+    fn validate_arrival(&self) -> Result<(), PlanError> {
+        let (outstanding, rate_qps_max) = match self.arrival {
+            Arrival::Open { rate_qps, .. } => {
+                return check_rate("rate", rate_qps).map(drop);
+            }
+            Arrival::Closed {
+                outstanding,
+                rate_qps_max,
+            } => (outstanding, rate_qps_max),
+        };
+        if outstanding == 0 {
+            return Err(at_least_one("outstanding"));
+        }
+        if outstanding < self.workers {
+            let workers = self.workers;
+            let what = format!(
+                "{outstanding} in flight is too few for {workers} workers: some would never send"
+            );
+            let hint = format!("use {outstanding} workers or fewer, or raise outstanding");
+            return Err(PlanError::new("outstanding", what, hint));
+        }
+        self.validate_outstanding_per_client()?;
+        rate_qps_max.map_or(Ok(()), |rate| check_rate("rate", rate).map(drop))
+    }
+
+    /// Message IDs must tell the queries in flight on one socket or connection apart.
+    fn validate_outstanding_per_client(&self) -> Result<(), PlanError> {
+        // Shares never grow from one worker to the next, and the quotient is largest either at
+        // the first worker or at the first with one client less.
+        let first_smaller = self.clients % self.workers;
+        let per_client = [0, first_smaller].into_iter().filter_map(|worker| {
+            let outstanding = u64::from(self.worker_outstanding(worker)?);
+            Some(outstanding.div_ceil(u64::from(self.worker_clients(worker))))
+        });
+        let per_client_max = per_client.max().unwrap_or(0);
+        if per_client_max > OUTSTANDING_PER_CLIENT_MAX {
+            let what = format!(
+                "{per_client_max} queries in flight fall to one client, which has \
+                 {OUTSTANDING_PER_CLIENT_MAX} message IDs"
+            );
+            let hint = "use more clients or lower outstanding";
+            return Err(PlanError::new("outstanding", what, hint));
+        }
+        Ok(())
+    }
+
+    fn validate_times(&self) -> Result<(), PlanError> {
+        let times = [
+            ("timeout", Some(self.timeout)),
+            ("interval", Some(self.interval)),
+            ("duration", self.duration),
+        ];
+        for (setting, time) in times {
+            if time.is_some_and(|time| time.is_zero()) {
+                let hint = "give a time above zero, such as 5s";
+                return Err(PlanError::new(setting, "it is zero", hint));
+            }
+        }
+        if self.queries_max == Some(0) {
+            return Err(at_least_one("queries"));
+        }
+        if self.duration.is_none() && self.queries_max.is_none() {
+            let hint = "give a duration, a number of queries, or a number of loops";
+            return Err(PlanError::new(
+                "duration",
+                "nothing would end the run",
+                hint,
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_transport(&self) -> Result<(), PlanError> {
+        if self.target.port() == 0 {
+            let what = format!("{} has port 0", self.target);
+            return Err(PlanError::new(
+                "server",
+                what,
+                "give the port it listens on",
+            ));
+        }
+        if self.queries_per_connection == Some(0) {
+            return Err(at_least_one("queries-per-connection"));
+        }
+        if self.queries_per_connection.is_some() && !self.transport.is_stream() {
+            let hint = "use transport tcp or dot, or leave it out";
+            let what = "udp has no connections to close";
+            return Err(PlanError::new("queries-per-connection", what, hint));
+        }
+        if self.tcp_fallback && self.transport.is_stream() {
+            let transport = self.transport;
+            let what = format!("{transport} has no truncated responses to repeat over TCP");
+            return Err(PlanError::new(
+                "tcp-fallback",
+                what,
+                "use it with transport udp",
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_local(&self) -> Result<(), PlanError> {
+        let is_ipv4 = self.target.is_ipv4();
+        let other = self
+            .local_addresses
+            .iter()
+            .find(|address| address.is_ipv4() != is_ipv4);
+        if let Some(address) = other {
+            let target = self.target.ip();
+            let what = format!("{address} is not of the address family of the target {target}");
+            let hint = "give local addresses of the target's family";
+            return Err(PlanError::new("local-address", what, hint));
+        }
+        let last_port = u64::from(self.local_port) + u64::from(self.clients) - 1;
+        if self.local_port != 0 && last_port > u64::from(u16::MAX) {
+            let what = format!(
+                "{} clients from port {} on would need port {last_port}",
+                self.clients, self.local_port
+            );
+            let hint = "give a lower port or fewer clients, or let the kernel choose ports";
+            return Err(PlanError::new("local-port", what, hint));
+        }
+        Ok(())
+    }
+}
+
+fn at_least_one(setting: &'static str) -> PlanError {
+    PlanError::new(setting, "it is zero", "give 1 or more")
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use data_encoding::HEXLOWER_PERMISSIVE;
-use proto::{name, rr};
+use proto::name::{self, NAME_OCTETS_MAX, NameError};
+use proto::rr;
 
 use crate::names_error::{Fault, NAME_HINT, name_fault};
 use crate::words::Word;
@@ -22,9 +23,6 @@ const TXT: u16 = 16;
 const AAAA: u16 = 28;
 const SRV: u16 = 33;
 const CAA: u16 = 257;
-
-/// Longest domain name in octets (RFC 1035, section 2.3.4).
-const NAME_OCTETS_MAX: usize = 255;
 
 /// The octet of an update message at which its zone's name starts.
 const ZONE_OFFSET: u8 = 12;
@@ -72,8 +70,7 @@ impl Origin {
         }
         if out.len() - start + self.wire.len() > NAME_OCTETS_MAX {
             out.truncate(start);
-            let what = format!("name `{}` is too long with the zone's name", word.text);
-            return Err(word.fault(what, NAME_HINT));
+            return Err(word.fault(name_fault(word.text, NameError::NameTooLong), NAME_HINT));
         }
         if compression == Compression::Allowed && self.wire.len() > 2 {
             out.extend_from_slice(&[0xc0, ZONE_OFFSET]);
@@ -85,10 +82,7 @@ impl Origin {
 }
 
 fn parse_name(word: &Word<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
-    name::parse(word.text, out).map_err(|error| {
-        let what = format!("name `{}` {}", word.text, name_fault(error));
-        word.fault(what, NAME_HINT)
-    })
+    name::parse(word.text, out).map_err(|error| word.fault(name_fault(word.text, error), NAME_HINT))
 }
 
 /// True if `text` ends in a dot that is not escaped.
@@ -190,7 +184,10 @@ pub(crate) fn write(
 }
 
 fn unsupported(rtype: u16, fields: &Fields<'_>) -> Fault {
-    let column = fields.words.first().map_or(fields.column, |word| word.column);
+    let column = fields
+        .words
+        .first()
+        .map_or(fields.column, |word| word.column);
     let mnemonic = rr::type_to_text(rtype);
     Fault::new(
         column,
@@ -211,7 +208,10 @@ fn write_address<T: std::str::FromStr>(
     let word = fields.need("the address")?;
     let address = word.text.parse().map_err(|_| {
         let what = format!("`{}` is not an {family} address", word.text);
-        word.fault(what, "type A takes an IPv4 address, type AAAA an IPv6 address")
+        word.fault(
+            what,
+            "type A takes an IPv4 address, type AAAA an IPv6 address",
+        )
     })?;
     write(address);
     Ok(())
@@ -298,7 +298,10 @@ fn unescape(word: &Word<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         }
         let (octet, taken) = escaped(rest).ok_or_else(|| {
             let what = format!("bad escape in `{}`", word.text);
-            word.fault(what, "after a backslash comes one character or \\000 to \\255")
+            word.fault(
+                what,
+                "after a backslash comes one character or \\000 to \\255",
+            )
         })?;
         out.push(octet);
         rest = &rest[taken..];
@@ -316,6 +319,8 @@ fn escaped(text: &[u8]) -> Option<(u8, usize)> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let value = digits.iter().fold(0u16, |sum, digit| sum * 10 + u16::from(digit - b'0'));
+    let value = digits
+        .iter()
+        .fold(0u16, |sum, digit| sum * 10 + u16::from(digit - b'0'));
     Some((u8::try_from(value).ok()?, 3))
 }

@@ -147,7 +147,10 @@ mod tests {
 
     #[test]
     fn a_backslash_takes_the_next_octet_into_the_word() {
-        assert_eq!(texts(r"a\ b.example A", Quotes::Plain), [r"a\ b.example", "A"]);
+        assert_eq!(
+            texts(r"a\ b.example A", Quotes::Plain),
+            [r"a\ b.example", "A"]
+        );
         assert_eq!(texts(r"a\", Quotes::Plain), [r"a\"]);
         assert_eq!(texts("a\\\u{e9} A", Quotes::Plain), ["a\\\u{e9}", "A"]);
     }
@@ -166,7 +169,17 @@ mod tests {
         assert_eq!((words[0].column, words[1].column), (1, 5));
         let fault = split("ab \"c", Quotes::Group, &mut words).unwrap_err();
         assert_eq!(fault.column, 4);
-        assert_eq!(split("a\u{0}", Quotes::Plain, &mut words).unwrap_err().column, 2);
-        assert_eq!(split("\"a\"b", Quotes::Group, &mut words).unwrap_err().column, 4);
+        assert_eq!(
+            split("a\u{0}", Quotes::Plain, &mut words)
+                .unwrap_err()
+                .column,
+            2
+        );
+        assert_eq!(
+            split("\"a\"b", Quotes::Group, &mut words)
+                .unwrap_err()
+                .column,
+            4
+        );
     }
 }
