@@ -18,6 +18,7 @@ pub(crate) struct Tally {
     pub(crate) current: Interval,
     pub(crate) finished: VecDeque<Interval>,
     interval: Duration,
+    start: Instant,
     run_start: Instant,
     interval_end: Instant,
     cpu_at_interval_start: CpuTime,
@@ -38,6 +39,7 @@ impl Tally {
             current: Interval::default(),
             finished: VecDeque::new(),
             interval,
+            start: Instant::ZERO,
             run_start: Instant::FAR_FUTURE,
             interval_end: Instant::FAR_FUTURE,
             cpu_at_interval_start: CpuTime::default(),
@@ -50,8 +52,9 @@ impl Tally {
         }
     }
 
-    /// Fixes when the measured run starts.
-    pub(crate) fn set_run_start(&mut self, run_start: Instant) {
+    /// Fixes when warm-up and the measured run start.
+    pub(crate) fn set_start(&mut self, start: Instant, run_start: Instant) {
+        self.start = start;
         self.run_start = run_start;
         self.interval_end = run_start;
     }
@@ -79,11 +82,6 @@ impl Tally {
         self.in_flight = self.in_flight.wrapping_add_signed(change);
     }
 
-    /// Queries in flight.
-    pub(crate) fn in_flight(&self) -> u64 {
-        self.in_flight
-    }
-
     /// When [`Tally::roll`] is due.
     pub(crate) fn interval_end(&self) -> Instant {
         self.interval_end
@@ -96,6 +94,7 @@ impl Tally {
         self.integrate(end);
         let next_end = (end + self.interval).min(if end < run_end { run_end } else { end });
         if end == self.run_start {
+            self.warmup.end_ns = nanos(self.run_start - self.start);
             self.warmup.connections_open = connections_open;
             self.warmup.cpu_ns = nanos(cpu_time.used);
             self.cpu_at_run_start = cpu_time;

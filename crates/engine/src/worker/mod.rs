@@ -347,7 +347,7 @@ impl Worker {
         self.run_end = duration.map_or(Instant::FAR_FUTURE, |duration| {
             self.timeline.run_started_at + duration
         });
-        self.tally.set_run_start(self.timeline.run_started_at);
+        self.tally.set_start(start, self.timeline.run_started_at);
         self.offer.start(&self.plan, self.index, start);
         self.phase = Phase::Offering;
     }

@@ -145,7 +145,7 @@ impl Worker {
 
     fn fill_open(&mut self, now: Instant) {
         let Offer::Open {
-            schedule,
+            schedule: Some(schedule),
             next_client,
         } = &mut self.offer
         else {
