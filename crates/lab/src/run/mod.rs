@@ -1,0 +1,149 @@
+//! One run from request to record: look before, start what is needed, run, judge.
+
+mod local;
+mod preflight;
+mod record;
+mod self_test;
+mod simulation;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use engine::{Control, Progress, RunInputs, RunOptions, TlsSettings};
+use load::Plan;
+use measure::RunRecord;
+use measure::scenario::TlsFacts;
+
+pub use local::{TargetScope, default_workers, target_scope};
+pub use preflight::{check_host, check_target};
+pub use self_test::{Serving, serve};
+pub use simulation::{Simulation, simulate};
+
+/// A run that has been decided but not started.
+#[derive(Clone)]
+pub struct RunRequest {
+    /// The plan, already validated.
+    pub plan: Plan,
+    /// For DoT.
+    pub tls: Option<TlsRequest>,
+    /// CPU of each worker, as far as given.
+    pub cpus: Vec<usize>,
+    /// Words for the record.
+    pub description: Description,
+    /// Try to reach the target before anything else.
+    pub preflight: bool,
+}
+
+/// How DoT is to be spoken.
+#[derive(Clone)]
+pub struct TlsRequest {
+    /// Configuration and name for the engine.
+    pub settings: TlsSettings,
+    /// The certificate is verified.
+    pub verified: bool,
+    /// The name as given.
+    pub name: String,
+}
+
+/// What the record says about the scenario beside the plan itself.
+#[derive(Clone, Debug, Default)]
+pub struct Description {
+    /// The target as the user typed it.
+    pub server_name: Option<String>,
+    /// Where the questions came from.
+    pub questions_source: String,
+    /// EDNS of every query in words.
+    pub edns: Option<String>,
+    /// Local addresses and prefixes as typed.
+    pub local_addresses: Vec<String>,
+    /// RCODEs that count as goodput.
+    pub goodput_rcodes: Vec<u16>,
+    /// The target is the responder inside this process.
+    pub self_test: bool,
+}
+
+/// Why a run could not be started; nothing was sent.
+#[derive(Debug)]
+pub struct RunError {
+    /// What, where.
+    pub what: String,
+    /// The cure.
+    pub hint: Option<String>,
+}
+
+impl RunError {
+    /// An error with its cure.
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        RunError { what: what.into(), hint: Some(hint.into()) }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// Runs the request on the kernel's sockets; `on_progress` sees each interval as it ends.
+///
+/// # Errors
+/// [`RunError`] if the run could not be started.
+pub fn run(
+    request: &RunRequest,
+    control: &Arc<Control>,
+    on_progress: impl FnMut(&Progress),
+) -> Result<RunRecord, RunError> {
+    check_host(&request.plan)?;
+    if request.preflight {
+        check_target(request)?;
+    }
+    let inputs = RunInputs {
+        plan: Arc::new(request.plan.clone()),
+        tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
+    };
+    let options = RunOptions { cpus: request.cpus.clone() };
+    let started_at = rfc3339(SystemTime::now());
+    let kernel_before = crate::host::network_counters();
+    let outcome = engine::run(&inputs, &options, control, on_progress).map_err(|error| RunError {
+        what: error.to_string(),
+        hint: setup_hint(&error),
+    })?;
+    let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
+    let surroundings = record::Surroundings {
+        started_at,
+        driver: measure::scenario::DriverKind::Epoll,
+        host: crate::host::read(),
+        kernel,
+    };
+    Ok(record::from_outcome(request, &outcome, surroundings))
+}
+
+fn setup_hint(error: &engine::SetupError) -> Option<String> {
+    let hint = match error {
+        engine::SetupError::Socket { local: Some(_), .. } => {
+            "give addresses of this host with --local-address, and a free port range"
+        }
+        engine::SetupError::Cpu { .. } => "give CPUs of this machine with --cpus",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// TLS as asked for and as negotiated.
+fn tls_facts(request: &TlsRequest, outcome: &engine::Outcome) -> TlsFacts {
+    let negotiated = outcome.workers.iter().find_map(|worker| worker.summary.tls_negotiated);
+    TlsFacts {
+        verified: request.verified,
+        name: Some(request.name.clone()),
+        version: negotiated.map(|tls| tls.version.to_owned()),
+        cipher_suite: negotiated.map(|tls| tls.cipher_suite.to_owned()),
+    }
+}
+
+/// A time in the form of RFC 3339, UTC, whole seconds.
+fn rfc3339(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}

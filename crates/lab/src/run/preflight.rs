@@ -1,0 +1,164 @@
+//! Looking before running: can this host do it, and is anybody there?
+//!
+//! No DNS query is sent, so that the counters of a target stay comparable with the record: UDP
+//! sends one empty datagram, which servers ignore, and TCP and DoT open one connection.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use load::Plan;
+use proto::Transport;
+use proto::tls::{ClientTls, TlsFailure};
+
+use super::{RunError, RunRequest, TlsRequest};
+
+/// Descriptors that the process needs beside its clients' sockets.
+const DESCRIPTORS_OTHER: u64 = 32;
+/// How long an ICMP port unreachable is waited for.
+const REFUSAL_WAIT: Duration = Duration::from_millis(100);
+/// Longest wait for a connection or a handshake.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// Checks that this host has what the plan needs.
+///
+/// # Errors
+/// Too few file descriptors.
+pub fn check_host(plan: &Plan) -> Result<(), RunError> {
+    let sockets_per_client = if plan.tcp_fallback { 2 } else { 1 };
+    let needed = u64::from(plan.clients) * sockets_per_client + DESCRIPTORS_OTHER;
+    let limit = driver::cpu::open_files_max();
+    if needed <= limit {
+        return Ok(());
+    }
+    let fitting = limit.saturating_sub(DESCRIPTORS_OTHER) / sockets_per_client;
+    let clients = plan.clients;
+    Err(RunError::new(
+        format!("{clients} clients need {needed} open files, and the limit here is {limit}"),
+        format!("use --clients {fitting}, or raise the limit: `ulimit -Hn {needed}` as root"),
+    ))
+}
+
+/// Checks that somebody listens at the target, and for DoT that its certificate is accepted.
+///
+/// # Errors
+/// Nobody listens, the target cannot be reached, or its TLS is refused.
+pub fn check_target(request: &RunRequest) -> Result<(), RunError> {
+    let plan = &request.plan;
+    match plan.transport {
+        Transport::Udp => check_udp(plan),
+        Transport::Tcp => check_stream(plan).map(drop),
+        Transport::Dot => {
+            let stream = check_stream(plan)?;
+            match &request.tls {
+                Some(tls) => check_tls(stream, tls, plan.target),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn check_udp(plan: &Plan) -> Result<(), RunError> {
+    let any: SocketAddr = match plan.target {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+    };
+    let local = plan.local_addresses.first().map_or(any, |address| (*address, 0).into());
+    let refused = || -> std::io::Result<()> {
+        let socket = UdpSocket::bind(local)?;
+        socket.connect(plan.target)?;
+        socket.set_read_timeout(Some(REFUSAL_WAIT))?;
+        socket.send(&[])?;
+        match socket.recv(&mut [0; 16]) {
+            // Silence is what a server keeps on an empty datagram.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+            Ok(_) => Ok(()),
+        }
+    };
+    refused().map_err(|error| unreachable(&error, plan.target, plan.transport))
+}
+
+fn check_stream(plan: &Plan) -> Result<TcpStream, RunError> {
+    let wait = plan.timeout.min(CONNECT_WAIT);
+    TcpStream::connect_timeout(&plan.target, wait)
+        .map_err(|error| unreachable(&error, plan.target, plan.transport))
+}
+
+fn unreachable(error: &std::io::Error, target: SocketAddr, transport: Transport) -> RunError {
+    let over = match transport {
+        Transport::Udp => "UDP",
+        Transport::Tcp | Transport::Dot => "TCP",
+    };
+    match error.kind() {
+        ErrorKind::ConnectionRefused => RunError::new(
+            format!("nobody listens on {target} over {over}: connection refused"),
+            "check address and port, and that the server listens for this transport",
+        ),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => RunError::new(
+            format!("{target} did not accept a TCP connection in time"),
+            "check the address and the firewalls on the way",
+        ),
+        _ => RunError::new(
+            format!("cannot reach {target} over {over}: {error}"),
+            "check the address and the route to it",
+        ),
+    }
+}
+
+fn check_tls(
+    mut stream: TcpStream,
+    request: &TlsRequest,
+    target: SocketAddr,
+) -> Result<(), RunError> {
+    let settings = &request.settings;
+    let failed = |what: String| {
+        RunError::new(
+            format!("the TLS handshake with {target} fails: {what}"),
+            "check that the port speaks TLS (DoT: 853)",
+        )
+    };
+    let mut tls = ClientTls::new(settings.config.clone(), settings.name.clone()).map_err(&failed)?;
+    let deadline = Instant::now() + CONNECT_WAIT;
+    let (mut transmit, mut plaintext) = (Vec::new(), Vec::new());
+    let mut octets = vec![0; 16 << 10];
+    while tls.is_handshaking() {
+        transmit.clear();
+        tls.poll_transmit(&mut transmit);
+        let wait = deadline.saturating_duration_since(Instant::now());
+        let io = |error: std::io::Error| failed(error.to_string());
+        stream.write_all(&transmit).map_err(io)?;
+        stream.set_read_timeout(Some(wait.max(Duration::from_millis(1)))).map_err(io)?;
+        let count = match stream.read(&mut octets) {
+            Ok(0) => return Err(failed("the target closed the connection".to_owned())),
+            Ok(count) => count,
+            Err(_) if Instant::now() >= deadline => {
+                return Err(failed("no answer in time".to_owned()));
+            }
+            Err(error) => return Err(io(error)),
+        };
+        tls.handle_bytes(&octets[..count], &mut plaintext)
+            .map_err(|failure| refused_tls(&failure, request, target))?;
+    }
+    transmit.clear();
+    tls.close();
+    tls.poll_transmit(&mut transmit);
+    // The connection is over whether or not the target hears of it.
+    let _ = stream.write_all(&transmit);
+    Ok(())
+}
+
+fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -> RunError {
+    let what = format!("the TLS handshake with {target} fails: {failure}");
+    let hint = match failure {
+        TlsFailure::Certificate(_) => format!(
+            "verified as `{}`: give the issuer with --tls-ca FILE, the name in the certificate with \
+             --tls-name NAME, or skip verification with --tls-insecure",
+            request.name
+        ),
+        _ => "check that the port speaks TLS (DoT: 853)".to_owned(),
+    };
+    RunError::new(what, hint)
+}

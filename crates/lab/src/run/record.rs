@@ -1,0 +1,218 @@
+//! The run record of a finished run.
+
+use std::collections::BTreeMap;
+
+use engine::{EndedBy, Outcome, WorkerOutcome};
+use load::Plan;
+use load::arrival::{Arrival, Process};
+use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
+use measure::interval::Interval;
+use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
+use measure::scenario::{self, DriverKind, Questions, ScenarioRecord};
+use measure::verdict;
+
+use super::local::{TargetScope, target_scope};
+use super::{RunRequest, tls_facts};
+
+/// What the record says about time and place of the run.
+pub(super) struct Surroundings {
+    pub(super) started_at: String,
+    pub(super) driver: DriverKind,
+    pub(super) host: HostFacts,
+    /// Growth of the kernel's network counters.
+    pub(super) kernel: BTreeMap<String, u64>,
+}
+
+/// Puts everything together and judges it.
+pub(super) fn from_outcome(
+    request: &RunRequest,
+    outcome: &Outcome,
+    surroundings: Surroundings,
+) -> RunRecord {
+    let measured_ns = measured_ns(outcome);
+    let mut warmup = Interval::default();
+    for worker in &outcome.workers {
+        warmup.merge(&worker.summary.warmup);
+    }
+    let mut intervals = outcome.intervals.clone();
+    intervals.iter_mut().for_each(Interval::shrink_to_fit);
+    warmup.shrink_to_fit();
+    let mut record = RunRecord {
+        schema_version: SCHEMA_VERSION.to_owned(),
+        throng_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: surroundings.started_at,
+        generators: 1,
+        scenario: scenario(request, outcome),
+        driver: surroundings.driver,
+        self_test: request.description.self_test,
+        hosts: vec![surroundings.host],
+        phases: phases(outcome),
+        measured_ns,
+        responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
+        total: Interval::total(&intervals),
+        warmup,
+        intervals,
+        workers: outcome.workers.iter().map(|worker| worker_facts(worker, measured_ns)).collect(),
+        network: network(outcome, surroundings.kernel),
+        ended_by: ended_by(outcome),
+        verdict: verdict::Verdict::default(),
+        warnings: warnings(request, outcome),
+    };
+    record.verdict = verdict::judge(&record);
+    record
+}
+
+/// The window for rates: offering, or until the last response if a number of queries ended it.
+fn measured_ns(outcome: &Outcome) -> u64 {
+    let window = |worker: &WorkerOutcome| {
+        let timeline = &worker.summary.timeline;
+        let end = match worker.summary.ended_by {
+            EndedBy::Queries => worker.summary.last_response_at.max(timeline.run_ended_at),
+            EndedBy::Duration | EndedBy::Interrupted => timeline.run_ended_at,
+        };
+        end.nanos_since(timeline.run_started_at)
+    };
+    outcome.workers.iter().map(window).max().unwrap_or(0)
+}
+
+fn sum(outcome: &Outcome, of: impl Fn(&WorkerOutcome) -> u64) -> u64 {
+    outcome.workers.iter().map(of).sum()
+}
+
+fn ended_by(outcome: &Outcome) -> measure::record::EndedBy {
+    let ended = |by| outcome.workers.iter().any(|worker| worker.summary.ended_by == by);
+    if ended(EndedBy::Interrupted) {
+        measure::record::EndedBy::Interrupted
+    } else if ended(EndedBy::Duration) {
+        measure::record::EndedBy::Duration
+    } else {
+        measure::record::EndedBy::Queries
+    }
+}
+
+fn phases(outcome: &Outcome) -> Phases {
+    let longest = |of: fn(&engine::Timeline) -> u64| {
+        let each = outcome.workers.iter().map(|worker| of(&worker.summary.timeline));
+        each.max().unwrap_or(0)
+    };
+    Phases {
+        connect_ns: longest(|at| at.started_at.nanos_since(at.opened_at)),
+        warmup_ns: longest(|at| at.run_started_at.nanos_since(at.started_at)),
+        run_ns: longest(|at| at.run_ended_at.nanos_since(at.run_started_at)),
+        drain_ns: longest(|at| at.drained_at.nanos_since(at.run_ended_at)),
+    }
+}
+
+fn worker_facts(worker: &WorkerOutcome, wall_ns: u64) -> WorkerFacts {
+    let own = Interval::total(&worker.intervals);
+    let cpu = worker.summary.cpu_in_window;
+    WorkerFacts {
+        cpu: worker.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+        cpu_ns: nanos(cpu.used),
+        wall_ns,
+        cpu_wait_ns: Some(nanos(cpu.waited)),
+        send_lateness_p99_ns: own.distributions.send_lateness.percentile(0.99),
+        queries: own.counts.sent,
+    }
+}
+
+fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
+    let mut facts = NetworkFacts { kernel, ..NetworkFacts::default() };
+    for worker in &outcome.workers {
+        let stats = worker.summary.stats;
+        facts.add(&NetworkFacts {
+            send_calls: stats.send_calls,
+            datagrams_sent: stats.datagrams_sent,
+            datagrams_offloaded: stats.datagrams_offloaded,
+            offload_bursts: stats.offload_bursts,
+            receive_calls: stats.receive_calls,
+            datagrams_received: stats.datagrams_received,
+            receive_drops: stats.receive_drops,
+            stream_calls: stats.stream_calls,
+            waits: stats.waits,
+            kernel: BTreeMap::new(),
+        });
+    }
+    facts
+}
+
+fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
+    let (plan, words) = (&request.plan, &request.description);
+    ScenarioRecord {
+        target: plan.target.to_string(),
+        server_name: words.server_name.clone(),
+        transport: transport(plan.transport),
+        questions: Questions {
+            source: words.questions_source.clone(),
+            count: plan.questions.len() as u64,
+        },
+        arrival: arrival(plan),
+        clients: plan.clients.into(),
+        workers: plan.workers.into(),
+        cpus: request.cpus.iter().filter_map(|cpu| u32::try_from(*cpu).ok()).collect(),
+        duration_ns: plan.duration.map(nanos),
+        warmup_ns: nanos(plan.warmup),
+        timeout_ns: nanos(plan.timeout),
+        interval_ns: nanos(plan.interval),
+        queries_max: plan.queries_max,
+        seed: plan.seed,
+        local_addresses: words.local_addresses.clone(),
+        local_port: plan.local_port,
+        queries_per_connection: plan.queries_per_connection.map(u64::from),
+        socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
+        edns: words.edns.clone(),
+        tcp_fallback: plan.tcp_fallback,
+        offload: plan.offload,
+        tls: request.tls.as_ref().map(|tls| tls_facts(tls, outcome)),
+        tsig_algorithm: plan.tsig.as_ref().map(|key| key.algorithm.name().to_owned()),
+        goodput_rcodes: words.goodput_rcodes.clone(),
+    }
+}
+
+fn transport(transport: proto::Transport) -> scenario::Transport {
+    match transport {
+        proto::Transport::Udp => scenario::Transport::Udp,
+        proto::Transport::Tcp => scenario::Transport::Tcp,
+        proto::Transport::Dot => scenario::Transport::Dot,
+    }
+}
+
+fn arrival(plan: &Plan) -> scenario::Arrival {
+    match plan.arrival {
+        Arrival::Closed { outstanding, rate_qps_max } => {
+            scenario::Arrival::Closed { outstanding: outstanding.into(), rate_qps_max }
+        }
+        Arrival::Open { rate_qps, process } => {
+            let process = match process {
+                Process::Constant => scenario::Process::Constant,
+                Process::Poisson => scenario::Process::Poisson,
+            };
+            scenario::Arrival::Open { rate_qps, process }
+        }
+    }
+}
+
+fn warnings(request: &RunRequest, outcome: &Outcome) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let scope = target_scope(request.plan.target.ip());
+    if scope == TargetScope::Loopback && !request.description.self_test {
+        warnings.push(
+            "generator and target share this host: they compete for its CPUs, and loopback is not \
+             a network"
+                .to_owned(),
+        );
+    }
+    for worker in &outcome.workers {
+        for reason in &worker.summary.tls_failures {
+            let warning = format!("TLS failed: {reason}");
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+    warnings
+}
+
+fn nanos(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

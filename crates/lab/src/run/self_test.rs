@@ -1,0 +1,146 @@
+//! The built-in responder on threads: the target of a self-test, and `throng responder`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use driver::clock::Clock;
+use driver::epoll::{EpollDriver, EpollOptions};
+use driver::{Close, Driver, cpu};
+use proto::Transport;
+use responder::worker::WorkerPlace;
+use responder::{Counters, ResponderConfig, ResponderWorker};
+
+/// How often an idle responder looks whether it shall stop.
+const STOP_POLL: Duration = Duration::from_millis(20);
+
+/// A responder that is serving; dropping it stops it.
+pub struct Serving {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Counters>>,
+    addresses: Vec<(Transport, SocketAddr)>,
+}
+
+type Opened = io::Result<Vec<(Transport, SocketAddr)>>;
+
+/// Serves `config` on one thread a CPU of `cpus`, or on one unpinned thread if there is none.
+///
+/// # Errors
+/// The configuration contradicts itself or a socket could not be opened.
+pub fn serve(config: &ResponderConfig, cpus: &[usize], offload: bool) -> io::Result<Serving> {
+    let pins: Vec<Option<usize>> =
+        if cpus.is_empty() { vec![None] } else { cpus.iter().copied().map(Some).collect() };
+    let count = u32::try_from(pins.len()).unwrap_or(1);
+    let mut serving = Serving {
+        stop: Arc::new(AtomicBool::new(false)),
+        threads: Vec::new(),
+        addresses: Vec::new(),
+    };
+    let clock = Clock::start();
+    for (index, pin) in (0..count).zip(pins) {
+        let (sender, receiver) = channel();
+        let thread = Thread {
+            config: Arc::new(config.clone()),
+            place: WorkerPlace { index, count },
+            pin,
+            offload,
+            clock,
+            // The first opens free ports, the others share them.
+            shared: (index > 0).then(|| serving.addresses.clone()),
+            stop: Arc::clone(&serving.stop),
+        };
+        serving.threads.push(std::thread::spawn(move || thread.run(&sender)));
+        let opened = receiver.recv().map_err(|_| io::Error::other("responder thread died"))??;
+        if index == 0 {
+            serving.addresses = opened;
+        }
+    }
+    Ok(serving)
+}
+
+impl Serving {
+    /// Where it listens.
+    pub fn addresses(&self) -> &[(Transport, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// Where it listens for one transport.
+    pub fn address(&self, transport: Transport) -> Option<SocketAddr> {
+        self.addresses.iter().find(|(each, _)| *each == transport).map(|(_, address)| *address)
+    }
+
+    /// Stops serving; returns what was counted.
+    pub fn stop(mut self) -> Counters {
+        self.join()
+    }
+
+    fn join(&mut self) -> Counters {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut counters = Counters::default();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said why on standard error.
+            if let Ok(counted) = thread.join() {
+                counters.merge(&counted);
+            }
+        }
+        counters
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+struct Thread {
+    config: Arc<ResponderConfig>,
+    place: WorkerPlace,
+    pin: Option<usize>,
+    offload: bool,
+    clock: Clock,
+    shared: Option<Vec<(Transport, SocketAddr)>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Thread {
+    fn run(self, opened: &Sender<Opened>) -> Counters {
+        let (mut worker, mut driver) = match self.open() {
+            Ok(pair) => pair,
+            Err(error) => {
+                // Nobody waits any more only if `serve` has failed already.
+                let _ = opened.send(Err(error));
+                return Counters::default();
+            }
+        };
+        let _ = opened.send(Ok(worker.addresses().to_vec()));
+        while !self.stop.load(Ordering::Relaxed) {
+            let until = worker.step(&mut driver);
+            let poll = driver.now() + STOP_POLL;
+            driver.wait(until.min(poll));
+        }
+        let counters = worker.counters().clone();
+        worker.close(&mut driver, Close::Graceful);
+        counters
+    }
+
+    fn open(&self) -> io::Result<(ResponderWorker, EpollDriver)> {
+        if let Some(cpu) = self.pin {
+            cpu::pin(cpu)?;
+        }
+        cpu::sharpen_timers();
+        let options = EpollOptions { offload: self.offload, socket_buffer_octets: None };
+        let mut driver = EpollDriver::new(self.clock, options)?;
+        let mut worker = ResponderWorker::new(Arc::clone(&self.config), self.place)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
+        match &self.shared {
+            Some(addresses) => worker.open_shared(&mut driver, addresses)?,
+            None => worker.open(&mut driver)?,
+        }
+        Ok((worker, driver))
+    }
+}

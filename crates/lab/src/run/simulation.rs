@@ -1,0 +1,159 @@
+//! A run in virtual time: the production engine and responder over a simulated network.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use driver::Driver;
+use driver::sim::{Bounds, SimDriver, Stepper, Turn, World, WorldConfig};
+use engine::{Control, Outcome, RunInputs, Worker, WorkerOutcome};
+use measure::Interval;
+use measure::RunRecord;
+use measure::facts::HostFacts;
+use measure::scenario::DriverKind;
+use proto::Transport;
+use responder::worker::WorkerPlace;
+use responder::{Counters, ResponderConfig, ResponderWorker};
+
+use super::record::{Surroundings, from_outcome};
+use super::{RunError, RunRequest, rfc3339};
+
+/// The world of a simulated run.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// Network: delays, losses, stalls, outages.
+    pub world: WorldConfig,
+    /// The target. It listens on the plan's target address, whatever its own `listen` says.
+    pub responder: ResponderConfig,
+}
+
+/// One simulated worker with what it has reported.
+struct Simulated {
+    worker: Worker,
+    driver: SimDriver,
+    intervals: Vec<Interval>,
+}
+
+/// Runs the request against a responder, both in one simulated world; returns the record and what
+/// the responder counted. The same request gives the same record, to the octet.
+///
+/// # Errors
+/// The responder's configuration contradicts itself, or the run does not end.
+pub fn simulate(
+    request: &RunRequest,
+    simulation: &Simulation,
+) -> Result<(RunRecord, Counters), RunError> {
+    let plan = Arc::new(request.plan.clone());
+    let world = World::new(simulation.world.clone());
+    let (responder, responder_driver) = open_responder(request, simulation, &world)?;
+    let control = Arc::new(Control::new(plan.workers));
+    let tls = request.tls.as_ref().map(|tls| tls.settings.clone());
+    let inputs = RunInputs { plan: Arc::clone(&plan), tls };
+    let mut workers = Vec::new();
+    for index in 0..plan.workers {
+        let mut driver = world.endpoint(generator_address(request));
+        let mut worker = Worker::new(&inputs, index, Arc::clone(&control));
+        worker.open(&mut driver).map_err(|error| plain(&error))?;
+        workers.push(RefCell::new(Simulated { worker, driver, intervals: Vec::new() }));
+    }
+    let target = RefCell::new((responder, responder_driver));
+    run_world(&world, &workers, &target)?;
+    let outcome = outcome(workers);
+    let surroundings = Surroundings {
+        // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
+        started_at: rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time()),
+        driver: DriverKind::Sim,
+        host: HostFacts::default(),
+        kernel: BTreeMap::new(),
+    };
+    let counters = target.into_inner().0.counters().clone();
+    Ok((from_outcome(request, &outcome, surroundings), counters))
+}
+
+/// An address outside the run, to ask the simulator for its time.
+const ANYWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 254));
+
+fn generator_address(request: &RunRequest) -> IpAddr {
+    let own = request.plan.local_addresses.first().copied();
+    own.unwrap_or(match request.plan.target.ip() {
+        IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    })
+}
+
+fn open_responder(
+    request: &RunRequest,
+    simulation: &Simulation,
+    world: &World,
+) -> Result<(ResponderWorker, SimDriver), RunError> {
+    let target = request.plan.target;
+    let mut config = simulation.responder.clone();
+    config.listen = vec![(request.plan.transport, target)];
+    if request.plan.tcp_fallback {
+        config.listen.push((Transport::Tcp, target));
+    }
+    let mut driver = world.endpoint(target.ip());
+    let mut worker = ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY)
+        .map_err(|error| plain(&error))?;
+    worker.open(&mut driver).map_err(|error| plain(&error))?;
+    Ok((worker, driver))
+}
+
+fn run_world(
+    world: &World,
+    workers: &[RefCell<Simulated>],
+    target: &RefCell<(ResponderWorker, SimDriver)>,
+) -> Result<(), RunError> {
+    let mut steppers = Vec::new();
+    let target_endpoint = target.borrow().1.endpoint();
+    steppers.push(Stepper::serving(target_endpoint, || {
+        let (worker, driver) = &mut *target.borrow_mut();
+        let until = worker.step(driver);
+        driver.wait(until);
+        Turn::Waiting
+    }));
+    for simulated in workers {
+        let endpoint = simulated.borrow().driver.endpoint();
+        steppers.push(Stepper::leading(endpoint, || {
+            let Simulated { worker, driver, intervals } = &mut *simulated.borrow_mut();
+            let until = worker.step(driver);
+            while let Some(interval) = worker.poll_interval() {
+                intervals.push(interval);
+            }
+            if worker.is_finished() {
+                return Turn::Finished;
+            }
+            driver.wait(until);
+            Turn::Waiting
+        }));
+    }
+    world
+        .run(&mut steppers, Bounds::default())
+        .map(drop)
+        .map_err(|error| RunError { what: format!("the simulation does not end: {error}"), hint: None })
+}
+
+fn outcome(workers: Vec<RefCell<Simulated>>) -> Outcome {
+    let mut merged: Vec<Interval> = Vec::new();
+    let mut outcomes = Vec::new();
+    for simulated in workers {
+        let Simulated { worker, driver, intervals } = simulated.into_inner();
+        for (index, interval) in intervals.iter().enumerate() {
+            match merged.get_mut(index) {
+                Some(other) => other.merge(interval),
+                None => merged.push(interval.clone()),
+            }
+        }
+        outcomes.push(WorkerOutcome { cpu: None, summary: worker.summary(&driver), intervals });
+    }
+    Outcome { intervals: merged, workers: outcomes }
+}
+
+fn plain(error: &impl std::fmt::Display) -> RunError {
+    RunError { what: error.to_string(), hint: None }
+}
+
+/// How much virtual time a simulated run may take at most.
+pub const VIRTUAL_TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
