@@ -1,10 +1,21 @@
-//! What one worker measured in one interval.
+//! What one worker measured in one interval; merged over workers, and added up over time.
+//!
+//! Each worker keeps one [`Interval`] for the interval that runs and hands on a copy when it ends:
+//! set `start_ns`, record, set `end_ns` and `connections_open`, pass on a clone (shrunk), `clear`.
+//! Every event of a query is attributed to the phase in which the query was *scheduled* (a
+//! response to a warm-up query belongs to the warm-up), and within that phase to the interval in
+//! which the event *happened*. So the intervals of the measured phase, including those of the
+//! drain after the last query was offered, add up to its total, and the total is balanced.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::counts::Counts;
 use crate::histogram::Histogram;
 
 /// The latency distributions of an interval or a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Distributions {
     /// Response latency from the scheduled instant (no coordinated omission).
     pub latency: Histogram,
@@ -20,23 +31,214 @@ pub struct Distributions {
     pub tcp_fallback: Histogram,
 }
 
+impl Distributions {
+    /// Adds all values of `other`.
+    pub fn merge(&mut self, other: &Distributions) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let Distributions {
+            latency,
+            service,
+            send_lateness,
+            tcp_connect,
+            tls_handshake,
+            tcp_fallback,
+        } = other;
+        self.latency.merge(latency);
+        self.service.merge(service);
+        self.send_lateness.merge(send_lateness);
+        self.tcp_connect.merge(tcp_connect);
+        self.tls_handshake.merge(tls_handshake);
+        self.tcp_fallback.merge(tcp_fallback);
+    }
+
+    fn each(&mut self, change: impl FnMut(&mut Histogram)) {
+        [
+            &mut self.latency,
+            &mut self.service,
+            &mut self.send_lateness,
+            &mut self.tcp_connect,
+            &mut self.tls_handshake,
+            &mut self.tcp_fallback,
+        ]
+        .into_iter()
+        .for_each(change);
+    }
+}
+
 /// One interval of one worker, and, merged, of all workers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// Start in nanoseconds since the start of the measured run (negative values do not occur:
-    /// warm-up is an interval of its own record section).
+    /// Start in nanoseconds since the start of the measured run (in the warm-up: since its own
+    /// start).
     pub start_ns: u64,
-    /// End in nanoseconds since the start of the measured run.
+    /// End in nanoseconds since the same instant.
     pub end_ns: u64,
     /// What was counted.
     pub counts: Counts,
     /// What was timed.
     pub distributions: Distributions,
     /// Integral of the number of queries in flight over time, in query-nanoseconds;
-    /// mean in flight = this / (end - start).
+    /// mean in flight = this / (end - start). Queries that will be lost are in flight until they
+    /// time out. A decimal string in JSON.
+    #[serde(with = "decimal_string")]
+    #[schemars(with = "String")]
     pub in_flight_ns: u128,
     /// CPU time of the worker, nanoseconds.
     pub cpu_ns: u64,
-    /// Connections usable at the end of the interval.
+    /// Connections usable at the end of the interval; in a total, the most of any interval.
     pub connections_open: u64,
+}
+
+impl Interval {
+    /// Adds the same interval of another worker.
+    pub fn merge(&mut self, other: &Interval) {
+        self.add(other);
+        self.connections_open += other.connections_open;
+    }
+
+    /// Adds a later interval of the same workers; for totals.
+    pub fn append_in_time(&mut self, next: &Interval) {
+        self.add(next);
+        self.connections_open = self.connections_open.max(next.connections_open);
+    }
+
+    fn add(&mut self, other: &Interval) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.counts.add(&other.counts);
+        self.distributions.merge(&other.distributions);
+        self.in_flight_ns += other.in_flight_ns;
+        self.cpu_ns += other.cpu_ns;
+    }
+
+    /// The total of successive intervals, from the start of the first to the end of the last.
+    pub fn total(intervals: &[Interval]) -> Interval {
+        let mut total = Interval {
+            start_ns: intervals.first().map_or(0, |first| first.start_ns),
+            ..Interval::default()
+        };
+        intervals.iter().for_each(|next| total.append_in_time(next));
+        total
+    }
+
+    /// Resets everything in place; keeps the memory.
+    pub fn clear(&mut self) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let Interval {
+            start_ns,
+            end_ns,
+            counts,
+            distributions,
+            in_flight_ns,
+            cpu_ns,
+            connections_open,
+        } = self;
+        *counts = Counts::default();
+        distributions.each(Histogram::clear);
+        *in_flight_ns = 0;
+        for number in [start_ns, end_ns, cpu_ns, connections_open] {
+            *number = 0;
+        }
+    }
+
+    /// Gives back the memory of unused histogram buckets, for an interval that is complete.
+    pub fn shrink_to_fit(&mut self) {
+        self.distributions.each(Histogram::shrink_to_fit);
+    }
+
+    /// Length in nanoseconds.
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Mean number of queries in flight; 0 for an interval without length.
+    pub fn mean_in_flight(&self) -> f64 {
+        per(self.in_flight_ns as f64, self.length_ns() as f64)
+    }
+
+    /// `count` events of this interval as events a second; 0 for an interval without length.
+    pub fn per_second(&self, count: u64) -> f64 {
+        per(count as f64 * 1e9, self.length_ns() as f64)
+    }
+}
+
+/// `amount / unit`, or 0 where there is no unit.
+pub(crate) fn per(amount: f64, unit: f64) -> f64 {
+    if unit > 0.0 { amount / unit } else { 0.0 }
+}
+
+/// Integers beyond 2^53 as decimal strings, which no JSON reader rounds.
+mod decimal_string {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &u128, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(|_| {
+            serde::de::Error::custom(format!("`{text}` is not a 128-bit decimal number"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(start_ns: u64, end_ns: u64, responses: u64, open: u64) -> Interval {
+        let mut interval = Interval {
+            start_ns,
+            end_ns,
+            in_flight_ns: 50,
+            cpu_ns: 7,
+            connections_open: open,
+            ..Interval::default()
+        };
+        interval.counts.responses = responses;
+        interval.distributions.latency.record_many(1_000, responses);
+        interval.distributions.tls_handshake.record(start_ns);
+        interval
+    }
+
+    #[test]
+    fn same_interval_of_two_workers_adds_up() {
+        let mut merged = interval(100, 200, 5, 3);
+        merged.merge(&interval(95, 210, 6, 4));
+        assert_eq!((merged.start_ns, merged.end_ns), (95, 210));
+        assert_eq!((merged.counts.responses, merged.connections_open), (11, 7));
+        assert_eq!((merged.in_flight_ns, merged.cpu_ns), (100, 14));
+        assert_eq!(merged.distributions.latency.count(), 11);
+        assert_eq!(merged.distributions.tls_handshake.count(), 2);
+    }
+
+    #[test]
+    fn total_spans_its_intervals_and_keeps_the_most_connections() {
+        let total = Interval::total(&[interval(100, 200, 5, 3), interval(200, 300, 6, 2)]);
+        assert_eq!((total.start_ns, total.end_ns), (100, 300));
+        assert_eq!((total.counts.responses, total.connections_open), (11, 3));
+        assert_eq!(total.mean_in_flight(), 0.5);
+        assert_eq!(total.per_second(11), 55_000_000.0);
+    }
+
+    #[test]
+    fn cleared_interval_equals_a_new_one() {
+        let mut interval = interval(1, 2, 3, 4);
+        interval.clear();
+        assert_eq!(interval, Interval::default());
+    }
+
+    #[test]
+    fn interval_survives_json_whether_shrunk_or_not() {
+        let mut whole = interval(1, 2, 3, 4);
+        whole.in_flight_ns = u128::MAX;
+        let json = serde_json::to_string(&whole).expect("serializes");
+        assert!(json.contains(r#""in_flight_ns":"340282366920938463463374607431768211455""#));
+        let back: Interval = serde_json::from_str(&json).expect("reads its own output");
+        assert_eq!(back, whole);
+        whole.shrink_to_fit();
+        assert_eq!(serde_json::to_string(&whole).expect("serializes"), json);
+    }
 }

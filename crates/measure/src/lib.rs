@@ -1,18 +1,28 @@
 //! What was measured: counters, histograms, intervals, the run record and its verdict.
 //!
-//! Does no I/O and reads no clock. [`Recorder`] is the hot path (one per worker); the rest is the
-//! run record, which reports, comparisons and every other rendering start from.
+//! Does no I/O and reads no clock. [`Interval`] is what a worker writes on its hot path;
+//! [`RunRecord`] is what reports, comparisons and every other rendering start from.
 
 #![forbid(unsafe_code)]
 
 pub mod counts;
+pub mod facts;
 pub mod histogram;
 pub mod interval;
+pub mod merge;
+pub mod notation;
 pub mod record;
+pub mod scenario;
 pub mod verdict;
 
+#[cfg(test)]
+mod example;
+
 pub use counts::Counts;
+pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{Distributions, Interval};
-pub use record::RunRecord;
-pub use verdict::Verdict;
+pub use merge::merge;
+pub use record::{EndedBy, Phases, RunRecord};
+pub use scenario::{Arrival, DriverKind, Process, Questions, ScenarioRecord, TlsFacts, Transport};
+pub use verdict::{Limit, Verdict, judge};

@@ -1,1 +1,272 @@
-//! placeholder
+//! The run record: one value that holds everything measured, what was run, where, and the verdict.
+//!
+//! Its JSON form has a version ([`SCHEMA_VERSION`]), a published schema
+//! ([`RunRecord::json_schema`]) and no field that a reader may ignore: unknown fields are refused.
+//! [`RunRecord::from_json`] also refuses a record whose total is not the sum of its intervals or whose queries do not add up.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
+use crate::interval::{Interval, per};
+use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
+use crate::verdict::Verdict;
+
+mod pretty;
+#[cfg(test)]
+mod tests;
+
+/// Version of the record's JSON form; changes when an older reader could misread it.
+pub const SCHEMA_VERSION: &str = "1";
+
+/// Everything that one run (or several, merged) measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// Version of this form: [`SCHEMA_VERSION`].
+    #[schemars(extend("const" = SCHEMA_VERSION))]
+    pub schema_version: String,
+    /// Version of the binary that ran it.
+    pub throng_version: String,
+    /// When the run started, RFC 3339.
+    pub started_at: String,
+    /// Generators whose records were merged into this one; 1 for a single run.
+    #[schemars(range(min = 1))]
+    pub generators: u64,
+    /// What was run.
+    pub scenario: ScenarioRecord,
+    /// What moved the octets.
+    pub driver: DriverKind,
+    /// The target was the responder built into this binary.
+    pub self_test: bool,
+    /// The generating hosts, each different one once.
+    pub hosts: Vec<HostFacts>,
+    /// How long each phase took.
+    pub phases: Phases,
+    /// The window for rates. Of a run bound by duration (or interrupted): how long measured
+    /// queries were offered. Of a run bound by a number of queries: from its start to the last
+    /// response. Intervals begin anew where the window ends.
+    pub measured_ns: u64,
+    /// Responses of `total` that came within the window; achieved QPS = this / `measured_ns`.
+    pub responses_in_window: u64,
+    /// The sum of `intervals`: every query scheduled in the measured phase and what became of it,
+    /// in the drain too.
+    pub total: Interval,
+    /// Every query scheduled in the warm-up and what became of it.
+    pub warmup: Interval,
+    /// The measured phase and its drain, successive intervals of all workers together.
+    pub intervals: Vec<Interval>,
+    /// The workers of all generators.
+    pub workers: Vec<WorkerFacts>,
+    /// What driver and kernel counted.
+    pub network: NetworkFacts,
+    /// What ended the run.
+    pub ended_by: EndedBy,
+    /// What limited the result.
+    pub verdict: Verdict,
+    /// What a reader of the figures must know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// How long each phase of a run took, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// Connecting the clients.
+    pub connect_ns: u64,
+    /// Warm-up.
+    pub warmup_ns: u64,
+    /// Offering measured queries.
+    pub run_ns: u64,
+    /// Waiting for the last responses.
+    pub drain_ns: u64,
+}
+
+/// What ended a run; the later variant prevails when records are merged.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// The duration was over.
+    Duration,
+    /// All queries had been asked.
+    Queries,
+    /// The target could not be reached any more.
+    TargetGone,
+    /// The user interrupted it.
+    Interrupted,
+}
+
+/// The one field that is looked at before everything else.
+#[derive(Deserialize)]
+struct VersionOnly {
+    schema_version: String,
+}
+
+impl RunRecord {
+    /// The record as one line of JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("all keys are strings and memory takes every octet")
+    }
+
+    /// The record as JSON with one field a line; arrays of numbers stay on their line.
+    pub fn to_json_pretty(&self) -> String {
+        pretty::to_string(self)
+    }
+
+    /// Reads a record and checks that it agrees with itself.
+    ///
+    /// # Errors
+    /// A message for the user, without the file's name: not a run record, another schema version,
+    /// a field that is unknown, missing or of the wrong type (with line and column), or figures
+    /// that contradict each other.
+    pub fn from_json(json: &str) -> Result<RunRecord, String> {
+        let VersionOnly { schema_version } =
+            serde_json::from_str(json).map_err(|error| format!("not a run record: {error}"))?;
+        if schema_version != SCHEMA_VERSION {
+            return Err(format!(
+                "run record has schema version {schema_version}, this binary reads version \
+                 {SCHEMA_VERSION}: use the version of throng that wrote it"
+            ));
+        }
+        let record: RunRecord = serde_json::from_str(json)
+            .map_err(|error| format!("not a valid run record: {error}"))?;
+        record
+            .check()
+            .map_err(|reason| format!("run record contradicts itself: {reason}"))?;
+        Ok(record)
+    }
+
+    /// Checks that the record agrees with itself.
+    ///
+    /// # Errors
+    /// Names what does not add up, with both numbers.
+    pub fn check(&self) -> Result<(), String> {
+        let sum = Interval::total(&self.intervals);
+        if sum.counts != self.total.counts {
+            return Err(format!(
+                "the total of {} offered queries and {} responses is not the sum of its \
+                 intervals ({} and {}), or differs in another count",
+                self.total.counts.offered,
+                self.total.counts.responses,
+                sum.counts.offered,
+                sum.counts.responses
+            ));
+        }
+        if sum.distributions != self.total.distributions {
+            return Err("the total's histograms are not the sum of those of its intervals".into());
+        }
+        let (counts, latency) = (&self.total.counts, &self.total.distributions.latency);
+        if latency.count() != counts.responses {
+            return Err(format!(
+                "{} responses, but {} latencies",
+                counts.responses,
+                latency.count()
+            ));
+        }
+        if self.responses_in_window > counts.responses {
+            return Err(format!(
+                "{} responses within the window, but {} in total",
+                self.responses_in_window, counts.responses
+            ));
+        }
+        counts.check_identity()?;
+        let warmup = self.warmup.counts.check_identity();
+        warmup.map_err(|reason| format!("warm-up: {reason}"))
+    }
+
+    /// The JSON Schema (2020-12) of the record.
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(RunRecord).to_value()
+    }
+
+    /// The window for rates in seconds.
+    pub fn measured_seconds(&self) -> f64 {
+        self.measured_ns as f64 / 1e9
+    }
+
+    /// Queries scheduled a second.
+    pub fn offered_qps(&self) -> f64 {
+        self.per_second(self.total.counts.offered)
+    }
+
+    /// Queries handed to the network a second.
+    pub fn sent_qps(&self) -> f64 {
+        self.per_second(self.total.counts.sent)
+    }
+
+    /// Responses a second, of those that came within the window.
+    pub fn achieved_qps(&self) -> f64 {
+        self.per_second(self.responses_in_window)
+    }
+
+    /// Responses with an RCODE of the goodput set, all of the run.
+    pub fn goodput(&self) -> u64 {
+        self.total.counts.goodput(&self.scenario.goodput_rcodes)
+    }
+
+    /// Achieved QPS times the share of responses that are goodput.
+    pub fn goodput_qps(&self) -> f64 {
+        self.achieved_qps() * per(self.goodput() as f64, self.total.counts.responses as f64)
+    }
+
+    /// Share of the offered queries that got no response, 0 to 1, whatever the cause.
+    pub fn lost_share(&self) -> f64 {
+        per(
+            self.total.counts.lost() as f64,
+            self.total.counts.offered as f64,
+        )
+    }
+
+    /// Bits of queries sent a second, without transport framing.
+    pub fn sent_bit_rate(&self) -> f64 {
+        self.per_second(self.total.counts.sent_octets) * 8.0
+    }
+
+    /// Bits of responses received a second, without transport framing.
+    pub fn received_bit_rate(&self) -> f64 {
+        self.per_second(self.total.counts.received_octets) * 8.0
+    }
+
+    /// Mean size of a query in octets; none if none was sent.
+    pub fn query_octets_mean(&self) -> Option<f64> {
+        let counts = &self.total.counts;
+        (counts.sent > 0).then(|| counts.sent_octets as f64 / counts.sent as f64)
+    }
+
+    /// Mean size of a response in octets; none if none came.
+    pub fn response_octets_mean(&self) -> Option<f64> {
+        let counts = &self.total.counts;
+        (counts.responses > 0).then(|| counts.received_octets as f64 / counts.responses as f64)
+    }
+
+    /// Mean number of queries in flight within the window, those that were lost included.
+    pub fn mean_in_flight(&self) -> f64 {
+        let within = self.intervals_in_window();
+        let (mut in_flight_ns, mut length_ns) = (0, 0);
+        for interval in within {
+            in_flight_ns += interval.in_flight_ns;
+            length_ns += interval.length_ns();
+        }
+        per(in_flight_ns as f64, length_ns as f64)
+    }
+
+    /// The intervals within the window, without those of the drain.
+    pub fn intervals_in_window(&self) -> impl Iterator<Item = &Interval> {
+        let within = |interval: &&Interval| interval.start_ns < self.measured_ns;
+        self.intervals.iter().filter(within)
+    }
+
+    /// Places of the closed loop; none in open loop.
+    pub fn outstanding(&self) -> Option<u64> {
+        match self.scenario.arrival {
+            Arrival::Closed { outstanding, .. } => Some(outstanding),
+            Arrival::Open { .. } => None,
+        }
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        per(count as f64, self.measured_seconds())
+    }
+}

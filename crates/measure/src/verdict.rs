@@ -1,1 +1,187 @@
-//! placeholder
+//! The verdict: what limited a run, with its evidence and what to do about it.
+//!
+//! Rules are tried in this order; the first that applies decides. The pitfalls they answer are
+//! ways in which published DNS benchmarks mislead.
+//!
+//! 1. *Cannot tell*: nothing was answered, or less than a second was measured.
+//! 2. *Generator*: out of descriptors or ports (short-lived connections); a worker out of CPU, or
+//!    waiting for it because something else runs there (generator-bound results read as server
+//!    limits; generator beside the server); queries left late; queries not sent.
+//! 3. *Network*: this host's own drop counters explain the losses.
+//! 4. *Server*, connections: it refuses, resets or closes some of them (caps on TCP clients).
+//! 5. Closed loop: places held by lost queries, places all in use while nothing queues (both
+//!    *outstanding*); all in use and queueing (*server*); a rate cap held (*rate*).
+//! 6. Open loop: losses or growing latency (*server*); everything answered on time (*rate*).
+//!
+//! Closed-loop results always carry Little's law: there, mean latency times rate is the number of
+//! places in use, whatever the target's own latency is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::notation::{latency, rate};
+use crate::record::RunRecord;
+
+mod figures;
+mod generator;
+mod load;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use figures::Figures;
+
+/// What limited a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// The limit.
+    pub limit: Limit,
+    /// Why, one sentence each, the decisive one first.
+    pub evidence: Vec<String>,
+    /// What to do next, one short sentence each.
+    pub advice: Vec<String>,
+}
+
+/// The thing that kept the rate from being higher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The target.
+    Server,
+    /// This tool or the host it ran on.
+    Generator,
+    /// Drops on the way, as far as this host can see them.
+    Network,
+    /// The number of queries allowed in flight.
+    Outstanding,
+    /// The rate that was asked for.
+    Rate,
+    /// The figures do not tell.
+    #[default]
+    Unknown,
+}
+
+impl Limit {
+    /// The name as in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Server => "server",
+            Limit::Generator => "generator",
+            Limit::Network => "network",
+            Limit::Outstanding => "outstanding",
+            Limit::Rate => "rate",
+            Limit::Unknown => "unknown",
+        }
+    }
+}
+
+/// What one rule found.
+struct Finding {
+    limit: Limit,
+    evidence: String,
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn new(limit: Limit, evidence: String, advice: &str) -> Self {
+        let advice = (!advice.is_empty()).then(|| advice.to_string());
+        Finding {
+            limit,
+            evidence,
+            advice,
+        }
+    }
+}
+
+/// Judges what limited the run that `record` describes; its own `verdict` is not looked at.
+pub fn judge(record: &RunRecord) -> Verdict {
+    let figures = Figures::of(record);
+    let finding = cannot_tell(&figures)
+        .or_else(|| generator::judge(&figures))
+        .or_else(|| target::network(&figures))
+        .or_else(|| target::connections(&figures))
+        .unwrap_or_else(|| load::judge(&figures));
+    let mut verdict = Verdict {
+        limit: finding.limit,
+        evidence: vec![finding.evidence],
+        advice: Vec::from_iter(finding.advice),
+    };
+    if figures.counts.responses > 0 {
+        add_context(&mut verdict, &figures);
+    }
+    if record.self_test {
+        verdict.evidence.push(
+            "the target is the responder built into this tool: the result measures this tool, \
+             not a server"
+                .into(),
+        );
+        verdict
+            .advice
+            .push("measure your own server: --server HOST".into());
+    }
+    verdict
+}
+
+/// Adds what a reader must know whatever the limit was.
+fn add_context(verdict: &mut Verdict, figures: &Figures<'_>) {
+    let context = [
+        target::connection_limit(figures),
+        load::held_by_lost(figures, 0.01),
+        target::receive_drops_of_local_target(figures),
+        littles_law(figures),
+    ];
+    for line in context.into_iter().flatten() {
+        if !verdict.evidence.contains(&line) {
+            verdict.evidence.push(line);
+        }
+    }
+}
+
+/// Rule 1: figures that no conclusion may be drawn from.
+fn cannot_tell(figures: &Figures<'_>) -> Option<Finding> {
+    let counts = figures.counts;
+    if counts.responses == 0 {
+        let evidence = figures.why_nothing_was_answered();
+        let advice = format!(
+            "check that a DNS server answers at {} over {}",
+            figures.record.scenario.target, figures.record.scenario.transport
+        );
+        return Some(Finding::new(Limit::Unknown, evidence, &advice));
+    }
+    if figures.window_s < 1.0 {
+        let evidence = format!(
+            "only {} were measured: less than 1 s says little about a limit",
+            latency(figures.record.measured_ns as f64)
+        );
+        return Some(Finding::new(
+            Limit::Unknown,
+            evidence,
+            "run for longer: --duration 10s",
+        ));
+    }
+    None
+}
+
+/// Closed loop: mean latency x rate = places in use, always (P1).
+fn littles_law(figures: &Figures<'_>) -> Option<String> {
+    let places = figures.outstanding?;
+    let mean_ns = figures.mean_latency_ns?;
+    let answered = figures.answered_in_flight();
+    let product = format!(
+        "mean latency {} x {} = {} in flight of {}",
+        latency(mean_ns),
+        rate(figures.achieved_qps),
+        crate::notation::decimal(answered, 1),
+        crate::notation::count(places),
+    );
+    let in_use = answered + figures.held_by_lost();
+    Some(if in_use >= 0.9 * places as f64 {
+        format!(
+            "{product}: latency was set by --outstanding, not by the target (run with --rate \
+             for honest latency)"
+        )
+    } else {
+        product
+    })
+}

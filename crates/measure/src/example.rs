@@ -1,0 +1,116 @@
+//! A small, consistent run record for tests.
+
+use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
+use crate::interval::Interval;
+use crate::record::{EndedBy, Phases, RunRecord, SCHEMA_VERSION};
+use crate::scenario::{Arrival, DriverKind, Questions, ScenarioRecord, Transport};
+use crate::verdict::Verdict;
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// An interval of one second in which `latencies` were measured: (latency in ns, times).
+pub(crate) fn interval(index: u64, latencies: &[(u64, u64)]) -> Interval {
+    let mut interval = Interval {
+        start_ns: index * SECOND,
+        end_ns: (index + 1) * SECOND,
+        cpu_ns: SECOND / 2,
+        ..Interval::default()
+    };
+    for &(latency_ns, times) in latencies {
+        interval
+            .distributions
+            .latency
+            .record_many(latency_ns, times);
+        interval
+            .distributions
+            .service
+            .record_many(latency_ns, times);
+        interval
+            .distributions
+            .send_lateness
+            .record_many(10_000, times);
+        interval.counts.responses += times;
+    }
+    let responses = interval.counts.responses;
+    interval.counts.offered = responses;
+    interval.counts.sent = responses;
+    interval.counts.rcodes.by_rcode[0] = responses;
+    interval.counts.sent_octets = 40 * responses;
+    interval.counts.received_octets = 56 * responses;
+    interval.in_flight_ns = interval.distributions.latency.sum_ns();
+    interval.shrink_to_fit();
+    interval
+}
+
+/// A closed-loop UDP run of `intervals`, each of a second.
+pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
+    let total = Interval::total(&intervals);
+    let seconds = intervals.len() as u64;
+    RunRecord {
+        schema_version: SCHEMA_VERSION.into(),
+        throng_version: "0.1.0".into(),
+        started_at: "2026-01-28T09:00:00Z".into(),
+        generators: 1,
+        scenario: scenario(seconds * SECOND),
+        driver: DriverKind::Epoll,
+        self_test: false,
+        hosts: vec![HostFacts {
+            cores: Some(8),
+            ..HostFacts::default()
+        }],
+        phases: Phases {
+            run_ns: seconds * SECOND,
+            ..Phases::default()
+        },
+        measured_ns: seconds * SECOND,
+        responses_in_window: total.counts.responses,
+        workers: vec![WorkerFacts {
+            cpu_ns: total.cpu_ns,
+            wall_ns: seconds * SECOND,
+            queries: total.counts.sent,
+            ..WorkerFacts::default()
+        }],
+        total,
+        warmup: Interval::default(),
+        intervals,
+        network: NetworkFacts::default(),
+        ended_by: EndedBy::Duration,
+        verdict: Verdict::default(),
+        warnings: Vec::new(),
+    }
+}
+
+fn scenario(duration_ns: u64) -> ScenarioRecord {
+    ScenarioRecord {
+        target: "192.0.2.1:53".into(),
+        server_name: Some("ns1.example".into()),
+        transport: Transport::Udp,
+        questions: Questions {
+            source: "names.txt".into(),
+            count: 1_000,
+        },
+        arrival: Arrival::Closed {
+            outstanding: 100,
+            rate_qps_max: None,
+        },
+        clients: 10,
+        workers: 1,
+        cpus: vec![0],
+        duration_ns: Some(duration_ns),
+        warmup_ns: 0,
+        timeout_ns: 5 * SECOND,
+        interval_ns: SECOND,
+        queries_max: None,
+        seed: 7,
+        local_addresses: Vec::new(),
+        local_port: 0,
+        queries_per_connection: None,
+        socket_buffer_octets: None,
+        edns: Some("1232 octets".into()),
+        tcp_fallback: false,
+        offload: true,
+        tls: None,
+        tsig_algorithm: None,
+        goodput_rcodes: vec![0, 3],
+    }
+}

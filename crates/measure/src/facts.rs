@@ -1,0 +1,135 @@
+//! Facts beside the measurement: the host, the workers and the network interface of the run.
+//!
+//! Filled in by whoever ran it; nothing here is looked up.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::per;
+
+/// The host that generated the load. What could not be found out is none or missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostFacts {
+    /// Model name of the CPU.
+    pub cpu_model: Option<String>,
+    /// CPUs this process may use.
+    pub cores: Option<u64>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Name and version of the operating system.
+    pub os: Option<String>,
+    /// CPU frequency governor.
+    pub governor: Option<String>,
+    /// Memory in octets.
+    pub memory_octets: Option<u64>,
+    /// Kernel parameters that matter, by name (`net.core.rmem_max`, ...).
+    pub sysctls: BTreeMap<String, String>,
+    /// Resource limits of the process, by name (`open_files`, ...).
+    pub limits: BTreeMap<String, String>,
+    /// Clock source of the kernel.
+    pub clock_source: Option<String>,
+    /// Hypervisor; none on bare metal or if unknown.
+    pub hypervisor: Option<String>,
+}
+
+/// What one worker did in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerFacts {
+    /// CPU it was pinned to; none if it was not.
+    pub cpu: Option<u32>,
+    /// CPU time it used, nanoseconds.
+    pub cpu_ns: u64,
+    /// Length of the window on the clock, nanoseconds.
+    pub wall_ns: u64,
+    /// Time it was ready to run but waited for its CPU, nanoseconds; none if unknown.
+    pub cpu_wait_ns: Option<u64>,
+    /// 99th percentile of the time by which its queries left late; none if it sent none.
+    pub send_lateness_p99_ns: Option<u64>,
+    /// Queries it sent.
+    pub queries: u64,
+}
+
+impl WorkerFacts {
+    /// Share of the window in which it computed, 0 to 1.
+    pub fn busy_share(&self) -> f64 {
+        per(self.cpu_ns as f64, self.wall_ns as f64)
+    }
+
+    /// Share of the window in which it waited for its CPU, 0 to 1; 0 if unknown.
+    pub fn cpu_wait_share(&self) -> f64 {
+        per(self.cpu_wait_ns.unwrap_or(0) as f64, self.wall_ns as f64)
+    }
+}
+
+/// What driver and kernel counted from connecting to the end of the drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkFacts {
+    /// System calls that sent datagrams.
+    pub send_calls: u64,
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Datagrams that left in a burst of two or more under UDP GSO.
+    pub datagrams_offloaded: u64,
+    /// GSO bursts sent.
+    pub offload_bursts: u64,
+    /// System calls that received datagrams.
+    pub receive_calls: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Datagrams dropped because a receive buffer of ours was full (SO_RXQ_OVFL).
+    pub receive_drops: u64,
+    /// System calls on streams.
+    pub stream_calls: u64,
+    /// Calls that waited for events.
+    pub waits: u64,
+    /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
+    /// `Tcp.RetransSegs` and so on. They count every process of the host.
+    pub kernel: BTreeMap<String, u64>,
+}
+
+impl NetworkFacts {
+    /// By how much a kernel counter grew; 0 if it is unknown.
+    pub fn kernel_counter(&self, name: &str) -> u64 {
+        self.kernel.get(name).copied().unwrap_or(0)
+    }
+
+    /// Mean number of datagrams in a GSO burst; none without bursts.
+    pub fn offload_burst_mean(&self) -> Option<f64> {
+        let bursts = self.offload_bursts;
+        (bursts > 0).then(|| self.datagrams_offloaded as f64 / bursts as f64)
+    }
+
+    /// Adds everything counted in `other`.
+    pub fn add(&mut self, other: &NetworkFacts) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let NetworkFacts {
+            send_calls,
+            datagrams_sent,
+            datagrams_offloaded,
+            offload_bursts,
+            receive_calls,
+            datagrams_received,
+            receive_drops,
+            stream_calls,
+            waits,
+            kernel,
+        } = other;
+        self.send_calls += send_calls;
+        self.datagrams_sent += datagrams_sent;
+        self.datagrams_offloaded += datagrams_offloaded;
+        self.offload_bursts += offload_bursts;
+        self.receive_calls += receive_calls;
+        self.datagrams_received += datagrams_received;
+        self.receive_drops += receive_drops;
+        self.stream_calls += stream_calls;
+        self.waits += waits;
+        for (name, count) in kernel {
+            *self.kernel.entry(name.clone()).or_default() += count;
+        }
+    }
+}

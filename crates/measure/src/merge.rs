@@ -1,0 +1,203 @@
+//! Exact merging of the records of several generators that ran one scenario together.
+//!
+//! Counts add, histograms add bucket by bucket, intervals merge by their position, workers and
+//! hosts are listed; nothing is averaged, so percentiles of the merged record are those of all
+//! responses (P23). Records whose figures do not mean the same are refused. What differs and does
+//! not change the meaning is kept from the first record and named in `warnings`.
+
+use crate::interval::Interval;
+use crate::notation::seconds;
+use crate::record::RunRecord;
+use crate::scenario::{Arrival, ScenarioRecord};
+use crate::verdict::judge;
+
+#[cfg(test)]
+mod tests;
+
+/// Merges records in order. One record is returned as it is.
+///
+/// The window is the longest one; rates of the result are exact if all ran at the same time.
+/// The verdict is judged anew from the merged figures.
+///
+/// # Errors
+/// No record, or a record that differs from the first one in schema version, transport, interval
+/// length, kind of load or goodput set; the message names its position, from 1, and the field.
+pub fn merge(records: Vec<RunRecord>) -> Result<RunRecord, String> {
+    let mut rest = records.into_iter();
+    let mut merged = rest.next().ok_or("no record to merge")?;
+    let mut alone = true;
+    for (index, record) in rest.enumerate() {
+        check_alike(&merged, &record, index + 2)?;
+        add(&mut merged, record, index + 2);
+        alone = false;
+    }
+    if !alone {
+        merged.total = Interval::total(&merged.intervals);
+        merged.verdict = judge(&merged);
+    }
+    Ok(merged)
+}
+
+/// Refuses a record whose figures mean something else than those of the first.
+fn check_alike(first: &RunRecord, record: &RunRecord, position: usize) -> Result<(), String> {
+    let (a, b) = (&first.scenario, &record.scenario);
+    let kind = |scenario: &ScenarioRecord| match scenario.arrival {
+        Arrival::Closed { .. } => "closed loop".to_string(),
+        Arrival::Open { process, .. } => format!("open loop, {process:?}"),
+    };
+    let fields = [
+        (
+            "schema_version",
+            first.schema_version.clone(),
+            record.schema_version.clone(),
+        ),
+        (
+            "scenario.transport",
+            a.transport.to_string(),
+            b.transport.to_string(),
+        ),
+        (
+            "scenario.interval_ns",
+            a.interval_ns.to_string(),
+            b.interval_ns.to_string(),
+        ),
+        ("scenario.arrival", kind(a), kind(b)),
+        (
+            "scenario.goodput_rcodes",
+            format!("{:?}", a.goodput_rcodes),
+            format!("{:?}", b.goodput_rcodes),
+        ),
+    ];
+    match fields
+        .into_iter()
+        .find(|(_, of_first, of_record)| of_first != of_record)
+    {
+        None => Ok(()),
+        Some((field, of_first, of_record)) => Err(format!(
+            "record {position} cannot be merged with record 1: {field} is {of_record}, in \
+             record 1 {of_first}"
+        )),
+    }
+}
+
+/// Adds `record` to `merged`; `total` and `verdict` are left to the caller.
+fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
+    let differing = differing_fields(merged, &record);
+    let merged_window_ns = merged.measured_ns;
+    merged.generators += record.generators;
+    merged.responses_in_window += record.responses_in_window;
+    merged.measured_ns = merged.measured_ns.max(record.measured_ns);
+    merged.started_at = merged.started_at.clone().min(record.started_at);
+    merged.self_test |= record.self_test;
+    merged.ended_by = merged.ended_by.max(record.ended_by);
+    let phases = &mut merged.phases;
+    phases.connect_ns = phases.connect_ns.max(record.phases.connect_ns);
+    phases.warmup_ns = phases.warmup_ns.max(record.phases.warmup_ns);
+    phases.run_ns = phases.run_ns.max(record.phases.run_ns);
+    phases.drain_ns = phases.drain_ns.max(record.phases.drain_ns);
+    merged.warmup.merge(&record.warmup);
+    merged.network.add(&record.network);
+    merged.workers.extend(record.workers);
+    add_scenario(&mut merged.scenario, record.scenario);
+    add_intervals(&mut merged.intervals, record.intervals);
+    add_new(&mut merged.hosts, record.hosts);
+    add_new(&mut merged.warnings, record.warnings);
+    let mut warnings: Vec<String> = differing
+        .into_iter()
+        .map(|field| format!("{field} of record {position} differs from that of record 1"))
+        .collect();
+    if merged_window_ns != record.measured_ns {
+        warnings.push(format!(
+            "record {position} measured for {}, those before it for {}: rates are of the longer",
+            seconds(record.measured_ns),
+            seconds(merged_window_ns)
+        ));
+    }
+    add_new(&mut merged.warnings, warnings);
+}
+
+/// Adds what adds up: clients, workers, places, rates; the rest stays as in the first record.
+fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
+    merged.clients += other.clients;
+    merged.workers += other.workers;
+    merged.cpus.extend(other.cpus);
+    merged.duration_ns = merged.duration_ns.max(other.duration_ns);
+    merged.queries_max = both(merged.queries_max, other.queries_max, |a, b| a + b);
+    add_new(&mut merged.local_addresses, other.local_addresses);
+    match (&mut merged.arrival, other.arrival) {
+        (
+            Arrival::Closed {
+                outstanding,
+                rate_qps_max,
+            },
+            Arrival::Closed {
+                outstanding: more,
+                rate_qps_max: more_qps,
+            },
+        ) => {
+            *outstanding += more;
+            *rate_qps_max = both(*rate_qps_max, more_qps, |a, b| a + b);
+        }
+        (Arrival::Open { rate_qps, .. }, Arrival::Open { rate_qps: more, .. }) => *rate_qps += more,
+        // Refused before by `check_alike`.
+        (Arrival::Closed { .. }, Arrival::Open { .. })
+        | (Arrival::Open { .. }, Arrival::Closed { .. }) => {}
+    }
+}
+
+/// A limit that holds for the sum only if it held for both.
+fn both<T>(a: Option<T>, b: Option<T>, sum: impl FnOnce(T, T) -> T) -> Option<T> {
+    a.zip(b).map(|(a, b)| sum(a, b))
+}
+
+/// Merges intervals by position; a longer list keeps its tail.
+fn add_intervals(merged: &mut Vec<Interval>, others: Vec<Interval>) {
+    for (index, other) in others.into_iter().enumerate() {
+        match merged.get_mut(index) {
+            Some(interval) => interval.merge(&other),
+            None => merged.push(other),
+        }
+    }
+}
+
+/// Appends the items that are not there yet.
+fn add_new<T: PartialEq>(items: &mut Vec<T>, others: Vec<T>) {
+    for item in others {
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+}
+
+/// Names the fields that should be alike, are not, and keep the value of the first record.
+fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> {
+    let (a, b) = (&first.scenario, &record.scenario);
+    let fields = [
+        (
+            "throng_version",
+            first.throng_version != record.throng_version,
+        ),
+        ("driver", first.driver != record.driver),
+        ("self_test", first.self_test != record.self_test),
+        ("scenario.target", a.target != b.target),
+        ("scenario.questions", a.questions != b.questions),
+        ("scenario.warmup_ns", a.warmup_ns != b.warmup_ns),
+        ("scenario.timeout_ns", a.timeout_ns != b.timeout_ns),
+        (
+            "scenario.queries_per_connection",
+            a.queries_per_connection != b.queries_per_connection,
+        ),
+        ("scenario.edns", a.edns != b.edns),
+        ("scenario.tcp_fallback", a.tcp_fallback != b.tcp_fallback),
+        ("scenario.offload", a.offload != b.offload),
+        ("scenario.tls", a.tls != b.tls),
+        (
+            "scenario.tsig_algorithm",
+            a.tsig_algorithm != b.tsig_algorithm,
+        ),
+    ];
+    fields
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! How numbers are written for people: thousands separators, shares, adaptive units.
+//!
+//! Four significant digits for latencies and bit rates, which is about what a histogram bucket
+//! carries; every result names its unit except a bare count.
+
+/// A count with thousands separators: `1,234,567`.
+pub fn count(value: u64) -> String {
+    group(&value.to_string())
+}
+
+/// A decimal number with thousands separators: `15,324.6`.
+pub fn decimal(value: f64, places: usize) -> String {
+    let text = format!("{value:.places$}");
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.as_str()),
+    };
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{sign}{}.{fraction}", group(whole)),
+        None => format!("{sign}{}", group(text)),
+    }
+}
+
+/// A rate: `15,324.6 qps`, from 100,000 on without a fraction.
+pub fn rate(qps: f64) -> String {
+    let places = if qps < 99_999.95 { 1 } else { 0 };
+    format!("{} qps", decimal(qps, places))
+}
+
+/// A share of a whole: `54.60 %`, or `-` if there is no whole. A share that is neither nothing nor
+/// everything never reads as `0.00 %` or `100.00 %`.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".into();
+    }
+    let percent = 100.0 * part as f64 / whole as f64;
+    if part > 0 && percent < 0.005 {
+        "<0.01 %".into()
+    } else if part < whole && percent >= 99.995 {
+        ">99.99 %".into()
+    } else {
+        format!("{percent:.2} %")
+    }
+}
+
+/// A fraction from 0 to 1 as percentage with one decimal: `98.5 %`.
+pub fn percent(fraction: f64) -> String {
+    format!("{:.1} %", 100.0 * fraction)
+}
+
+/// A latency in nanoseconds with four significant digits: `850 ns`, `12.34 us`, `6.497 ms`,
+/// `1.250 s`.
+pub fn latency(ns: f64) -> String {
+    if ns < 999.5 {
+        return format!("{ns:.0} ns");
+    }
+    let units = [(1e3, "us"), (1e6, "ms"), (1e9, "s")];
+    scaled(ns, &units)
+}
+
+/// A bit rate: `512.0 bit/s`, `5.885 Mbit/s`.
+pub fn bit_rate(bits_per_second: f64) -> String {
+    let units = [
+        (1.0, "bit/s"),
+        (1e3, "kbit/s"),
+        (1e6, "Mbit/s"),
+        (1e9, "Gbit/s"),
+    ];
+    scaled(bits_per_second, &units)
+}
+
+/// A span of time in seconds with one decimal: `10.0 s`.
+pub fn seconds(ns: u64) -> String {
+    format!("{} s", decimal(ns as f64 / 1e9, 1))
+}
+
+/// A count and its noun: `1 worker`, `2 workers`, `2 queries`.
+pub fn counted(value: u64, noun: &str) -> String {
+    let number = count(value);
+    match (value, noun.strip_suffix('y')) {
+        (1, _) => format!("{number} {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {noun}s"),
+    }
+}
+
+/// Four significant digits in the largest unit that keeps the number at 1 or above.
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let fits = |&&(size, _): &&(f64, &str)| value >= 0.999_95 * size;
+    let (size, unit) = *units.iter().rev().find(fits).unwrap_or(&units[0]);
+    let number = value / size;
+    let places = match number {
+        n if n < 9.999_5 => 3,
+        n if n < 99.995 => 2,
+        _ => 1,
+    };
+    format!("{} {unit}", decimal(number, places))
+}
+
+/// Puts a comma between groups of three digits.
+fn group(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_separated() {
+        let texts = [0, 12, 999, 1_000, 123_456, 36_511_920].map(count);
+        assert_eq!(texts, ["0", "12", "999", "1,000", "123,456", "36,511,920"]);
+        assert_eq!(decimal(-1_234.56, 1), "-1,234.6");
+        assert_eq!(rate(15_324.57), "15,324.6 qps");
+        assert_eq!(rate(304_266.4), "304,266 qps");
+    }
+
+    #[test]
+    fn latency_has_four_significant_digits_and_changes_unit_when_rounding_does() {
+        let cases = [
+            (0.0, "0 ns"),
+            (850.0, "850 ns"),
+            (999.6, "1.000 us"),
+            (12_340.0, "12.34 us"),
+            (999_960.0, "1.000 ms"),
+            (6_497_400.0, "6.497 ms"),
+            (123_456_789.0, "123.5 ms"),
+            (5_000_000_000.0, "5.000 s"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(latency(ns), text);
+        }
+    }
+
+    #[test]
+    fn share_tells_almost_nothing_from_nothing() {
+        let texts = [
+            share(0, 10),
+            share(1, 1_000_000),
+            share(999_999, 1_000_000),
+            share(5, 0),
+        ];
+        assert_eq!(texts, ["0.00 %", "<0.01 %", ">99.99 %", "-"]);
+        assert_eq!(share(5_460, 10_000), "54.60 %");
+    }
+
+    #[test]
+    fn bit_rate_and_nouns_read_well() {
+        assert_eq!(bit_rate(0.0), "0.000 bit/s");
+        assert_eq!(bit_rate(5_884_635.0), "5.885 Mbit/s");
+        let nouns = [
+            counted(1, "worker"),
+            counted(2, "worker"),
+            counted(0, "query"),
+        ];
+        assert_eq!(nouns, ["1 worker", "2 workers", "0 queries"]);
+        assert_eq!(seconds(600_000_000_000), "600.0 s");
+    }
+}

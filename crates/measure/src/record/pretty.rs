@@ -1,0 +1,50 @@
+//! JSON for people and for `diff`: one field a line, but no line break within arrays.
+//!
+//! A histogram has hundreds of numbers; on a line each, the record would be unreadable.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+
+use super::RunRecord;
+
+/// `serde_json`'s pretty form with the compact form of arrays.
+struct ArraysOnOneLine(PrettyFormatter<'static>);
+
+impl Formatter for ArraysOnOneLine {
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.0.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
+    }
+}
+
+/// The record as indented JSON.
+pub(super) fn to_string(record: &RunRecord) -> String {
+    let mut octets = Vec::new();
+    let formatter = ArraysOnOneLine(PrettyFormatter::new());
+    let mut serializer = Serializer::with_formatter(&mut octets, formatter);
+    record
+        .serialize(&mut serializer)
+        .expect("all keys are strings and memory takes every octet");
+    String::from_utf8(octets).expect("serde_json writes UTF-8")
+}

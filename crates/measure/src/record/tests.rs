@@ -1,0 +1,170 @@
+use super::*;
+use crate::example::{SECOND, interval, record};
+use crate::scenario::{Process, TlsFacts, Transport};
+use crate::verdict::judge;
+
+fn example() -> RunRecord {
+    let mut record = record(vec![
+        interval(0, &[(1_500_000, 300)]),
+        interval(1, &[(90_000, 700)]),
+    ]);
+    record.verdict = judge(&record);
+    record.scenario.tls = Some(TlsFacts {
+        verified: true,
+        name: Some("ns1.example".into()),
+        version: Some("TLSv1.3".into()),
+        cipher_suite: None,
+    });
+    record.network.kernel.insert("Udp.NoPorts".into(), 2);
+    record.workers[0].send_lateness_p99_ns = Some(10_000);
+    record.warnings.push("the target is on this host".into());
+    record
+}
+
+#[test]
+fn record_survives_json_in_both_forms() {
+    let mut record = example();
+    record.scenario.arrival = Arrival::Open {
+        rate_qps: 33_333.333_333_333_336,
+        process: Process::Poisson,
+    };
+    assert_eq!(RunRecord::from_json(&record.to_json()), Ok(record.clone()));
+    assert_eq!(RunRecord::from_json(&record.to_json_pretty()), Ok(record));
+}
+
+#[test]
+fn pretty_json_keeps_arrays_of_numbers_on_one_line() {
+    let pretty = example().to_json_pretty();
+    assert!(
+        pretty.starts_with("{\n  \"schema_version\": \"1\",\n"),
+        "{pretty}"
+    );
+    assert!(
+        pretty.contains("    \"goodput_rcodes\": [0,3]\n"),
+        "{pretty}"
+    );
+    assert!(
+        pretty.lines().count() < 900,
+        "{} lines",
+        pretty.lines().count()
+    );
+}
+
+#[test]
+fn json_schema_accepts_a_record_and_refuses_an_unknown_field() {
+    let schema = RunRecord::json_schema();
+    let validator = jsonschema::validator_for(&schema).expect("is a schema");
+    let mut json: serde_json::Value = serde_json::from_str(&example().to_json()).expect("is JSON");
+    let errors: Vec<String> = validator
+        .iter_errors(&json)
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+    json["total"]["p99"] = 1.into();
+    assert!(!validator.is_valid(&json));
+    assert!(RunRecord::from_json(&json.to_string()).is_err());
+}
+
+#[test]
+fn json_schema_describes_every_field() {
+    fn check(schema: &serde_json::Value, path: &str) {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let described = ["description", "$ref", "const", "items", "type"];
+            assert!(
+                described.iter().any(|key| property.get(key).is_some()),
+                "{path}.{name}"
+            );
+        }
+    }
+    let schema = RunRecord::json_schema();
+    check(&schema, "RunRecord");
+    let definitions = schema["$defs"].as_object().expect("has definitions");
+    definitions
+        .iter()
+        .for_each(|(name, definition)| check(definition, name));
+    assert!(definitions.contains_key("Histogram") && definitions.contains_key("Rcodes"));
+}
+
+#[test]
+fn json_that_is_no_usable_record_is_refused_with_the_reason() {
+    let check = |json: &str, message: &str| {
+        let error = RunRecord::from_json(json).expect_err(message);
+        assert!(error.contains(message), "{error}");
+    };
+    let good = example().to_json();
+    check(
+        "hello",
+        "not a run record: expected value at line 1 column 1",
+    );
+    check("{}", "not a run record: missing field `schema_version`");
+    let newer = good.replace("\"schema_version\":\"1\"", "\"schema_version\":\"7\"");
+    check(&newer, "schema version 7, this binary reads version 1");
+    check(
+        &good.replacen("\"driver\":", "\"diver\":", 1),
+        "unknown field `diver`",
+    );
+    let other_layout = good.replacen("log-linear-128-ns-2^36", "log-linear-64-ns-2^36", 1);
+    check(&other_layout, "histogram layout is `log-linear-64-ns-2^36`");
+}
+
+#[test]
+fn record_that_contradicts_itself_is_refused() {
+    let check = |change: fn(&mut RunRecord), message: &str| {
+        let mut record = example();
+        change(&mut record);
+        let error = RunRecord::from_json(&record.to_json()).expect_err(message);
+        assert!(
+            error.starts_with("run record contradicts itself: "),
+            "{error}"
+        );
+        assert!(error.contains(message), "{error}");
+    };
+    check(
+        |r| r.total.counts.offered = 7,
+        "not the sum of its intervals (1000 and 1000)",
+    );
+    check(
+        |r| r.total.distributions.service.record(5),
+        "histograms are not the sum",
+    );
+    check(
+        |r| r.responses_in_window = 1_001,
+        "1001 responses within the window, but 1000 in total",
+    );
+    check(
+        |r| r.warmup.counts.sent = 1,
+        "warm-up: offered 0 is not sent 1 + not_sent 0 = 1",
+    );
+    check(
+        |r| {
+            r.intervals[0].counts.timeouts = 1;
+            r.total.counts.timeouts = 1;
+        },
+        "sent 1000 is not responses 1000 + timeouts 1",
+    );
+}
+
+#[test]
+fn rates_are_of_the_window_and_not_of_the_drain() {
+    let mut record = record(vec![
+        interval(0, &[(1_500_000, 300)]),
+        interval(1, &[(90_000, 700)]),
+        interval(2, &[(2 * SECOND, 10)]),
+    ]);
+    record.measured_ns = 2 * SECOND;
+    record.responses_in_window = 1_000;
+    record.total.counts.rcodes.by_rcode[0] = 505;
+    record.total.counts.rcodes.by_rcode[5] = 505;
+    assert_eq!((record.offered_qps(), record.sent_qps()), (505.0, 505.0));
+    assert_eq!(
+        (record.achieved_qps(), record.goodput_qps()),
+        (500.0, 250.0)
+    );
+    assert_eq!(record.sent_bit_rate(), 505.0 * 40.0 * 8.0);
+    assert_eq!(record.received_bit_rate(), 505.0 * 56.0 * 8.0);
+    assert_eq!(record.query_octets_mean(), Some(40.0));
+    let in_flight = (300.0 * 1.5e6 + 700.0 * 9e4) / 2e9;
+    assert!((record.mean_in_flight() - in_flight).abs() < 1e-9);
+    assert_eq!(record.lost_share(), 0.0);
+    assert!(Transport::Dot.has_tls() && !Transport::Udp.has_connections());
+}

@@ -1,0 +1,167 @@
+//! The scenario as it was run, in the form the run record keeps it.
+//!
+//! Plain data with addresses and descriptions as text: a record must stay readable without the
+//! crates that ran it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What was run: target, transport, questions, load, limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioRecord {
+    /// The target's address and port, such as `192.0.2.1:53` or `[2001:db8::1]:853`.
+    pub target: String,
+    /// The target as the user typed it; none for the built-in responder.
+    pub server_name: Option<String>,
+    /// How it was reached.
+    pub transport: Transport,
+    /// Where the questions came from and how many there are.
+    pub questions: Questions,
+    /// When queries were due.
+    pub arrival: Arrival,
+    /// Simulated clients over all workers, each with its own socket or connection.
+    pub clients: u64,
+    /// Worker threads.
+    pub workers: u64,
+    /// CPUs the workers were pinned to; empty if they were not.
+    pub cpus: Vec<u32>,
+    /// How long queries were to be offered; none if only `queries_max` ended the run.
+    pub duration_ns: Option<u64>,
+    /// Length of the warm-up, whose figures are kept apart.
+    pub warmup_ns: u64,
+    /// A query without response for that long has timed out.
+    pub timeout_ns: u64,
+    /// Length of one interval.
+    pub interval_ns: u64,
+    /// The run was to end after that many queries.
+    pub queries_max: Option<u64>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Local addresses and prefixes the clients used; empty if the kernel chose.
+    pub local_addresses: Vec<String>,
+    /// First local port; 0 if the kernel chose.
+    pub local_port: u16,
+    /// A connection was closed after that many queries.
+    pub queries_per_connection: Option<u64>,
+    /// Socket buffers that were asked for, in octets; none for the default.
+    pub socket_buffer_octets: Option<u64>,
+    /// EDNS of every query in words, such as `1232 octets, DO`; none without EDNS.
+    pub edns: Option<String>,
+    /// Truncated UDP responses were followed by a query over TCP.
+    pub tcp_fallback: bool,
+    /// UDP GSO and GRO were allowed.
+    pub offload: bool,
+    /// TLS as negotiated; none without TLS.
+    pub tls: Option<TlsFacts>,
+    /// TSIG algorithm, such as `hmac-sha256`; none without TSIG.
+    pub tsig_algorithm: Option<String>,
+    /// RCODEs that count as goodput.
+    pub goodput_rcodes: Vec<u16>,
+}
+
+/// A transport of DNS messages, named as in RFC 9499.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// DNS over UDP (RFC 1035).
+    Udp,
+    /// DNS over TCP (RFC 7766).
+    Tcp,
+    /// DNS over TLS (RFC 7858).
+    Dot,
+    /// DNS over HTTPS (RFC 8484).
+    Doh,
+    /// DNS over QUIC (RFC 9250).
+    Doq,
+}
+
+impl Transport {
+    /// True if its queries travel in connections.
+    pub fn has_connections(self) -> bool {
+        self != Transport::Udp
+    }
+
+    /// True if its connections begin with a TLS handshake.
+    pub fn has_tls(self) -> bool {
+        !matches!(self, Transport::Udp | Transport::Tcp)
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+            Transport::Dot => "dot",
+            Transport::Doh => "doh",
+            Transport::Doq => "doq",
+        })
+    }
+}
+
+/// What moved the octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DriverKind {
+    /// The kernel's sockets.
+    Epoll,
+    /// A simulated network in virtual time.
+    Sim,
+}
+
+/// Where questions came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Questions {
+    /// A file name, or a description of a built-in set.
+    pub source: String,
+    /// How many there are; they are asked in turn.
+    pub count: u64,
+}
+
+/// When queries were due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrival {
+    /// Closed loop: a new query as soon as one of `outstanding` places is free.
+    Closed {
+        /// Places over all workers.
+        outstanding: u64,
+        /// Never more than that many queries a second.
+        rate_qps_max: Option<f64>,
+    },
+    /// Open loop: queries were due at their instants whatever the target did.
+    Open {
+        /// Mean rate over all workers, queries a second.
+        rate_qps: f64,
+        /// How they were spread.
+        process: Process,
+    },
+}
+
+/// How open-loop arrivals are spread over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Process {
+    /// Equally spaced.
+    Constant,
+    /// Exponential gaps.
+    Poisson,
+}
+
+/// TLS as it was negotiated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFacts {
+    /// The target's certificate was verified.
+    pub verified: bool,
+    /// Name sent as SNI and verified against; none if an address was used.
+    pub name: Option<String>,
+    /// Version, such as `TLSv1.3`; none if no handshake completed.
+    pub version: Option<String>,
+    /// Cipher suite; none if no handshake completed.
+    pub cipher_suite: Option<String>,
+}

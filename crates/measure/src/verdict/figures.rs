@@ -1,0 +1,145 @@
+//! The figures that the rules compare, taken from the record once.
+
+use crate::counts::Counts;
+use crate::histogram::Histogram;
+use crate::interval::per;
+use crate::notation::{count, counted};
+use crate::record::{EndedBy, RunRecord};
+use crate::scenario::Arrival;
+
+pub(super) struct Figures<'a> {
+    pub(super) record: &'a RunRecord,
+    pub(super) counts: &'a Counts,
+    pub(super) window_s: f64,
+    pub(super) achieved_qps: f64,
+    /// Places of the closed loop.
+    pub(super) outstanding: Option<u64>,
+    /// Mean number in flight within the window, lost queries included.
+    pub(super) in_flight: f64,
+    pub(super) mean_latency_ns: Option<f64>,
+    pub(super) latency_p50_ns: Option<u64>,
+    /// The shortest way to the target and back that was seen at all.
+    pub(super) path_ns: Option<u64>,
+    pub(super) lateness_p99_ns: u64,
+}
+
+impl<'a> Figures<'a> {
+    pub(super) fn of(record: &'a RunRecord) -> Self {
+        let total = &record.total.distributions;
+        let warmup = &record.warmup.distributions;
+        // A saturated server queues from the first measured query on, so the shortest latency of
+        // the measured phase alone may already contain the queue.
+        let shortest = [
+            &total.service,
+            &warmup.service,
+            &total.tcp_connect,
+            &warmup.tcp_connect,
+        ];
+        Figures {
+            record,
+            counts: &record.total.counts,
+            window_s: record.measured_seconds(),
+            achieved_qps: record.achieved_qps(),
+            outstanding: record.outstanding(),
+            in_flight: record.mean_in_flight(),
+            mean_latency_ns: total.latency.mean_ns(),
+            latency_p50_ns: total.latency.percentile(0.5),
+            path_ns: shortest.into_iter().filter_map(Histogram::min_ns).min(),
+            lateness_p99_ns: total.send_lateness.percentile(0.99).unwrap_or(0),
+        }
+    }
+
+    /// Mean number in flight of the queries that were answered, by Little's law.
+    pub(super) fn answered_in_flight(&self) -> f64 {
+        self.mean_latency_ns.unwrap_or(0.0) / 1e9 * self.achieved_qps
+    }
+
+    /// Places that queries without response held on average until they timed out.
+    pub(super) fn held_by_lost(&self) -> f64 {
+        let held_s = self.counts.timeouts as f64 * self.record.scenario.timeout_ns as f64 / 1e9;
+        per(held_s, self.window_s)
+    }
+
+    /// Queries sent that got no response.
+    pub(super) fn unanswered(&self) -> u64 {
+        self.counts.timeouts + self.counts.connection_losses
+    }
+
+    /// Share of the queries sent that got no response, 0 to 1.
+    pub(super) fn unanswered_share(&self) -> f64 {
+        per(self.unanswered() as f64, self.counts.sent as f64)
+    }
+
+    /// Position and busy share of the busiest worker.
+    pub(super) fn busiest_worker(&self) -> Option<(usize, f64)> {
+        let shares = self.record.workers.iter().map(|worker| worker.busy_share());
+        shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The rate asked for: that of the open loop, or the cap of the closed loop.
+    pub(super) fn rate_asked(&self) -> Option<f64> {
+        match self.record.scenario.arrival {
+            Arrival::Closed { rate_qps_max, .. } => rate_qps_max,
+            Arrival::Open { rate_qps, .. } => Some(rate_qps),
+        }
+    }
+
+    /// The target runs on the generating host.
+    pub(super) fn target_is_local(&self) -> bool {
+        let target = &self.record.scenario.target;
+        let address = target.parse::<std::net::SocketAddr>();
+        self.record.self_test || address.is_ok_and(|address| address.ip().is_loopback())
+    }
+
+    /// Median latency (from the scheduled instant) of the first and the last third of the window;
+    /// none with fewer than three intervals or thirds without responses.
+    pub(super) fn first_and_last_p50_ns(&self) -> Option<(u64, u64)> {
+        let latencies: Vec<&Histogram> = self
+            .record
+            .intervals_in_window()
+            .map(|interval| &interval.distributions.latency)
+            .collect();
+        let third = latencies.len() / 3;
+        if third == 0 {
+            return None;
+        }
+        let p50 = |part: &[&Histogram]| {
+            let mut sum = Histogram::new();
+            part.iter().for_each(|latency| sum.merge(latency));
+            sum.percentile(0.5)
+        };
+        p50(&latencies[..third]).zip(p50(&latencies[latencies.len() - third..]))
+    }
+
+    /// One sentence on a run without a single response.
+    pub(super) fn why_nothing_was_answered(&self) -> String {
+        let counts = self.counts;
+        if counts.offered == 0 {
+            let why = match self.record.ended_by {
+                EndedBy::Interrupted => "the run was interrupted before the first query",
+                EndedBy::TargetGone => "the target could not be reached",
+                EndedBy::Duration | EndedBy::Queries => "no query was due",
+            };
+            return why.into();
+        }
+        let mut causes = vec![
+            (counts.timeouts, "timed out".to_string()),
+            (
+                counts.connection_losses,
+                "lost with their connection".into(),
+            ),
+            (counts.not_sent.total(), "not sent".into()),
+        ];
+        let connections = self.record.total.counts.connections.failed;
+        for (cause, failures) in connections.by_cause() {
+            causes.push((failures, format!("connection attempts failed: {cause}")));
+        }
+        causes.retain(|(number, _)| *number > 0);
+        let causes: Vec<String> = causes
+            .iter()
+            .map(|(number, cause)| format!("{} {cause}", count(*number)))
+            .collect();
+        let queries = counted(counts.offered, "query");
+        format!("no response to {queries}: {}", causes.join(", "))
+    }
+}

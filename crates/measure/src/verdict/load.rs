@@ -1,0 +1,177 @@
+//! Rules 5 and 6: what the load itself says once generator, network and connections are cleared.
+
+use super::generator::LATENESS_MAX_NS;
+use super::{Figures, Finding, Limit};
+use crate::notation::{count, decimal, latency, percent, rate, share};
+use crate::scenario::Arrival;
+
+/// From this share of the places on, all of them count as used.
+const FULL: f64 = 0.95;
+/// From this share of the places on, lost queries set the rate.
+const HELD_MAX: f64 = 0.1;
+/// A rate counts as held from this share on.
+const RATE_HELD: f64 = 0.99;
+/// Open loop: more queries without response than this share, and the target is overloaded.
+const LOSS_MAX: f64 = 0.001;
+
+pub(super) fn judge(figures: &Figures<'_>) -> Finding {
+    match figures.record.scenario.arrival {
+        Arrival::Closed { outstanding, .. } => closed_loop(figures, outstanding),
+        Arrival::Open { rate_qps, .. } => open_loop(figures, rate_qps),
+    }
+}
+
+/// Places held by lost queries as a sentence, if they are at least `share_min` of all (P2).
+pub(super) fn held_by_lost(figures: &Figures<'_>, share_min: f64) -> Option<String> {
+    let places = figures.outstanding?;
+    let held = figures.held_by_lost();
+    (held >= share_min * places as f64 && held > 0.0).then(|| {
+        format!(
+            "{} of {} places were held by lost queries ({} x {} time-out / {} s)",
+            decimal(held.min(places as f64), 0),
+            count(places),
+            count(figures.counts.timeouts),
+            latency(figures.record.scenario.timeout_ns as f64),
+            decimal(figures.window_s, 1)
+        )
+    })
+}
+
+fn closed_loop(figures: &Figures<'_>, places: u64) -> Finding {
+    if let Some(evidence) = held_by_lost(figures, HELD_MAX) {
+        let advice = "find out why queries are lost, or use --timeout 1s or a larger --outstanding";
+        return Finding::new(Limit::Outstanding, evidence, advice);
+    }
+    if figures.in_flight < FULL * places as f64 {
+        return places_unused(figures, places);
+    }
+    let all_used = format!(
+        "{} of {} places were in use and the generator had headroom",
+        decimal(figures.in_flight, 1),
+        count(places)
+    );
+    let (p50, path) = (
+        figures.latency_p50_ns.unwrap_or(0),
+        figures.path_ns.unwrap_or(0),
+    );
+    let times = |ns: u64| latency(ns as f64);
+    // A single query in flight never waits behind another one of ours.
+    if places == 1 || p50 < 2 * path {
+        let evidence = format!(
+            "{all_used}, but nothing queued: p50 {} is near the shortest {}",
+            times(p50),
+            times(path)
+        );
+        let advice = format!("raise it: --outstanding {}", 4 * places);
+        return Finding::new(Limit::Outstanding, evidence, &advice);
+    }
+    let evidence = format!(
+        "{all_used}, while queries queued at the target: p50 {} against the shortest {}",
+        times(p50),
+        times(path)
+    );
+    let advice = format!(
+        "for its latency below that limit run with --rate {}",
+        decimal(0.7 * figures.achieved_qps, 0).replace(',', "")
+    );
+    Finding::new(Limit::Server, evidence, &advice)
+}
+
+/// Closed loop with places to spare: a rate cap, or the run was too small to fill them.
+fn places_unused(figures: &Figures<'_>, places: u64) -> Finding {
+    if let Some(asked) = figures.rate_asked()
+        && figures.achieved_qps >= RATE_HELD * asked
+    {
+        let evidence = format!("the rate cap of {} was reached", rate(asked));
+        return Finding::new(
+            Limit::Rate,
+            evidence,
+            "raise the cap to find the target's limit",
+        );
+    }
+    let evidence = format!(
+        "only {} of {} places were in use, with no worker out of CPU and {} lost",
+        decimal(figures.in_flight, 1),
+        count(places),
+        share(figures.counts.lost(), figures.counts.offered)
+    );
+    let advice = if figures.record.scenario.transport.has_connections() {
+        "look at the connections: places wait while one is being opened"
+    } else {
+        "run for longer, on an idle host, so that the places fill"
+    };
+    Finding::new(Limit::Unknown, evidence, advice)
+}
+
+fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {
+    overloaded(figures).unwrap_or_else(|| rate_held(figures, asked))
+}
+
+/// Open loop, generator on time: losses or a growing queue are the target's.
+fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
+    let counts = figures.counts;
+    let advice = format!(
+        "find its limit: try --rate {}",
+        decimal(0.8 * figures.achieved_qps, 0).replace(',', "")
+    );
+    if let Some((first, last)) = growing_latency(figures) {
+        let evidence = format!(
+            "latency grew from {} to {} (p50 of the first and the last third) while the \
+             generator was on time: the target fell behind",
+            latency(first as f64),
+            latency(last as f64)
+        );
+        return Some(Finding::new(Limit::Server, evidence, &advice));
+    }
+    let waiting = counts.not_sent.timed_out_waiting;
+    let lost = figures.unanswered() + waiting;
+    if lost as f64 <= LOSS_MAX * counts.offered as f64 {
+        return None;
+    }
+    let unseen = match figures.record.scenario.transport.has_connections() {
+        true => "",
+        false => " (drops on the way would look the same)",
+    };
+    let evidence = format!(
+        "{} of the offered queries got no response while the generator was on time and this \
+         host dropped none{unseen}",
+        share(lost, counts.offered)
+    );
+    Some(Finding::new(Limit::Server, evidence, &advice))
+}
+
+/// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms.
+fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
+    let (first, last) = figures.first_and_last_p50_ns()?;
+    (last >= 2 * first && last - first > 1_000_000).then_some((first, last))
+}
+
+/// Open loop without losses: the rate asked for was the limit, if it was reached on time.
+fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
+    let counts = figures.counts;
+    let answered = counts.responses as f64 / counts.offered.max(1) as f64;
+    let lateness = latency(figures.lateness_p99_ns as f64);
+    let offered_qps = figures.record.offered_qps();
+    let on_time = figures.lateness_p99_ns <= LATENESS_MAX_NS;
+    if answered >= RATE_HELD && offered_qps >= RATE_HELD * asked && on_time {
+        let evidence = format!(
+            "{} of the queries offered at {} were answered and sent on time (p99 {lateness} late)",
+            share(counts.responses, counts.offered),
+            rate(offered_qps)
+        );
+        let advice = "raise --rate to find the target's limit";
+        return Finding::new(Limit::Rate, evidence, advice);
+    }
+    let evidence = format!(
+        "{} of {} asked were offered, {} of them were answered, and queries left up to {lateness} \
+         late (p99), with no single cause to blame",
+        rate(offered_qps),
+        rate(asked),
+        percent(answered)
+    );
+    Finding::new(
+        Limit::Unknown,
+        evidence,
+        "run again for longer, on an idle host",
+    )
+}

@@ -1,0 +1,158 @@
+//! Rules 3 and 4: drops that this host can see, and connections the target does not want.
+
+use super::{Figures, Finding, Limit};
+use crate::interval::per;
+use crate::notation::{count, counted, share};
+
+/// Losses below this share of the queries sent are not worth a verdict.
+const LOSS_MIN: f64 = 0.0001;
+/// From this share of TCP segments on, retransmissions set the pace.
+const RETRANSMITTED_MAX: f64 = 0.01;
+
+/// Rule 3: drops on this host, or TCP retransmissions, explain the losses.
+pub(super) fn network(figures: &Figures<'_>) -> Option<Finding> {
+    receive_drops(figures)
+        .or_else(|| send_drops(figures))
+        .or_else(|| retransmissions(figures))
+}
+
+fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
+    let network = &figures.record.network;
+    let lost = figures.unanswered();
+    // Counters of the whole host: with the target on the same host they may be the target's.
+    let of_host = match figures.target_is_local() {
+        true => 0,
+        false => network.kernel_counter("Udp.RcvbufErrors"),
+    };
+    let drops = network.receive_drops.max(of_host);
+    if figures.unanswered_share() < LOSS_MIN || drops < lost.div_ceil(2) {
+        return None;
+    }
+    let evidence = format!(
+        "full receive buffers on this host dropped {}, {} of the {} without response",
+        counted(drops, "datagram"),
+        share(drops.min(lost), lost),
+        count(lost)
+    );
+    let advice = "raise net.core.rmem_max, or give the generator another worker";
+    Some(Finding::new(Limit::Network, evidence, advice))
+}
+
+fn send_drops(figures: &Figures<'_>) -> Option<Finding> {
+    let drops = figures.record.network.kernel_counter("Udp.SndbufErrors");
+    if figures.target_is_local() || (drops as f64) < 0.001 * figures.counts.offered as f64 {
+        return None;
+    }
+    let evidence = format!(
+        "the kernel of this host dropped {} on sending (Udp.SndbufErrors)",
+        counted(drops, "datagram")
+    );
+    let advice = "raise net.core.wmem_max, or lower the rate: the link or its queue is full";
+    (drops > 0).then(|| Finding::new(Limit::Network, evidence, advice))
+}
+
+fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
+    if !figures.record.scenario.transport.has_connections() {
+        return None;
+    }
+    let network = &figures.record.network;
+    let again = network.kernel_counter("Tcp.RetransSegs");
+    // Without the number of segments, a query is taken as one.
+    let segments = match network.kernel_counter("Tcp.OutSegs") {
+        0 => figures.counts.sent,
+        segments => segments,
+    };
+    if again == 0 || per(again as f64, segments as f64) < RETRANSMITTED_MAX {
+        return None;
+    }
+    let evidence = format!(
+        "{} of the TCP segments ({}) were sent again: the path loses them",
+        share(again, segments),
+        count(again)
+    );
+    Some(Finding::new(
+        Limit::Network,
+        evidence,
+        "look for drops on the way to the target",
+    ))
+}
+
+/// With the target on the same host, its receive drops show in the host's counters.
+pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<String> {
+    let network = &figures.record.network;
+    let all = network.kernel_counter("Udp.RcvbufErrors");
+    let of_target = all.saturating_sub(network.receive_drops);
+    (figures.target_is_local() && of_target > 0 && figures.counts.timeouts > 0).then(|| {
+        format!(
+            "receive buffers on this host that are not this tool's dropped {}: the target did \
+             not read them in time",
+            counted(of_target, "datagram")
+        )
+    })
+}
+
+/// Connections that the target refused, reset or closed on its own.
+fn unwanted(figures: &Figures<'_>) -> u64 {
+    let connections = &figures.counts.connections;
+    let failed = &connections.failed;
+    let before = failed.refused + failed.reset + failed.closed;
+    before + connections.closed_by_target + connections.reset_by_target
+}
+
+/// Clients without a connection at the best moment, if the target keeps them away (P13).
+fn kept_away(figures: &Figures<'_>) -> Option<u64> {
+    let scenario = &figures.record.scenario;
+    let open_max = figures
+        .record
+        .intervals
+        .iter()
+        .map(|interval| interval.connections_open)
+        .max();
+    let without = scenario.clients.saturating_sub(open_max?);
+    // With connections that end after a few queries, some are always on their way.
+    let steady = scenario.transport.has_connections() && scenario.queries_per_connection.is_none();
+    let capped = steady && open_max? > 0 && without > 0 && unwanted(figures) >= without;
+    capped.then_some(without)
+}
+
+/// What the target's treatment of connections says, if anything.
+pub(super) fn connection_limit(figures: &Figures<'_>) -> Option<String> {
+    let clients = figures.record.scenario.clients;
+    let connections = &figures.counts.connections;
+    if let Some(without) = kept_away(figures) {
+        return Some(format!(
+            "the target accepts no more than {} TCP clients ({} of {} refused or reset)",
+            count(clients - without),
+            count(without),
+            count(clients)
+        ));
+    }
+    let closed = connections.closed_by_target + connections.reset_by_target;
+    let failed = &connections.failed;
+    let refused = failed.refused + failed.reset + failed.closed;
+    if refused > 0 {
+        return Some(format!(
+            "the target refused, reset or closed {} of {} before use",
+            count(refused),
+            counted(connections.attempted, "connection attempt")
+        ));
+    }
+    // An idle connection closed at the end is normal; a habit is not.
+    if closed > clients {
+        return Some(format!(
+            "the target closed or reset {}, after {} queries each on average",
+            counted(closed, "connection"),
+            count(figures.counts.sent / closed)
+        ));
+    }
+    None
+}
+
+/// Rule 4: a cap on connections keeps some clients away (P10, P13).
+pub(super) fn connections(figures: &Figures<'_>) -> Option<Finding> {
+    kept_away(figures)?;
+    let evidence = connection_limit(figures)?;
+    let advice = "raise the cap (BIND: tcp-clients; Unbound: incoming-num-tcp; Knot: \
+                  tcp-max-clients), or lower --clients";
+    Some(Finding::new(Limit::Server, evidence, advice))
+}

@@ -1,0 +1,499 @@
+use super::*;
+use crate::example::{SECOND, interval, record};
+use crate::facts::WorkerFacts;
+use crate::interval::Interval;
+use crate::scenario::{Arrival, Process, Transport};
+
+const MS: u64 = 1_000_000;
+
+/// A run of ten intervals with 10,000 responses each, full at 100 places: `latencies` in ns and
+/// their share in thousandths.
+fn run(latencies: &[(u64, u64)]) -> RunRecord {
+    let scaled: Vec<_> = latencies
+        .iter()
+        .map(|&(ns, share)| (ns, 10 * share))
+        .collect();
+    record((0..10).map(|index| interval(index, &scaled)).collect())
+}
+
+/// Closed loop with all 100 places in use: 10,000 qps x 10 ms; a queue of 10 ms over 0.2 ms.
+fn saturated() -> RunRecord {
+    run(&[(200_000, 1), (10 * MS, 999)])
+}
+
+fn open_loop(latencies: &[(u64, u64)], rate_qps: f64) -> RunRecord {
+    let mut record = run(latencies);
+    record.scenario.arrival = Arrival::Open {
+        rate_qps,
+        process: Process::Constant,
+    };
+    record
+}
+
+/// Turns responses that never came into time-outs: `number` more queries, all lost.
+fn lose(record: &mut RunRecord, number: u64) {
+    change_last(record, |interval| {
+        interval.counts.offered += number;
+        interval.counts.sent += number;
+        interval.counts.timeouts += number;
+    });
+}
+
+fn change_last(record: &mut RunRecord, change: impl Fn(&mut Interval)) {
+    change(record.intervals.last_mut().expect("has intervals"));
+    record.total = Interval::total(&record.intervals);
+}
+
+fn busy(record: &mut RunRecord, share: f64) {
+    let wall_ns = record.measured_ns;
+    record.workers[0].cpu_ns = (share * wall_ns as f64) as u64;
+    record.workers[0].wall_ns = wall_ns;
+}
+
+fn late(record: &mut RunRecord, lateness_ns: u64) {
+    change_last(record, |interval| {
+        interval
+            .distributions
+            .send_lateness
+            .record_many(lateness_ns, 10_000);
+    });
+}
+
+/// Checks limit, a part of the first evidence and a part of the first advice.
+fn check(record: &RunRecord, limit: Limit, evidence: &str, advice: &str) -> Verdict {
+    let verdict = judge(record);
+    assert_eq!(verdict.limit, limit, "{verdict:#?}");
+    assert!(verdict.evidence[0].contains(evidence), "{verdict:#?}");
+    assert!(
+        verdict.advice.iter().any(|line| line.contains(advice)),
+        "{verdict:#?}"
+    );
+    verdict
+}
+
+#[test]
+fn northflank_latency_is_the_default_of_100_outstanding() {
+    let per_interval = [(300_000, 1_000), (6_497_400, 9_193_742)];
+    let mut record = record(vec![interval(0, &per_interval)]);
+    // The article's 600 s in one interval: 15,324.57 qps, mean 6.497 ms.
+    record.measured_ns = 600 * SECOND;
+    record.intervals[0].end_ns = 600 * SECOND;
+    let evidence = "99.6 of 100 places were in use and the generator had headroom, while queries \
+                    queued at the target: p50 6.4";
+    let verdict = check(&record, Limit::Server, evidence, "--rate 10727");
+    let law = "mean latency 6.497 ms x 15,324.6 qps = 99.6 in flight of 100: latency was set by \
+               --outstanding, not by the target (run with --rate for honest latency)";
+    assert!(
+        verdict.evidence.iter().any(|line| line == law),
+        "{verdict:#?}"
+    );
+}
+
+#[test]
+fn red_hat_udp_run_had_590_of_1000_places_held_by_lost_queries() {
+    let mut record = record(vec![interval(
+        0,
+        &[(100_000, 1_000), (1_150_000, 36_510_000)],
+    )]);
+    lose(&mut record, 14_163);
+    record.measured_ns = 120 * SECOND;
+    record.intervals[0].end_ns = 120 * SECOND;
+    record.intervals[0].in_flight_ns += 14_163 * 5 * u128::from(SECOND);
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 1_000,
+        rate_qps_max: None,
+    };
+    let evidence = "590 of 1,000 places were held by lost queries (14,163 x 5.000 s time-out / \
+                    120.0 s)";
+    let verdict = check(&record, Limit::Outstanding, evidence, "--timeout 1s");
+    let law = "mean latency 1.150 ms x 304,258 qps = 349.9 in flight of 1,000: latency was set by";
+    assert!(verdict.evidence[1].starts_with(law), "{verdict:#?}");
+}
+
+#[test]
+fn saturated_target_with_an_idle_generator_is_the_servers_limit() {
+    let evidence = "99.9 of 100 places were in use and the generator had headroom, while queries";
+    check(&saturated(), Limit::Server, evidence, "--rate 7000");
+}
+
+#[test]
+fn path_delay_with_all_places_in_use_is_the_outstanding_limit() {
+    let record = run(&[(9_900_000, 1), (10 * MS, 999)]);
+    let evidence = "but nothing queued: p50 9.9";
+    check(&record, Limit::Outstanding, evidence, "--outstanding 400");
+}
+
+#[test]
+fn queue_that_stood_since_the_warm_up_is_still_a_queue() {
+    let mut record = run(&[(9_900_000, 1), (10 * MS, 999)]);
+    record.warmup.distributions.service.record(150_000);
+    check(
+        &record,
+        Limit::Server,
+        "against the shortest 150.0 us",
+        "--rate 7000",
+    );
+}
+
+#[test]
+fn single_outstanding_query_is_always_the_outstanding_limit() {
+    let mut record = record(
+        (0..10)
+            .map(|i| interval(i, &[(MS / 10, 100), (MS, 990)]))
+            .collect(),
+    );
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 1,
+        rate_qps_max: None,
+    };
+    check(
+        &record,
+        Limit::Outstanding,
+        "1.0 of 1 places were in use",
+        "--outstanding 4",
+    );
+}
+
+#[test]
+fn busy_worker_in_closed_loop_is_the_generators_limit() {
+    let mut record = saturated();
+    busy(&mut record, 0.985);
+    let evidence = "worker 0 used 98.5 % of its CPU: this tool, not the target, set the rate";
+    check(
+        &record,
+        Limit::Generator,
+        evidence,
+        "give the generator another worker: --workers 2",
+    );
+    record.hosts[0].cores = Some(1);
+    check(
+        &record,
+        Limit::Generator,
+        evidence,
+        "run from a second machine",
+    );
+}
+
+#[test]
+fn worker_that_waits_for_its_cpu_is_the_generators_limit() {
+    let mut record = saturated();
+    busy(&mut record, 0.5);
+    record.workers[0].cpu_wait_ns = Some(48 * record.measured_ns / 100);
+    let evidence = "worker 0 waited for its CPU 48.0 % of the time: something else runs on it";
+    check(&record, Limit::Generator, evidence, "--cpus");
+}
+
+#[test]
+fn open_loop_worker_that_is_late_and_busy_is_the_generators_limit() {
+    let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
+    late(&mut record, 4 * MS);
+    busy(&mut record, 0.92);
+    let evidence = "worker 0 used 92.0 % of its CPU and queries left up to 4.00";
+    check(&record, Limit::Generator, evidence, "--workers 2");
+}
+
+#[test]
+fn busy_open_loop_worker_that_is_on_time_is_not_the_limit() {
+    let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
+    busy(&mut record, 0.99);
+    check(
+        &record,
+        Limit::Rate,
+        "100.00 % of the queries offered at 10,000.0 qps",
+        "raise --rate",
+    );
+}
+
+#[test]
+fn stalled_host_is_the_generators_limit() {
+    let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
+    late(&mut record, 4 * MS);
+    check(
+        &record,
+        Limit::Generator,
+        "the host stalled them",
+        "other load",
+    );
+}
+
+#[test]
+fn exhausted_message_ids_are_the_generators_limit() {
+    let mut record = saturated();
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 1_000;
+        interval.counts.not_sent.no_free_id += 1_000;
+    });
+    check(
+        &record,
+        Limit::Generator,
+        "all 65,536 message IDs",
+        "--clients 20",
+    );
+}
+
+#[test]
+fn refused_sends_are_the_generators_limit_unless_the_kernel_counted_drops() {
+    let mut record = saturated();
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 1_000;
+        interval.counts.not_sent.send_failed += 1_000;
+    });
+    check(
+        &record,
+        Limit::Generator,
+        "the kernel did not take them",
+        "net.core.wmem_max",
+    );
+    record
+        .network
+        .kernel
+        .insert("Udp.SndbufErrors".into(), 1_000);
+    check(
+        &record,
+        Limit::Network,
+        "dropped 1,000 datagrams on sending",
+        "net.core.wmem_max",
+    );
+}
+
+#[test]
+fn too_few_descriptors_are_the_generators_limit() {
+    let mut record = saturated();
+    change_last(&mut record, |i| {
+        i.counts.connections.failed.no_resources = 24
+    });
+    check(
+        &record,
+        Limit::Generator,
+        "24 connection attempts failed",
+        "ulimit -n",
+    );
+}
+
+#[test]
+fn full_receive_buffers_that_explain_the_losses_are_the_networks_limit() {
+    let mut record = saturated();
+    lose(&mut record, 100);
+    record.network.receive_drops = 60;
+    let evidence = "dropped 60 datagrams, 60.00 % of the 100 without response";
+    check(&record, Limit::Network, evidence, "net.core.rmem_max");
+    record.network.receive_drops = 40;
+    assert_ne!(judge(&record).limit, Limit::Network);
+    record.network.kernel.insert("Udp.RcvbufErrors".into(), 100);
+    check(
+        &record,
+        Limit::Network,
+        "dropped 100 datagrams",
+        "net.core.rmem_max",
+    );
+}
+
+#[test]
+fn receive_drops_of_a_target_on_the_same_host_are_the_targets() {
+    let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
+    lose(&mut record, 1_000);
+    record.scenario.target = "127.0.0.1:53".into();
+    record
+        .network
+        .kernel
+        .insert("Udp.RcvbufErrors".into(), 1_000);
+    let verdict = check(
+        &record,
+        Limit::Server,
+        "0.99 % of the offered queries",
+        "--rate 8000",
+    );
+    let evidence = "dropped 1,000 datagrams: the target did not read them in time";
+    assert!(verdict.evidence[1].contains(evidence), "{verdict:#?}");
+}
+
+#[test]
+fn tcp_retransmissions_are_the_networks_limit() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Tcp;
+    record
+        .network
+        .kernel
+        .insert("Tcp.RetransSegs".into(), 2_000);
+    record.network.kernel.insert("Tcp.OutSegs".into(), 100_000);
+    check(
+        &record,
+        Limit::Network,
+        "2.00 % of the TCP segments (2,000)",
+        "drops on the way",
+    );
+}
+
+#[test]
+fn cap_on_tcp_clients_is_named_with_its_number() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Tcp;
+    record.scenario.clients = 200;
+    change_last(&mut record, |interval| {
+        interval.connections_open = 150;
+        interval.counts.connections.attempted = 800;
+        interval.counts.connections.failed.refused = 20;
+        interval.counts.connections.reset_by_target = 580;
+    });
+    let evidence = "the target accepts no more than 150 TCP clients (50 of 200 refused or reset)";
+    let verdict = check(&record, Limit::Server, evidence, "BIND: tcp-clients");
+    assert_eq!(
+        verdict
+            .evidence
+            .iter()
+            .filter(|line| *line == evidence)
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn target_that_closes_connections_after_some_queries_is_reported() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Tcp;
+    change_last(&mut record, |interval| {
+        interval.connections_open = 10;
+        interval.counts.connections.closed_by_target = 781;
+    });
+    let line = "the target closed or reset 781 connections, after 128 queries each on average";
+    assert!(
+        judge(&record)
+            .evidence
+            .iter()
+            .any(|evidence| evidence == line)
+    );
+}
+
+#[test]
+fn overloaded_target_in_open_loop_loses_queries() {
+    let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
+    lose(&mut record, 5_000);
+    let evidence = "4.76 % of the offered queries got no response while the generator was on time";
+    check(&record, Limit::Server, evidence, "--rate 8000");
+}
+
+#[test]
+fn growing_latency_in_open_loop_is_the_servers_limit() {
+    let mut record = record(
+        (0..9)
+            .map(|i| interval(i, &[((1 + i) * 10 * MS, 1_000)]))
+            .collect(),
+    );
+    record.scenario.arrival = Arrival::Open {
+        rate_qps: 1_000.0,
+        process: Process::Constant,
+    };
+    check(
+        &record,
+        Limit::Server,
+        "latency grew from 19.99 ms to 79.95 ms",
+        "--rate 800",
+    );
+}
+
+#[test]
+fn rate_that_was_held_is_the_limit() {
+    let verdict = check(
+        &open_loop(&[(MS, 1_000)], 10_000.0),
+        Limit::Rate,
+        "100.00 % of the queries offered at 10,000.0 qps were answered and sent on time (p99 10.0",
+        "raise --rate",
+    );
+    assert!(
+        !verdict
+            .evidence
+            .iter()
+            .any(|line| line.contains("in flight of"))
+    );
+}
+
+#[test]
+fn rate_cap_of_the_closed_loop_is_the_limit() {
+    let mut record = run(&[(MS, 1_000)]);
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 100,
+        rate_qps_max: Some(10_000.0),
+    };
+    let verdict = check(
+        &record,
+        Limit::Rate,
+        "rate cap of 10,000.0 qps",
+        "raise the cap",
+    );
+    assert_eq!(
+        verdict.evidence[1],
+        "mean latency 1.000 ms x 10,000.0 qps = 10.0 in flight of 100"
+    );
+}
+
+#[test]
+fn unused_places_without_a_cause_are_not_blamed_on_the_target() {
+    let evidence = "only 10.0 of 100 places were in use, with no worker out of CPU and 0.00 % lost";
+    check(
+        &run(&[(MS, 1_000)]),
+        Limit::Unknown,
+        evidence,
+        "run for longer",
+    );
+}
+
+#[test]
+fn run_without_a_response_is_not_judged() {
+    let mut record = record(vec![interval(0, &[])]);
+    lose(&mut record, 1_234);
+    change_last(&mut record, |interval| {
+        interval.counts.connections.failed.refused = 7
+    });
+    let evidence =
+        "no response to 1,234 queries: 1,234 timed out, 7 connection attempts failed: refused";
+    check(
+        &record,
+        Limit::Unknown,
+        evidence,
+        "answers at 192.0.2.1:53 over udp",
+    );
+}
+
+#[test]
+fn short_run_is_not_judged() {
+    let mut record = saturated();
+    record.measured_ns = 400 * MS;
+    check(
+        &record,
+        Limit::Unknown,
+        "only 400.0 ms were measured",
+        "--duration 10s",
+    );
+}
+
+#[test]
+fn self_test_says_that_it_measures_this_tool() {
+    let mut record = saturated();
+    record.self_test = true;
+    let verdict = check(
+        &record,
+        Limit::Server,
+        "places were in use",
+        "--server HOST",
+    );
+    let last = verdict.evidence.last().expect("has evidence");
+    assert!(
+        last.contains("the result measures this tool, not a server"),
+        "{last}"
+    );
+}
+
+#[test]
+fn judging_leaves_out_of_account_what_the_record_said_before() {
+    let mut record = saturated();
+    record.verdict = Verdict {
+        limit: Limit::Rate,
+        ..Verdict::default()
+    };
+    record.workers.push(WorkerFacts::default());
+    assert_eq!(judge(&record).limit, Limit::Server);
+    assert_eq!(
+        serde_json::to_string(&Limit::Server).expect("serializes"),
+        "\"server\""
+    );
+}
