@@ -147,6 +147,8 @@ class SourceAddresses:
 def udp_receive_errors():
     """Datagrams that the kernel dropped because a receive buffer was full, whole namespace."""
     names, values = [
-        line.split() for line in Path("/proc/net/snmp").read_text().splitlines() if line[:4] == "Udp:"
+        line.split()
+        for line in Path("/proc/net/snmp").read_text().splitlines()
+        if line.startswith("Udp:")
     ]
     return int(values[names.index("RcvbufErrors")])

@@ -83,7 +83,8 @@ class Bench:
         return results
 
 
-HEAD = ["generator", "answers/s", "CPU us/answer", "server us/answer", "load g/s %", "RSS MB", "lost", "runs"]
+HEAD = ["generator", "answers/s", "CPU us/answer", "server us/answer"]
+HEAD += ["load g/s %", "RSS MB", "lost", "runs"]
 
 
 def row(name, runs):
@@ -211,7 +212,8 @@ def memory(bench):
         with open_target(bench, transport) as target:
             for tool in bench.tools:
                 octets = idle_octets(bench, target, tool, transport)
-                rows.append([tool, transport, f"{octets:,.0f}" if octets is not None else "no result"])
+                shown = "no result" if octets is None else f"{octets:,.0f}"
+                rows.append([tool, transport, shown])
                 if tool == "throng":
                     what = f"octets per idle {transport} client"
                     goals.append((what, octets, IDLE_OCTETS_MAX[transport], {}))
@@ -248,7 +250,8 @@ def rate(bench):
         if name == "throng" and errors:
             worst = max(errors)
     head = ["generator", "error of the offered rate %", *HEAD[1:3]]
-    goals = [("largest error of the offered rate, throng", worst, RATE_ERROR_PERCENT_MAX, {"unit": " %"})]
+    what = "largest error of the offered rate, throng"
+    goals = [(what, worst, RATE_ERROR_PERCENT_MAX, {"unit": " %"})]
     return with_goals(f"Server: {server_name}.\n\n{tables.table(head, rows)}", goals)
 
 

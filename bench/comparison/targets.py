@@ -106,7 +106,7 @@ def accepts_tcp(port):
 
 
 def named(cpu, clients_max=20_000):
-    """BIND with one thread and the 1,000-name zone, on UDP, TCP and DoT (certificate ECDSA P-256)."""
+    """BIND with one thread and the 1,000-name zone, on UDP, TCP and DoT (its own certificate)."""
     do53, dot = processes.free_port(), processes.free_port()
 
     def command(folder):

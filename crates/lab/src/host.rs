@@ -6,8 +6,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Settings that change what a load generator or a server on this host can do.
-const SYSCTLS: [&str; 17] = [
+use measure::HostFacts;
+
+/// Settings that change what a load generator or a server on this host can do. None that moves
+/// by itself: merged records list equal hosts once.
+const SYSCTLS: [&str; 16] = [
     "fs.file-max",
     "fs.nr_open",
     "kernel.io_uring_disabled",
@@ -23,7 +26,6 @@ const SYSCTLS: [&str; 17] = [
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.udp_mem",
-    "net.netfilter.nf_conntrack_count",
     "net.netfilter.nf_conntrack_max",
 ];
 
@@ -34,49 +36,23 @@ const LIMITS: [(&str, &str); 3] = [
     ("Max processes", "processes"),
 ];
 
-/// The machine a run was measured on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostFacts {
-    /// The processor's marketing name; empty if unknown.
-    pub cpu_model: String,
-    /// Cores online, hardware threads counted singly.
-    pub cores: u32,
-    /// Kernel name and release, `Linux 6.1.0`.
-    pub kernel: String,
-    /// The distribution's own name for itself.
-    pub os: String,
-    /// Frequency governor of the first core; empty where the host has none (most virtual machines).
-    pub governor: String,
-    /// Physical memory.
-    pub memory_octets: u64,
-    /// The clock the kernel keeps time with, `tsc`.
-    pub clock_source: String,
-    /// What the firmware or the hypervisor calls the machine; empty on bare metal.
-    pub hypervisor: String,
-    /// Values as the kernel prints them, runs of blanks made one; absent where the kernel has none.
-    pub sysctls: BTreeMap<String, String>,
-    /// `NAME_soft` and `NAME_hard` in the kernel's units; absent when unlimited.
-    pub limits: BTreeMap<String, u64>,
-}
-
-impl HostFacts {
-    /// Reads the facts about this host as seen by this process.
-    pub fn read() -> HostFacts {
-        let cpuinfo = text_of("/proc/cpuinfo");
-        HostFacts {
-            cpu_model: parse_cpu_model(&cpuinfo),
-            cores: parse_cpu_list(&text_of("/sys/devices/system/cpu/online")),
-            kernel: kernel(),
-            os: parse_os_release(&text_of("/etc/os-release")),
-            governor: text_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-            memory_octets: parse_memory_octets(&text_of("/proc/meminfo")),
-            clock_source: text_of(
-                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            ),
-            hypervisor: hypervisor(&cpuinfo),
-            sysctls: read_sysctls(),
-            limits: parse_limits(&text_of("/proc/self/limits")),
-        }
+/// Reads the facts about this host as this process sees it.
+///
+/// Limits are soft limits, with `_hard` behind the name the hard ones, as the kernel prints them
+/// (`unlimited` included). Runs of blanks within a sysctl's value become one.
+pub fn facts() -> HostFacts {
+    let cpuinfo = text_of("/proc/cpuinfo").unwrap_or_default();
+    HostFacts {
+        cpu_model: parse_cpu_model(&cpuinfo),
+        cores: text_of("/proc/self/status").and_then(|status| parse_cpus_allowed(&status)),
+        kernel: text_of("/proc/sys/kernel/osrelease"),
+        os: text_of("/etc/os-release").and_then(|text| parse_os_release(&text)),
+        governor: text_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        memory_octets: text_of("/proc/meminfo").and_then(|text| parse_memory_octets(&text)),
+        sysctls: read_sysctls(),
+        limits: parse_limits(&text_of("/proc/self/limits").unwrap_or_default()),
+        clock_source: text_of("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        hypervisor: hypervisor(&cpuinfo),
     }
 }
 
@@ -85,9 +61,13 @@ impl HostFacts {
 /// Groups are those of /proc/net/snmp and /proc/net/netstat (`Udp.RcvbufErrors`,
 /// `TcpExt.ListenDrops`) and, for IPv6, of /proc/net/snmp6 (`Udp6.RcvbufErrors`).
 pub fn network_counters() -> BTreeMap<String, u64> {
-    let mut counters = parse_counter_pairs(&text_of("/proc/net/snmp"));
-    counters.append(&mut parse_counter_pairs(&text_of("/proc/net/netstat")));
-    counters.append(&mut parse_snmp6(&text_of("/proc/net/snmp6")));
+    let mut counters = parse_counter_pairs(&text_of("/proc/net/snmp").unwrap_or_default());
+    counters.append(&mut parse_counter_pairs(
+        &text_of("/proc/net/netstat").unwrap_or_default(),
+    ));
+    counters.append(&mut parse_snmp6(
+        &text_of("/proc/net/snmp6").unwrap_or_default(),
+    ));
     counters
 }
 
@@ -105,43 +85,31 @@ pub fn difference(
     after.iter().filter_map(moved).collect()
 }
 
-/// The file's text without the blanks around it; empty if it cannot be read.
-fn text_of(path: &str) -> String {
-    fs::read_to_string(path).map_or_else(|_| String::new(), |text| text.trim().to_owned())
+/// The file's text without the blanks around it; none if it cannot be read or is empty.
+fn text_of(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
-fn kernel() -> String {
-    let name = text_of("/proc/sys/kernel/ostype");
-    format!("{name} {}", text_of("/proc/sys/kernel/osrelease"))
-        .trim()
-        .to_owned()
-}
-
-fn hypervisor(cpuinfo: &str) -> String {
+fn hypervisor(cpuinfo: &str) -> Option<String> {
     if !has_hypervisor_flag(cpuinfo) {
-        return String::new();
+        return None;
     }
-    let names = [
+    let firmware = [
         "/sys/class/dmi/id/sys_vendor",
         "/sys/class/dmi/id/product_name",
-    ]
-    .map(text_of);
-    let name = names.join(" ").trim().to_owned();
-    if !name.is_empty() {
-        return name;
-    }
-    let kind = text_of("/sys/hypervisor/type");
-    if kind.is_empty() {
-        "unknown".to_owned()
-    } else {
-        kind
-    }
+    ];
+    let names: Vec<String> = firmware.into_iter().filter_map(text_of).collect();
+    let named = (!names.is_empty()).then(|| names.join(" "));
+    named
+        .or_else(|| text_of("/sys/hypervisor/type"))
+        .or_else(|| Some("unknown".to_owned()))
 }
 
 fn read_sysctls() -> BTreeMap<String, String> {
     let value_of = |name: &&str| {
-        let value = text_of(&format!("/proc/sys/{}", name.replace('.', "/")));
-        (!value.is_empty()).then(|| ((*name).to_owned(), one_blank(&value)))
+        let value = text_of(&format!("/proc/sys/{}", name.replace('.', "/")))?;
+        Some(((*name).to_owned(), one_blank(&value)))
     };
     SYSCTLS.iter().filter_map(value_of).collect()
 }
@@ -151,19 +119,14 @@ fn one_blank(text: &str) -> String {
 }
 
 /// The first processor's name from /proc/cpuinfo.
-fn parse_cpu_model(cpuinfo: &str) -> String {
+fn parse_cpu_model(cpuinfo: &str) -> Option<String> {
     // x86 says "model name", most ARM kernels nothing better than "CPU part".
-    let field = |wanted: &str| {
+    let field = |wanted: &&str| {
         let values = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-        values
-            .into_iter()
-            .find(|(name, _)| name.trim() == wanted)
-            .map(|(_, value)| one_blank(value))
+        let mut values = values.filter(|(name, _)| name.trim() == *wanted);
+        values.next().map(|(_, value)| one_blank(value))
     };
-    field("model name")
-        .or_else(|| field("Model"))
-        .or_else(|| field("CPU part"))
-        .unwrap_or_default()
+    ["model name", "Model", "CPU part"].iter().find_map(field)
 }
 
 fn has_hypervisor_flag(cpuinfo: &str) -> bool {
@@ -175,47 +138,47 @@ fn has_hypervisor_flag(cpuinfo: &str) -> bool {
     })
 }
 
-/// How many cores a list such as `0-3,8` names; 0 if it cannot be read.
-fn parse_cpu_list(list: &str) -> u32 {
-    let count_of = |range: &str| -> Option<u32> {
+/// How many cores /proc/PID/status allows, from a list such as `0-3,8`.
+fn parse_cpus_allowed(status: &str) -> Option<u64> {
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let count_of = |range: &str| -> Option<u64> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        last.checked_sub(first).map(|cores| cores.saturating_add(1))
+        let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
     };
     list.split(',')
-        .filter_map(count_of)
-        .fold(0, u32::saturating_add)
+        .map(count_of)
+        .try_fold(0, |sum: u64, cores| sum.checked_add(cores?))
 }
 
 /// `PRETTY_NAME` from /etc/os-release, without its quotes.
-fn parse_os_release(text: &str) -> String {
+fn parse_os_release(text: &str) -> Option<String> {
     let name = text
         .lines()
-        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    name.unwrap_or_default()
-        .trim()
-        .trim_matches(['"', '\''])
-        .to_owned()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim().trim_matches(['"', '\'']).to_owned())
 }
 
 /// `MemTotal` from /proc/meminfo.
-fn parse_memory_octets(text: &str) -> u64 {
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kibibytes = total.and_then(|total| total.split_ascii_whitespace().next()?.parse().ok());
-    kibibytes.map_or(0, |kibibytes: u64| kibibytes.saturating_mul(1024))
+fn parse_memory_octets(text: &str) -> Option<u64> {
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = total.split_ascii_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1024)
 }
 
 /// Soft and hard limits from /proc/PID/limits.
-fn parse_limits(text: &str) -> BTreeMap<String, u64> {
+fn parse_limits(text: &str) -> BTreeMap<String, String> {
     let mut limits = BTreeMap::new();
     for (title, name) in LIMITS {
         let Some(row) = text.lines().find_map(|line| line.strip_prefix(title)) else {
             continue;
         };
-        for (kind, value) in ["soft", "hard"].iter().zip(row.split_ascii_whitespace()) {
-            if let Ok(value) = value.parse() {
-                limits.insert(format!("{name}_{kind}"), value);
-            }
+        for (suffix, value) in ["", "_hard"].iter().zip(row.split_ascii_whitespace()) {
+            limits.insert(format!("{name}{suffix}"), value.to_owned());
         }
     }
     limits

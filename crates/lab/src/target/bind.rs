@@ -1,7 +1,7 @@
 //! BIND 9 (`named`) as the server under test.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::certificate::Certificate;
 use super::folder::TempFolder;
-use super::process::{Launch, ServerProcess, arguments};
+use super::process::{Launch, ServerProcess};
 use super::ready::{Readiness, wait_until_ready};
 use super::{Endpoints, Families, StartFailure, TsigKey, Zone, start_on_free_ports};
 
@@ -111,23 +111,16 @@ impl BindTarget {
         let file = folder.write("named.conf", &text)?;
 
         let threads = options.threads.to_string();
-        let threads = OsStr::new(&threads);
-        let flags = ["-g", "-n", "-U", "-c"].map(OsStr::new);
-        let [foreground, workers, listeners, configured] = flags;
-        let list = [
-            foreground,
-            workers,
-            threads,
-            listeners,
-            threads,
-            configured,
-            file.as_os_str(),
-        ];
+        let mut arguments: Vec<OsString> = ["-g", "-n", &threads, "-U", &threads, "-c"]
+            .map(OsString::from)
+            .into();
+        arguments.push(file.into());
+        let cpu = options.cpu;
         let launch = Launch {
             program: "named",
             package: "bind9",
-            arguments: arguments(list),
-            cpu: options.cpu,
+            arguments,
+            cpu,
         };
         let mut server = ServerProcess::spawn(launch, folder)?;
         let readiness = Readiness {
@@ -214,8 +207,8 @@ pub struct BindCounters {
     /// TCP and TLS connections accepted on both families (`TCP4Accept` and `TCP6Accept`), those
     /// of the statistics channel included: one for each time the counters are read.
     pub connections_accepted: u64,
-    /// Every counter of `nsstats`, `opcodes`, `rcodes` and `sockstats`, as `group.Name`; BIND leaves
-    /// out most of those that are 0.
+    /// Every counter of `nsstats`, `opcodes`, `rcodes` and `sockstats`, as `group.Name`; BIND
+    /// leaves out most of those that are 0.
     pub all: BTreeMap<String, u64>,
 }
 

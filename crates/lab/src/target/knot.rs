@@ -2,7 +2,6 @@
 //!
 //! No DNS over TLS: `knotd` has it from version 3.4 on, and Debian 12 ships 3.2.
 
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -11,7 +10,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use super::folder::TempFolder;
-use super::process::{Launch, ServerProcess, arguments};
+use super::process::{Launch, ServerProcess};
 use super::ready::{Readiness, wait_until_ready};
 use super::{Endpoints, Families, StartFailure, Zone, start_on_free_ports};
 
@@ -82,11 +81,13 @@ impl KnotTarget {
         folder.write("zone.db", &options.zone.text)?;
         let text = configuration(options, &endpoints, folder.path());
         let file = folder.write("knot.conf", &text)?;
+        let arguments = vec!["-c".into(), file.into()];
+        let cpu = options.cpu;
         let launch = Launch {
             program: "knotd",
             package: "knot",
-            arguments: arguments([OsStr::new("-c"), file.as_os_str()]),
-            cpu: options.cpu,
+            arguments,
+            cpu,
         };
         let mut server = ServerProcess::spawn(launch, folder)?;
         let readiness = Readiness {

@@ -1,6 +1,6 @@
 //! One server as a child process with a folder and a log of its own.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -135,11 +135,6 @@ fn find_program(program: &str) -> Option<PathBuf> {
         .chain(system)
         .map(|folder| Path::new(&folder).join(program));
     candidates.into_iter().find(|candidate| candidate.is_file())
-}
-
-/// Arguments of different string types as one list.
-pub(crate) fn arguments<const N: usize>(list: [&OsStr; N]) -> Vec<OsString> {
-    list.iter().map(OsString::from).collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Unbound as the server under test: answers one zone of its own and resolves nothing else.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::certificate::Certificate;
 use super::folder::TempFolder;
-use super::process::{Launch, ServerProcess, arguments};
+use super::process::{Launch, ServerProcess};
 use super::ready::{Readiness, wait_until_ready};
 use super::{Endpoints, Families, StartFailure, Zone, start_on_free_ports};
 
@@ -86,12 +86,14 @@ impl UnboundTarget {
         folder.write("zone.db", &options.zone.text)?;
         let text = configuration(options, &endpoints, folder.path());
         let file = folder.write("unbound.conf", &text)?;
-        let [foreground, no_pid_file, configured] = ["-d", "-p", "-c"].map(OsStr::new);
+        let mut arguments: Vec<OsString> = ["-d", "-p", "-c"].map(OsString::from).into();
+        arguments.push(file.into());
+        let cpu = options.cpu;
         let launch = Launch {
             program: "unbound",
             package: "unbound",
-            arguments: arguments([foreground, no_pid_file, configured, file.as_os_str()]),
-            cpu: options.cpu,
+            arguments,
+            cpu,
         };
         let mut server = ServerProcess::spawn(launch, folder)?;
         let readiness = Readiness {

@@ -1,7 +1,9 @@
 //! BIND.
 
 use std::fs;
+use std::io::Write;
 use std::net::UdpSocket;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lab::target::{BindOptions, BindTarget, Families, TsigKey};
@@ -101,16 +103,76 @@ fn bind_serves_ipv6_alone() {
 }
 
 #[test]
-fn bind_with_a_query_key_refuses_unsigned_queries() {
+fn bind_with_a_query_key_answers_signed_queries_alone() {
     let options = BindOptions {
         query_key: Some(key()),
+        ..BindOptions::new(zone())
+    };
+    let target = BindTarget::start(&options).unwrap();
+    let address = target.endpoints().do53();
+    assert_eq!(ask_udp(address, "test-record-1.lab.test").rcode, 5);
+
+    let signed = format!("{}:{}:{}", key().algorithm, key().name, key().secret_base64);
+    let output = Command::new("dig")
+        .args([
+            "@127.0.0.1",
+            "-p",
+            &address.port().to_string(),
+            "-y",
+            &signed,
+        ])
+        .args([
+            "+short",
+            "+tries=1",
+            "+time=10",
+            "test-record-1.lab.test",
+            "A",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap().trim(),
+        "192.0.2.1"
+    );
+}
+
+#[test]
+fn bind_with_an_update_key_takes_signed_updates_and_counts_them() {
+    let options = BindOptions {
         update_key: Some(key()),
         ..BindOptions::new(zone())
     };
     let target = BindTarget::start(&options).unwrap();
+    let address = target.endpoints().do53();
+    let before = target.statistics().unwrap();
+    let script = format!(
+        "server 127.0.0.1 {}\nzone lab.test\nkey {}:{} {}\n\
+         update add new.lab.test 1 A 192.0.2.9\nsend\n",
+        address.port(),
+        key().algorithm,
+        key().name,
+        key().secret_base64
+    );
+    let mut update = Command::new("nsupdate")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    update
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(script.as_bytes())
+        .unwrap();
+    assert!(update.wait().unwrap().success());
     assert_eq!(
-        ask_udp(target.endpoints().do53(), "test-record-1.lab.test").rcode,
-        5
+        ask_udp(address, "new.lab.test"),
+        Answered::address([192, 0, 2, 9])
+    );
+    let counted = target.statistics().unwrap().since(&before);
+    assert_eq!(
+        (counted.updates_done, counted.queries_udp),
+        (1, 1),
+        "{counted:?}"
     );
 }
 
