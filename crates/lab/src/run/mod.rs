@@ -115,7 +115,7 @@ pub fn run(
     let surroundings = record::Surroundings {
         started_at,
         driver: measure::scenario::DriverKind::Epoll,
-        host: crate::host::read(),
+        host: crate::host::facts(),
         kernel,
     };
     Ok(record::from_outcome(request, &outcome, surroundings))

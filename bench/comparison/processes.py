@@ -1,0 +1,154 @@
+"""Processes pinned to one core, with what they cost: CPU time and memory.
+
+CPU time is user plus system of the whole process, start-up included, from wait4. Memory is VmHWM
+read while it runs: ru_maxrss starts at the size of the process that forked it.
+"""
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# How often a running process is looked at; each look costs some 0.1 ms on some core.
+LOOK_SECONDS = 0.1
+
+
+@dataclass
+class Ended:
+    """What one finished process cost."""
+
+    status: int
+    cpu_seconds: float
+    wall_seconds: float
+    rss_octets_max: int
+    # (seconds since the start, anonymous octets), only if asked for.
+    anonymous: list = field(default_factory=list)
+
+
+def spawn(command, cpu, output, environment=None):
+    """Starts a process on one core that dies with this script; all it prints goes to `output`."""
+
+    def prepare():
+        os.sched_setaffinity(0, {cpu})
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "--", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        preexec_fn=prepare,
+        env=environment,
+    )
+
+
+def run(command, cpu, output_path, seconds_max, watch_anonymous=False):
+    """Runs a process to its end, or kills it after `seconds_max`."""
+    started = time.monotonic()
+    with open(output_path, "wb") as output:
+        process = spawn(command, cpu, output)
+    rss_octets_max, anonymous = 0, []
+    try:
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            elapsed = time.monotonic() - started
+            if pid:
+                break
+            rss_octets_max = max(rss_octets_max, status_octets(process.pid, "VmHWM"))
+            if watch_anonymous:
+                anonymous.append((elapsed, anonymous_octets(process.pid)))
+            if elapsed > seconds_max:
+                process.send_signal(signal.SIGKILL)
+            time.sleep(LOOK_SECONDS)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    # Tell Popen that the process was waited for.
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Ended(
+        status=process.returncode,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        wall_seconds=elapsed,
+        rss_octets_max=rss_octets_max,
+        anonymous=anonymous,
+    )
+
+
+def stop(process):
+    """Kills and reaps a process that `spawn` started."""
+    process.kill()
+    process.wait()
+
+
+def status_octets(pid, name):
+    """One size of /proc/PID/status in octets; 0 once the process has ended."""
+    return kibibytes_of(f"/proc/{pid}/status", name) * 1024
+
+
+def anonymous_octets(pid):
+    """Memory of its own, without file mappings; 0 once the process has ended."""
+    return kibibytes_of(f"/proc/{pid}/smaps_rollup", "Anonymous") * 1024
+
+
+def kibibytes_of(path, name):
+    try:
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1])
+    except (OSError, ProcessLookupError):
+        pass
+    return 0
+
+
+def cpu_seconds(pid):
+    """CPU time that a running process has used, all its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def free_port():
+    """A port that is free for UDP and TCP on 127.0.0.1 now."""
+    for _ in range(100):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            udp.bind(("127.0.0.1", 0))
+            port = udp.getsockname()[1]
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp:
+                try:
+                    tcp.bind(("127.0.0.1", port))
+                    return port
+                except OSError:
+                    continue
+    raise SystemExit("error: no port is free for UDP and TCP on 127.0.0.1")
+
+
+class SourceAddresses:
+    """A fresh source address for each run.
+
+    Connections of an earlier run stay in TIME_WAIT for a minute and take ports of its address:
+    dnsperf dies without a result when they are used up. Starts at a place that moves with time,
+    for scripts run one after the other.
+    """
+
+    def __init__(self):
+        self.number = int(time.time()) % 40_000
+
+    def next(self):
+        self.number = (self.number + 1) % 50_000
+        high, low = divmod(self.number, 250)
+        return f"127.77.{high}.{low + 1}"
+
+
+def udp_receive_errors():
+    """Datagrams that the kernel dropped because a receive buffer was full, whole namespace."""
+    names, values = [
+        line.split()
+        for line in Path("/proc/net/snmp").read_text().splitlines()
+        if line.startswith("Udp:")
+    ]
+    return int(values[names.index("RcvbufErrors")])

@@ -1,0 +1,40 @@
+"""Medians with their spread, and Markdown."""
+
+import re
+import statistics
+
+
+def spread(values, form="{:.2f}"):
+    """`median [min-max]`."""
+    if not values:
+        return "none"
+    low, high = form.format(min(values)), form.format(max(values))
+    return f"{form.format(statistics.median(values))} [{low}-{high}]"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def goal(name, value, limit, unit="", at_least=False):
+    """One line that says whether a goal is reached; never an error."""
+    reached = value >= limit if at_least else value <= limit
+    bound = "at least" if at_least else "at most"
+    word = "reached" if reached else "**missed**"
+    return f"* {name}: {figure(value)}{unit}, goal {bound} {figure(limit)}{unit}: {word}"
+
+
+def figure(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def merge_sections(old, new):
+    """Replaces the `## ` blocks of `old` that are in `new` (heading -> text), keeps the others."""
+    blocks = {}
+    for block in re.split(r"^(?=## )", old, flags=re.MULTILINE)[1:]:
+        heading, _, text = block.partition("\n")
+        blocks[heading.removeprefix("## ").strip()] = text.strip()
+    blocks.update(new)
+    return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in blocks.items())

@@ -1,0 +1,166 @@
+//! One server as a child process with a folder and a log of its own.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use anyhow::Context;
+
+use super::folder::TempFolder;
+
+/// Lines of the server's log that an error message shows.
+const TAIL_LINES: usize = 20;
+
+/// Where servers are installed that are not on an ordinary user's PATH.
+const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
+
+/// How to start one server.
+pub(crate) struct Launch {
+    /// The program's name, `named`.
+    pub(crate) program: &'static str,
+    /// The Debian package that has it.
+    pub(crate) package: &'static str,
+    /// Its arguments; it must stay in the foreground and log to stdout or stderr.
+    pub(crate) arguments: Vec<OsString>,
+    /// The one core to run on.
+    pub(crate) cpu: Option<usize>,
+}
+
+/// A running server. Dropping it kills and reaps the process, then removes the folder.
+#[derive(Debug)]
+pub(crate) struct ServerProcess {
+    program: &'static str,
+    child: Child,
+    log: PathBuf,
+    folder: TempFolder,
+}
+
+impl ServerProcess {
+    /// Starts the server in `folder`, which it then owns.
+    ///
+    /// `setpriv` has the kernel kill the server when the thread that called this ends, however
+    /// it ends, so a crashed run leaves nothing behind. Start targets on a thread that outlives
+    /// their use.
+    pub(crate) fn spawn(launch: Launch, folder: TempFolder) -> anyhow::Result<ServerProcess> {
+        let Launch {
+            program,
+            package,
+            arguments,
+            cpu,
+        } = launch;
+        let path = find_program(program).with_context(|| {
+            format!("`{program}` is not installed\nhint: install the Debian package `{package}`")
+        })?;
+        let log = folder.path().join("server.log");
+        let stdout = File::create(&log)
+            .with_context(|| format!("cannot create the log `{}`", log.display()))?;
+        let stderr = stdout
+            .try_clone()
+            .context("cannot duplicate the log's descriptor")?;
+
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]);
+        if let Some(cpu) = cpu {
+            command.args(["taskset", "--cpu-list", &cpu.to_string()]);
+        }
+        command.arg(path).args(arguments).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        let child = command
+            .spawn()
+            .context("cannot start `setpriv`\nhint: install the Debian package `util-linux`")?;
+        Ok(ServerProcess {
+            program,
+            child,
+            log,
+            folder,
+        })
+    }
+
+    /// The process ID.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The folder with its configuration, zone, keys and log.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Everything it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read(&self.log).map_or_else(
+            |error| format!("(its log cannot be read: {error})"),
+            |octets| String::from_utf8_lossy(&octets).into_owned(),
+        )
+    }
+
+    /// How the process ended, if it has.
+    pub(crate) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        self.child
+            .try_wait()
+            .with_context(|| format!("cannot wait for `{}`", self.program))
+    }
+
+    /// An error that says what happened, followed by the end of the server's log.
+    pub(crate) fn error(&self, what: &str) -> anyhow::Error {
+        let log = self.log();
+        anyhow::anyhow!(
+            "`{}` {what}; it logged:\n{}",
+            self.program,
+            tail(&log, TAIL_LINES)
+        )
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Both fail only if the process was reaped already, which is what they are for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The last `lines` lines of `text`.
+fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+fn find_program(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).map(PathBuf::into_os_string);
+    let system = SYSTEM_FOLDERS.iter().map(OsString::from);
+    let candidates = folders
+        .chain(system)
+        .map(|folder| Path::new(&folder).join(program));
+    candidates.into_iter().find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_program_names_the_package_to_install() {
+        let launch = Launch {
+            program: "no-such-server",
+            package: "no-such-package",
+            arguments: Vec::new(),
+            cpu: None,
+        };
+        let folder = TempFolder::new("process-test").unwrap();
+        let error = format!("{:#}", ServerProcess::spawn(launch, folder).unwrap_err());
+        assert!(
+            error.contains("`no-such-server` is not installed"),
+            "{error}"
+        );
+        assert!(error.contains("`no-such-package`"), "{error}");
+    }
+
+    #[test]
+    fn tail_keeps_the_last_lines_and_short_text_whole() {
+        assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
+        assert_eq!(tail("a", 2), "a");
+    }
+}

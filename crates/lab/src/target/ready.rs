@@ -1,0 +1,205 @@
+//! Waiting until a server answers on all its ports.
+//!
+//! A server is ready when every stream port is in LISTEN and it has answered the SOA query for
+//! its zone over UDP. The query is repeated only after it was refused or answered with an error,
+//! so that a query which a slow server finds in its socket later is not counted twice.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::process::ServerProcess;
+use super::{Endpoints, StartFailure, ports};
+
+/// How long a server may take to start on a busy machine.
+const START_DURATION_MAX: Duration = Duration::from_secs(30);
+
+/// How long one look at the socket blocks; it paces the loop.
+const TURN: Duration = Duration::from_millis(20);
+
+/// Turns after which an unanswered query counts as lost.
+const UNANSWERED_TURNS_MAX: u32 = 100;
+
+/// What servers log when a port is in use; BIND carries on without the port.
+const PORT_TAKEN: [&str; 3] = [
+    "address in use",
+    "address already in use",
+    "interface ignored",
+];
+
+const RCODE_NOERROR: u8 = 0;
+const RCODE_REFUSED: u8 = 5;
+
+/// When a server counts as ready and when as failed.
+pub(crate) struct Readiness<'a> {
+    /// All of these must answer.
+    pub(crate) endpoints: &'a Endpoints,
+    /// The zone asked for.
+    pub(crate) origin: &'a str,
+    /// REFUSED is a good answer: the zone answers signed queries only.
+    pub(crate) refused_is_ready: bool,
+    /// Must be in the log before the first query is sent.
+    pub(crate) ready_line: Option<&'a str>,
+    /// A line with one of these in it, in lower case, is the end.
+    pub(crate) fatal_lines: &'a [&'a str],
+}
+
+/// Blocks until `server` is ready as `readiness` says, at most 30 s.
+pub(crate) fn wait_until_ready(
+    server: &mut ServerProcess,
+    readiness: &Readiness<'_>,
+) -> Result<(), StartFailure> {
+    let deadline = Instant::now() + START_DURATION_MAX;
+    for address in readiness.endpoints.do53_all() {
+        let mut probe = Probe::new(address, readiness).context("cannot probe the server")?;
+        loop {
+            check_alive(server, readiness)?;
+            let asked = listens(readiness, server) && probe.turn().context("probe failed")?;
+            if asked {
+                break;
+            }
+            if !probe.has_waited {
+                probe.pace();
+            }
+            if Instant::now() > deadline {
+                let what = format!("did not answer at {address} in {START_DURATION_MAX:?}");
+                return Err(StartFailure::Final(server.error(&what)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_alive(server: &mut ServerProcess, readiness: &Readiness<'_>) -> Result<(), StartFailure> {
+    let ended = server.ended()?;
+    let log = server.log().to_lowercase();
+    if PORT_TAKEN.iter().any(|line| log.contains(line)) {
+        return Err(StartFailure::PortTaken(server.error("found a port in use")));
+    }
+    if let Some(status) = ended {
+        let what = format!("ended before it answered ({status})");
+        return Err(StartFailure::Final(server.error(&what)));
+    }
+    if readiness.fatal_lines.iter().any(|line| log.contains(line)) {
+        return Err(StartFailure::Final(server.error("cannot serve the zone")));
+    }
+    Ok(())
+}
+
+fn listens(readiness: &Readiness<'_>, server: &ServerProcess) -> bool {
+    let listening = ports::listening_ports();
+    readiness
+        .endpoints
+        .tcp_ports()
+        .all(|port| listening.contains(&port))
+        && readiness
+            .ready_line
+            .is_none_or(|line| server.log().contains(line))
+}
+
+/// One socket that asks for the SOA RR until the response is good.
+struct Probe {
+    socket: UdpSocket,
+    query: Vec<u8>,
+    refused_is_ready: bool,
+    /// Turns since the query was sent; `None` when there is none to wait for.
+    waiting_turns: Option<u32>,
+    /// The last turn blocked for its whole time.
+    has_waited: bool,
+}
+
+impl Probe {
+    fn new(address: SocketAddr, readiness: &Readiness<'_>) -> io::Result<Probe> {
+        let local = if address.is_ipv4() {
+            "127.0.0.1:0"
+        } else {
+            "[::1]:0"
+        };
+        let socket = UdpSocket::bind(local)?;
+        socket.connect(address)?;
+        socket.set_read_timeout(Some(TURN))?;
+        Ok(Probe {
+            socket,
+            query: soa_query(readiness.origin),
+            refused_is_ready: readiness.refused_is_ready,
+            waiting_turns: None,
+            has_waited: false,
+        })
+    }
+
+    /// Sends if nothing is under way, waits one turn and says whether a good response came.
+    fn turn(&mut self) -> io::Result<bool> {
+        self.has_waited = false;
+        if self.waiting_turns.is_none() {
+            match self.socket.send(&self.query) {
+                Ok(_) => self.waiting_turns = Some(0),
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut response = [0; 512];
+        match self.socket.recv(&mut response) {
+            Ok(octets) => {
+                self.waiting_turns = None;
+                Ok(self.is_good(&response[..octets]))
+            }
+            Err(error) => self.no_response(error),
+        }
+    }
+
+    fn no_response(&mut self, error: io::Error) -> io::Result<bool> {
+        match error.kind() {
+            ErrorKind::ConnectionRefused => self.waiting_turns = None,
+            ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {
+                self.has_waited = true;
+                let turns = self.waiting_turns.map_or(0, |turns| turns + 1);
+                self.waiting_turns = (turns < UNANSWERED_TURNS_MAX).then_some(turns);
+            }
+            _ => return Err(error),
+        }
+        Ok(false)
+    }
+
+    /// Blocks for one turn on a socket to which nothing comes.
+    fn pace(&mut self) {
+        if self.waiting_turns.is_none() {
+            // Whatever it returns, the time is what counts; an early return costs one more turn.
+            let _ = self.socket.recv(&mut [0; 512]);
+        }
+    }
+
+    fn is_good(&self, response: &[u8]) -> bool {
+        let [id0, id1, _, flags, ..] = *response else {
+            return false;
+        };
+        let rcode = flags & 0x0f;
+        [id0, id1] == self.query[..2]
+            && (rcode == RCODE_NOERROR || (self.refused_is_ready && rcode == RCODE_REFUSED))
+    }
+}
+
+/// A query for the SOA RR of `origin` without RD (RFC 1035, section 4.1).
+fn soa_query(origin: &str) -> Vec<u8> {
+    let mut message = vec![0x74, 0x68, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    for label in origin.split('.').filter(|label| !label.is_empty()) {
+        let octets = &label.as_bytes()[..label.len().min(63)];
+        message.push(octets.len() as u8);
+        message.extend_from_slice(octets);
+    }
+    message.extend_from_slice(&[0, 0, 6, 0, 1]);
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn soa_query_has_the_octets_of_rfc_1035() {
+        let expected = b"\x74\x68\0\0\0\x01\0\0\0\0\0\0\x02ab\x04test\0\0\x06\0\x01";
+        assert_eq!(soa_query("ab.test."), expected);
+        assert_eq!(soa_query("ab.test"), expected);
+    }
+}

@@ -1,0 +1,52 @@
+//! Real servers start, answer, count and are gone afterwards.
+//!
+//! Needs BIND, Unbound and Knot DNS installed; `./test` sees to it.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod bind;
+mod knot;
+mod query;
+mod unbound;
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+
+use lab::target::Zone;
+
+/// A zone with the three names `test-record-1..3`.
+pub(crate) fn zone() -> Zone {
+    let text = "$ORIGIN lab.test.\n\
+                $TTL 1\n\
+                @ IN SOA ns.lab.test. hostmaster.lab.test. 1 3600 600 86400 1\n\
+                @ IN NS ns.lab.test.\n\
+                ns IN A 127.0.0.1\n\
+                test-record-1 IN A 192.0.2.1\n\
+                test-record-2 IN A 192.0.2.2\n\
+                test-record-3 IN A 192.0.2.3\n";
+    Zone {
+        origin: "lab.test.".to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+/// A zone that no server can load.
+pub(crate) fn broken_zone() -> Zone {
+    let text = "$ORIGIN lab.test.\n$TTL 1\nthis line is no resource record\n";
+    Zone {
+        origin: "lab.test.".to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+/// Checks that nothing is left of a target that was dropped.
+pub(crate) fn check_gone(process: u32, folder: &Path, address: SocketAddr) {
+    assert!(
+        !Path::new(&format!("/proc/{process}")).exists(),
+        "process {process} is left"
+    );
+    assert!(!folder.exists(), "`{}` is left", folder.display());
+    assert!(
+        TcpStream::connect(address).is_err(),
+        "{address} still accepts connections"
+    );
+}
