@@ -17,6 +17,10 @@
 //! | [`pending`] | queries in flight of one client: IDs, instants, time-outs |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
+)]
 
 pub mod framing;
 pub mod name;

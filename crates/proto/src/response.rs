@@ -1,5 +1,7 @@
 //! Reading responses and matching them to their queries (RFC 1035, section 4; RFC 5452, 9.1).
 
+use crate::rr::{OPCODE_UPDATE, TYPE_OPT};
+
 /// The fixed header of a DNS message, as far as load generation looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -33,21 +35,124 @@ impl Header {
     }
 }
 
+/// Octets of the header (RFC 1035, section 4.1.1).
+const HEADER_OCTETS: usize = 12;
+
+/// Octets of QTYPE and QCLASS behind a QNAME.
+const TYPE_AND_CLASS_OCTETS: usize = 4;
+
 /// True if `response` carries the question of `query` (names compared without case, RFC 4343).
 ///
 /// `query` is the whole message as sent; `question_octets` the length of its question section.
 /// A response without a question section matches only if it reports an error (RCODE other than
 /// NOERROR) or answers an UPDATE: servers that cannot parse a query send the header alone.
+/// Looks at neither the ID nor the QR bit. Does not allocate.
 #[inline]
 pub fn question_matches(query: &[u8], question_octets: usize, response: &[u8]) -> bool {
-    let _ = (query, question_octets, response);
-    false
+    let (Some(sent), Some(received)) = (Header::parse(query), Header::parse(response)) else {
+        return false;
+    };
+    if received.question_count == 0 {
+        return received.rcode != 0 || sent.opcode == OPCODE_UPDATE;
+    }
+    let question_end = HEADER_OCTETS.saturating_add(question_octets);
+    let range = HEADER_OCTETS..question_end;
+    let (Some(asked), Some(echoed)) = (query.get(range.clone()), response.get(range)) else {
+        return false;
+    };
+    let same_question = asked == echoed || question_equals_without_case(asked, echoed);
+    same_question && received.question_count == sent.question_count
+}
+
+/// Compares the QNAMEs without case, QTYPE and QCLASS exactly.
+///
+/// Length octets are below 64, where no letter is, so the labels need not be walked.
+#[cold]
+fn question_equals_without_case(asked: &[u8], echoed: &[u8]) -> bool {
+    let Some(name_octets) = asked.len().checked_sub(TYPE_AND_CLASS_OCTETS) else {
+        return false;
+    };
+    let (asked_name, asked_type) = asked.split_at(name_octets);
+    let (echoed_name, echoed_type) = echoed.split_at(name_octets);
+    asked_type == echoed_type && asked_name.eq_ignore_ascii_case(echoed_name)
 }
 
 /// The whole RCODE, with the upper eight bits from an OPT record if there is one.
 ///
-/// Walks the records without allocation; falls back to the header's RCODE if they are malformed.
+/// Walks the records without allocation; falls back to the header's RCODE if they are malformed,
+/// and to 0 if there is no whole header.
 pub fn extended_rcode(message: &[u8]) -> u16 {
-    let _ = message;
-    0
+    let Some(header) = message.first_chunk::<HEADER_OCTETS>() else {
+        return 0;
+    };
+    let low_bits = u16::from(header[3] & 0x0f);
+    match opt_ttl(header, &message[HEADER_OCTETS..]) {
+        // The first octet of the TTL is EXTENDED-RCODE (RFC 6891, section 6.1.3).
+        Some([high_bits, ..]) => u16::from(high_bits) << 4 | low_bits,
+        None => low_bits,
+    }
 }
+
+/// The TTL field of the first OPT record in the additional section; `sections` follow the header.
+///
+/// Each record takes eleven octets or more off `sections`, which bounds the walk.
+fn opt_ttl(header: &[u8; HEADER_OCTETS], sections: &[u8]) -> Option<[u8; 4]> {
+    let count = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let (questions, answers, authorities, additionals) = (count(4), count(6), count(8), count(10));
+    if additionals == 0 {
+        return None;
+    }
+    let mut rest = sections;
+    for _ in 0..questions {
+        rest = skip_name(rest)?.get(TYPE_AND_CLASS_OCTETS..)?;
+    }
+    for _ in 0..u32::from(answers) + u32::from(authorities) {
+        rest = split_record(rest)?.1;
+    }
+    for _ in 0..additionals {
+        let (record, after) = split_record(rest)?;
+        if record.record_type == TYPE_OPT && record.owner_is_root {
+            return Some(record.ttl);
+        }
+        rest = after;
+    }
+    None
+}
+
+/// What [`opt_ttl`] needs to know of a resource record.
+struct RecordHead {
+    owner_is_root: bool,
+    record_type: u16,
+    ttl: [u8; 4],
+}
+
+/// The record at the start of `octets` and the octets after it; `None` if it is malformed.
+fn split_record(octets: &[u8]) -> Option<(RecordHead, &[u8])> {
+    let after_name = skip_name(octets)?;
+    let (fixed, rest) = after_name.split_first_chunk::<10>()?;
+    let head = RecordHead {
+        owner_is_root: octets.first() == Some(&0),
+        record_type: u16::from_be_bytes([fixed[0], fixed[1]]),
+        ttl: [fixed[4], fixed[5], fixed[6], fixed[7]],
+    };
+    let rdata_octets = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
+    Some((head, rest.get(rdata_octets..)?))
+}
+
+/// The octets after the name at the start of `octets`; a compression pointer ends it unfollowed.
+fn skip_name(octets: &[u8]) -> Option<&[u8]> {
+    let mut rest = octets;
+    loop {
+        let (&length, after) = rest.split_first()?;
+        match length {
+            0 => return Some(after),
+            1..=63 => rest = after.get(usize::from(length)..)?,
+            // RFC 1035, section 4.1.4: two octets with the two highest bits set.
+            0xc0.. => return after.get(1..),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
