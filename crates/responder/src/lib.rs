@@ -1,1 +1,46 @@
-//! placeholder
+//! The synthetic DNS responder: answers from a zone or for any name, over UDP, TCP and DoT, with
+//! delays, losses and faults as programmed.
+//!
+//! It is the target of self-tests and of this project's own tests, and runs by itself as
+//! `throng responder`. A [`ResponderWorker`] runs on any [`driver::Driver`], never blocks, reads
+//! no clock of its own and starts no thread:
+//!
+//! ```ignore
+//! let mut worker = ResponderWorker::new(config, WorkerPlace::ONLY)?;
+//! worker.open(&mut driver)?;
+//! loop {
+//!     let until = worker.step(&mut driver);
+//!     driver.wait(until);
+//! }
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`zone`] | what is answered: a zone file's records, rendered, or synthesised answers |
+//! | [`answer`](mod@answer) | from a query's octets to a response's |
+//! | [`behaviour`] | delays, shares of faults, stalls, limits, and their text forms |
+//! | [`certificate`] | the certificate for DoT |
+//! | [`config`] | all settings together |
+//! | [`counters`] | what was counted |
+//! | [`worker`] | the state machine on a driver |
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod behaviour;
+pub mod certificate;
+pub mod config;
+pub mod counters;
+mod delayed;
+mod listen;
+mod respond;
+mod sockets;
+mod stream;
+pub mod worker;
+pub mod zone;
+
+pub use behaviour::{Behaviour, ConnectionEnd, Delay, FaultShares, Stall};
+pub use config::{ConfigError, Limits, ResponderConfig};
+pub use counters::Counters;
+pub use worker::{ResponderWorker, WorkerPlace};
+pub use zone::Zone;

@@ -1,0 +1,230 @@
+//! The forms in which behaviour is typed on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{ConnectionEnd, Delay, Stall};
+
+/// What is wrong with a behaviour or with its text form.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BehaviourError {
+    /// Not a duration.
+    Duration(String),
+    /// Not a delay.
+    Delay(String),
+    /// `min` of a uniform delay is above `max`.
+    DelayOrder {
+        /// The shortest delay.
+        min: Duration,
+        /// The longest delay.
+        max: Duration,
+    },
+    /// Not a number from 0 to 1.
+    Share(String),
+    /// The shares of all faults together are more than 1.
+    SharesSum(f64),
+    /// Not `RCODE=share`.
+    RcodeShare(String),
+    /// Not the mnemonic of an RCODE from 0 to 15.
+    Rcode(String),
+    /// A part of a stall that is not `at=`, `for=` or `every=` with a duration.
+    StallPart(String),
+    /// A stall without this part.
+    StallWithout(&'static str),
+    /// A stall that starts again before it ends.
+    StallForever {
+        /// How long one lasts.
+        length: Duration,
+        /// From start to start.
+        every: Duration,
+    },
+    /// Not a positive rate.
+    Rate(f64),
+    /// A connection that would end before its first query.
+    EndAfterNone,
+    /// Not a way in which a connection ends.
+    ConnectionEnd(String),
+}
+
+impl fmt::Display for BehaviourError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BehaviourError::Duration(text) => {
+                write!(f, "`{text}` is not a duration: expected a number and ns, us, ms, s, m or h")
+            }
+            BehaviourError::Delay(text) => write!(
+                f,
+                "`{text}` is not a delay: expected `5ms`, `uniform:1ms..10ms` or `exponential:5ms`"
+            ),
+            BehaviourError::DelayOrder { min, max } => {
+                write!(f, "uniform delay: {min:?} is more than {max:?}; put the lesser first")
+            }
+            BehaviourError::Share(text) => {
+                write!(f, "`{text}` is not a share: expected a number from 0 to 1, such as 0.01")
+            }
+            BehaviourError::SharesSum(sum) => {
+                write!(f, "the shares of loss and faults sum to {sum}; they exclude each other, so \
+                    that the sum is at most 1")
+            }
+            BehaviourError::RcodeShare(text) => {
+                write!(f, "`{text}` is not an RCODE share: expected `NXDOMAIN=0.1,SERVFAIL=0.01`")
+            }
+            BehaviourError::Rcode(text) => {
+                write!(f, "`{text}` is not an RCODE from 0 to 15, such as NXDOMAIN")
+            }
+            BehaviourError::StallPart(text) => {
+                write!(f, "`{text}` is not part of a stall: expected `at=3s,for=1s[,every=10s]`")
+            }
+            BehaviourError::StallWithout(part) => {
+                write!(f, "a stall needs `{part}=`: expected `at=3s,for=1s[,every=10s]`")
+            }
+            BehaviourError::StallForever { length, every } => {
+                write!(f, "a stall of {length:?} every {every:?} never ends; make `every` longer")
+            }
+            BehaviourError::Rate(rate) => write!(f, "a rate of {rate} queries a second"),
+            BehaviourError::EndAfterNone => {
+                f.write_str("a connection cannot end after 0 queries; expected 1 or more")
+            }
+            BehaviourError::ConnectionEnd(text) => write!(
+                f,
+                "`{text}` is not a way to end a connection: expected close, reset, half-close, \
+                 stop-reading or tls-alert"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BehaviourError {}
+
+/// Longer durations than this are typing errors, and would overflow sums.
+const DURATION_S_MAX: f64 = 1e9;
+
+/// Reads a duration such as `5ms`, `1.5s`, `200us`, `2m`; 0 needs no unit.
+///
+/// # Errors
+/// [`BehaviourError::Duration`] for anything else.
+pub fn parse_duration(text: &str) -> Result<Duration, BehaviourError> {
+    let error = || BehaviourError::Duration(text.to_owned());
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| error())?;
+    let unit_s = match unit {
+        "ns" => 1e-9,
+        "us" | "\u{b5}s" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "" if number == 0.0 => 1.0,
+        _ => return Err(error()),
+    };
+    let seconds = number * unit_s;
+    if seconds > DURATION_S_MAX {
+        return Err(error());
+    }
+    // Rounded to whole nanoseconds: 0.001 s times 5 has none to spare in binary.
+    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// Reads a share, a number from 0 to 1.
+///
+/// # Errors
+/// [`BehaviourError::Share`] for anything else.
+pub fn parse_share(text: &str) -> Result<f64, BehaviourError> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(BehaviourError::Share(text.to_owned())),
+    }
+}
+
+/// Reads shares of RCODEs such as `NXDOMAIN=0.1,SERVFAIL=0.01`.
+///
+/// # Errors
+/// The first part that is not of that form.
+pub fn parse_rcode_shares(text: &str) -> Result<Vec<(u8, f64)>, BehaviourError> {
+    let share = |part: &str| {
+        let (rcode, share) =
+            part.split_once('=').ok_or_else(|| BehaviourError::RcodeShare(part.to_owned()))?;
+        let number = proto::rr::rcode_from_text(rcode.trim())
+            .and_then(|number| u8::try_from(number).ok())
+            .filter(|number| *number <= 15)
+            .ok_or_else(|| BehaviourError::Rcode(rcode.to_owned()))?;
+        Ok((number, parse_share(share.trim())?))
+    };
+    text.split(',').map(str::trim).map(share).collect()
+}
+
+impl FromStr for Delay {
+    type Err = BehaviourError;
+
+    fn from_str(text: &str) -> Result<Self, BehaviourError> {
+        let duration = |part: &str| {
+            parse_duration(part).map_err(|_| BehaviourError::Delay(text.to_owned()))
+        };
+        if let Some(range) = text.strip_prefix("uniform:") {
+            let (min, max) =
+                range.split_once("..").ok_or_else(|| BehaviourError::Delay(text.to_owned()))?;
+            let (min, max) = (duration(min)?, duration(max)?);
+            if min > max {
+                return Err(BehaviourError::DelayOrder { min, max });
+            }
+            return Ok(Delay::Uniform { min, max });
+        }
+        if let Some(mean) = text.strip_prefix("exponential:") {
+            return Ok(Delay::Exponential {
+                mean: duration(mean)?,
+            });
+        }
+        match text.strip_prefix("constant:").unwrap_or(text) {
+            "none" => Ok(Delay::None),
+            constant => match duration(constant)? {
+                Duration::ZERO => Ok(Delay::None),
+                delay => Ok(Delay::Constant(delay)),
+            },
+        }
+    }
+}
+
+impl FromStr for Stall {
+    type Err = BehaviourError;
+
+    fn from_str(text: &str) -> Result<Self, BehaviourError> {
+        let (mut at, mut length, mut every) = (None, None, None);
+        for part in text.split(',').map(str::trim) {
+            let error = || BehaviourError::StallPart(part.to_owned());
+            let (key, value) = part.split_once('=').ok_or_else(error)?;
+            let field = match key {
+                "at" => &mut at,
+                "for" => &mut length,
+                "every" => &mut every,
+                _ => return Err(error()),
+            };
+            if field.replace(parse_duration(value)?).is_some() {
+                return Err(error());
+            }
+        }
+        let stall = Stall {
+            at: at.ok_or(BehaviourError::StallWithout("at"))?,
+            length: length.ok_or(BehaviourError::StallWithout("for"))?,
+            every,
+        };
+        stall.validate()?;
+        Ok(stall)
+    }
+}
+
+impl FromStr for ConnectionEnd {
+    type Err = BehaviourError;
+
+    fn from_str(text: &str) -> Result<Self, BehaviourError> {
+        match text {
+            "close" => Ok(ConnectionEnd::Close),
+            "reset" => Ok(ConnectionEnd::Reset),
+            "half-close" => Ok(ConnectionEnd::HalfClose),
+            "stop-reading" => Ok(ConnectionEnd::StopReading),
+            "tls-alert" => Ok(ConnectionEnd::TlsAlert),
+            _ => Err(BehaviourError::ConnectionEnd(text.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The certificate that DoT clients see: self-signed and made at start, or given as PEM.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proto::tls::rustls;
+use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// Names that every self-signed certificate is valid for.
+const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// What a self-signed certificate is to be like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SelfSigned {
+    /// Domain names and addresses that it is valid for, beside `localhost`, 127.0.0.1 and ::1.
+    pub names: Vec<String>,
+    /// Every signature has the same length (Ed25519 instead of ECDSA P-256), so that handshakes
+    /// of all runs have equal octet counts; for the simulator.
+    pub deterministic_lengths: bool,
+    /// Valid until the year 2000 only, for tests of clients.
+    pub expired: bool,
+}
+
+/// A certificate with its key, ready for a server.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// What a client has to trust: the certificate chain as PEM.
+    pub certificate_pem: String,
+    /// For [`crate::ResponderConfig::tls`].
+    pub server_config: Arc<ServerConfig>,
+}
+
+/// Why there is no certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateError {
+    /// A name that cannot stand in a certificate; the reason.
+    Name(String),
+    /// The certificate could not be made.
+    Make(String),
+    /// The PEM text holds no certificate, or a broken one.
+    CertificatePem(String),
+    /// The PEM text holds no private key, or a broken one.
+    KeyPem(String),
+    /// Certificate and key do not go together, or are of a kind that TLS cannot use.
+    Unusable(String),
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CertificateError::Name(why) => write!(f, "certificate name: {why}"),
+            CertificateError::Make(why) => write!(f, "cannot make a certificate: {why}"),
+            CertificateError::CertificatePem(why) => write!(f, "certificate PEM: {why}"),
+            CertificateError::KeyPem(why) => write!(f, "private key PEM: {why}"),
+            CertificateError::Unusable(why) => {
+                write!(f, "certificate and key cannot be used together: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CertificateError {}
+
+/// Makes a key and a certificate for it.
+///
+/// # Errors
+/// [`CertificateError::Name`] for a name that is neither an address nor ASCII.
+pub fn self_signed(options: &SelfSigned) -> Result<Identity, CertificateError> {
+    let mut names: Vec<String> = OWN_NAMES.map(str::to_owned).to_vec();
+    for name in &options.names {
+        let name = name.trim_end_matches('.');
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    let mut params =
+        CertificateParams::new(names).map_err(|error| CertificateError::Name(error.to_string()))?;
+    params.distinguished_name.push(DnType::CommonName, "throng responder");
+    // A serial number derived from the key would vary in length.
+    params.serial_number = Some(1u64.into());
+    if options.expired {
+        params.not_after = rcgen::date_time_ymd(2000, 1, 1);
+    }
+    let algorithm = match options.deterministic_lengths {
+        true => &PKCS_ED25519,
+        false => &PKCS_ECDSA_P256_SHA256,
+    };
+    let make = |error: rcgen::Error| CertificateError::Make(error.to_string());
+    let key = KeyPair::generate_for(algorithm).map_err(make)?;
+    let certificate = params.self_signed(&key).map_err(make)?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    Ok(Identity {
+        certificate_pem: certificate.pem(),
+        server_config: server_config(vec![certificate.der().clone()], key)?,
+    })
+}
+
+/// Takes certificate chain (leaf first) and private key from the contents of PEM files.
+///
+/// # Errors
+/// What is missing or broken, and in which of the two.
+pub fn from_pem(certificates: &str, key: &str) -> Result<Identity, CertificateError> {
+    let chain = CertificateDer::pem_slice_iter(certificates.as_bytes())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| CertificateError::CertificatePem(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(CertificateError::CertificatePem("no certificate in it".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+        .map_err(|error| CertificateError::KeyPem(error.to_string()))?;
+    Ok(Identity {
+        certificate_pem: certificates.to_owned(),
+        server_config: server_config(chain, key)?,
+    })
+}
+
+fn server_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<Arc<ServerConfig>, CertificateError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map(|builder| builder.with_no_client_auth())
+        .and_then(|builder| builder.with_single_cert(chain, key))
+        .map(Arc::new)
+        .map_err(|error| CertificateError::Unusable(error.to_string()))
+}

@@ -1,0 +1,161 @@
+//! What the responder counted, so that both ends of a run can be compared.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use proto::Transport;
+
+/// RCODEs counted apart: 0 to 15 and BADVERS (16).
+pub const RCODES: usize = 17;
+
+/// One count for each transport, in the order of [`Transport::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByTransport([u64; 3]);
+
+impl ByTransport {
+    /// The count of one transport.
+    pub fn get(&self, transport: Transport) -> u64 {
+        self.0[transport as usize]
+    }
+
+    /// The sum over all transports.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, transport: Transport, count: u64) {
+        self.0[transport as usize] += count;
+    }
+}
+
+impl AddAssign for ByTransport {
+    fn add_assign(&mut self, other: ByTransport) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+impl fmt::Display for ByTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.total())?;
+        let parts = Transport::ALL.map(|transport| format!("{transport} {}", self.get(transport)));
+        write!(f, " ({})", parts.join(", "))
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $label:literal,)*) => {
+        /// Counts of one worker since it was made; workers' counts are added.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: $kind,)*
+            /// Responses by RCODE, faults that change an RCODE included; counted when the response
+            /// is made, lost ones excepted.
+            pub rcodes: [u64; RCODES],
+        }
+
+        impl AddAssign<&Counters> for Counters {
+            fn add_assign(&mut self, other: &Counters) {
+                $(self.$name += other.$name;)*
+                for (mine, theirs) in self.rcodes.iter_mut().zip(other.rcodes) {
+                    *mine += theirs;
+                }
+            }
+        }
+
+        impl fmt::Display for Counters {
+            /// One line for each count that is not zero; queries and responses always.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $(write_line(f, $label, &self.$name)?;)*
+                for (rcode, count) in self.rcodes.iter().enumerate() {
+                    write_line(f, &proto::rr::rcode_to_text(rcode as u16), count)?;
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+counters! {
+    /// Queries received: messages with a whole header and QR clear, malformed ones included.
+    queries: ByTransport = "queries received",
+    /// Responses handed to the network, duplicates and faulty ones included.
+    responses: ByTransport = "responses sent",
+    /// Octets of DNS messages, TLS and length prefixes received.
+    octets_received: ByTransport = "octets received",
+    /// Octets of DNS messages, TLS and length prefixes sent.
+    octets_sent: ByTransport = "octets sent",
+    /// UPDATE messages among the queries.
+    updates: u64 = "updates",
+    /// Queries answered with FORMERR because they could not be parsed.
+    malformed: u64 = "malformed queries",
+    /// Messages shorter than a header, or with QR set: not answered.
+    ignored: u64 = "messages ignored",
+    /// Responses dropped on purpose (the loss share).
+    lost: u64 = "responses lost on purpose",
+    /// Second copies of responses (the duplicate share).
+    duplicated: u64 = "responses duplicated on purpose",
+    /// Responses with a wrong ID or question, garbage, or of 64 KB.
+    spoilt: u64 = "responses spoilt on purpose",
+    /// Queries dropped because the queue before the rate ceiling was full.
+    rate_dropped: u64 = "queries over the rate ceiling",
+    /// Responses dropped because too many waited to be sent later.
+    delayed_dropped: u64 = "delayed responses over the limit",
+    /// Datagrams that the driver did not take.
+    send_dropped: u64 = "datagrams not sent",
+    /// Responses dropped because the client did not read its stream.
+    unread_dropped: u64 = "responses to streams that were not read",
+    /// Delayed responses whose connection was gone when they were due.
+    orphaned: u64 = "responses without a connection",
+    /// Queries on a connection whose limit of queries was reached: not answered.
+    unanswered: u64 = "queries after the end of a connection",
+    /// Connections accepted and served.
+    connections_accepted: ByTransport = "connections accepted",
+    /// Connections accepted and ended at once, for the limit on clients.
+    connections_refused: ByTransport = "connections refused",
+    /// Connections ended in an orderly way by either side.
+    connections_closed: ByTransport = "connections closed",
+    /// Connections that were idle for too long, among those closed.
+    connections_idle: u64 = "connections idle too long",
+    /// Connections reset by either side, or broken.
+    connections_reset: ByTransport = "connections reset",
+    /// TLS handshakes completed.
+    handshakes_completed: u64 = "TLS handshakes completed",
+    /// TLS handshakes that failed, those cut off by the client included.
+    handshakes_failed: u64 = "TLS handshakes failed",
+    /// TLS sessions that failed after the handshake.
+    tls_failed: u64 = "TLS sessions failed",
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn count_rcode(&mut self, rcode: u16, responses: u64) {
+        self.rcodes[usize::from(rcode).min(RCODES - 1)] += responses;
+    }
+}
+
+/// A count that can be written on a line.
+trait Count: fmt::Display {
+    fn is_zero(&self) -> bool;
+}
+
+impl Count for u64 {
+    fn is_zero(&self) -> bool {
+        *self == 0
+    }
+}
+
+impl Count for ByTransport {
+    fn is_zero(&self) -> bool {
+        self.total() == 0
+    }
+}
+
+fn write_line(f: &mut fmt::Formatter<'_>, label: &str, count: &impl Count) -> fmt::Result {
+    if count.is_zero() && !matches!(label, "queries received" | "responses sent") {
+        return Ok(());
+    }
+    writeln!(f, "{label:<41} {count}")
+}

@@ -1,0 +1,98 @@
+//! Responses that are due later, in order of due instant, then of decision.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+
+use driver::SocketId;
+use proto::Instant;
+
+/// Buffers longer than this are given back once their response is sent.
+const BUFFER_OCTETS_KEPT: usize = 2048;
+
+/// Where a response goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Datagram { socket: SocketId, to: SocketAddr },
+    Stream { socket: SocketId },
+}
+
+/// One response that waits.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) destination: Destination,
+    pub(crate) message: Vec<u8>,
+}
+
+/// The responses that wait, bounded in number and octets.
+#[derive(Debug)]
+pub(crate) struct Delayed {
+    order: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    slots: Vec<Waiting>,
+    free: Vec<u32>,
+    sequence: u64,
+    octets: usize,
+    responses_max: usize,
+    octets_max: usize,
+}
+
+impl Delayed {
+    pub(crate) fn new(responses_max: usize, octets_max: usize) -> Self {
+        Delayed {
+            order: BinaryHeap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            sequence: 0,
+            octets: 0,
+            responses_max: responses_max.min(u32::MAX as usize),
+            octets_max,
+        }
+    }
+
+    /// When the next response is due; far in the future if none waits.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Instant {
+        self.order.peek().map_or(Instant::FAR_FUTURE, |Reverse((due, ..))| *due)
+    }
+
+    /// Keeps a copy of `message` until `due`; false if there is no room.
+    pub(crate) fn push(&mut self, due: Instant, destination: Destination, message: &[u8]) -> bool {
+        let full = self.order.len() >= self.responses_max;
+        if full || self.octets + message.len() > self.octets_max {
+            return false;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Waiting {
+                destination,
+                message: Vec::new(),
+            });
+            self.slots.len() as u32 - 1
+        });
+        let waiting = &mut self.slots[slot as usize];
+        waiting.destination = destination;
+        waiting.message.extend_from_slice(message);
+        self.octets += message.len();
+        self.order.push(Reverse((due, self.sequence, slot)));
+        self.sequence += 1;
+        true
+    }
+
+    /// Hands the next response that is due at `now` to `send`; false if there is none.
+    pub(crate) fn pop_due(&mut self, now: Instant, send: impl FnOnce(&Waiting)) -> bool {
+        if self.next_due() > now {
+            return false;
+        }
+        let Some(Reverse((_, _, slot))) = self.order.pop() else {
+            return false;
+        };
+        let waiting = &mut self.slots[slot as usize];
+        send(waiting);
+        self.octets -= waiting.message.len();
+        waiting.message.clear();
+        if waiting.message.capacity() > BUFFER_OCTETS_KEPT {
+            waiting.message = Vec::new();
+        }
+        self.free.push(slot);
+        true
+    }
+}

@@ -1,0 +1,284 @@
+//! One query's fate: its response, what is done to it, and when it is due.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::{Instant, Transport};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::answer::{Answered, Instead, Limit, answer};
+use crate::behaviour::{Delay, Fault, after_stalls};
+use crate::config::ResponderConfig;
+use crate::counters::Counters;
+use crate::delayed::{Delayed, Destination};
+use crate::worker::WorkerPlace;
+
+/// The longest UDP payload over IPv4, in octets.
+const DATAGRAM_OCTETS_MAX: usize = 65_507;
+
+/// What became of one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// No response, and nothing was appended.
+    Dropped,
+    /// The response was appended; send it so many times now.
+    Now(u32),
+    /// So many copies of the response wait in [`Respondent::delayed`]; nothing was appended.
+    Later(u32),
+}
+
+/// Decides about queries, in the order in which they arrive.
+pub(crate) struct Respondent {
+    pub(crate) config: Arc<ResponderConfig>,
+    pub(crate) counters: Counters,
+    pub(crate) delayed: Delayed,
+    /// Instant from which stalls are counted.
+    pub(crate) start: Instant,
+    /// Faults with the cumulative share up to and including each.
+    faults: Vec<(f64, Fault)>,
+    ceiling: Option<Ceiling>,
+    generator: Xoshiro256PlusPlus,
+}
+
+/// At most one answer in each interval, and a bounded queue before it.
+#[derive(Debug)]
+struct Ceiling {
+    interval_ps: u128,
+    next_free_ps: u128,
+    /// The turns of the queries that wait.
+    waiting: VecDeque<Instant>,
+    waiting_max: usize,
+}
+
+impl Respondent {
+    pub(crate) fn new(config: Arc<ResponderConfig>, place: WorkerPlace) -> Self {
+        let behaviour = &config.behaviour;
+        let mut cumulative = 0.0;
+        let faults = behaviour.faults.table().into_iter().map(|(fault, share)| {
+            cumulative += share;
+            (cumulative, fault)
+        });
+        let faults = faults.collect();
+        let ceiling = behaviour.rate_qps_max.map(|rate| Ceiling {
+            interval_ps: (1e12 * f64::from(place.count) / rate) as u128,
+            next_free_ps: 0,
+            waiting: VecDeque::new(),
+            waiting_max: behaviour.rate_queue_max.div_ceil(place.count as usize),
+        });
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(config.seed);
+        for _ in 0..place.index {
+            generator.jump();
+        }
+        let limits = &config.limits;
+        Respondent {
+            counters: Counters::default(),
+            delayed: Delayed::new(limits.delayed_responses_max, limits.delayed_octets_max),
+            start: Instant::ZERO,
+            faults,
+            ceiling,
+            generator,
+            config,
+        }
+    }
+
+    /// Handles one message that arrived at `arrival`; the response is appended to `out` or kept.
+    #[inline]
+    pub(crate) fn handle(
+        &mut self,
+        (arrival, transport): (Instant, Transport),
+        destination: Destination,
+        query: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Fate {
+        if query.len() < 12 || query[2] & 0x80 != 0 {
+            self.counters.ignored += 1;
+            return Fate::Dropped;
+        }
+        self.counters.queries.add(transport, 1);
+        let Some(due) = self.due(arrival) else {
+            self.counters.rate_dropped += 1;
+            return Fate::Dropped;
+        };
+        let fault = self.draw_fault();
+        if fault == Fault::Lost {
+            self.counters.lost += 1;
+            return Fate::Dropped;
+        }
+        let start = out.len();
+        let Some(rcode) = self.respond(transport, query, fault, out) else {
+            return Fate::Dropped;
+        };
+        self.spoil(transport, fault, start, out);
+        let copies = self.draw_copies();
+        self.counters.count_rcode(rcode, u64::from(copies));
+        if due <= arrival {
+            return Fate::Now(copies);
+        }
+        let mut kept = 0;
+        for _ in 0..copies {
+            match self.delayed.push(due, destination, &out[start..]) {
+                true => kept += 1,
+                false => self.counters.delayed_dropped += 1,
+            }
+        }
+        out.truncate(start);
+        Fate::Later(kept)
+    }
+
+    /// Appends the response; returns its RCODE.
+    #[inline]
+    fn respond(
+        &mut self,
+        transport: Transport,
+        query: &[u8],
+        fault: Fault,
+        out: &mut Vec<u8>,
+    ) -> Option<u16> {
+        let limit = match transport {
+            Transport::Udp => Limit::Datagram(self.config.udp_payload_octets_max),
+            Transport::Tcp | Transport::Dot => Limit::Stream,
+        };
+        let instead = match fault {
+            Fault::Rcode(rcode) => Instead::Rcode(rcode),
+            Fault::Truncated => Instead::Truncated,
+            _ => Instead::Nothing,
+        };
+        match answer(&self.config.zone, query, limit, instead, out) {
+            Answered::Ignored => None,
+            Answered::Response {
+                rcode,
+                malformed,
+                update,
+            } => {
+                self.counters.malformed += u64::from(malformed);
+                self.counters.updates += u64::from(update);
+                Some(rcode)
+            }
+        }
+    }
+
+    /// When the response to a query of `arrival` is due; `None` if too many wait their turn.
+    #[inline]
+    fn due(&mut self, arrival: Instant) -> Option<Instant> {
+        let Respondent {
+            config,
+            ceiling,
+            generator,
+            ..
+        } = self;
+        let behaviour = &config.behaviour;
+        let turn = match ceiling {
+            None => arrival,
+            Some(ceiling) => {
+                let stalls = &behaviour.stalls;
+                ceiling.take_turn(arrival, |turn| after_stalls(stalls, self.start, turn))?
+            }
+        };
+        let delay = match behaviour.delay {
+            Delay::None => return Some(after_stalls(&behaviour.stalls, self.start, turn)),
+            Delay::Constant(delay) => delay,
+            random => random.at(draw(generator)),
+        };
+        Some(after_stalls(&behaviour.stalls, self.start, turn + delay))
+    }
+
+    #[inline]
+    fn draw_fault(&mut self) -> Fault {
+        if self.faults.is_empty() {
+            return Fault::None;
+        }
+        let chance = draw(&mut self.generator);
+        let hit = self.faults.iter().find(|(cumulative, _)| chance < *cumulative);
+        hit.map_or(Fault::None, |&(_, fault)| fault)
+    }
+
+    #[inline]
+    fn draw_copies(&mut self) -> u32 {
+        let share = self.config.behaviour.duplicate_share;
+        if share > 0.0 && draw(&mut self.generator) < share {
+            self.counters.duplicated += 1;
+            return 2;
+        }
+        1
+    }
+
+    /// Makes the response at `start` wrong in the way asked for.
+    fn spoil(&mut self, transport: Transport, fault: Fault, start: usize, out: &mut Vec<u8>) {
+        let response = &mut out[start..];
+        match fault {
+            Fault::WrongId => response[1] ^= 0x55,
+            Fault::WrongQuestion => spoil_question(response),
+            Fault::Garbage => self.generator.fill_bytes(response),
+            Fault::Oversized => {
+                let octets = match transport {
+                    Transport::Udp => DATAGRAM_OCTETS_MAX,
+                    Transport::Tcp | Transport::Dot => usize::from(u16::MAX),
+                };
+                pad(start, octets, out);
+            }
+            Fault::None | Fault::Lost | Fault::Rcode(_) | Fault::Truncated => return,
+        }
+        self.counters.spoilt += 1;
+    }
+}
+
+/// A number from 0 to below 1.
+#[inline]
+fn draw(generator: &mut Xoshiro256PlusPlus) -> f64 {
+    (generator.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// Changes the first letter of QNAME, or QTYPE if it is the root. A bare header stays as it is.
+fn spoil_question(response: &mut [u8]) {
+    match response.get(12) {
+        None => {}
+        Some(0) => response[14] ^= 0x01,
+        // Not the bit in which upper and lower case differ.
+        Some(_) => response[13] ^= 0x01,
+    }
+}
+
+/// Adds a NULL record (RFC 1035, section 3.3.10) that makes the message `octets` long.
+fn pad(start: usize, octets: usize, out: &mut Vec<u8>) {
+    let head = [0, 0, 10, 0, 1, 0, 0, 0, 0];
+    let Some(room) = octets.checked_sub(out.len() - start + head.len() + 2) else {
+        return;
+    };
+    out.extend_from_slice(&head);
+    out.extend_from_slice(&(room as u16).to_be_bytes());
+    out.resize(start + octets, 0);
+    let additional = &mut out[start + 10..start + 12];
+    let count = u16::from_be_bytes([additional[0], additional[1]]) + 1;
+    additional.copy_from_slice(&count.to_be_bytes());
+}
+
+impl Ceiling {
+    /// The turn of a query that arrived at `arrival`, put off by `put_off`.
+    fn take_turn(
+        &mut self,
+        arrival: Instant,
+        put_off: impl Fn(Instant) -> Instant,
+    ) -> Option<Instant> {
+        while self.waiting.front().is_some_and(|turn| *turn <= arrival) {
+            self.waiting.pop_front();
+        }
+        if self.waiting.len() >= self.waiting_max {
+            return None;
+        }
+        let arrival_ps = u128::from(arrival.as_nanos()) * 1000;
+        let free_ps = self.next_free_ps.max(arrival_ps);
+        let free_ns = u64::try_from(free_ps.div_ceil(1000)).unwrap_or(u64::MAX);
+        let turn = put_off(Instant::from_nanos(free_ns));
+        // Picoseconds are kept, so that a rate such as 3/s is met in the long run.
+        let turn_ps = match turn.as_nanos() == free_ns {
+            true => free_ps,
+            false => u128::from(turn.as_nanos()) * 1000,
+        };
+        self.next_free_ps = turn_ps + self.interval_ps;
+        if turn > arrival {
+            self.waiting.push_back(turn);
+        }
+        Some(turn)
+    }
+}

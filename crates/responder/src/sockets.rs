@@ -1,0 +1,58 @@
+//! What each socket of a worker is for.
+
+use driver::SocketId;
+use proto::Transport;
+
+use crate::stream::Connection;
+
+/// The use of one socket.
+#[derive(Debug)]
+pub(crate) enum Role {
+    Datagrams,
+    Listener(Transport),
+    Connection(Box<Connection>),
+}
+
+/// Roles by [`SocketId::index`], guarded by the generation.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    entries: Vec<Option<(u32, Role)>>,
+}
+
+impl Sockets {
+    pub(crate) fn insert(&mut self, socket: SocketId, role: Role) {
+        let index = socket.index as usize;
+        if self.entries.len() <= index {
+            self.entries.resize_with(index + 1, || None);
+        }
+        self.entries[index] = Some((socket.generation, role));
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, socket: SocketId) -> Option<&mut Role> {
+        match self.entries.get_mut(socket.index as usize) {
+            Some(Some((generation, role))) if *generation == socket.generation => Some(role),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn connection(&mut self, socket: SocketId) -> Option<&mut Connection> {
+        match self.get_mut(socket) {
+            Some(Role::Connection(connection)) => Some(connection),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn remove_connection(&mut self, socket: SocketId) -> Option<Box<Connection>> {
+        self.connection(socket)?;
+        match self.entries[socket.index as usize].take() {
+            Some((_, Role::Connection(connection))) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// The generation of the connection at `index`, if there is one.
+    pub(crate) fn is_connection(&mut self, index: u32, generation: u32) -> bool {
+        self.connection(SocketId { index, generation }).is_some()
+    }
+}

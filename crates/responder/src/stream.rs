@@ -1,0 +1,296 @@
+//! One connection of a client, TCP or DoT (RFC 7766, RFC 7858): octets in, octets out.
+//!
+//! Owns no socket: [`crate::worker`] hands in what was received and sends what is appended to
+//! [`Scratch::wire`]. An idle connection holds this structure, its TLS session and no buffer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use driver::{Close, SocketId};
+use proto::framing::Deframer;
+use proto::tls::{ServerTls, rustls};
+use proto::{Instant, Transport};
+
+use crate::behaviour::ConnectionEnd;
+use crate::delayed::Destination;
+use crate::respond::{Fate, Respondent};
+
+/// A TLS record of no known content type (RFC 8446, section 5.1): a session that receives it
+/// answers with a fatal alert.
+const INVALID_RECORD: [u8; 8] = [0xff, 3, 3, 0, 3, 0, 0, 0];
+
+/// Buffers that all connections of a worker share.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Octets for the socket.
+    pub(crate) wire: Vec<u8>,
+    /// What TLS decrypted.
+    received: Vec<u8>,
+    /// Framed responses before TLS encrypts them.
+    responses: Vec<u8>,
+}
+
+/// Where a connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Queries are answered.
+    Open,
+    /// No further query is answered; ends this way when the answers are out.
+    Ending(ConnectionEnd),
+    /// No further query is answered; open until the client ends it.
+    Deaf,
+}
+
+/// One connection.
+pub(crate) struct Connection {
+    pub(crate) transport: Transport,
+    /// When octets were last received.
+    pub(crate) last_active: Instant,
+    /// Delayed responses that will be sent here.
+    pub(crate) awaiting: u32,
+    /// Octets that the blocked stream did not take.
+    pub(crate) unsent: Vec<u8>,
+    phase: Phase,
+    /// The last words of TLS are written.
+    said_goodbye: bool,
+    queries: u64,
+    deframer: Deframer,
+    tls: Option<Box<ServerTls>>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("transport", &self.transport)
+            .field("phase", &self.phase)
+            .field("queries", &self.queries)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What one delivery of octets led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The connection goes on.
+    Continues,
+    /// TLS failed: send what is in the scratch buffer (an alert) and close.
+    Broken,
+}
+
+impl Connection {
+    /// A connection just accepted; with `tls` it begins with a handshake.
+    ///
+    /// # Errors
+    /// rustls' description of why the configuration cannot be used.
+    pub(crate) fn new(
+        transport: Transport,
+        tls: Option<Arc<rustls::ServerConfig>>,
+        now: Instant,
+    ) -> Result<Self, String> {
+        let tls = tls.map(ServerTls::new).transpose()?.map(Box::new);
+        Ok(Connection {
+            transport,
+            last_active: now,
+            awaiting: 0,
+            unsent: Vec::new(),
+            phase: Phase::Open,
+            said_goodbye: false,
+            queries: 0,
+            deframer: Deframer::default(),
+            tls,
+        })
+    }
+
+    /// True until the TLS handshake is over.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Handles octets from the client; what is to be sent is appended to `scratch.wire`.
+    pub(crate) fn handle_bytes(
+        &mut self,
+        socket: SocketId,
+        (bytes, at): (&[u8], Instant),
+        respondent: &mut Respondent,
+        scratch: &mut Scratch,
+    ) -> Progress {
+        self.last_active = at;
+        let Scratch { received, responses, wire } = scratch;
+        let mut peer_closed = false;
+        let mut plaintext = bytes;
+        let mut failed = false;
+        received.clear();
+        responses.clear();
+        if let Some(tls) = &mut self.tls {
+            let was_handshaking = tls.is_handshaking();
+            match tls.handle_bytes(bytes, received) {
+                Ok(progress) => peer_closed = progress.peer_closed,
+                Err(_) => failed = true,
+            }
+            let counters = &mut respondent.counters;
+            let completed = was_handshaking && !tls.is_handshaking();
+            counters.handshakes_completed += u64::from(completed);
+            counters.handshakes_failed += u64::from(failed && tls.is_handshaking());
+            counters.tls_failed += u64::from(failed && !tls.is_handshaking());
+            plaintext = received;
+        }
+        self.handle_plaintext(socket, (plaintext, at), respondent, responses);
+        if peer_closed {
+            self.handle_end_of_stream();
+        }
+        self.write(responses, wire);
+        match failed {
+            true => Progress::Broken,
+            false => Progress::Continues,
+        }
+    }
+
+    /// Answers the queries in `bytes`; framed responses are appended to `responses`.
+    fn handle_plaintext(
+        &mut self,
+        socket: SocketId,
+        (bytes, at): (&[u8], Instant),
+        respondent: &mut Respondent,
+        responses: &mut Vec<u8>,
+    ) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let (queries_max, end) = match respondent.config.behaviour.end_after {
+            Some((queries, end)) => (queries, Some(end)),
+            None => (u64::MAX, None),
+        };
+        let unsent_max = respondent.config.limits.unsent_octets_max;
+        let Connection { transport, queries, awaiting, unsent, .. } = self;
+        self.deframer.handle_bytes(bytes, |message| {
+            if *queries == queries_max {
+                respondent.counters.unanswered += 1;
+                return;
+            }
+            *queries += 1;
+            let start = responses.len();
+            responses.extend_from_slice(&[0, 0]);
+            let destination = Destination::Stream { socket };
+            match respondent.handle((at, *transport), destination, message, responses) {
+                Fate::Now(_) if unsent.len() + start > unsent_max => {
+                    respondent.counters.unread_dropped += 1;
+                    responses.truncate(start);
+                }
+                Fate::Now(copies) => {
+                    frame(responses, start, copies);
+                    respondent.counters.responses.add(*transport, u64::from(copies));
+                }
+                Fate::Later(copies) => {
+                    *awaiting += copies;
+                    responses.truncate(start);
+                }
+                Fate::Dropped => responses.truncate(start),
+            }
+        });
+        if let Some(end) = end
+            && self.queries == queries_max
+        {
+            self.phase = match end {
+                ConnectionEnd::StopReading => Phase::Deaf,
+                _ => Phase::Ending(end),
+            };
+        }
+    }
+
+    /// Appends a response that was delayed; false if the client does not read its stream.
+    pub(crate) fn write_delayed(
+        &mut self,
+        message: &[u8],
+        unsent_max: usize,
+        scratch: &mut Scratch,
+    ) -> bool {
+        self.awaiting -= 1;
+        if self.unsent.len() + scratch.wire.len() > unsent_max {
+            return false;
+        }
+        scratch.responses.clear();
+        scratch.responses.extend_from_slice(&[0, 0]);
+        scratch.responses.extend_from_slice(message);
+        frame(&mut scratch.responses, 0, 1);
+        self.write(&scratch.responses, &mut scratch.wire);
+        true
+    }
+
+    /// Appends framed responses to `wire`, encrypted over DoT, and whatever TLS has to say.
+    fn write(&mut self, responses: &[u8], wire: &mut Vec<u8>) {
+        match &mut self.tls {
+            None => wire.extend_from_slice(responses),
+            Some(tls) => {
+                if !responses.is_empty() {
+                    tls.write(responses);
+                }
+                tls.poll_transmit(wire);
+            }
+        }
+    }
+
+    /// The client sends nothing more: closes once the answers are out.
+    pub(crate) fn handle_end_of_stream(&mut self) {
+        if matches!(self.phase, Phase::Open | Phase::Deaf) {
+            self.phase = Phase::Ending(ConnectionEnd::Close);
+        }
+    }
+
+    /// True if the connection ends and all responses are written.
+    pub(crate) fn is_answered(&self) -> bool {
+        matches!(self.phase, Phase::Ending(_)) && self.awaiting == 0
+    }
+
+    /// Appends the last words (a close_notify, an alert) to `wire`, once.
+    pub(crate) fn say_goodbye(&mut self, wire: &mut Vec<u8>) {
+        let Phase::Ending(end) = self.phase else {
+            return;
+        };
+        if self.said_goodbye {
+            return;
+        }
+        self.said_goodbye = true;
+        let Some(tls) = &mut self.tls else {
+            return;
+        };
+        match end {
+            ConnectionEnd::Reset => {}
+            ConnectionEnd::TlsAlert => {
+                // That the session fails is what is wanted; its alert is transmitted below.
+                let _ = tls.handle_bytes(&INVALID_RECORD, &mut Vec::new());
+            }
+            ConnectionEnd::HalfClose => {
+                tls.close();
+                self.phase = Phase::Deaf;
+            }
+            ConnectionEnd::Close | ConnectionEnd::StopReading => tls.close(),
+        }
+        tls.poll_transmit(wire);
+    }
+
+    /// How to close now, if everything is said and sent.
+    pub(crate) fn ready_to_close(&self) -> Option<Close> {
+        let Phase::Ending(end) = self.phase else {
+            return None;
+        };
+        if self.awaiting > 0 || !self.unsent.is_empty() {
+            return None;
+        }
+        match end {
+            ConnectionEnd::Reset => Some(Close::Reset),
+            _ => Some(Close::Graceful),
+        }
+    }
+}
+
+/// Sets the length prefix of the message that ends `responses` and starts, prefix included, at
+/// `start`; repeats it until there are `copies`.
+fn frame(responses: &mut Vec<u8>, start: usize, copies: u32) {
+    // At most 65,535 octets: `answer` truncates and `pad` stops there.
+    let length = (responses.len() - start - 2) as u16;
+    responses[start..start + 2].copy_from_slice(&length.to_be_bytes());
+    let end = responses.len();
+    for _ in 1..copies {
+        responses.extend_from_within(start..end);
+    }
+}

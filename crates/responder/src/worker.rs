@@ -1,0 +1,272 @@
+//! The responder on a driver: one worker, its sockets and connections.
+//!
+//! Order of calls: [`ResponderWorker::new`], `open` (worker 0) or `open_shared` (the others, with
+//! the addresses of worker 0), then `step` and the driver's `wait` in turn.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use driver::{Close, Driver, Event, Outgoing, Received, SocketError, SocketId};
+use proto::{Instant, Transport};
+
+use crate::config::{ConfigError, ResponderConfig};
+use crate::counters::Counters;
+use crate::delayed::Destination;
+use crate::listen;
+use crate::respond::{Fate, Respondent};
+use crate::sockets::{Role, Sockets};
+use crate::stream::{Connection, Progress, Scratch};
+
+/// Deliveries handled in one step, so that the caller gets its turn under any load.
+const DELIVERIES_PER_STEP_MAX: usize = 65_536;
+/// Delayed datagrams sent in one call of the driver.
+const DATAGRAMS_PER_SEND_MAX: usize = 1024;
+/// Timers of connections that are gone, kept at most until there are so many and as many as live
+/// ones.
+const DEAD_TIMERS_MAX: usize = 1024;
+
+/// Which of a responder's workers this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerPlace {
+    /// From 0; workers of one responder draw different chances.
+    pub index: u32,
+    /// How many there are, at least 1; a rate ceiling is divided by it, and listening ports are
+    /// shared if it is more than 1.
+    pub count: u32,
+}
+
+impl WorkerPlace {
+    /// The one worker of a responder.
+    pub const ONLY: WorkerPlace = WorkerPlace { index: 0, count: 1 };
+}
+
+/// One worker of a responder.
+///
+/// Sends and receives through the driver that each call is given, always the same one. Does not
+/// allocate for a query that is answered at once, after buffers have grown to their size.
+pub struct ResponderWorker {
+    respondent: Respondent,
+    place: WorkerPlace,
+    addresses: Vec<(Transport, SocketAddr)>,
+    sockets: Sockets,
+    received: Received,
+    outgoing: Outgoing,
+    scratch: Scratch,
+    /// When to look whether a connection is idle: instant, index, generation.
+    idle_timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
+    connections: usize,
+}
+
+impl ResponderWorker {
+    /// A worker that has no sockets yet.
+    ///
+    /// # Errors
+    /// The configuration contradicts itself.
+    ///
+    /// # Panics
+    /// If `place` is not among the workers it counts.
+    pub fn new(config: Arc<ResponderConfig>, place: WorkerPlace) -> Result<Self, ConfigError> {
+        assert!(place.index < place.count, "a worker's index is below their count");
+        config.validate()?;
+        Ok(ResponderWorker {
+            respondent: Respondent::new(config, place),
+            place,
+            addresses: Vec::new(),
+            sockets: Sockets::default(),
+            received: Received::new(),
+            outgoing: Outgoing::default(),
+            scratch: Scratch::default(),
+            idle_timers: BinaryHeap::new(),
+            connections: 0,
+        })
+    }
+
+    /// Opens the sockets that the configuration names; stalls are counted from now.
+    ///
+    /// # Errors
+    /// The system's error, with transport and address in its message; nothing stays open.
+    pub fn open<D: Driver>(&mut self, driver: &mut D) -> io::Result<()> {
+        let config = Arc::clone(&self.respondent.config);
+        self.open_shared(driver, &config.listen)
+    }
+
+    /// Opens sockets on `addresses`, those of worker 0 ([`ResponderWorker::addresses`]).
+    ///
+    /// # Errors
+    /// As for [`ResponderWorker::open`].
+    pub fn open_shared<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        addresses: &[(Transport, SocketAddr)],
+    ) -> io::Result<()> {
+        for listening in listen::open(driver, addresses, self.place.count > 1)? {
+            self.addresses.push((listening.transport, listening.address));
+            let role = match listening.transport {
+                Transport::Udp => Role::Datagrams,
+                stream => Role::Listener(stream),
+            };
+            self.sockets.insert(listening.socket, role);
+        }
+        self.respondent.start = driver.now();
+        Ok(())
+    }
+
+    /// Counts stalls from `start` instead of from the opening of the sockets.
+    pub fn set_start(&mut self, start: Instant) {
+        self.respondent.start = start;
+    }
+
+    /// Where it listens, in the order of the configuration, with the ports it got.
+    pub fn addresses(&self) -> &[(Transport, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// Where it listens for `transport` (the first such socket).
+    pub fn address(&self, transport: Transport) -> Option<SocketAddr> {
+        let listening = self.addresses.iter().find(|(listening, _)| *listening == transport);
+        listening.map(|(_, address)| *address)
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.respondent.counters
+    }
+
+    /// Connections open now.
+    pub fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// Responses that wait to be sent later.
+    pub fn has_delayed(&self) -> bool {
+        self.respondent.delayed.next_due() != Instant::FAR_FUTURE
+    }
+
+    /// Handles all that is ready and sends all that is due; returns when it wants its next turn
+    /// even if nothing arrives ([`Instant::FAR_FUTURE`] if never).
+    pub fn step<D: Driver>(&mut self, driver: &mut D) -> Instant {
+        let mut received = std::mem::take(&mut self.received);
+        let mut deliveries = 0;
+        while deliveries < DELIVERIES_PER_STEP_MAX && driver.receive(&mut received) {
+            deliveries += 1;
+            self.handle(driver, &received);
+            if self.respondent.delayed.next_due() <= received.at {
+                self.send_due(driver, received.at);
+            }
+        }
+        self.received = received;
+        if self.next_turn() != Instant::FAR_FUTURE {
+            let now = driver.now();
+            self.send_due(driver, now);
+            self.close_idle(driver, now);
+        }
+        match deliveries == DELIVERIES_PER_STEP_MAX {
+            true => driver.now(),
+            false => self.next_turn(),
+        }
+    }
+
+    fn next_turn(&self) -> Instant {
+        let idle = self.idle_timers.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, ..))| *at);
+        self.respondent.delayed.next_due().min(idle)
+    }
+
+    fn handle<D: Driver>(&mut self, driver: &mut D, received: &Received) {
+        match received.event {
+            Event::Datagrams => self.answer_datagrams(driver, received),
+            Event::Bytes => self.answer_stream(driver, received),
+            Event::Accepted { listener, .. } => {
+                self.accept(driver, received.socket, listener, received.at);
+            }
+            Event::EndOfStream => {
+                if let Some(connection) = self.sockets.connection(received.socket) {
+                    connection.handle_end_of_stream();
+                    self.send_wire(driver, received.socket);
+                }
+            }
+            Event::Writable => self.send_wire(driver, received.socket),
+            Event::Failed(_) => self.end(driver, received.socket, Close::Reset),
+            // A server's socket does not connect; an ICMP message says that a client has gone.
+            Event::Connected | Event::DatagramError(_) => {}
+        }
+    }
+
+    // Datagrams.
+
+    fn answer_datagrams<D: Driver>(&mut self, driver: &mut D, received: &Received) {
+        let Some(Role::Datagrams) = self.sockets.get_mut(received.socket) else {
+            return;
+        };
+        let context = (received.at, Transport::Udp);
+        self.outgoing.clear();
+        let mut octets = 0;
+        for &datagram in &received.datagrams {
+            octets += u64::from(datagram.length);
+            let start = self.outgoing.octets.len();
+            let destination = Destination::Datagram {
+                socket: received.socket,
+                to: datagram.from,
+            };
+            let query = received.datagram(datagram);
+            let out = &mut self.outgoing.octets;
+            if let Fate::Now(copies) = self.respondent.handle(context, destination, query, out) {
+                self.outgoing.finish(start, Some(datagram.from));
+                for _ in 1..copies {
+                    let end = self.outgoing.octets.len();
+                    let length = self.outgoing.datagrams[self.outgoing.datagrams.len() - 1].length;
+                    self.outgoing.octets.extend_from_within(end - length as usize..);
+                    self.outgoing.finish(end, Some(datagram.from));
+                }
+            }
+        }
+        self.respondent.counters.octets_received.add(Transport::Udp, octets);
+        self.send_outgoing(driver, received.socket);
+    }
+
+    fn send_outgoing<D: Driver>(&mut self, driver: &mut D, socket: SocketId) {
+        let count = self.outgoing.datagrams.len();
+        if count == 0 {
+            return;
+        }
+        let accepted = driver.send_datagrams(socket, &self.outgoing).accepted.min(count);
+        let octets = match accepted == count {
+            true => self.outgoing.octets.len() as u64,
+            false => {
+                let taken = &self.outgoing.datagrams[..accepted];
+                taken.iter().map(|datagram| u64::from(datagram.length)).sum()
+            }
+        };
+        let counters = &mut self.respondent.counters;
+        counters.responses.add(Transport::Udp, accepted as u64);
+        counters.octets_sent.add(Transport::Udp, octets);
+        counters.send_dropped += (count - accepted) as u64;
+        self.outgoing.clear();
+    }
+
+    // Responses that were put off.
+
+    fn send_due<D: Driver>(&mut self, driver: &mut D, now: Instant) {
+        // Everything collected so far goes to this socket.
+        let mut current: Option<Destination> = None;
+        while self.respondent.delayed.next_due() <= now {
+            let ResponderWorker { respondent, outgoing, scratch, sockets, .. } = self;
+            let Respondent { delayed, counters, config, .. } = respondent;
+            let mut to_flush = None;
+            delayed.pop_due(now, |waiting| {
+                let destination = waiting.destination;
+                let differs = |current: Destination| socket_of(current) != socket_of(destination);
+                if current.is_some_and(differs) || outgoing.datagrams.len() >= DATAGRAMS_PER_SEND_MAX
+                {
+                    to_flush = current;
+                }
+                current = Some(destination);
+            });
+            let _ = (&to_flush, scratch, sockets, counters, config);
+            todo!()
+        }
+        self.flush(driver, current);
+    }
+}

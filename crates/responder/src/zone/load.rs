@@ -1,0 +1,464 @@
+//! From zone-file text to the look-up table.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use domain::base::iana::Class;
+use domain::base::name::ToName;
+use domain::base::rdata::ComposeRecordData;
+use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
+
+use super::{
+    NO_WILDCARD, NOERROR, NXDOMAIN, Node, RENDERED_NODATA, Rendered, Sections, TYPE_A, TYPE_AAAA,
+    TYPE_ANY, TYPE_CNAME, TYPE_DS, TYPE_NS, TYPE_SOA, Table,
+};
+
+/// CNAMEs followed for one answer; a longer chain (or a loop) ends there.
+const CHAIN_MAX: usize = 8;
+
+/// Why a text is not a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ZoneError {
+    /// The text breaks the syntax: `line:column: what is wrong`.
+    Syntax(String),
+    /// The origin given is not a domain name.
+    Origin(String),
+    /// `$INCLUDE`, which is not followed; the file it names.
+    Include(String),
+    /// A record of a class other than IN; its owner.
+    Class(String),
+    /// There is no SOA record.
+    NoSoa,
+    /// There are SOA records at these two names.
+    TwoSoas(String, String),
+    /// A record outside the zone: its owner and the apex.
+    Outside(String, String),
+    /// A CNAME beside other records or a second CNAME (RFC 2181, section 10.1); the owner.
+    CnameNotAlone(String),
+    /// An RRset does not fit into a message; its owner.
+    RrsetTooLong(String),
+    /// All answers together do not fit into 4 GiB.
+    ZoneTooLarge,
+}
+
+impl fmt::Display for ZoneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ZoneError::Syntax(what) => write!(f, "zone file, {what}"),
+            ZoneError::Origin(text) => write!(f, "origin `{text}` is not a domain name"),
+            ZoneError::Include(path) => {
+                write!(f, "zone file: `$INCLUDE {path}` is not supported; put the records in line")
+            }
+            ZoneError::Class(owner) => write!(f, "zone file: `{owner}` is not of class IN"),
+            ZoneError::NoSoa => {
+                f.write_str("zone file: there is no SOA record, which would name the zone")
+            }
+            ZoneError::TwoSoas(first, second) => {
+                write!(f, "zone file: SOA records at `{first}` and `{second}`; expected one zone")
+            }
+            ZoneError::Outside(owner, apex) => {
+                write!(f, "zone file: `{owner}` is outside the zone `{apex}`")
+            }
+            ZoneError::CnameNotAlone(owner) => {
+                write!(f, "zone file: `{owner}` has a CNAME beside other records")
+            }
+            ZoneError::RrsetTooLong(owner) => {
+                write!(f, "zone file: the records of `{owner}` do not fit into a message")
+            }
+            ZoneError::ZoneTooLarge => f.write_str("zone file: more than 4 GiB of answers"),
+        }
+    }
+}
+
+impl std::error::Error for ZoneError {}
+
+#[derive(Debug, Default)]
+struct Rrset {
+    ttl_s: u32,
+    rdata: Vec<Vec<u8>>,
+}
+
+type Rrsets = BTreeMap<u16, Rrset>;
+
+/// The zone as a tree of names (lower-case wire format), before rendering.
+struct Tree {
+    apex: Vec<u8>,
+    names: BTreeMap<Vec<u8>, Rrsets>,
+    /// The SOA record that negative answers carry.
+    soa: Vec<u8>,
+}
+
+/// Where a name lies.
+enum Place<'a> {
+    Outside,
+    /// At or below the zone cut with this name.
+    Delegated(&'a [u8]),
+    Exists(&'a Rrsets),
+    Nonexistent,
+}
+
+pub(super) fn load(text: &str, origin: Option<&str>) -> Result<Table, ZoneError> {
+    let names = scan(text, origin)?;
+    let tree = Tree::new(names)?;
+    render(&tree)
+}
+
+fn scan(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, ZoneError> {
+    // The scanner wants its last line ended.
+    let mut zonefile = Zonefile::with_capacity(text.len() + 1);
+    zonefile.extend_from_slice(text.as_bytes());
+    zonefile.extend_from_slice(b"\n");
+    zonefile.set_default_class(Class::IN);
+    if let Some(origin) = origin {
+        let name = origin.parse().map_err(|_| ZoneError::Origin(origin.to_owned()))?;
+        zonefile.set_origin(name);
+    }
+    let mut names = BTreeMap::new();
+    loop {
+        match zonefile.next_entry() {
+            Ok(Some(Entry::Record(record))) => insert(&mut names, &record)?,
+            Ok(Some(Entry::Include { path, .. })) => {
+                return Err(ZoneError::Include(path.to_string()));
+            }
+            Ok(None) => return Ok(names),
+            Err(error) => return Err(ZoneError::Syntax(error.to_string())),
+        }
+    }
+}
+
+fn insert(
+    names: &mut BTreeMap<Vec<u8>, Rrsets>,
+    record: &ScannedRecord,
+) -> Result<(), ZoneError> {
+    let mut owner = Vec::new();
+    let Ok(()) = record.owner().compose(&mut owner);
+    if record.class() != Class::IN {
+        return Err(ZoneError::Class(text(&owner)));
+    }
+    // Label lengths are at most 63, below `A`: lowering a whole name changes letters only.
+    owner.make_ascii_lowercase();
+    let mut rdata = Vec::new();
+    let Ok(()) = record.data().compose_rdata(&mut rdata);
+    let rrset = names.entry(owner).or_default().entry(record.rtype().to_int()).or_default();
+    rrset.ttl_s = record.ttl().as_secs();
+    if !rrset.rdata.contains(&rdata) {
+        rrset.rdata.push(rdata);
+    }
+    Ok(())
+}
+
+/// The presentation format, for messages.
+fn text(wire: &[u8]) -> String {
+    domain::base::Name::from_slice(wire).map_or_else(|_| String::new(), |name| format!("{name}."))
+}
+
+/// The name without its first label; `None` for the root.
+fn parent(name: &[u8]) -> Option<&[u8]> {
+    match name {
+        [length @ 1.., tail @ ..] => Some(&tail[usize::from(*length)..]),
+        _ => None,
+    }
+}
+
+/// The name and all above it, to the root.
+fn upwards(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(name), |name| parent(name))
+}
+
+impl Tree {
+    fn new(mut names: BTreeMap<Vec<u8>, Rrsets>) -> Result<Tree, ZoneError> {
+        let apex = find_apex(&names)?;
+        let mut between = Vec::new();
+        for (owner, rrsets) in &names {
+            if !upwards(owner).any(|name| name == apex) {
+                return Err(ZoneError::Outside(text(owner), text(&apex)));
+            }
+            check(owner, rrsets)?;
+            // Names without records that have names below them exist (RFC 8020).
+            let above = upwards(owner).take_while(|name| *name != apex).skip(1);
+            between.extend(above.filter(|name| !names.contains_key(*name)).map(<[u8]>::to_vec));
+        }
+        for name in between {
+            names.entry(name).or_default();
+        }
+        let soa = negative_soa(&apex, &names[&apex][&TYPE_SOA]);
+        Ok(Tree { apex, names, soa })
+    }
+
+    /// The topmost zone cut at or above `name`.
+    fn cut(&self, name: &[u8]) -> Option<&[u8]> {
+        let mut topmost = None;
+        for above in upwards(name).take_while(|above| *above != self.apex) {
+            if let Some((key, rrsets)) = self.names.get_key_value(above)
+                && rrsets.contains_key(&TYPE_NS)
+            {
+                topmost = Some(key.as_slice());
+            }
+        }
+        topmost
+    }
+
+    fn place(&self, name: &[u8]) -> Place<'_> {
+        if !upwards(name).any(|above| above == self.apex) {
+            return Place::Outside;
+        }
+        if let Some(cut) = self.cut(name) {
+            return Place::Delegated(cut);
+        }
+        if let Some(rrsets) = self.names.get(name) {
+            return Place::Exists(rrsets);
+        }
+        let wildcard = upwards(name)
+            .skip(1)
+            .find(|above| self.names.contains_key(*above))
+            .and_then(|encloser| self.names.get(&wildcard_below(encloser)));
+        wildcard.map_or(Place::Nonexistent, Place::Exists)
+    }
+
+    /// What answers (`owner`, `qtype`), with CNAMEs followed; the first owner is QNAME itself.
+    fn resolve(&self, rrsets: &Rrsets, qtype: u16) -> Draft {
+        let mut draft = Draft::default();
+        let mut owner = vec![0xc0, 0x0c];
+        let mut rrsets = rrsets;
+        for _ in 0..CHAIN_MAX {
+            if let Some(rrset) = rrsets.get(&qtype) {
+                draft.push(0, &owner, qtype, rrset);
+                return draft;
+            }
+            let Some(cname) = rrsets.get(&TYPE_CNAME) else {
+                draft.push_soa(&self.soa);
+                return draft;
+            };
+            draft.push(0, &owner, TYPE_CNAME, cname);
+            owner = cname.rdata[0].clone();
+            match self.place(&owner.to_ascii_lowercase()) {
+                Place::Exists(next) => rrsets = next,
+                Place::Outside | Place::Delegated(_) => return draft,
+                Place::Nonexistent => {
+                    draft.sections.rcode = NXDOMAIN;
+                    draft.push_soa(&self.soa);
+                    return draft;
+                }
+            }
+        }
+        draft
+    }
+
+    /// The types that a query for a name with these records can find: its own, or those at the
+    /// end of its CNAMEs.
+    fn types(&self, rrsets: &Rrsets) -> Vec<u16> {
+        let mut rrsets = rrsets;
+        for _ in 0..CHAIN_MAX {
+            let Some(cname) = rrsets.get(&TYPE_CNAME) else {
+                break;
+            };
+            match self.place(&cname.rdata[0].to_ascii_lowercase()) {
+                Place::Exists(next) => rrsets = next,
+                _ => return Vec::new(),
+            }
+        }
+        rrsets.keys().copied().collect()
+    }
+
+    /// The referral to the servers of `cut`, with the addresses that the zone has for them.
+    fn referral(&self, cut: &[u8]) -> Draft {
+        let mut draft = Draft::default();
+        draft.sections.authoritative = false;
+        let servers = &self.names[cut][&TYPE_NS];
+        draft.push(1, cut, TYPE_NS, servers);
+        for server in &servers.rdata {
+            let Some(rrsets) = self.names.get(&server.to_ascii_lowercase()) else {
+                continue;
+            };
+            for qtype in [TYPE_A, TYPE_AAAA] {
+                if let Some(rrset) = rrsets.get(&qtype) {
+                    draft.push(2, server, qtype, rrset);
+                }
+            }
+        }
+        draft
+    }
+}
+
+fn find_apex(names: &BTreeMap<Vec<u8>, Rrsets>) -> Result<Vec<u8>, ZoneError> {
+    let mut owners = names
+        .iter()
+        .filter(|(_, rrsets)| rrsets.contains_key(&TYPE_SOA))
+        .map(|(owner, _)| owner);
+    let apex = owners.next().ok_or(ZoneError::NoSoa)?;
+    if let Some(second) = owners.next() {
+        return Err(ZoneError::TwoSoas(text(apex), text(second)));
+    }
+    if names[apex][&TYPE_SOA].rdata.len() > 1 {
+        return Err(ZoneError::TwoSoas(text(apex), text(apex)));
+    }
+    Ok(apex.clone())
+}
+
+fn check(owner: &[u8], rrsets: &Rrsets) -> Result<(), ZoneError> {
+    let octets = |rrset: &Rrset| rrset.rdata.iter().map(|rdata| rdata.len() + 12).sum::<usize>();
+    if rrsets.values().map(octets).sum::<usize>() > 65_000 {
+        return Err(ZoneError::RrsetTooLong(text(owner)));
+    }
+    match rrsets.get(&TYPE_CNAME) {
+        Some(cname) if rrsets.len() > 1 || cname.rdata.len() > 1 => {
+            Err(ZoneError::CnameNotAlone(text(owner)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The apex SOA with the TTL of a negative answer: the lesser of its own and MINIMUM (RFC 2308,
+/// section 3).
+fn negative_soa(apex: &[u8], rrset: &Rrset) -> Vec<u8> {
+    let rdata = &rrset.rdata[0];
+    let minimum = rdata.last_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
+    let mut soa = Vec::new();
+    write_record(&mut soa, apex, TYPE_SOA, rrset.ttl_s.min(minimum), rdata);
+    soa
+}
+
+fn wildcard_below(name: &[u8]) -> Vec<u8> {
+    [&[1, b'*'], name].concat()
+}
+
+fn write_record(octets: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl_s: u32, rdata: &[u8]) {
+    octets.extend_from_slice(owner);
+    octets.extend_from_slice(&rtype.to_be_bytes());
+    octets.extend_from_slice(&Class::IN.to_int().to_be_bytes());
+    octets.extend_from_slice(&ttl_s.to_be_bytes());
+    octets.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
+    octets.extend_from_slice(rdata);
+}
+
+/// The sections after the question, being rendered.
+struct Draft {
+    sections: Sections,
+    octets: Vec<u8>,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Draft {
+            sections: Sections {
+                rcode: NOERROR,
+                authoritative: true,
+                counts: [0; 3],
+            },
+            octets: Vec::new(),
+        }
+    }
+}
+
+impl Draft {
+    fn push(&mut self, section: usize, owner: &[u8], rtype: u16, rrset: &Rrset) {
+        for rdata in &rrset.rdata {
+            write_record(&mut self.octets, owner, rtype, rrset.ttl_s, rdata);
+        }
+        self.sections.counts[section] += rrset.rdata.len() as u16;
+    }
+
+    fn push_soa(&mut self, soa: &[u8]) {
+        self.octets.extend_from_slice(soa);
+        self.sections.counts[1] += 1;
+    }
+}
+
+fn render(tree: &Tree) -> Result<Table, ZoneError> {
+    let mut table = Table {
+        names: HashMap::default(),
+        nodes: Vec::with_capacity(tree.names.len()),
+        rendered: Vec::new(),
+        octets: Vec::new(),
+    };
+    let mut nxdomain = Draft::default();
+    nxdomain.push_soa(&tree.soa);
+    nxdomain.sections.rcode = NXDOMAIN;
+    store(&mut table, 0, &nxdomain)?;
+    let mut nodata = Draft::default();
+    nodata.push_soa(&tree.soa);
+    store(&mut table, 0, &nodata)?;
+    for (name, rrsets) in &tree.names {
+        let node = match tree.cut(name) {
+            Some(cut) => render_delegated(tree, &mut table, cut, name, rrsets)?,
+            None => render_name(tree, &mut table, rrsets)?,
+        };
+        let index = table.nodes.len() as u32;
+        table.nodes.push(node);
+        table.names.insert(name.clone().into_boxed_slice(), index);
+    }
+    for name in tree.names.keys() {
+        if let Some(&wildcard) = table.names.get(wildcard_below(name).as_slice()) {
+            let index = table.names[name.as_slice()];
+            table.nodes[index as usize].wildcard = wildcard;
+        }
+    }
+    Ok(table)
+}
+
+fn render_name(tree: &Tree, table: &mut Table, rrsets: &Rrsets) -> Result<Node, ZoneError> {
+    let first = table.rendered.len() as u32;
+    for qtype in tree.types(rrsets) {
+        store(table, qtype, &tree.resolve(rrsets, qtype))?;
+    }
+    let mut every = Draft::default();
+    for (&rtype, rrset) in rrsets {
+        every.push(0, &[0xc0, 0x0c], rtype, rrset);
+    }
+    if rrsets.contains_key(&TYPE_CNAME) {
+        store(table, TYPE_CNAME, &every)?;
+    }
+    if !rrsets.is_empty() {
+        store(table, TYPE_ANY, &every)?;
+    }
+    let count = table.rendered.len() as u32 - first;
+    let other = if rrsets.contains_key(&TYPE_CNAME) {
+        // Type 0 is reserved: nothing at the end of the chain has it.
+        store(table, 0, &tree.resolve(rrsets, 0))?
+    } else {
+        RENDERED_NODATA
+    };
+    Ok(Node {
+        first,
+        count,
+        other,
+        wildcard: NO_WILDCARD,
+        is_delegated: false,
+    })
+}
+
+fn render_delegated(
+    tree: &Tree,
+    table: &mut Table,
+    cut: &[u8],
+    name: &[u8],
+    rrsets: &Rrsets,
+) -> Result<Node, ZoneError> {
+    let first = table.rendered.len() as u32;
+    // The parent answers for DS at the cut itself (RFC 4035, section 3.1.4.1).
+    if cut == name {
+        store(table, TYPE_DS, &tree.resolve(rrsets, TYPE_DS))?;
+    }
+    let count = table.rendered.len() as u32 - first;
+    let other = store(table, 0, &tree.referral(cut))?;
+    Ok(Node {
+        first,
+        count,
+        other,
+        wildcard: NO_WILDCARD,
+        is_delegated: true,
+    })
+}
+
+/// Adds the draft to the table; returns its index.
+fn store(table: &mut Table, qtype: u16, draft: &Draft) -> Result<u32, ZoneError> {
+    let start = u32::try_from(table.octets.len()).map_err(|_| ZoneError::ZoneTooLarge)?;
+    table.octets.extend_from_slice(&draft.octets);
+    table.rendered.push(Rendered {
+        qtype,
+        sections: draft.sections,
+        start,
+        length: draft.octets.len() as u32,
+    });
+    u32::try_from(table.rendered.len() - 1).map_err(|_| ZoneError::ZoneTooLarge)
+}
