@@ -2,7 +2,8 @@
 //!
 //! Its JSON form has a version ([`SCHEMA_VERSION`]), a published schema
 //! ([`RunRecord::json_schema`]) and no field that a reader may ignore: unknown fields are refused.
-//! [`RunRecord::from_json`] also refuses a record whose total is not the sum of its intervals or whose queries do not add up.
+//! [`RunRecord::from_json`] also refuses a record whose total is not the sum of its intervals or
+//! whose queries do not add up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

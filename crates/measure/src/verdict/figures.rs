@@ -54,10 +54,12 @@ impl<'a> Figures<'a> {
         self.mean_latency_ns.unwrap_or(0.0) / 1e9 * self.achieved_qps
     }
 
-    /// Places that queries without response held on average until they timed out.
+    /// Places that queries without response held on average until they timed out; never more
+    /// than the answered ones left, for the time-out may reach beyond the window.
     pub(super) fn held_by_lost(&self) -> f64 {
         let held_s = self.counts.timeouts as f64 * self.record.scenario.timeout_ns as f64 / 1e9;
-        per(held_s, self.window_s)
+        let left = (self.in_flight - self.answered_in_flight()).max(0.0);
+        per(held_s, self.window_s).min(left)
     }
 
     /// Queries sent that got no response.

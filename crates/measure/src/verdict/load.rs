@@ -27,12 +27,11 @@ pub(super) fn held_by_lost(figures: &Figures<'_>, share_min: f64) -> Option<Stri
     let held = figures.held_by_lost();
     (held >= share_min * places as f64 && held > 0.0).then(|| {
         format!(
-            "{} of {} places were held by lost queries ({} x {} time-out / {} s)",
-            decimal(held.min(places as f64), 0),
+            "{} of {} places were held by lost queries ({} timed out after {} each)",
+            decimal(held, 0),
             count(places),
             count(figures.counts.timeouts),
-            latency(figures.record.scenario.timeout_ns as f64),
-            decimal(figures.window_s, 1)
+            latency(figures.record.scenario.timeout_ns as f64)
         )
     })
 }

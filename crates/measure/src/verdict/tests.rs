@@ -103,8 +103,8 @@ fn red_hat_udp_run_had_590_of_1000_places_held_by_lost_queries() {
         outstanding: 1_000,
         rate_qps_max: None,
     };
-    let evidence = "590 of 1,000 places were held by lost queries (14,163 x 5.000 s time-out / \
-                    120.0 s)";
+    let evidence = "590 of 1,000 places were held by lost queries (14,163 timed out after \
+                    5.000 s each)";
     let verdict = check(&record, Limit::Outstanding, evidence, "--timeout 1s");
     let law = "mean latency 1.150 ms x 304,258 qps = 349.9 in flight of 1,000: latency was set by";
     assert!(verdict.evidence[1].starts_with(law), "{verdict:#?}");

@@ -1,0 +1,239 @@
+//! The run record as CSV (RFC 4180): one row per interval and a last row named `total`.
+//!
+//! Every column names its unit; [`COLUMNS`] says what each holds. Decimal point, no thousands
+//! separators, empty where there is no value (a percentile of no responses). The rates of an
+//! interval are over its length, those of the total over the measured window: responses that came
+//! in the drain are counted in the total, and not in its rate.
+
+use measure::{Counts, Histogram, Interval, RunRecord};
+
+/// Name and meaning of every column, in order.
+pub const COLUMNS: [(&str, &str); 42] = [
+    ("interval", "position from 0, or `total`"),
+    (
+        "start_s",
+        "start, seconds since the start of the measured run",
+    ),
+    ("end_s", "end, seconds since the same instant"),
+    ("offered_queries", "queries scheduled"),
+    ("offered_qps", "queries scheduled a second"),
+    ("sent_queries", "queries handed to the network"),
+    ("sent_qps", "queries handed to the network a second"),
+    ("responses", "responses that match a query"),
+    ("achieved_qps", "responses a second"),
+    (
+        "goodput_responses",
+        "responses with an RCODE of the goodput set",
+    ),
+    ("timeouts", "queries without response within the time-out"),
+    ("connection_losses", "queries lost with their connection"),
+    ("not_sent", "queries scheduled and never sent"),
+    ("noerror_responses", "responses with RCODE NOERROR"),
+    ("nxdomain_responses", "responses with RCODE NXDOMAIN"),
+    ("servfail_responses", "responses with RCODE SERVFAIL"),
+    ("refused_responses", "responses with RCODE REFUSED"),
+    ("other_responses", "responses with any other RCODE"),
+    ("truncated_responses", "responses with the TC bit"),
+    ("late_responses", "responses to queries that had timed out"),
+    ("duplicate_responses", "further responses to one query"),
+    (
+        "unexpected_messages",
+        "messages received that match no query",
+    ),
+    ("sent_octets", "octets of queries, without framing"),
+    ("received_octets", "octets of responses, without framing"),
+    ("in_flight_mean_queries", "mean number of queries in flight"),
+    ("connections_attempted", "attempts to connect"),
+    ("connections_failed", "attempts that never became usable"),
+    (
+        "connections_open",
+        "usable connections at the end; in the total: the most",
+    ),
+    ("cpu_s", "CPU time of all workers, seconds"),
+    (
+        "latency_min_us",
+        "shortest latency from the scheduled instant",
+    ),
+    ("latency_mean_us", "mean latency from the scheduled instant"),
+    ("latency_stddev_us", "its standard deviation"),
+    ("latency_p50_us", "its median"),
+    ("latency_p90_us", "its 90th percentile"),
+    ("latency_p95_us", "its 95th percentile"),
+    ("latency_p99_us", "its 99th percentile"),
+    ("latency_p99_9_us", "its 99.9th percentile"),
+    (
+        "latency_max_us",
+        "longest latency from the scheduled instant",
+    ),
+    (
+        "service_mean_us",
+        "mean latency from the instant of sending",
+    ),
+    ("service_p50_us", "its median"),
+    ("service_p99_us", "its 99th percentile"),
+    (
+        "send_lateness_p99_us",
+        "99th percentile of the time by which queries left late",
+    ),
+];
+
+/// Rates and means, which intervals and total take over different times.
+struct Rates {
+    offered_qps: f64,
+    sent_qps: f64,
+    achieved_qps: f64,
+    in_flight: f64,
+}
+
+/// The record as CSV with a header line; lines end in CR LF as RFC 4180 says.
+pub fn render(record: &RunRecord) -> String {
+    let names: Vec<String> = COLUMNS.iter().map(|(name, _)| name.to_string()).collect();
+    let mut csv = String::new();
+    push_row(&mut csv, &names);
+    let goodput = &record.scenario.goodput_rcodes;
+    for (index, interval) in record.intervals.iter().enumerate() {
+        let rates = Rates {
+            offered_qps: interval.per_second(interval.counts.offered),
+            sent_qps: interval.per_second(interval.counts.sent),
+            achieved_qps: interval.per_second(interval.counts.responses),
+            in_flight: interval.mean_in_flight(),
+        };
+        push_row(
+            &mut csv,
+            &cells(&index.to_string(), interval, &rates, goodput),
+        );
+    }
+    let rates = Rates {
+        offered_qps: record.offered_qps(),
+        sent_qps: record.sent_qps(),
+        achieved_qps: record.achieved_qps(),
+        in_flight: record.mean_in_flight(),
+    };
+    push_row(&mut csv, &cells("total", &record.total, &rates, goodput));
+    csv
+}
+
+/// No cell ever holds a comma, a quote or a line break, so none needs quoting.
+fn push_row(csv: &mut String, cells: &[String]) {
+    csv.push_str(&cells.join(","));
+    csv.push_str("\r\n");
+}
+
+/// The cells of one row, in the order of [`COLUMNS`].
+fn cells(name: &str, interval: &Interval, rates: &Rates, goodput: &[u16]) -> Vec<String> {
+    let counts = &interval.counts;
+    let distributions = &interval.distributions;
+    let (latency, service) = (&distributions.latency, &distributions.service);
+    let mut cells = vec![
+        name.to_string(),
+        seconds(interval.start_ns),
+        seconds(interval.end_ns),
+        counts.offered.to_string(),
+        format!("{:.3}", rates.offered_qps),
+        counts.sent.to_string(),
+        format!("{:.3}", rates.sent_qps),
+        counts.responses.to_string(),
+        format!("{:.3}", rates.achieved_qps),
+        counts.goodput(goodput).to_string(),
+    ];
+    cells.extend(count_cells(counts));
+    cells.extend([
+        format!("{:.3}", rates.in_flight),
+        counts.connections.attempted.to_string(),
+        counts.connections.failed.total().to_string(),
+        interval.connections_open.to_string(),
+        seconds(interval.cpu_ns),
+        exact_us(latency.min_ns()),
+        mean_us(latency.mean_ns()),
+        mean_us(latency.stddev_ns()),
+    ]);
+    cells.extend([0.5, 0.9, 0.95, 0.99, 0.999].map(|p| percentile_us(latency, p)));
+    cells.extend([
+        exact_us(latency.max_ns()),
+        mean_us(service.mean_ns()),
+        percentile_us(service, 0.5),
+        percentile_us(service, 0.99),
+        percentile_us(&distributions.send_lateness, 0.99),
+    ]);
+    cells
+}
+
+fn count_cells(counts: &Counts) -> Vec<String> {
+    let rcodes = &counts.rcodes;
+    let named = [0, 3, 2, 5].map(|rcode| rcodes.by_rcode[rcode]);
+    let unnamed = rcodes.total() - named.iter().sum::<u64>();
+    let mut numbers = vec![
+        counts.timeouts,
+        counts.connection_losses,
+        counts.not_sent.total(),
+    ];
+    numbers.extend(named);
+    numbers.extend([
+        unnamed,
+        counts.truncated,
+        counts.late,
+        counts.duplicate,
+        counts.unexpected.total(),
+        counts.sent_octets,
+        counts.received_octets,
+    ]);
+    numbers.iter().map(u64::to_string).collect()
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+fn exact_us(ns: Option<u64>) -> String {
+    ns.map_or_else(String::new, |ns| {
+        format!("{}.{:03}", ns / 1_000, ns % 1_000)
+    })
+}
+
+fn mean_us(ns: Option<f64>) -> String {
+    ns.map_or_else(String::new, |ns| format!("{:.3}", ns / 1e3))
+}
+
+fn percentile_us(histogram: &Histogram, p: f64) -> String {
+    exact_us(histogram.percentile(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn every_row_has_a_cell_for_every_column() {
+        let csv = render(&example::dot());
+        let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
+        assert_eq!(rows.len(), 1 + 3 + 1);
+        for row in rows {
+            assert_eq!(row.split(',').count(), COLUMNS.len(), "{row}");
+        }
+    }
+
+    #[test]
+    fn rows_hold_intervals_in_order_and_then_the_total() {
+        let csv = render(&example::dot());
+        let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
+        assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
+        let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
+            0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,120,0.250000000,\
+            1000.000,5050.000,1350.000,";
+        assert!(rows[1].starts_with(first), "{}", rows[1]);
+        let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
+            5,7,8,1800,900,300,0,0,2,3,1,4,120480,168000,";
+        assert!(rows[4].starts_with(total), "{}", rows[4]);
+        assert!(rows[4].ends_with(",10.000"), "{}", rows[4]);
+    }
+
+    #[test]
+    fn interval_without_responses_has_empty_cells_and_no_zero_latency() {
+        let mut record = example::dot();
+        record.intervals = vec![Interval::default()];
+        let csv = render(&record);
+        let row = csv.lines().nth(1).expect("has a row");
+        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,"), "{row}");
+    }
+}

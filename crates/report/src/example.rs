@@ -1,0 +1,192 @@
+//! Run records for tests: a clean UDP self-test and a DoT run in which everything went wrong.
+
+use measure::record::SCHEMA_VERSION;
+use measure::{
+    Arrival, Counts, DriverKind, EndedBy, HostFacts, Interval, NetworkFacts, Phases, Process,
+    Questions, RunRecord, ScenarioRecord, TlsFacts, Transport, Verdict, WorkerFacts, judge,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A second in which `number` queries were answered, a tenth in 1 ms, the rest in 5.5 ms.
+fn interval(index: u64, number: u64) -> Interval {
+    let mut interval = Interval {
+        start_ns: index * SECOND,
+        end_ns: (index + 1) * SECOND,
+        counts: Counts {
+            offered: number,
+            sent: number,
+            responses: number,
+            sent_octets: 40 * number,
+            received_octets: 56 * number,
+            ..Counts::default()
+        },
+        cpu_ns: SECOND / 4,
+        ..Interval::default()
+    };
+    for (latency_ns, times) in [(1_000_000, number / 10), (5_500_000, number - number / 10)] {
+        interval
+            .distributions
+            .latency
+            .record_many(latency_ns, times);
+        interval
+            .distributions
+            .service
+            .record_many(latency_ns - 10_000, times);
+    }
+    interval
+        .distributions
+        .send_lateness
+        .record_many(10_000, number);
+    interval.in_flight_ns = interval.distributions.latency.sum_ns();
+    interval.counts.rcodes.by_rcode[0] = number * 6 / 10;
+    interval.counts.rcodes.by_rcode[3] = number * 3 / 10;
+    interval.counts.rcodes.by_rcode[2] = number - number * 9 / 10;
+    interval
+}
+
+fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
+    let total = Interval::total(&intervals);
+    let mut record = RunRecord {
+        schema_version: SCHEMA_VERSION.into(),
+        throng_version: "0.1.0".into(),
+        started_at: "2026-01-28T09:00:00Z".into(),
+        generators: 1,
+        scenario,
+        driver: DriverKind::Epoll,
+        self_test: false,
+        hosts: vec![HostFacts::default()],
+        phases: Phases::default(),
+        measured_ns: 2 * SECOND,
+        responses_in_window: 0,
+        workers: vec![WorkerFacts {
+            cpu: Some(1),
+            cpu_ns: SECOND / 2,
+            wall_ns: 2 * SECOND,
+            queries: total.counts.sent,
+            ..WorkerFacts::default()
+        }],
+        total,
+        warmup: Interval::default(),
+        intervals,
+        network: NetworkFacts::default(),
+        ended_by: EndedBy::Duration,
+        verdict: Verdict::default(),
+        warnings: Vec::new(),
+    };
+    let in_window = record
+        .intervals_in_window()
+        .map(|interval| interval.counts.responses);
+    record.responses_in_window = in_window.sum();
+    record.verdict = judge(&record);
+    record
+}
+
+fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
+    ScenarioRecord {
+        target: "192.0.2.1:853".into(),
+        server_name: Some("ns1.example".into()),
+        transport,
+        questions: Questions {
+            source: "names.txt".into(),
+            count: 1_000,
+        },
+        arrival,
+        clients: 200,
+        workers: 1,
+        cpus: vec![1],
+        duration_ns: Some(2 * SECOND),
+        warmup_ns: 0,
+        timeout_ns: 5 * SECOND,
+        interval_ns: SECOND,
+        queries_max: None,
+        seed: 7,
+        local_addresses: Vec::new(),
+        local_port: 0,
+        queries_per_connection: None,
+        socket_buffer_octets: None,
+        edns: None,
+        tcp_fallback: false,
+        offload: true,
+        tls: None,
+        tsig_algorithm: None,
+        goodput_rcodes: vec![0, 3],
+    }
+}
+
+/// Open loop over UDP against the built-in responder; nothing lost.
+pub(crate) fn udp_self_test() -> RunRecord {
+    let arrival = Arrival::Open {
+        rate_qps: 20_000.0,
+        process: Process::Poisson,
+    };
+    let mut scenario = scenario(Transport::Udp, arrival);
+    scenario.target = "127.0.0.1:5300".into();
+    scenario.server_name = None;
+    scenario.warmup_ns = SECOND;
+    scenario.clients = 10;
+    let mut record = record(scenario, vec![interval(0, 20_000), interval(1, 20_000)]);
+    record.self_test = true;
+    record.network.offload_bursts = 4_000;
+    record.network.datagrams_offloaded = 38_000;
+    record.verdict = judge(&record);
+    record
+}
+
+/// Closed loop over DoT with losses of every kind, a cap of 120 connections and a drain.
+pub(crate) fn dot() -> RunRecord {
+    let arrival = Arrival::Closed {
+        outstanding: 10,
+        rate_qps_max: None,
+    };
+    let mut scenario = scenario(Transport::Dot, arrival);
+    scenario.edns = Some("1232 octets, DO".into());
+    scenario.tsig_algorithm = Some("hmac-sha256".into());
+    scenario.tls = Some(TlsFacts {
+        verified: false,
+        name: Some("ns1.example".into()),
+        version: Some("TLSv1.3".into()),
+        cipher_suite: None,
+    });
+    let mut intervals: Vec<Interval> = (0..3).map(|index| interval(index, 1_000)).collect();
+    intervals
+        .iter_mut()
+        .for_each(|interval| interval.connections_open = 120);
+    go_wrong(&mut intervals[1]);
+    let mut record = record(scenario, intervals);
+    record.ended_by = EndedBy::Interrupted;
+    record.network.receive_drops = 2;
+    record
+        .warnings
+        .push("the target is on this host: both compete for its CPUs".into());
+    record
+}
+
+fn go_wrong(interval: &mut Interval) {
+    let counts = &mut interval.counts;
+    counts.offered += 20;
+    counts.sent += 12;
+    counts.sent_octets += 480;
+    counts.timeouts = 5;
+    interval.in_flight_ns += 4 * u128::from(SECOND);
+    counts.connection_losses = 7;
+    counts.not_sent.timed_out_waiting = 6;
+    counts.not_sent.run_ended = 2;
+    counts.truncated = 2;
+    counts.late = 3;
+    counts.duplicate = 1;
+    counts.unexpected.wrong_question = 4;
+    let connections = &mut counts.connections;
+    connections.attempted = 300;
+    connections.established = 210;
+    connections.handshakes = 205;
+    connections.failed.refused = 90;
+    connections.failed.tls_alert = 5;
+    connections.reset_by_target = 85;
+    connections.closed_by_client = 120;
+    interval.distributions.tcp_connect.record_many(250_000, 210);
+    interval
+        .distributions
+        .tls_handshake
+        .record_many(2_500_000, 205);
+}

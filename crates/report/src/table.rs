@@ -1,0 +1,63 @@
+//! Columns of text, aligned by the widest cell.
+
+/// On which side of its column a cell stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Rows of cells; one [`Align`] for each column, two spaces between columns.
+pub(crate) struct Table<const COLUMNS: usize> {
+    align: [Align; COLUMNS],
+    rows: Vec<[String; COLUMNS]>,
+}
+
+impl<const COLUMNS: usize> Table<COLUMNS> {
+    pub(crate) fn new(align: [Align; COLUMNS]) -> Self {
+        Table {
+            align,
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
+        self.rows.push(cells);
+    }
+
+    /// Appends all rows to `text`, indented by two spaces, without spaces at their ends.
+    pub(crate) fn write_to(&self, text: &mut String) {
+        let width = |column: usize| {
+            let widths = self.rows.iter().map(|row| row[column].chars().count());
+            widths.max().unwrap_or(0)
+        };
+        let widths: [usize; COLUMNS] = std::array::from_fn(width);
+        for row in &self.rows {
+            let mut line = String::new();
+            for ((cell, align), width) in row.iter().zip(self.align).zip(widths) {
+                line.push_str("  ");
+                line.push_str(&match align {
+                    Align::Left => format!("{cell:<width$}"),
+                    Align::Right => format!("{cell:>width$}"),
+                });
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_aligned_by_the_widest() {
+        let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
+        table.row(["sent".into(), "1,000".into(), "queries".into()]);
+        table.row(["lost".into(), "7".into(), String::new()]);
+        let mut text = String::new();
+        table.write_to(&mut text);
+        assert_eq!(text, "  sent  1,000  queries\n  lost      7\n");
+    }
+}

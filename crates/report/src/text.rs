@@ -1,0 +1,282 @@
+//! The result as text, for a person who sees it for the first time.
+//!
+//! Columns are aligned, every number has its unit, nothing depends on colour. What did not happen
+//! is left out, except the losses, whose zeroes are the good news. [`interval_line`] is the
+//! progress of a run where no terminal can be redrawn.
+
+use std::fmt::Write;
+
+use measure::counts::rcode_name;
+use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
+use measure::record::EndedBy;
+use measure::{Arrival, Histogram, Interval, Process, RunRecord};
+
+use crate::table::{Align, Table};
+
+mod sections;
+#[cfg(test)]
+mod tests;
+
+/// The whole result, ending in a line break.
+pub fn render(record: &RunRecord) -> String {
+    let mut text = header(record);
+    let sections = [
+        ("Result", result(record)),
+        ("Latency", sections::latencies(record)),
+        ("RCODEs", sections::rcodes(record)),
+        ("Connections", sections::connections(record)),
+        ("Oddities", sections::oddities(record)),
+        ("Generator", sections::generator(record)),
+        ("Verdict", sections::verdict(record)),
+    ];
+    for (title, body) in sections {
+        if !body.is_empty() {
+            let _ = write!(text, "\n{title}\n{body}");
+        }
+    }
+    if !record.warnings.is_empty() {
+        text.push('\n');
+    }
+    for warning in &record.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    text
+}
+
+/// One line on one interval, without a line break: what was sent, answered and lost in it.
+///
+/// Responses are those that came in the interval, to queries of it or of an earlier one (P17).
+pub fn interval_line(interval: &Interval) -> String {
+    let counts = &interval.counts;
+    let p = |p| or_dash(interval.distributions.latency.percentile(p));
+    format!(
+        "{:>8}  sent {:>9}  {:>13}  responses {:>9}  {:>13}  lost {:>6}  p50 {:>8}  p99 {:>8}  \
+         in flight {:>7}",
+        seconds(interval.end_ns),
+        count(counts.sent),
+        rate(interval.per_second(counts.sent)),
+        count(counts.responses),
+        rate(interval.per_second(counts.responses)),
+        count(counts.lost()),
+        p(0.5),
+        p(0.99),
+        decimal(interval.mean_in_flight(), 1),
+    )
+}
+
+/// What was run against what, and how long.
+fn header(record: &RunRecord) -> String {
+    let scenario = &record.scenario;
+    let target = match (&scenario.server_name, record.self_test) {
+        (_, true) => format!("the built-in responder ({})", scenario.target),
+        (Some(name), false) => format!("{name} ({})", scenario.target),
+        (None, false) => scenario.target.clone(),
+    };
+    let warmup = match scenario.warmup_ns {
+        0 => String::new(),
+        ns => format!(" after {} warm-up", seconds(ns)),
+    };
+    let ended = match record.ended_by {
+        EndedBy::Duration | EndedBy::Queries => "",
+        EndedBy::TargetGone => ", then the target was gone",
+        EndedBy::Interrupted => ", then interrupted",
+    };
+    let kind = if record.self_test { "self-test, " } else { "" };
+    let mut text = format!(
+        "throng {}: {kind}{} to {target}, {}{warmup}{ended}\n",
+        record.throng_version,
+        scenario.transport,
+        seconds(record.measured_ns),
+    );
+    let mut table = Table::new([Align::Left, Align::Left]);
+    let workers = format!(
+        "{}, {}",
+        counted(scenario.clients, "client"),
+        counted(scenario.workers, "worker")
+    );
+    let questions = format!(
+        "{}, {}",
+        scenario.questions.source,
+        counted(scenario.questions.count, "question")
+    );
+    table.row(["load".into(), format!("{}; {workers}", load(record))]);
+    table.row(["questions".into(), questions]);
+    table.row(["options".into(), options(record)]);
+    table.row(["started".into(), record.started_at.clone()]);
+    if record.generators > 1 {
+        table.row(["merged".into(), counted(record.generators, "record")]);
+    }
+    table.write_to(&mut text);
+    text
+}
+
+fn load(record: &RunRecord) -> String {
+    match record.scenario.arrival {
+        Arrival::Closed {
+            outstanding,
+            rate_qps_max,
+        } => {
+            let cap =
+                rate_qps_max.map_or_else(String::new, |qps| format!(", at most {}", rate(qps)));
+            format!("closed loop, {} outstanding{cap}", count(outstanding))
+        }
+        Arrival::Open { rate_qps, process } => {
+            let spread = match process {
+                Process::Constant => "equally spaced",
+                Process::Poisson => "Poisson",
+            };
+            format!("open loop, {} {spread}", rate(rate_qps))
+        }
+    }
+}
+
+/// What else of the scenario changes the meaning of the figures.
+fn options(record: &RunRecord) -> String {
+    let scenario = &record.scenario;
+    let mut options = Vec::new();
+    options.extend(scenario.edns.as_ref().map(|edns| format!("EDNS {edns}")));
+    options.extend(
+        scenario
+            .tsig_algorithm
+            .as_ref()
+            .map(|name| format!("TSIG {name}")),
+    );
+    if let Some(tls) = &scenario.tls {
+        let version = tls.version.as_deref().unwrap_or("TLS");
+        let verified = if tls.verified {
+            "verified"
+        } else {
+            "not verified"
+        };
+        options.push(format!("{version}, certificate {verified}"));
+    }
+    if let Some(queries) = scenario.queries_per_connection {
+        options.push(format!("{} a connection", counted(queries, "query")));
+    }
+    if scenario.tcp_fallback {
+        options.push("TCP after truncation".into());
+    }
+    options.push(format!("time-out {}", latency(scenario.timeout_ns as f64)));
+    options.join("; ")
+}
+
+/// Offered, sent, answered, lost; then the rates.
+fn result(record: &RunRecord) -> String {
+    let counts = &record.total.counts;
+    let offered = counts.offered;
+    let [left, right] = [Align::Left, Align::Right];
+    let mut table = Table::new([left, right, left, right, left]);
+    let mut row = |label: &str, number: u64, unit: &str, note: String| {
+        let share = if label == "offered" {
+            String::new()
+        } else {
+            share(number, offered)
+        };
+        table.row([label.into(), count(number), unit.into(), share, note]);
+    };
+    row("offered", offered, "queries", rate(record.offered_qps()));
+    let sent = format!("of offered, {}", rate(record.sent_qps()));
+    row("sent", counts.sent, "queries", sent);
+    row(
+        "responses",
+        counts.responses,
+        "responses",
+        "of offered".into(),
+    );
+    row("lost", counts.lost(), "queries", "of offered".into());
+    row("  timed out", counts.timeouts, "queries", String::new());
+    row(
+        "  connection lost",
+        counts.connection_losses,
+        "queries",
+        String::new(),
+    );
+    row(
+        "  not sent",
+        counts.not_sent.total(),
+        "queries",
+        sections::not_sent(counts),
+    );
+    rates(record, &mut table);
+    let mut text = String::new();
+    table.write_to(&mut text);
+    text
+}
+
+/// Rates within the window, sizes, and how many queries were in flight.
+fn rates(record: &RunRecord, table: &mut Table<5>) {
+    let mut row = |label: &str, figure: String, share: String, note: String| {
+        let (number, unit) = figure.split_once(' ').unwrap_or((&figure, ""));
+        table.row([label.into(), number.into(), unit.into(), share, note]);
+    };
+    let none = String::new;
+    let window = format!(
+        "responses within the {} of load",
+        seconds(record.measured_ns)
+    );
+    row("achieved", rate(record.achieved_qps()), none(), window);
+    let good = share(record.goodput(), record.total.counts.responses);
+    row(
+        "goodput",
+        rate(record.goodput_qps()),
+        good,
+        goodput_set(record),
+    );
+    let query = mean_octets(record.query_octets_mean(), "query");
+    row(
+        "bit rate sent",
+        bit_rate(record.sent_bit_rate()),
+        none(),
+        query,
+    );
+    let response = mean_octets(record.response_octets_mean(), "response");
+    row(
+        "bit rate received",
+        bit_rate(record.received_bit_rate()),
+        none(),
+        response,
+    );
+    let places = record
+        .outstanding()
+        .map_or_else(none, |n| format!("of {}", count(n)));
+    let in_flight = format!("{} queries", decimal(record.mean_in_flight(), 1));
+    row("in flight, mean", in_flight, none(), places);
+}
+
+fn goodput_set(record: &RunRecord) -> String {
+    let rcodes = record.scenario.goodput_rcodes.iter();
+    let names: Vec<&str> = rcodes.map(|&rcode| rcode_name(rcode)).collect();
+    format!("of responses: {}", names.join(", "))
+}
+
+fn mean_octets(mean: Option<f64>, what: &str) -> String {
+    mean.map_or_else(String::new, |mean| {
+        format!("{} octets a {what}", decimal(mean, 1))
+    })
+}
+
+/// A latency, or `-` where there is none.
+fn or_dash(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".into(), |ns| latency(ns as f64))
+}
+
+/// A mean or deviation, or `-` where there is none.
+fn or_dash_f64(ns: Option<f64>) -> String {
+    ns.map_or_else(|| "-".into(), latency)
+}
+
+/// The figures of a distribution by name, in the order in which they are shown.
+fn figures(histogram: &Histogram) -> [(&'static str, String); 9] {
+    let p = |p| or_dash(histogram.percentile(p));
+    [
+        ("min", or_dash(histogram.min_ns())),
+        ("mean", or_dash_f64(histogram.mean_ns())),
+        ("stddev", or_dash_f64(histogram.stddev_ns())),
+        ("p50", p(0.5)),
+        ("p90", p(0.9)),
+        ("p95", p(0.95)),
+        ("p99", p(0.99)),
+        ("p99.9", p(0.999)),
+        ("max", or_dash(histogram.max_ns())),
+    ]
+}

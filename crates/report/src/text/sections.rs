@@ -1,0 +1,258 @@
+//! The sections of the text below the result: latency, RCODEs, connections, oddities, generator,
+//! verdict. Each is empty when it has nothing to say.
+
+use std::fmt::Write;
+
+use measure::notation::{count, counted, decimal, percent, share};
+use measure::{Counts, Histogram, RunRecord, WorkerFacts};
+
+use super::{figures, or_dash};
+use crate::table::{Align, Table};
+
+/// More workers than that are summed up in one line.
+const WORKERS_LISTED_MAX: usize = 8;
+
+/// Latency from the scheduled instant and, beside it, service time.
+pub(super) fn latencies(record: &RunRecord) -> String {
+    let distributions = &record.total.distributions;
+    if distributions.latency.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
+    table.row([String::new(), "from scheduled".into(), "service".into()]);
+    let both = figures(&distributions.latency)
+        .into_iter()
+        .zip(figures(&distributions.service));
+    for ((name, latency), (_, service)) in both {
+        table.row([name.into(), latency, service]);
+    }
+    text_of(&table)
+}
+
+/// Responses by RCODE with their share.
+pub(super) fn rcodes(record: &RunRecord) -> String {
+    let rcodes = &record.total.counts.rcodes;
+    let mut table = Table::new([Align::Left, Align::Right, Align::Left, Align::Right]);
+    for (name, number) in rcodes.named() {
+        let share = share(number, rcodes.total());
+        table.row([name.into(), count(number), "responses".into(), share]);
+    }
+    text_of(&table)
+}
+
+/// Connections of stream transports, and those of the TCP fallback.
+pub(super) fn connections(record: &RunRecord) -> String {
+    let connections = &record.total.counts.connections;
+    let transport = record.scenario.transport;
+    if !transport.has_connections() && connections.attempted == 0 {
+        return String::new();
+    }
+    let failures = connections
+        .failed
+        .by_cause()
+        .into_iter()
+        .filter(|(_, number)| *number > 0);
+    let failures: Vec<String> = failures
+        .map(|(cause, number)| format!("{} {cause}", count(number)))
+        .collect();
+    let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
+    let mut row = |label: &str, number: u64, note: String| {
+        table.row([label.into(), count(number), note]);
+    };
+    row("attempted", connections.attempted, String::new());
+    row("established", connections.established, String::new());
+    if transport.has_tls() {
+        row("TLS handshakes", connections.handshakes, String::new());
+    }
+    row("failed", connections.failed.total(), failures.join(", "));
+    let clients = format!("of {}", counted(record.scenario.clients, "client"));
+    row("open at once, most", record.total.connections_open, clients);
+    let endings = [
+        ("closed by us", connections.closed_by_client),
+        ("closed by the target", connections.closed_by_target),
+        ("reset by the target", connections.reset_by_target),
+        ("ended by TLS", connections.ended_by_tls),
+    ];
+    for (label, number) in endings.into_iter().filter(|(_, number)| *number > 0) {
+        row(label, number, String::new());
+    }
+    let mut text = text_of(&table);
+    text.push_str(&set_up(record));
+    text
+}
+
+/// Latency of connection set-up.
+fn set_up(record: &RunRecord) -> String {
+    let distributions = &record.total.distributions;
+    let steps = [
+        ("TCP connect", &distributions.tcp_connect),
+        ("TLS handshake", &distributions.tls_handshake),
+    ];
+    let measured = steps
+        .into_iter()
+        .filter(|(_, histogram)| !histogram.is_empty());
+    let mut text = String::new();
+    for (step, histogram) in measured {
+        let _ = writeln!(text, "  {step}: {}", p50_p99_max(histogram));
+    }
+    text
+}
+
+fn p50_p99_max(histogram: &Histogram) -> String {
+    format!(
+        "p50 {}, p99 {}, max {}",
+        or_dash(histogram.percentile(0.5)),
+        or_dash(histogram.percentile(0.99)),
+        or_dash(histogram.max_ns())
+    )
+}
+
+/// Why queries were not sent, if any were not.
+pub(super) fn not_sent(counts: &Counts) -> String {
+    let not_sent = &counts.not_sent;
+    let causes = [
+        (
+            not_sent.timed_out_waiting,
+            "timed out waiting for a connection",
+        ),
+        (not_sent.no_free_id, "without a free message ID"),
+        (not_sent.send_failed, "refused by the kernel"),
+        (not_sent.run_ended, "still waiting at the end"),
+    ];
+    let causes = causes.into_iter().filter(|(number, _)| *number > 0);
+    let causes: Vec<String> = causes
+        .map(|(number, cause)| format!("{} {cause}", count(number)))
+        .collect();
+    causes.join(", ")
+}
+
+/// What should not happen, where it did.
+pub(super) fn oddities(record: &RunRecord) -> String {
+    let counts = &record.total.counts;
+    let distributions = &record.total.distributions;
+    let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
+    let overflow = distributions.latency.overflow();
+    let rows = [
+        (
+            "late",
+            counts.late,
+            "responses to queries that had timed out",
+        ),
+        (
+            "duplicate",
+            counts.duplicate,
+            "further responses to one query",
+        ),
+        ("truncated", counts.truncated, "responses with the TC bit"),
+        (
+            "wrong ID",
+            counts.unexpected.wrong_id,
+            "messages that match no query",
+        ),
+        (
+            "wrong question",
+            counts.unexpected.wrong_question,
+            "messages to another question",
+        ),
+        (
+            "wrong source",
+            counts.unexpected.wrong_source,
+            "messages from another address",
+        ),
+        (
+            "malformed",
+            counts.unexpected.malformed,
+            "messages that are no response",
+        ),
+        (
+            "dropped here",
+            record.network.receive_drops,
+            "datagrams, receive buffer full",
+        ),
+        ("off the scale", overflow, "responses after 68.7 s or more"),
+    ];
+    for (label, number, what) in rows.into_iter().filter(|row| row.1 > 0) {
+        table.row([label.into(), count(number), what.into()]);
+    }
+    let fallback = &counts.tcp_fallback;
+    if fallback.sent > 0 {
+        let outcome = format!(
+            "queries again over TCP: {} answered, {} timed out, {} connection lost",
+            count(fallback.responses),
+            count(fallback.timeouts),
+            count(fallback.connection_losses)
+        );
+        table.row(["TCP fallback".into(), count(fallback.sent), outcome]);
+    }
+    let mut text = text_of(&table);
+    if !distributions.tcp_fallback.is_empty() {
+        let latency = p50_p99_max(&distributions.tcp_fallback);
+        let _ = writeln!(text, "  TCP fallback latency: {latency}");
+    }
+    text
+}
+
+/// How hard this tool worked, and whether it was on time.
+pub(super) fn generator(record: &RunRecord) -> String {
+    let mut table = Table::new([Align::Left, Align::Left]);
+    if record.workers.len() <= WORKERS_LISTED_MAX {
+        for (index, worker) in record.workers.iter().enumerate() {
+            table.row([format!("worker {index}"), worker_line(worker)]);
+        }
+    } else {
+        let shares = || record.workers.iter().map(WorkerFacts::busy_share);
+        let busy = format!(
+            "busy {} to {} of their CPUs",
+            percent(shares().fold(f64::INFINITY, f64::min)),
+            percent(shares().fold(0.0, f64::max))
+        );
+        table.row([counted(record.workers.len() as u64, "worker"), busy]);
+    }
+    let lateness = &record.total.distributions.send_lateness;
+    if !lateness.is_empty() {
+        table.row(["send lateness".into(), p50_p99_max(lateness)]);
+    }
+    if let Some(mean) = record.network.offload_burst_mean() {
+        let bursts = counted(record.network.offload_bursts, "burst");
+        let note = format!(
+            "{} datagrams a burst on average ({bursts})",
+            decimal(mean, 1)
+        );
+        table.row(["UDP GSO".into(), note]);
+    }
+    text_of(&table)
+}
+
+fn worker_line(worker: &WorkerFacts) -> String {
+    let cpu = worker
+        .cpu
+        .map_or_else(|| "its CPU".into(), |cpu| format!("CPU {cpu}"));
+    let waited = match worker.cpu_wait_share() {
+        share if share >= 0.01 => format!(", waited for it {}", percent(share)),
+        _ => String::new(),
+    };
+    let busy = percent(worker.busy_share());
+    format!(
+        "busy {busy} of {cpu}{waited}, sent {}",
+        counted(worker.queries, "query")
+    )
+}
+
+/// The limit, its evidence and what to do about it.
+pub(super) fn verdict(record: &RunRecord) -> String {
+    let verdict = &record.verdict;
+    let mut text = format!("  limit: {}\n", verdict.limit.name());
+    for evidence in &verdict.evidence {
+        let _ = writeln!(text, "  - {evidence}");
+    }
+    for advice in &verdict.advice {
+        let _ = writeln!(text, "  advice: {advice}");
+    }
+    text
+}
+
+fn text_of<const COLUMNS: usize>(table: &Table<COLUMNS>) -> String {
+    let mut text = String::new();
+    table.write_to(&mut text);
+    text
+}
