@@ -128,7 +128,9 @@ pub fn answer(
 /// A response of a header alone, for what cannot be parsed or is not implemented.
 fn bare_header(header: &[u8; HEADER_OCTETS], rcode: u16, out: &mut Vec<u8>) -> Answered {
     let flags = [0x80 | (header[2] & 0x79), rcode as u8];
-    out.extend_from_slice(&[header[0], header[1], flags[0], flags[1], 0, 0, 0, 0, 0, 0, 0, 0]);
+    out.extend_from_slice(&[
+        header[0], header[1], flags[0], flags[1], 0, 0, 0, 0, 0, 0, 0, 0,
+    ]);
     Answered::Response {
         rcode,
         malformed: rcode == FORMERR,
@@ -181,7 +183,9 @@ fn respond(
         let dnssec_ok = if opt.dnssec_ok { 0x80 } else { 0 };
         let [size_high, size_low] = OWN_PAYLOAD_OCTETS.to_be_bytes();
         let extended = (rcode >> 4) as u8;
-        let octets = [0, 0, 41, size_high, size_low, extended, 0, dnssec_ok, 0, 0, 0];
+        let octets = [
+            0, 0, 41, size_high, size_low, extended, 0, dnssec_ok, 0, 0, 0,
+        ];
         out.extend_from_slice(&octets);
     }
     let header = &mut out[start..start + HEADER_OCTETS];
@@ -274,7 +278,9 @@ fn parse_opt(query: &[u8], offset: usize) -> Result<Option<Opt>, Malformed> {
             });
         }
         let rdata_octets = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
-        rest = rest.get(owner_octets + 10 + rdata_octets..).ok_or(Malformed)?;
+        rest = rest
+            .get(owner_octets + 10 + rdata_octets..)
+            .ok_or(Malformed)?;
     }
     Ok(found)
 }

@@ -194,7 +194,11 @@ impl FaultShares {
             (Fault::Garbage, self.garbage),
             (Fault::Oversized, self.oversized),
         ];
-        table.extend(self.rcodes.iter().map(|&(rcode, share)| (Fault::Rcode(rcode), share)));
+        table.extend(
+            self.rcodes
+                .iter()
+                .map(|&(rcode, share)| (Fault::Rcode(rcode), share)),
+        );
         table.retain(|&(_, share)| share != 0.0);
         table
     }
@@ -207,7 +211,10 @@ impl Behaviour {
     /// The first part that contradicts itself or another.
     pub fn validate(&self) -> Result<(), BehaviourError> {
         let shares = self.faults.table();
-        let all = shares.iter().map(|&(_, share)| share).chain([self.duplicate_share]);
+        let all = shares
+            .iter()
+            .map(|&(_, share)| share)
+            .chain([self.duplicate_share]);
         for share in all {
             if !(0.0..=1.0).contains(&share) {
                 return Err(BehaviourError::Share(share.to_string()));

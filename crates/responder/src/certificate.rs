@@ -78,7 +78,9 @@ pub fn self_signed(options: &SelfSigned) -> Result<Identity, CertificateError> {
     }
     let mut params =
         CertificateParams::new(names).map_err(|error| CertificateError::Name(error.to_string()))?;
-    params.distinguished_name.push(DnType::CommonName, "throng responder");
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "throng responder");
     // A serial number derived from the key would vary in length.
     params.serial_number = Some(1u64.into());
     if options.expired {
@@ -107,7 +109,9 @@ pub fn from_pem(certificates: &str, key: &str) -> Result<Identity, CertificateEr
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| CertificateError::CertificatePem(error.to_string()))?;
     if chain.is_empty() {
-        return Err(CertificateError::CertificatePem("no certificate in it".to_owned()));
+        return Err(CertificateError::CertificatePem(
+            "no certificate in it".to_owned(),
+        ));
     }
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
         .map_err(|error| CertificateError::KeyPem(error.to_string()))?;

@@ -48,7 +48,9 @@ impl OpenConnections {
     /// Counts one more, unless there are `max` already.
     pub(crate) fn admit(&self, max: u32) -> bool {
         let more = |open: u32| (open < max).then(|| open + 1);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
     }
 
     pub(crate) fn release(&self) {
@@ -130,7 +132,10 @@ impl ResponderConfig {
         if self.listen.is_empty() {
             return Err(ConfigError::ListensNowhere);
         }
-        let dot = self.listen.iter().any(|(transport, _)| *transport == Transport::Dot);
+        let dot = self
+            .listen
+            .iter()
+            .any(|(transport, _)| *transport == Transport::Dot);
         if dot && self.tls.is_none() {
             return Err(ConfigError::DotWithoutCertificate);
         }

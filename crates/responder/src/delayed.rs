@@ -17,6 +17,14 @@ pub(crate) enum Destination {
     Stream { socket: SocketId },
 }
 
+impl Destination {
+    pub(crate) fn socket(self) -> SocketId {
+        match self {
+            Destination::Datagram { socket, .. } | Destination::Stream { socket } => socket,
+        }
+    }
+}
+
 /// One response that waits.
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -52,7 +60,9 @@ impl Delayed {
     /// When the next response is due; far in the future if none waits.
     #[inline]
     pub(crate) fn next_due(&self) -> Instant {
-        self.order.peek().map_or(Instant::FAR_FUTURE, |Reverse((due, ..))| *due)
+        self.order
+            .peek()
+            .map_or(Instant::FAR_FUTURE, |Reverse((due, ..))| *due)
     }
 
     /// Keeps a copy of `message` until `due`; false if there is no room.
@@ -77,22 +87,27 @@ impl Delayed {
         true
     }
 
-    /// Hands the next response that is due at `now` to `send`; false if there is none.
-    pub(crate) fn pop_due(&mut self, now: Instant, send: impl FnOnce(&Waiting)) -> bool {
+    /// Takes the next response that is due at `now` out of the order; release it after use.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
         if self.next_due() > now {
-            return false;
+            return None;
         }
-        let Some(Reverse((_, _, slot))) = self.order.pop() else {
-            return false;
-        };
-        let waiting = &mut self.slots[slot as usize];
-        send(waiting);
-        self.octets -= waiting.message.len();
-        waiting.message.clear();
-        if waiting.message.capacity() > BUFFER_OCTETS_KEPT {
-            waiting.message = Vec::new();
+        self.order.pop().map(|Reverse((_, _, slot))| slot)
+    }
+
+    /// A response that was taken and not released yet.
+    pub(crate) fn get(&self, slot: u32) -> &Waiting {
+        &self.slots[slot as usize]
+    }
+
+    /// Makes room for another response.
+    pub(crate) fn release(&mut self, slot: u32) {
+        let message = &mut self.slots[slot as usize].message;
+        self.octets -= message.len();
+        message.clear();
+        if message.capacity() > BUFFER_OCTETS_KEPT {
+            *message = Vec::new();
         }
         self.free.push(slot);
-        true
     }
 }

@@ -93,10 +93,11 @@ fn borrowed_port(transport: Transport, wanted: SocketAddr, opened: &[Listening])
         return None;
     }
     let taken = |port: u16| {
-        let same = |other: &&Listening| {
-            other.transport != Transport::Udp && other.address.port() == port
-        };
-        opened.iter().any(|other| same(&other) && other.address.ip() == wanted.ip())
+        let same =
+            |other: &&Listening| other.transport != Transport::Udp && other.address.port() == port;
+        opened
+            .iter()
+            .any(|other| same(&other) && other.address.ip() == wanted.ip())
     };
     opened
         .iter()

@@ -189,7 +189,10 @@ impl Respondent {
             return Fault::None;
         }
         let chance = draw(&mut self.generator);
-        let hit = self.faults.iter().find(|(cumulative, _)| chance < *cumulative);
+        let hit = self
+            .faults
+            .iter()
+            .find(|(cumulative, _)| chance < *cumulative);
         hit.map_or(Fault::None, |&(_, fault)| fault)
     }
 

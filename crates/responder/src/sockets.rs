@@ -51,7 +51,21 @@ impl Sockets {
         }
     }
 
-    /// The generation of the connection at `index`, if there is one.
+    /// Every socket of the worker.
+    pub(crate) fn all(&self) -> Vec<SocketId> {
+        let entries = self.entries.iter().enumerate();
+        entries
+            .filter_map(|(index, entry)| {
+                let (generation, _) = entry.as_ref()?;
+                Some(SocketId {
+                    index: index as u32,
+                    generation: *generation,
+                })
+            })
+            .collect()
+    }
+
+    /// True if the socket at `index` is still that connection.
     pub(crate) fn is_connection(&mut self, index: u32, generation: u32) -> bool {
         self.connection(SocketId { index, generation }).is_some()
     }

@@ -115,7 +115,11 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Progress {
         self.last_active = at;
-        let Scratch { received, responses, wire } = scratch;
+        let Scratch {
+            received,
+            responses,
+            wire,
+        } = scratch;
         let mut peer_closed = false;
         let mut plaintext = bytes;
         let mut failed = false;
@@ -130,7 +134,6 @@ impl Connection {
             let counters = &mut respondent.counters;
             let completed = was_handshaking && !tls.is_handshaking();
             counters.handshakes_completed += u64::from(completed);
-            counters.handshakes_failed += u64::from(failed && tls.is_handshaking());
             counters.tls_failed += u64::from(failed && !tls.is_handshaking());
             plaintext = received;
         }
@@ -161,7 +164,13 @@ impl Connection {
             None => (u64::MAX, None),
         };
         let unsent_max = respondent.config.limits.unsent_octets_max;
-        let Connection { transport, queries, awaiting, unsent, .. } = self;
+        let Connection {
+            transport,
+            queries,
+            awaiting,
+            unsent,
+            ..
+        } = self;
         self.deframer.handle_bytes(bytes, |message| {
             if *queries == queries_max {
                 respondent.counters.unanswered += 1;
@@ -178,7 +187,10 @@ impl Connection {
                 }
                 Fate::Now(copies) => {
                     frame(responses, start, copies);
-                    respondent.counters.responses.add(*transport, u64::from(copies));
+                    respondent
+                        .counters
+                        .responses
+                        .add(*transport, u64::from(copies));
                 }
                 Fate::Later(copies) => {
                     *awaiting += copies;

@@ -3,13 +3,15 @@
 //! Order of calls: [`ResponderWorker::new`], `open` (worker 0) or `open_shared` (the others, with
 //! the addresses of worker 0), then `step` and the driver's `wait` in turn.
 
+mod connections;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use driver::{Close, Driver, Event, Outgoing, Received, SocketError, SocketId};
+use driver::{Close, Driver, Event, Outgoing, Received, SocketId};
 use proto::{Instant, Transport};
 
 use crate::config::{ConfigError, ResponderConfig};
@@ -18,16 +20,12 @@ use crate::delayed::Destination;
 use crate::listen;
 use crate::respond::{Fate, Respondent};
 use crate::sockets::{Role, Sockets};
-use crate::stream::{Connection, Progress, Scratch};
+use crate::stream::Scratch;
 
 /// Deliveries handled in one step, so that the caller gets its turn under any load.
 const DELIVERIES_PER_STEP_MAX: usize = 65_536;
 /// Delayed datagrams sent in one call of the driver.
 const DATAGRAMS_PER_SEND_MAX: usize = 1024;
-/// Timers of connections that are gone, kept at most until there are so many and as many as live
-/// ones.
-const DEAD_TIMERS_MAX: usize = 1024;
-
 /// Which of a responder's workers this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerPlace {
@@ -69,7 +67,10 @@ impl ResponderWorker {
     /// # Panics
     /// If `place` is not among the workers it counts.
     pub fn new(config: Arc<ResponderConfig>, place: WorkerPlace) -> Result<Self, ConfigError> {
-        assert!(place.index < place.count, "a worker's index is below their count");
+        assert!(
+            place.index < place.count,
+            "a worker's index is below their count"
+        );
         config.validate()?;
         Ok(ResponderWorker {
             respondent: Respondent::new(config, place),
@@ -103,7 +104,8 @@ impl ResponderWorker {
         addresses: &[(Transport, SocketAddr)],
     ) -> io::Result<()> {
         for listening in listen::open(driver, addresses, self.place.count > 1)? {
-            self.addresses.push((listening.transport, listening.address));
+            self.addresses
+                .push((listening.transport, listening.address));
             let role = match listening.transport {
                 Transport::Udp => Role::Datagrams,
                 stream => Role::Listener(stream),
@@ -126,7 +128,10 @@ impl ResponderWorker {
 
     /// Where it listens for `transport` (the first such socket).
     pub fn address(&self, transport: Transport) -> Option<SocketAddr> {
-        let listening = self.addresses.iter().find(|(listening, _)| *listening == transport);
+        let listening = self
+            .addresses
+            .iter()
+            .find(|(listening, _)| *listening == transport);
         listening.map(|(_, address)| *address)
     }
 
@@ -143,6 +148,20 @@ impl ResponderWorker {
     /// Responses that wait to be sent later.
     pub fn has_delayed(&self) -> bool {
         self.respondent.delayed.next_due() != Instant::FAR_FUTURE
+    }
+
+    /// Closes all sockets, connections `how` says; what is due for them is counted as orphaned.
+    /// The worker can open sockets again.
+    pub fn close<D: Driver>(&mut self, driver: &mut D, how: Close) {
+        for socket in self.sockets.all() {
+            match self.sockets.connection(socket) {
+                Some(_) => self.end(driver, socket, how),
+                None => driver.close(socket, Close::Graceful),
+            }
+        }
+        self.sockets = Sockets::default();
+        self.addresses.clear();
+        self.idle_timers.clear();
     }
 
     /// Handles all that is ready and sends all that is due; returns when it wants its next turn
@@ -170,7 +189,10 @@ impl ResponderWorker {
     }
 
     fn next_turn(&self) -> Instant {
-        let idle = self.idle_timers.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, ..))| *at);
+        let idle = self
+            .idle_timers
+            .peek()
+            .map_or(Instant::FAR_FUTURE, |Reverse((at, ..))| *at);
         self.respondent.delayed.next_due().min(idle)
     }
 
@@ -217,12 +239,17 @@ impl ResponderWorker {
                 for _ in 1..copies {
                     let end = self.outgoing.octets.len();
                     let length = self.outgoing.datagrams[self.outgoing.datagrams.len() - 1].length;
-                    self.outgoing.octets.extend_from_within(end - length as usize..);
+                    self.outgoing
+                        .octets
+                        .extend_from_within(end - length as usize..);
                     self.outgoing.finish(end, Some(datagram.from));
                 }
             }
         }
-        self.respondent.counters.octets_received.add(Transport::Udp, octets);
+        self.respondent
+            .counters
+            .octets_received
+            .add(Transport::Udp, octets);
         self.send_outgoing(driver, received.socket);
     }
 
@@ -231,12 +258,18 @@ impl ResponderWorker {
         if count == 0 {
             return;
         }
-        let accepted = driver.send_datagrams(socket, &self.outgoing).accepted.min(count);
+        let accepted = driver
+            .send_datagrams(socket, &self.outgoing)
+            .accepted
+            .min(count);
         let octets = match accepted == count {
             true => self.outgoing.octets.len() as u64,
             false => {
                 let taken = &self.outgoing.datagrams[..accepted];
-                taken.iter().map(|datagram| u64::from(datagram.length)).sum()
+                taken
+                    .iter()
+                    .map(|datagram| u64::from(datagram.length))
+                    .sum()
             }
         };
         let counters = &mut self.respondent.counters;
@@ -249,24 +282,55 @@ impl ResponderWorker {
     // Responses that were put off.
 
     fn send_due<D: Driver>(&mut self, driver: &mut D, now: Instant) {
-        // Everything collected so far goes to this socket.
-        let mut current: Option<Destination> = None;
-        while self.respondent.delayed.next_due() <= now {
-            let ResponderWorker { respondent, outgoing, scratch, sockets, .. } = self;
-            let Respondent { delayed, counters, config, .. } = respondent;
-            let mut to_flush = None;
-            delayed.pop_due(now, |waiting| {
-                let destination = waiting.destination;
-                let differs = |current: Destination| socket_of(current) != socket_of(destination);
-                if current.is_some_and(differs) || outgoing.datagrams.len() >= DATAGRAMS_PER_SEND_MAX
-                {
-                    to_flush = current;
-                }
-                current = Some(destination);
-            });
-            let _ = (&to_flush, scratch, sockets, counters, config);
-            todo!()
+        // All that is collected and not sent yet goes to the socket of this destination.
+        let mut collected: Option<Destination> = None;
+        while let Some(slot) = self.respondent.delayed.take_due(now) {
+            let destination = self.respondent.delayed.get(slot).destination;
+            let full = self.outgoing.datagrams.len() >= DATAGRAMS_PER_SEND_MAX;
+            if let Some(previous) = collected
+                && (full || previous.socket() != destination.socket())
+            {
+                self.flush(driver, previous);
+            }
+            self.collect(slot);
+            self.respondent.delayed.release(slot);
+            collected = Some(destination);
         }
-        self.flush(driver, current);
+        if let Some(last) = collected {
+            self.flush(driver, last);
+        }
+    }
+
+    fn collect(&mut self, slot: u32) {
+        let Respondent {
+            config,
+            counters,
+            delayed,
+            ..
+        } = &mut self.respondent;
+        let waiting = delayed.get(slot);
+        let role = self.sockets.get_mut(waiting.destination.socket());
+        match (waiting.destination, role) {
+            (Destination::Datagram { to, .. }, Some(Role::Datagrams)) => {
+                let start = self.outgoing.octets.len();
+                self.outgoing.octets.extend_from_slice(&waiting.message);
+                self.outgoing.finish(start, Some(to));
+            }
+            (Destination::Stream { .. }, Some(Role::Connection(connection))) => {
+                let unsent_max = config.limits.unsent_octets_max;
+                match connection.write_delayed(&waiting.message, unsent_max, &mut self.scratch) {
+                    true => counters.responses.add(connection.transport, 1),
+                    false => counters.unread_dropped += 1,
+                }
+            }
+            _ => counters.orphaned += 1,
+        }
+    }
+
+    fn flush<D: Driver>(&mut self, driver: &mut D, destination: Destination) {
+        match destination {
+            Destination::Datagram { socket, .. } => self.send_outgoing(driver, socket),
+            Destination::Stream { socket } => self.send_wire(driver, socket),
+        }
     }
 }

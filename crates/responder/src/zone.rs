@@ -178,7 +178,7 @@ impl Table {
     /// The name does not exist: its closest encloser decides (RFC 4592, section 3.3.1).
     fn find_above(&self, qname: &[u8], qtype: u16) -> Rendered {
         let mut rest = qname;
-        while let [length @ 1.., tail @ ..] = rest {
+        while let [length @ (1..), tail @ ..] = rest {
             rest = &tail[usize::from(*length)..];
             let Some(&encloser) = self.names.get(rest) else {
                 continue;
@@ -204,7 +204,7 @@ pub(crate) struct NameHasher(u64);
 impl NameHasher {
     #[inline]
     fn fold(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (product as u64) ^ ((product >> 64) as u64);
     }
 
@@ -212,8 +212,8 @@ impl NameHasher {
     #[inline]
     pub(crate) fn hash(name: &[u8]) -> u64 {
         let mut hasher = NameHasher(0);
-        hasher.write(name);
         hasher.write_usize(name.len());
+        hasher.write(name);
         hasher.finish()
     }
 }

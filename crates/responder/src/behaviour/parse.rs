@@ -51,36 +51,60 @@ impl fmt::Display for BehaviourError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BehaviourError::Duration(text) => {
-                write!(f, "`{text}` is not a duration: expected a number and ns, us, ms, s, m or h")
+                write!(
+                    f,
+                    "`{text}` is not a duration: expected a number and ns, us, ms, s, m or h"
+                )
             }
             BehaviourError::Delay(text) => write!(
                 f,
                 "`{text}` is not a delay: expected `5ms`, `uniform:1ms..10ms` or `exponential:5ms`"
             ),
             BehaviourError::DelayOrder { min, max } => {
-                write!(f, "uniform delay: {min:?} is more than {max:?}; put the lesser first")
+                write!(
+                    f,
+                    "uniform delay: {min:?} is more than {max:?}; put the lesser first"
+                )
             }
             BehaviourError::Share(text) => {
-                write!(f, "`{text}` is not a share: expected a number from 0 to 1, such as 0.01")
+                write!(
+                    f,
+                    "`{text}` is not a share: expected a number from 0 to 1, such as 0.01"
+                )
             }
             BehaviourError::SharesSum(sum) => {
-                write!(f, "the shares of loss and faults sum to {sum}; they exclude each other, so \
-                    that the sum is at most 1")
+                write!(
+                    f,
+                    "the shares of loss and faults sum to {sum}; they exclude each other, so \
+                    that the sum is at most 1"
+                )
             }
             BehaviourError::RcodeShare(text) => {
-                write!(f, "`{text}` is not an RCODE share: expected `NXDOMAIN=0.1,SERVFAIL=0.01`")
+                write!(
+                    f,
+                    "`{text}` is not an RCODE share: expected `NXDOMAIN=0.1,SERVFAIL=0.01`"
+                )
             }
             BehaviourError::Rcode(text) => {
                 write!(f, "`{text}` is not an RCODE from 0 to 15, such as NXDOMAIN")
             }
             BehaviourError::StallPart(text) => {
-                write!(f, "`{text}` is not part of a stall: expected `at=3s,for=1s[,every=10s]`")
+                write!(
+                    f,
+                    "`{text}` is not part of a stall: expected `at=3s,for=1s[,every=10s]`"
+                )
             }
             BehaviourError::StallWithout(part) => {
-                write!(f, "a stall needs `{part}=`: expected `at=3s,for=1s[,every=10s]`")
+                write!(
+                    f,
+                    "a stall needs `{part}=`: expected `at=3s,for=1s[,every=10s]`"
+                )
             }
             BehaviourError::StallForever { length, every } => {
-                write!(f, "a stall of {length:?} every {every:?} never ends; make `every` longer")
+                write!(
+                    f,
+                    "a stall of {length:?} every {every:?} never ends; make `every` longer"
+                )
             }
             BehaviourError::Rate(rate) => write!(f, "a rate of {rate} queries a second"),
             BehaviourError::EndAfterNone => {
@@ -106,7 +130,9 @@ const DURATION_S_MAX: f64 = 1e9;
 /// [`BehaviourError::Duration`] for anything else.
 pub fn parse_duration(text: &str) -> Result<Duration, BehaviourError> {
     let error = || BehaviourError::Duration(text.to_owned());
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: f64 = number.parse().map_err(|_| error())?;
     let unit_s = match unit {
@@ -144,8 +170,9 @@ pub fn parse_share(text: &str) -> Result<f64, BehaviourError> {
 /// The first part that is not of that form.
 pub fn parse_rcode_shares(text: &str) -> Result<Vec<(u8, f64)>, BehaviourError> {
     let share = |part: &str| {
-        let (rcode, share) =
-            part.split_once('=').ok_or_else(|| BehaviourError::RcodeShare(part.to_owned()))?;
+        let (rcode, share) = part
+            .split_once('=')
+            .ok_or_else(|| BehaviourError::RcodeShare(part.to_owned()))?;
         let number = proto::rr::rcode_from_text(rcode.trim())
             .and_then(|number| u8::try_from(number).ok())
             .filter(|number| *number <= 15)
@@ -159,12 +186,12 @@ impl FromStr for Delay {
     type Err = BehaviourError;
 
     fn from_str(text: &str) -> Result<Self, BehaviourError> {
-        let duration = |part: &str| {
-            parse_duration(part).map_err(|_| BehaviourError::Delay(text.to_owned()))
-        };
+        let duration =
+            |part: &str| parse_duration(part).map_err(|_| BehaviourError::Delay(text.to_owned()));
         if let Some(range) = text.strip_prefix("uniform:") {
-            let (min, max) =
-                range.split_once("..").ok_or_else(|| BehaviourError::Delay(text.to_owned()))?;
+            let (min, max) = range
+                .split_once("..")
+                .ok_or_else(|| BehaviourError::Delay(text.to_owned()))?;
             let (min, max) = (duration(min)?, duration(max)?);
             if min > max {
                 return Err(BehaviourError::DelayOrder { min, max });

@@ -16,17 +16,27 @@ use super::{
 /// CNAMEs followed for one answer; a longer chain (or a loop) ends there.
 const CHAIN_MAX: usize = 8;
 
+const TYPE_PTR: u16 = 12;
+const TYPE_MX: u16 = 15;
+const TYPE_SRV: u16 = 33;
+const TYPE_DNAME: u16 = 39;
+
 /// Why a text is not a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ZoneError {
-    /// The text breaks the syntax: `line:column: what is wrong`.
-    Syntax(String),
+    /// The text breaks the syntax.
+    Syntax {
+        /// Counted from 1; 0 if not known.
+        line: usize,
+        /// What is wrong there.
+        what: String,
+    },
     /// The origin given is not a domain name.
     Origin(String),
     /// `$INCLUDE`, which is not followed; the file it names.
     Include(String),
-    /// A record of a class other than IN; its owner.
-    Class(String),
+    /// A name with an empty label, as the owner of this record or in its data; the owner.
+    Name(String),
     /// There is no SOA record.
     NoSoa,
     /// There are SOA records at these two names.
@@ -44,17 +54,28 @@ pub enum ZoneError {
 impl fmt::Display for ZoneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ZoneError::Syntax(what) => write!(f, "zone file, {what}"),
+            ZoneError::Syntax { line, what } => write!(f, "zone file, line {line}: {what}"),
             ZoneError::Origin(text) => write!(f, "origin `{text}` is not a domain name"),
             ZoneError::Include(path) => {
-                write!(f, "zone file: `$INCLUDE {path}` is not supported; put the records in line")
+                write!(
+                    f,
+                    "zone file: `$INCLUDE {path}` is not supported; put the records in line"
+                )
             }
-            ZoneError::Class(owner) => write!(f, "zone file: `{owner}` is not of class IN"),
+            ZoneError::Name(owner) => {
+                write!(
+                    f,
+                    "zone file: a name of the record of `{owner}` has an empty label"
+                )
+            }
             ZoneError::NoSoa => {
                 f.write_str("zone file: there is no SOA record, which would name the zone")
             }
             ZoneError::TwoSoas(first, second) => {
-                write!(f, "zone file: SOA records at `{first}` and `{second}`; expected one zone")
+                write!(
+                    f,
+                    "zone file: SOA records at `{first}` and `{second}`; expected one zone"
+                )
             }
             ZoneError::Outside(owner, apex) => {
                 write!(f, "zone file: `{owner}` is outside the zone `{apex}`")
@@ -63,7 +84,10 @@ impl fmt::Display for ZoneError {
                 write!(f, "zone file: `{owner}` has a CNAME beside other records")
             }
             ZoneError::RrsetTooLong(owner) => {
-                write!(f, "zone file: the records of `{owner}` do not fit into a message")
+                write!(
+                    f,
+                    "zone file: the records of `{owner}` do not fit into a message"
+                )
             }
             ZoneError::ZoneTooLarge => f.write_str("zone file: more than 4 GiB of answers"),
         }
@@ -90,9 +114,8 @@ struct Tree {
 
 /// Where a name lies.
 enum Place<'a> {
-    Outside,
-    /// At or below the zone cut with this name.
-    Delegated(&'a [u8]),
+    /// Outside the zone, or delegated.
+    Elsewhere,
     Exists(&'a Rrsets),
     Nonexistent,
 }
@@ -108,9 +131,12 @@ fn scan(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, Z
     let mut zonefile = Zonefile::with_capacity(text.len() + 1);
     zonefile.extend_from_slice(text.as_bytes());
     zonefile.extend_from_slice(b"\n");
+    // Records of another class are errors of syntax from here on.
     zonefile.set_default_class(Class::IN);
     if let Some(origin) = origin {
-        let name = origin.parse().map_err(|_| ZoneError::Origin(origin.to_owned()))?;
+        let name = origin
+            .parse()
+            .map_err(|_| ZoneError::Origin(origin.to_owned()))?;
         zonefile.set_origin(name);
     }
     let mut names = BTreeMap::new();
@@ -121,30 +147,74 @@ fn scan(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, Z
                 return Err(ZoneError::Include(path.to_string()));
             }
             Ok(None) => return Ok(names),
-            Err(error) => return Err(ZoneError::Syntax(error.to_string())),
+            Err(error) => return Err(syntax_error(&error.to_string())),
         }
     }
 }
 
-fn insert(
-    names: &mut BTreeMap<Vec<u8>, Rrsets>,
-    record: &ScannedRecord,
-) -> Result<(), ZoneError> {
+/// From the scanner's `line:column: what`, where the position is that after the offending token:
+/// behind the last token of a line it is the start of the next one.
+fn syntax_error(text: &str) -> ZoneError {
+    let mut parts = text.splitn(3, ':');
+    let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok());
+    let (line, column) = (number(), number());
+    match (line, column, parts.next()) {
+        (Some(line), Some(column), Some(what)) => ZoneError::Syntax {
+            line: if column == 1 {
+                line.saturating_sub(1).max(1)
+            } else {
+                line
+            },
+            what: what.trim().to_owned(),
+        },
+        _ => ZoneError::Syntax {
+            line: 0,
+            what: text.to_owned(),
+        },
+    }
+}
+
+fn insert(names: &mut BTreeMap<Vec<u8>, Rrsets>, record: &ScannedRecord) -> Result<(), ZoneError> {
     let mut owner = Vec::new();
     let Ok(()) = record.owner().compose(&mut owner);
-    if record.class() != Class::IN {
-        return Err(ZoneError::Class(text(&owner)));
-    }
     // Label lengths are at most 63, below `A`: lowering a whole name changes letters only.
     owner.make_ascii_lowercase();
     let mut rdata = Vec::new();
     let Ok(()) = record.data().compose_rdata(&mut rdata);
-    let rrset = names.entry(owner).or_default().entry(record.rtype().to_int()).or_default();
+    if !is_name(&owner) || !names_are_whole(record.rtype().to_int(), &rdata) {
+        return Err(ZoneError::Name(format!("{}.", record.owner())));
+    }
+    let rrset = names
+        .entry(owner)
+        .or_default()
+        .entry(record.rtype().to_int())
+        .or_default();
     rrset.ttl_s = record.ttl().as_secs();
     if !rrset.rdata.contains(&rdata) {
         rrset.rdata.push(rdata);
     }
     Ok(())
+}
+
+/// The scanner lets empty labels pass (`a..b`), which would make malformed responses.
+fn is_name(wire: &[u8]) -> bool {
+    proto::name::wire_length(wire) == Some(wire.len())
+}
+
+/// True unless the RDATA of this type holds a name that is none.
+fn names_are_whole(rtype: u16, rdata: &[u8]) -> bool {
+    match rtype {
+        TYPE_NS | TYPE_CNAME | TYPE_PTR | TYPE_DNAME => is_name(rdata),
+        TYPE_MX => rdata.get(2..).is_some_and(is_name),
+        TYPE_SRV => rdata.get(6..).is_some_and(is_name),
+        TYPE_SOA => proto::name::wire_length(rdata)
+            .and_then(|mname_octets| {
+                let numbers_at = rdata.len().checked_sub(20)?;
+                rdata.get(mname_octets..numbers_at)
+            })
+            .is_some_and(is_name),
+        _ => true,
+    }
 }
 
 /// The presentation format, for messages.
@@ -155,7 +225,7 @@ fn text(wire: &[u8]) -> String {
 /// The name without its first label; `None` for the root.
 fn parent(name: &[u8]) -> Option<&[u8]> {
     match name {
-        [length @ 1.., tail @ ..] => Some(&tail[usize::from(*length)..]),
+        [length @ (1..), tail @ ..] => Some(&tail[usize::from(*length)..]),
         _ => None,
     }
 }
@@ -176,7 +246,11 @@ impl Tree {
             check(owner, rrsets)?;
             // Names without records that have names below them exist (RFC 8020).
             let above = upwards(owner).take_while(|name| *name != apex).skip(1);
-            between.extend(above.filter(|name| !names.contains_key(*name)).map(<[u8]>::to_vec));
+            between.extend(
+                above
+                    .filter(|name| !names.contains_key(*name))
+                    .map(<[u8]>::to_vec),
+            );
         }
         for name in between {
             names.entry(name).or_default();
@@ -199,11 +273,9 @@ impl Tree {
     }
 
     fn place(&self, name: &[u8]) -> Place<'_> {
-        if !upwards(name).any(|above| above == self.apex) {
-            return Place::Outside;
-        }
-        if let Some(cut) = self.cut(name) {
-            return Place::Delegated(cut);
+        let is_inside = upwards(name).any(|above| above == self.apex);
+        if !is_inside || self.cut(name).is_some() {
+            return Place::Elsewhere;
         }
         if let Some(rrsets) = self.names.get(name) {
             return Place::Exists(rrsets);
@@ -233,7 +305,7 @@ impl Tree {
             owner = cname.rdata[0].clone();
             match self.place(&owner.to_ascii_lowercase()) {
                 Place::Exists(next) => rrsets = next,
-                Place::Outside | Place::Delegated(_) => return draft,
+                Place::Elsewhere => return draft,
                 Place::Nonexistent => {
                     draft.sections.rcode = NXDOMAIN;
                     draft.push_soa(&self.soa);
@@ -296,7 +368,13 @@ fn find_apex(names: &BTreeMap<Vec<u8>, Rrsets>) -> Result<Vec<u8>, ZoneError> {
 }
 
 fn check(owner: &[u8], rrsets: &Rrsets) -> Result<(), ZoneError> {
-    let octets = |rrset: &Rrset| rrset.rdata.iter().map(|rdata| rdata.len() + 12).sum::<usize>();
+    let octets = |rrset: &Rrset| {
+        rrset
+            .rdata
+            .iter()
+            .map(|rdata| rdata.len() + 12)
+            .sum::<usize>()
+    };
     if rrsets.values().map(octets).sum::<usize>() > 65_000 {
         return Err(ZoneError::RrsetTooLong(text(owner)));
     }
@@ -312,7 +390,9 @@ fn check(owner: &[u8], rrsets: &Rrsets) -> Result<(), ZoneError> {
 /// section 3).
 fn negative_soa(apex: &[u8], rrset: &Rrset) -> Vec<u8> {
     let rdata = &rrset.rdata[0];
-    let minimum = rdata.last_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
+    let minimum = rdata
+        .last_chunk()
+        .map_or(0, |octets| u32::from_be_bytes(*octets));
     let mut soa = Vec::new();
     write_record(&mut soa, apex, TYPE_SOA, rrset.ttl_s.min(minimum), rdata);
     soa

@@ -1,0 +1,188 @@
+//! The connections of a worker: accepting, moving octets, ending.
+
+use std::cmp::Reverse;
+
+use driver::{Close, Driver, Received, SocketError, SocketId};
+use proto::{Instant, Transport};
+
+use super::ResponderWorker;
+use crate::sockets::Role;
+use crate::stream::{Connection, Progress};
+
+/// Timers of connections that are gone are cleared when there are more than so many beside one
+/// for each live connection.
+const DEAD_TIMERS_MAX: usize = 1024;
+
+impl ResponderWorker {
+    pub(super) fn accept<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        socket: SocketId,
+        listener: SocketId,
+        now: Instant,
+    ) {
+        let Some(&mut Role::Listener(transport)) = self.sockets.get_mut(listener) else {
+            driver.close(socket, Close::Reset);
+            return;
+        };
+        let config = &self.respondent.config;
+        let counters = &mut self.respondent.counters;
+        let own_max = config.limits.connections_max;
+        let max = config
+            .behaviour
+            .tcp_clients_max
+            .map_or(own_max, |max| max.min(own_max));
+        if !config.open_connections.admit(max) {
+            counters.connections_refused.add(transport, 1);
+            driver.close(socket, config.behaviour.excess_close);
+            return;
+        }
+        let tls = match transport {
+            Transport::Dot => config.tls.clone(),
+            Transport::Udp | Transport::Tcp => None,
+        };
+        match Connection::new(transport, tls, now) {
+            Ok(connection) => {
+                counters.connections_accepted.add(transport, 1);
+                self.sockets
+                    .insert(socket, Role::Connection(Box::new(connection)));
+                self.connections += 1;
+                self.watch_idle(socket, now);
+            }
+            Err(_) => {
+                counters.connections_refused.add(transport, 1);
+                config.open_connections.release();
+                driver.close(socket, Close::Reset);
+            }
+        }
+    }
+
+    pub(super) fn answer_stream<D: Driver>(&mut self, driver: &mut D, received: &Received) {
+        let socket = received.socket;
+        let Some(connection) = self.sockets.connection(socket) else {
+            return;
+        };
+        let bytes = received.bytes();
+        let counters = &mut self.respondent.counters;
+        counters
+            .octets_received
+            .add(connection.transport, bytes.len() as u64);
+        let input = (bytes, received.at);
+        let progress =
+            connection.handle_bytes(socket, input, &mut self.respondent, &mut self.scratch);
+        self.send_wire(driver, socket);
+        if progress == Progress::Broken {
+            // Orderly, so that the alert is not lost.
+            self.end(driver, socket, Close::Graceful);
+        }
+    }
+
+    /// Sends what waits for the connection and what is in the scratch buffer, and ends the
+    /// connection if that was the last.
+    pub(super) fn send_wire<D: Driver>(&mut self, driver: &mut D, socket: SocketId) {
+        let wire = &mut self.scratch.wire;
+        let Some(connection) = self.sockets.connection(socket) else {
+            wire.clear();
+            return;
+        };
+        if connection.is_answered() {
+            connection.say_goodbye(wire);
+        }
+        let result = transmit(driver, socket, &mut connection.unsent, wire);
+        wire.clear();
+        match result {
+            Ok(octets) => {
+                let counters = &mut self.respondent.counters;
+                counters
+                    .octets_sent
+                    .add(connection.transport, octets as u64);
+                if let Some(how) = connection.ready_to_close() {
+                    self.end(driver, socket, how);
+                }
+            }
+            Err(_) => self.end(driver, socket, Close::Reset),
+        }
+    }
+
+    /// Closes the connection if it is still there.
+    pub(super) fn end<D: Driver>(&mut self, driver: &mut D, socket: SocketId, how: Close) {
+        let Some(connection) = self.sockets.remove_connection(socket) else {
+            return;
+        };
+        driver.close(socket, how);
+        self.connections -= 1;
+        self.respondent.config.open_connections.release();
+        let counters = &mut self.respondent.counters;
+        counters.handshakes_failed += u64::from(connection.is_handshaking());
+        match how {
+            Close::Graceful => counters.connections_closed.add(connection.transport, 1),
+            Close::Reset => counters.connections_reset.add(connection.transport, 1),
+        }
+    }
+
+    fn watch_idle(&mut self, socket: SocketId, now: Instant) {
+        let Some(timeout) = self.respondent.config.behaviour.idle_timeout else {
+            return;
+        };
+        if self.idle_timers.len() > 2 * self.connections + DEAD_TIMERS_MAX {
+            let sockets = &mut self.sockets;
+            self.idle_timers.retain(|Reverse((_, index, generation))| {
+                sockets.is_connection(*index, *generation)
+            });
+        }
+        self.idle_timers
+            .push(Reverse((now + timeout, socket.index, socket.generation)));
+    }
+
+    pub(super) fn close_idle<D: Driver>(&mut self, driver: &mut D, now: Instant) {
+        let Some(timeout) = self.respondent.config.behaviour.idle_timeout else {
+            return;
+        };
+        while let Some(&Reverse((at, index, generation))) = self.idle_timers.peek()
+            && at <= now
+        {
+            self.idle_timers.pop();
+            let socket = SocketId { index, generation };
+            let Some(connection) = self.sockets.connection(socket) else {
+                continue;
+            };
+            let since = match connection.awaiting {
+                0 => connection.last_active,
+                _ => now,
+            };
+            if since + timeout > now {
+                self.idle_timers
+                    .push(Reverse((since + timeout, index, generation)));
+                continue;
+            }
+            self.respondent.counters.connections_idle += 1;
+            connection.handle_end_of_stream();
+            self.send_wire(driver, socket);
+            // A client that does not read either is not waited for.
+            self.end(driver, socket, Close::Reset);
+        }
+    }
+}
+
+/// Sends what was unsent, then `wire`; what the stream does not take becomes unsent.
+fn transmit<D: Driver>(
+    driver: &mut D,
+    socket: SocketId,
+    unsent: &mut Vec<u8>,
+    wire: &[u8],
+) -> Result<usize, SocketError> {
+    let mut sent = 0;
+    if !unsent.is_empty() {
+        sent = driver.send_bytes(socket, unsent)?;
+        unsent.drain(..sent);
+        if unsent.is_empty() {
+            *unsent = Vec::new();
+        }
+    }
+    let mut taken = 0;
+    if unsent.is_empty() && !wire.is_empty() {
+        taken = driver.send_bytes(socket, wire)?;
+    }
+    unsent.extend_from_slice(&wire[taken..]);
+    Ok(sent + taken)
+}

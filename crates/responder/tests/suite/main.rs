@@ -1,0 +1,12 @@
+//! The responder against a network in memory with a clock that the tests move.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::field_reassign_with_default)]
+
+mod arbitrary;
+mod behaviours;
+mod certificates;
+mod network;
+mod streams;
+mod texts;
+mod zones;
