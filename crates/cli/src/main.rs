@@ -1,1 +1,59 @@
-fn main() {}
+//! The binary `throng`: measures what a DNS service can take, and says what limited the result.
+//!
+//! Flags, exit codes and printing; what is behind them is in the other crates.
+//!
+//! Exit codes: 0 the command did what it was asked to; 1 it ran but failed (no response at all, a
+//! file could not be written); 2 it could not be started: wrong usage, bad input, or a target that
+//! cannot be reached. Nothing was sent then.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod dnsperf;
+mod failure;
+mod manual;
+mod names;
+mod records;
+mod responder;
+mod run;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let called_as = arguments
+        .first()
+        .and_then(|name| Path::new(name).file_name());
+    if called_as == Some("dnsperf".as_ref()) {
+        return dnsperf::main(arguments.split_off(1));
+    }
+    if arguments.get(1).is_some_and(|command| command == "dnsperf") {
+        return dnsperf::main(arguments.split_off(2));
+    }
+    match execute(Arguments::parse_from(arguments)) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
+    match arguments.command {
+        Command::Run(arguments) => run::execute(&arguments),
+        Command::Responder(arguments) => responder::execute(&arguments),
+        Command::Names(arguments) => names::execute(&arguments),
+        Command::Report(arguments) => records::report(&arguments),
+        Command::Merge(arguments) => records::merge(&arguments),
+        Command::Schema => records::schema(),
+        Command::Man => manual::man(),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        // Handled before the other commands are parsed: its flags are dnsperf's.
+        Command::Dnsperf { arguments } => Ok(dnsperf::main(arguments)),
+    }
+}

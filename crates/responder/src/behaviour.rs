@@ -101,7 +101,7 @@ pub enum ConnectionEnd {
     /// Half of the close: over DoT a close_notify, after which queries are received and not
     /// answered. A driver cannot half-close a TCP stream; there it is the same as `Close`.
     HalfClose,
-    /// The connection stays open, further queries are received and not answered.
+    /// The connection stays open and is not read any more, so that in the end the client blocks.
     StopReading,
     /// A fatal TLS alert, then a close; over TCP the same as `Close`.
     TlsAlert,

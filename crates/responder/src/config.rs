@@ -18,7 +18,8 @@ pub struct Limits {
     pub delayed_responses_max: usize,
     /// Their octets together.
     pub delayed_octets_max: usize,
-    /// Octets of responses that wait on one connection whose client does not read.
+    /// Octets of responses that wait on one connection whose client does not read. From half of
+    /// it on, the connection is not read either.
     pub unsent_octets_max: usize,
     /// Connections open at once, over all workers; further ones are accepted and ended.
     pub connections_max: u32,

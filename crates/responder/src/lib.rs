@@ -5,12 +5,18 @@
 //! `throng responder`. A [`ResponderWorker`] runs on any [`driver::Driver`], never blocks, reads
 //! no clock of its own and starts no thread:
 //!
-//! ```ignore
-//! let mut worker = ResponderWorker::new(config, WorkerPlace::ONLY)?;
-//! worker.open(&mut driver)?;
-//! loop {
-//!     let until = worker.step(&mut driver);
-//!     driver.wait(until);
+//! ```
+//! # use std::sync::Arc;
+//! use responder::{ResponderConfig, ResponderWorker, WorkerPlace};
+//!
+//! fn respond(driver: &mut impl driver::Driver) -> Result<(), Box<dyn std::error::Error>> {
+//!     let config = Arc::new(ResponderConfig::default());
+//!     let mut worker = ResponderWorker::new(config, WorkerPlace::ONLY)?;
+//!     worker.open(driver)?;
+//!     loop {
+//!         let until = worker.step(driver);
+//!         driver.wait(until);
+//!     }
 //! }
 //! ```
 //!

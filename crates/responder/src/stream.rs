@@ -37,7 +37,9 @@ enum Phase {
     Open,
     /// No further query is answered; ends this way when the answers are out.
     Ending(ConnectionEnd),
-    /// No further query is answered; open until the client ends it.
+    /// Further queries are received and not answered; open until the client ends it.
+    Silent,
+    /// Nothing is received any more; open until it is idle for too long or breaks.
     Deaf,
 }
 
@@ -50,6 +52,8 @@ pub(crate) struct Connection {
     pub(crate) awaiting: u32,
     /// Octets that the blocked stream did not take.
     pub(crate) unsent: Vec<u8>,
+    /// The driver delivers nothing until told otherwise.
+    pub(crate) reading_paused: bool,
     phase: Phase,
     /// The last words of TLS are written.
     said_goodbye: bool,
@@ -93,6 +97,7 @@ impl Connection {
             last_active: now,
             awaiting: 0,
             unsent: Vec::new(),
+            reading_paused: false,
             phase: Phase::Open,
             said_goodbye: false,
             queries: 0,
@@ -163,13 +168,14 @@ impl Connection {
             Some((queries, end)) => (queries, Some(end)),
             None => (u64::MAX, None),
         };
-        let unsent_max = respondent.config.limits.unsent_octets_max;
+        let exchange = Exchange {
+            socket,
+            at,
+            transport: self.transport,
+            unsent_octets: self.unsent.len(),
+        };
         let Connection {
-            transport,
-            queries,
-            awaiting,
-            unsent,
-            ..
+            queries, awaiting, ..
         } = self;
         self.deframer.handle_bytes(bytes, |message| {
             if *queries == queries_max {
@@ -177,27 +183,7 @@ impl Connection {
                 return;
             }
             *queries += 1;
-            let start = responses.len();
-            responses.extend_from_slice(&[0, 0]);
-            let destination = Destination::Stream { socket };
-            match respondent.handle((at, *transport), destination, message, responses) {
-                Fate::Now(_) if unsent.len() + start > unsent_max => {
-                    respondent.counters.unread_dropped += 1;
-                    responses.truncate(start);
-                }
-                Fate::Now(copies) => {
-                    frame(responses, start, copies);
-                    respondent
-                        .counters
-                        .responses
-                        .add(*transport, u64::from(copies));
-                }
-                Fate::Later(copies) => {
-                    *awaiting += copies;
-                    responses.truncate(start);
-                }
-                Fate::Dropped => responses.truncate(start),
-            }
+            *awaiting += exchange.answer(message, respondent, responses);
         });
         if let Some(end) = end
             && self.queries == queries_max
@@ -241,9 +227,14 @@ impl Connection {
         }
     }
 
+    /// True if the client should not be read: it is not to be, or it does not read itself.
+    pub(crate) fn wants_pause(&self, unsent_octets_max: usize) -> bool {
+        self.phase == Phase::Deaf || self.unsent.len() > unsent_octets_max / 2
+    }
+
     /// The client sends nothing more: closes once the answers are out.
     pub(crate) fn handle_end_of_stream(&mut self) {
-        if matches!(self.phase, Phase::Open | Phase::Deaf) {
+        if matches!(self.phase, Phase::Open | Phase::Silent | Phase::Deaf) {
             self.phase = Phase::Ending(ConnectionEnd::Close);
         }
     }
@@ -273,7 +264,7 @@ impl Connection {
             }
             ConnectionEnd::HalfClose => {
                 tls.close();
-                self.phase = Phase::Deaf;
+                self.phase = Phase::Silent;
             }
             ConnectionEnd::Close | ConnectionEnd::StopReading => tls.close(),
         }
@@ -291,6 +282,45 @@ impl Connection {
         match end {
             ConnectionEnd::Reset => Some(Close::Reset),
             _ => Some(Close::Graceful),
+        }
+    }
+}
+
+/// What the queries of one delivery have in common.
+struct Exchange {
+    socket: SocketId,
+    at: Instant,
+    transport: Transport,
+    unsent_octets: usize,
+}
+
+impl Exchange {
+    /// Appends the framed response to `message`, or returns how many copies of it will follow.
+    fn answer(&self, message: &[u8], respondent: &mut Respondent, responses: &mut Vec<u8>) -> u32 {
+        let start = responses.len();
+        responses.extend_from_slice(&[0, 0]);
+        let destination = Destination::Stream {
+            socket: self.socket,
+        };
+        let context = (self.at, self.transport);
+        let fate = respondent.handle(context, destination, message, responses);
+        let unsent_max = respondent.config.limits.unsent_octets_max;
+        match fate {
+            Fate::Now(copies) if self.unsent_octets + start <= unsent_max => {
+                frame(responses, start, copies);
+                respondent
+                    .counters
+                    .responses
+                    .add(self.transport, u64::from(copies));
+                return 0;
+            }
+            Fate::Now(copies) => respondent.counters.unread_dropped += u64::from(copies),
+            Fate::Later(_) | Fate::Dropped => {}
+        }
+        responses.truncate(start);
+        match fate {
+            Fate::Later(copies) => copies,
+            Fate::Now(_) | Fate::Dropped => 0,
         }
     }
 }

@@ -36,7 +36,11 @@ fn scope_v4(address: Ipv4Addr) -> TargetScope {
         || shared
         || benchmarking
         || (a, b, c) == (192, 0, 0);
-    if private { TargetScope::Private } else { TargetScope::Public }
+    if private {
+        TargetScope::Private
+    } else {
+        TargetScope::Public
+    }
 }
 
 fn scope_v6(address: Ipv6Addr) -> TargetScope {
@@ -48,7 +52,11 @@ fn scope_v6(address: Ipv6Addr) -> TargetScope {
         || address.is_unspecified()
         || documentation
         || benchmarking;
-    if private { TargetScope::Private } else { TargetScope::Public }
+    if private {
+        TargetScope::Private
+    } else {
+        TargetScope::Public
+    }
 }
 
 /// Workers for a target: all CPUs but those that a target on this host needs itself.

@@ -75,7 +75,10 @@ pub struct RunError {
 impl RunError {
     /// An error with its cure.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        RunError { what: what.into(), hint: Some(hint.into()) }
+        RunError {
+            what: what.into(),
+            hint: Some(hint.into()),
+        }
     }
 }
 
@@ -104,13 +107,16 @@ pub fn run(
         plan: Arc::new(request.plan.clone()),
         tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
     };
-    let options = RunOptions { cpus: request.cpus.clone() };
+    let options = RunOptions {
+        cpus: request.cpus.clone(),
+    };
     let started_at = rfc3339(SystemTime::now());
     let kernel_before = crate::host::network_counters();
-    let outcome = engine::run(&inputs, &options, control, on_progress).map_err(|error| RunError {
-        what: error.to_string(),
-        hint: setup_hint(&error),
-    })?;
+    let outcome =
+        engine::run(&inputs, &options, control, on_progress).map_err(|error| RunError {
+            what: error.to_string(),
+            hint: setup_hint(&error),
+        })?;
     let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
     let surroundings = record::Surroundings {
         started_at,
@@ -134,7 +140,10 @@ fn setup_hint(error: &engine::SetupError) -> Option<String> {
 
 /// TLS as asked for and as negotiated.
 fn tls_facts(request: &TlsRequest, outcome: &engine::Outcome) -> TlsFacts {
-    let negotiated = outcome.workers.iter().find_map(|worker| worker.summary.tls_negotiated);
+    let negotiated = outcome
+        .workers
+        .iter()
+        .find_map(|worker| worker.summary.tls_negotiated);
     TlsFacts {
         verified: request.verified,
         name: Some(request.name.clone()),

@@ -63,7 +63,10 @@ fn check_udp(plan: &Plan) -> Result<(), RunError> {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
         SocketAddr::V6(_) => ([0u16; 8], 0).into(),
     };
-    let local = plan.local_addresses.first().map_or(any, |address| (*address, 0).into());
+    let local = plan
+        .local_addresses
+        .first()
+        .map_or(any, |address| (*address, 0).into());
     let refused = || -> std::io::Result<()> {
         let socket = UdpSocket::bind(local)?;
         socket.connect(plan.target)?;
@@ -120,7 +123,8 @@ fn check_tls(
             "check that the port speaks TLS (DoT: 853)",
         )
     };
-    let mut tls = ClientTls::new(settings.config.clone(), settings.name.clone()).map_err(&failed)?;
+    let mut tls =
+        ClientTls::new(settings.config.clone(), settings.name.clone()).map_err(&failed)?;
     let deadline = Instant::now() + CONNECT_WAIT;
     let (mut transmit, mut plaintext) = (Vec::new(), Vec::new());
     let mut octets = vec![0; 16 << 10];
@@ -130,7 +134,9 @@ fn check_tls(
         let wait = deadline.saturating_duration_since(Instant::now());
         let io = |error: std::io::Error| failed(error.to_string());
         stream.write_all(&transmit).map_err(io)?;
-        stream.set_read_timeout(Some(wait.max(Duration::from_millis(1)))).map_err(io)?;
+        stream
+            .set_read_timeout(Some(wait.max(Duration::from_millis(1))))
+            .map_err(io)?;
         let count = match stream.read(&mut octets) {
             Ok(0) => return Err(failed("the target closed the connection".to_owned())),
             Ok(count) => count,

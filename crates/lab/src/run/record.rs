@@ -52,7 +52,11 @@ pub(super) fn from_outcome(
         total: Interval::total(&intervals),
         warmup,
         intervals,
-        workers: outcome.workers.iter().map(|worker| worker_facts(worker, measured_ns)).collect(),
+        workers: outcome
+            .workers
+            .iter()
+            .map(|worker| worker_facts(worker, measured_ns))
+            .collect(),
         network: network(outcome, surroundings.kernel),
         ended_by: ended_by(outcome),
         verdict: verdict::Verdict::default(),
@@ -80,7 +84,12 @@ fn sum(outcome: &Outcome, of: impl Fn(&WorkerOutcome) -> u64) -> u64 {
 }
 
 fn ended_by(outcome: &Outcome) -> measure::record::EndedBy {
-    let ended = |by| outcome.workers.iter().any(|worker| worker.summary.ended_by == by);
+    let ended = |by| {
+        outcome
+            .workers
+            .iter()
+            .any(|worker| worker.summary.ended_by == by)
+    };
     if ended(EndedBy::Interrupted) {
         measure::record::EndedBy::Interrupted
     } else if ended(EndedBy::Duration) {
@@ -92,7 +101,10 @@ fn ended_by(outcome: &Outcome) -> measure::record::EndedBy {
 
 fn phases(outcome: &Outcome) -> Phases {
     let longest = |of: fn(&engine::Timeline) -> u64| {
-        let each = outcome.workers.iter().map(|worker| of(&worker.summary.timeline));
+        let each = outcome
+            .workers
+            .iter()
+            .map(|worker| of(&worker.summary.timeline));
         each.max().unwrap_or(0)
     };
     Phases {
@@ -117,7 +129,10 @@ fn worker_facts(worker: &WorkerOutcome, wall_ns: u64) -> WorkerFacts {
 }
 
 fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
-    let mut facts = NetworkFacts { kernel, ..NetworkFacts::default() };
+    let mut facts = NetworkFacts {
+        kernel,
+        ..NetworkFacts::default()
+    };
     for worker in &outcome.workers {
         let stats = worker.summary.stats;
         facts.add(&NetworkFacts {
@@ -149,7 +164,11 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         arrival: arrival(plan),
         clients: plan.clients.into(),
         workers: plan.workers.into(),
-        cpus: request.cpus.iter().filter_map(|cpu| u32::try_from(*cpu).ok()).collect(),
+        cpus: request
+            .cpus
+            .iter()
+            .filter_map(|cpu| u32::try_from(*cpu).ok())
+            .collect(),
         duration_ns: plan.duration.map(nanos),
         warmup_ns: nanos(plan.warmup),
         timeout_ns: nanos(plan.timeout),
@@ -164,7 +183,10 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         tcp_fallback: plan.tcp_fallback,
         offload: plan.offload,
         tls: request.tls.as_ref().map(|tls| tls_facts(tls, outcome)),
-        tsig_algorithm: plan.tsig.as_ref().map(|key| key.algorithm.name().to_owned()),
+        tsig_algorithm: plan
+            .tsig
+            .as_ref()
+            .map(|key| key.algorithm.name().to_owned()),
         goodput_rcodes: words.goodput_rcodes.clone(),
     }
 }
@@ -179,9 +201,13 @@ fn transport(transport: proto::Transport) -> scenario::Transport {
 
 fn arrival(plan: &Plan) -> scenario::Arrival {
     match plan.arrival {
-        Arrival::Closed { outstanding, rate_qps_max } => {
-            scenario::Arrival::Closed { outstanding: outstanding.into(), rate_qps_max }
-        }
+        Arrival::Closed {
+            outstanding,
+            rate_qps_max,
+        } => scenario::Arrival::Closed {
+            outstanding: outstanding.into(),
+            rate_qps_max,
+        },
         Arrival::Open { rate_qps, process } => {
             let process = match process {
                 Process::Constant => scenario::Process::Constant,

@@ -32,8 +32,11 @@ type Opened = io::Result<Vec<(Transport, SocketAddr)>>;
 /// # Errors
 /// The configuration contradicts itself or a socket could not be opened.
 pub fn serve(config: &ResponderConfig, cpus: &[usize], offload: bool) -> io::Result<Serving> {
-    let pins: Vec<Option<usize>> =
-        if cpus.is_empty() { vec![None] } else { cpus.iter().copied().map(Some).collect() };
+    let pins: Vec<Option<usize>> = if cpus.is_empty() {
+        vec![None]
+    } else {
+        cpus.iter().copied().map(Some).collect()
+    };
     let count = u32::try_from(pins.len()).unwrap_or(1);
     let mut serving = Serving {
         stop: Arc::new(AtomicBool::new(false)),
@@ -53,8 +56,12 @@ pub fn serve(config: &ResponderConfig, cpus: &[usize], offload: bool) -> io::Res
             shared: (index > 0).then(|| serving.addresses.clone()),
             stop: Arc::clone(&serving.stop),
         };
-        serving.threads.push(std::thread::spawn(move || thread.run(&sender)));
-        let opened = receiver.recv().map_err(|_| io::Error::other("responder thread died"))??;
+        serving
+            .threads
+            .push(std::thread::spawn(move || thread.run(&sender)));
+        let opened = receiver
+            .recv()
+            .map_err(|_| io::Error::other("responder thread died"))??;
         if index == 0 {
             serving.addresses = opened;
         }
@@ -70,7 +77,10 @@ impl Serving {
 
     /// Where it listens for one transport.
     pub fn address(&self, transport: Transport) -> Option<SocketAddr> {
-        self.addresses.iter().find(|(each, _)| *each == transport).map(|(_, address)| *address)
+        self.addresses
+            .iter()
+            .find(|(each, _)| *each == transport)
+            .map(|(_, address)| *address)
     }
 
     /// Stops serving; returns what was counted.
@@ -84,7 +94,7 @@ impl Serving {
         for thread in self.threads.drain(..) {
             // A thread that panicked has said why on standard error.
             if let Ok(counted) = thread.join() {
-                counters.merge(&counted);
+                counters += &counted;
             }
         }
         counters
@@ -133,7 +143,10 @@ impl Thread {
             cpu::pin(cpu)?;
         }
         cpu::sharpen_timers();
-        let options = EpollOptions { offload: self.offload, socket_buffer_octets: None };
+        let options = EpollOptions {
+            offload: self.offload,
+            socket_buffer_octets: None,
+        };
         let mut driver = EpollDriver::new(self.clock, options)?;
         let mut worker = ResponderWorker::new(Arc::clone(&self.config), self.place)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use driver::Driver;
 use driver::sim::{Bounds, SimDriver, Stepper, Turn, World, WorldConfig};
@@ -50,13 +50,20 @@ pub fn simulate(
     let (responder, responder_driver) = open_responder(request, simulation, &world)?;
     let control = Arc::new(Control::new(plan.workers));
     let tls = request.tls.as_ref().map(|tls| tls.settings.clone());
-    let inputs = RunInputs { plan: Arc::clone(&plan), tls };
+    let inputs = RunInputs {
+        plan: Arc::clone(&plan),
+        tls,
+    };
     let mut workers = Vec::new();
     for index in 0..plan.workers {
         let mut driver = world.endpoint(generator_address(request));
         let mut worker = Worker::new(&inputs, index, Arc::clone(&control));
         worker.open(&mut driver).map_err(|error| plain(&error))?;
-        workers.push(RefCell::new(Simulated { worker, driver, intervals: Vec::new() }));
+        workers.push(RefCell::new(Simulated {
+            worker,
+            driver,
+            intervals: Vec::new(),
+        }));
     }
     let target = RefCell::new((responder, responder_driver));
     run_world(&world, &workers, &target)?;
@@ -95,8 +102,8 @@ fn open_responder(
         config.listen.push((Transport::Tcp, target));
     }
     let mut driver = world.endpoint(target.ip());
-    let mut worker = ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY)
-        .map_err(|error| plain(&error))?;
+    let mut worker =
+        ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY).map_err(|error| plain(&error))?;
     worker.open(&mut driver).map_err(|error| plain(&error))?;
     Ok((worker, driver))
 }
@@ -117,7 +124,11 @@ fn run_world(
     for simulated in workers {
         let endpoint = simulated.borrow().driver.endpoint();
         steppers.push(Stepper::leading(endpoint, || {
-            let Simulated { worker, driver, intervals } = &mut *simulated.borrow_mut();
+            let Simulated {
+                worker,
+                driver,
+                intervals,
+            } = &mut *simulated.borrow_mut();
             let until = worker.step(driver);
             while let Some(interval) = worker.poll_interval() {
                 intervals.push(interval);
@@ -132,28 +143,42 @@ fn run_world(
     world
         .run(&mut steppers, Bounds::default())
         .map(drop)
-        .map_err(|error| RunError { what: format!("the simulation does not end: {error}"), hint: None })
+        .map_err(|error| RunError {
+            what: format!("the simulation does not end: {error}"),
+            hint: None,
+        })
 }
 
 fn outcome(workers: Vec<RefCell<Simulated>>) -> Outcome {
     let mut merged: Vec<Interval> = Vec::new();
     let mut outcomes = Vec::new();
     for simulated in workers {
-        let Simulated { worker, driver, intervals } = simulated.into_inner();
+        let Simulated {
+            worker,
+            driver,
+            intervals,
+        } = simulated.into_inner();
         for (index, interval) in intervals.iter().enumerate() {
             match merged.get_mut(index) {
                 Some(other) => other.merge(interval),
                 None => merged.push(interval.clone()),
             }
         }
-        outcomes.push(WorkerOutcome { cpu: None, summary: worker.summary(&driver), intervals });
+        outcomes.push(WorkerOutcome {
+            cpu: None,
+            summary: worker.summary(&driver),
+            intervals,
+        });
     }
-    Outcome { intervals: merged, workers: outcomes }
+    Outcome {
+        intervals: merged,
+        workers: outcomes,
+    }
 }
 
 fn plain(error: &impl std::fmt::Display) -> RunError {
-    RunError { what: error.to_string(), hint: None }
+    RunError {
+        what: error.to_string(),
+        hint: None,
+    }
 }
-
-/// How much virtual time a simulated run may take at most.
-pub const VIRTUAL_TIME_MAX: Duration = Duration::from_secs(24 * 3_600);

@@ -47,53 +47,56 @@ pub enum BehaviourError {
     ConnectionEnd(String),
 }
 
+impl BehaviourError {
+    /// What was typed and what was expected, for texts of the wrong form.
+    fn form(&self) -> Option<(&str, &'static str)> {
+        Some(match self {
+            BehaviourError::Duration(text) => (
+                text,
+                "a duration: expected a number and ns, us, ms, s, m or h",
+            ),
+            BehaviourError::Delay(text) => (
+                text,
+                "a delay: expected `5ms`, `uniform:1ms..10ms` or `exponential:5ms`",
+            ),
+            BehaviourError::Share(text) => {
+                (text, "a share: expected a number from 0 to 1, such as 0.01")
+            }
+            BehaviourError::RcodeShare(text) => (
+                text,
+                "an RCODE share: expected `NXDOMAIN=0.1,SERVFAIL=0.01`",
+            ),
+            BehaviourError::Rcode(text) => (text, "an RCODE from 0 to 15, such as NXDOMAIN"),
+            BehaviourError::StallPart(text) => {
+                (text, "part of a stall: expected `at=3s,for=1s[,every=10s]`")
+            }
+            BehaviourError::ConnectionEnd(text) => (
+                text,
+                "a way to end a connection: expected close, reset, half-close, stop-reading or \
+                 tls-alert",
+            ),
+            _ => return None,
+        })
+    }
+}
+
 impl fmt::Display for BehaviourError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((text, expected)) = self.form() {
+            return write!(f, "`{text}` is not {expected}");
+        }
         match self {
-            BehaviourError::Duration(text) => {
-                write!(
-                    f,
-                    "`{text}` is not a duration: expected a number and ns, us, ms, s, m or h"
-                )
-            }
-            BehaviourError::Delay(text) => write!(
-                f,
-                "`{text}` is not a delay: expected `5ms`, `uniform:1ms..10ms` or `exponential:5ms`"
-            ),
             BehaviourError::DelayOrder { min, max } => {
                 write!(
                     f,
                     "uniform delay: {min:?} is more than {max:?}; put the lesser first"
                 )
             }
-            BehaviourError::Share(text) => {
-                write!(
-                    f,
-                    "`{text}` is not a share: expected a number from 0 to 1, such as 0.01"
-                )
-            }
-            BehaviourError::SharesSum(sum) => {
-                write!(
-                    f,
-                    "the shares of loss and faults sum to {sum}; they exclude each other, so \
-                    that the sum is at most 1"
-                )
-            }
-            BehaviourError::RcodeShare(text) => {
-                write!(
-                    f,
-                    "`{text}` is not an RCODE share: expected `NXDOMAIN=0.1,SERVFAIL=0.01`"
-                )
-            }
-            BehaviourError::Rcode(text) => {
-                write!(f, "`{text}` is not an RCODE from 0 to 15, such as NXDOMAIN")
-            }
-            BehaviourError::StallPart(text) => {
-                write!(
-                    f,
-                    "`{text}` is not part of a stall: expected `at=3s,for=1s[,every=10s]`"
-                )
-            }
+            BehaviourError::SharesSum(sum) => write!(
+                f,
+                "the shares of loss and faults sum to {sum}; they exclude each other, so that the \
+                 sum is at most 1"
+            ),
             BehaviourError::StallWithout(part) => {
                 write!(
                     f,
@@ -106,15 +109,14 @@ impl fmt::Display for BehaviourError {
                     "a stall of {length:?} every {every:?} never ends; make `every` longer"
                 )
             }
-            BehaviourError::Rate(rate) => write!(f, "a rate of {rate} queries a second"),
-            BehaviourError::EndAfterNone => {
-                f.write_str("a connection cannot end after 0 queries; expected 1 or more")
+            BehaviourError::Rate(rate) => {
+                write!(
+                    f,
+                    "a ceiling of {rate} queries a second answers nothing; expected above 0"
+                )
             }
-            BehaviourError::ConnectionEnd(text) => write!(
-                f,
-                "`{text}` is not a way to end a connection: expected close, reset, half-close, \
-                 stop-reading or tls-alert"
-            ),
+            // All others are texts of the wrong form.
+            _ => f.write_str("a connection cannot end after 0 queries; expected 1 or more"),
         }
     }
 }

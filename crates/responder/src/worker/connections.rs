@@ -96,8 +96,12 @@ impl ResponderWorker {
                 counters
                     .octets_sent
                     .add(connection.transport, octets as u64);
+                let pause = connection.wants_pause(self.respondent.config.limits.unsent_octets_max);
                 if let Some(how) = connection.ready_to_close() {
                     self.end(driver, socket, how);
+                } else if pause != connection.reading_paused {
+                    connection.reading_paused = pause;
+                    driver.pause_reading(socket, pause);
                 }
             }
             Err(_) => self.end(driver, socket, Close::Reset),

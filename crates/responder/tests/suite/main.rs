@@ -6,6 +6,7 @@
 mod arbitrary;
 mod behaviours;
 mod certificates;
+mod loopback;
 mod network;
 mod streams;
 mod texts;

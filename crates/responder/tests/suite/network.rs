@@ -19,6 +19,7 @@ use responder::{ResponderConfig, ResponderWorker, WorkerPlace};
 pub(crate) struct Stream {
     pub(crate) received: Vec<u8>,
     pub(crate) closed: Option<Close>,
+    pub(crate) paused: bool,
     /// Octets that the stream still takes before it blocks.
     pub(crate) room: Option<usize>,
 }
@@ -126,6 +127,10 @@ impl Driver for Network {
         stream.received.extend_from_slice(&bytes[..taken]);
         stream.room = stream.room.map(|room| room - taken);
         Ok(taken)
+    }
+
+    fn pause_reading(&mut self, socket: SocketId, paused: bool) {
+        self.streams.get_mut(&socket.index).unwrap().paused = paused;
     }
 
     fn close(&mut self, socket: SocketId, how: Close) {

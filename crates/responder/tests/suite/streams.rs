@@ -191,14 +191,35 @@ fn a_connection_ends_after_its_last_query() {
 }
 
 #[test]
-fn a_connection_that_is_not_read_ends_when_the_client_ends_it() {
+fn a_connection_can_stop_being_read() {
     let mut target = target(|behaviour| {
         behaviour.end_after = Some((1, ConnectionEnd::StopReading));
+        behaviour.idle_timeout = Some(ms(100));
     });
     let socket = target.connect(Transport::Tcp);
+    assert!(!target.stream(socket).paused);
     target.send_bytes(socket, &queries(0..2));
-    target.event(socket, Event::EndOfStream);
+    assert!(target.stream(socket).paused);
+    assert_eq!(ids(&target.messages(socket)), [0]);
+    target.run_until(at_ms(100));
     assert_eq!(target.stream(socket).closed, Some(Close::Graceful));
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_read_until_it_does() {
+    let mut target = Target::new(|config| config.limits.unsent_octets_max = 1000);
+    let socket = target.connect(Transport::Tcp);
+    target.stream(socket).room = Some(0);
+    target.send_bytes(socket, &queries(0..10));
+    assert!(!target.stream(socket).paused);
+    target.send_bytes(socket, &queries(10..12));
+    assert!(target.stream(socket).paused);
+    target.stream(socket).room = Some(100);
+    target.event(socket, Event::Writable);
+    assert!(!target.stream(socket).paused);
+    target.stream(socket).room = None;
+    target.event(socket, Event::Writable);
+    assert_eq!(target.messages(socket).len(), 12);
 }
 
 #[test]

@@ -1,0 +1,525 @@
+//! The commands and their flags; help, man page and completions are made from these definitions.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto::Transport;
+
+/// Measures what a DNS service can take, and says what limited the result.
+///
+/// `throng run` by itself tests this tool against its own built-in responder. `throng run --server
+/// 192.0.2.1 --names FILE` measures a server. Load may only be sent where one has permission.
+#[derive(Debug, Parser)]
+#[command(name = "throng", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send load to a server and measure it
+    Run(Box<RunArguments>),
+    /// Answer queries: a synthetic target with programmable behaviour
+    Responder(Box<ResponderArguments>),
+    /// Write sets of names to ask, and what a server needs to answer them
+    Names(NamesArguments),
+    /// Print the result of a run record again
+    Report(ReportArguments),
+    /// Merge run records of several generators exactly
+    Merge(MergeArguments),
+    /// Print the JSON Schema of the run record
+    Schema,
+    /// Print the manual page (roff)
+    Man,
+    /// Print the completions for a shell
+    Completions(CompletionArguments),
+    /// Do what dnsperf does, with dnsperf's flags and output
+    #[command(disable_help_flag = true)]
+    Dnsperf {
+        /// dnsperf's flags
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Flags of `throng run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Server under test; without it the built-in responder is, and the run is a self-test
+    #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
+    pub(crate) server: Option<String>,
+    /// How to reach it
+    #[arg(
+        long,
+        short,
+        default_value = "udp",
+        value_name = "udp|tcp|dot",
+        help_heading = "Target"
+    )]
+    pub(crate) transport: Transport,
+    /// Allow a target on a public address: only where you have permission to send load
+    #[arg(long, help_heading = "Target")]
+    pub(crate) allow_public: bool,
+    /// Do not look whether somebody listens before the run
+    #[arg(long, help_heading = "Target")]
+    pub(crate) no_preflight: bool,
+
+    /// Questions, one `name type` a line; `-` is standard input
+    #[arg(long, short, value_name = "FILE|-", help_heading = "Questions")]
+    pub(crate) names: Option<PathBuf>,
+    /// Form of the questions: lines of text, or messages with a two-octet length prefix
+    #[arg(long, default_value = "text", value_enum, help_heading = "Questions")]
+    pub(crate) names_format: NamesFormat,
+    /// Send with RD clear
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) no_recursion: bool,
+    /// Send EDNS with this UDP payload size
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(512..),
+          help_heading = "Questions")]
+    pub(crate) edns_size: Option<u16>,
+    /// Set the DO bit (implies EDNS)
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) dnssec: bool,
+    /// Send an EDNS option, again and again for several (implies EDNS)
+    #[arg(long, value_name = "CODE:HEX", help_heading = "Questions")]
+    pub(crate) edns_option: Vec<String>,
+    /// Sign each query; the algorithm is hmac-sha256 unless given
+    #[arg(
+        long,
+        value_name = "[ALG:]NAME:SECRET",
+        conflicts_with = "tsig_file",
+        help_heading = "Questions"
+    )]
+    pub(crate) tsig: Option<String>,
+    /// Sign each query with the key in this file (as tsig-keygen writes it)
+    #[arg(long, value_name = "FILE", help_heading = "Questions")]
+    pub(crate) tsig_file: Option<PathBuf>,
+    /// Ask again over TCP when a UDP response is truncated; counted apart
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) tcp_fallback: bool,
+
+    /// Closed loop: keep that many queries in flight [default: 100]
+    #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
+    pub(crate) outstanding: Option<u32>,
+    /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M)
+    #[arg(long, short, value_name = "QPS", help_heading = "Load")]
+    pub(crate) rate: Option<String>,
+    /// How open-loop queries are spread
+    #[arg(
+        long,
+        default_value = "constant",
+        value_enum,
+        requires = "rate",
+        help_heading = "Load"
+    )]
+    pub(crate) arrival: ArrivalProcess,
+    /// Simulated clients, each with its own socket or connection [default: 10]
+    #[arg(long, short, value_name = "N", help_heading = "Load")]
+    pub(crate) clients: Option<u32>,
+    /// Close a connection after that many queries and open a new one
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub(crate) queries_per_connection: Option<u32>,
+    /// A query without response for that long has timed out
+    #[arg(long, default_value = "5s", value_name = "TIME", value_parser = duration,
+          help_heading = "Load")]
+    pub(crate) timeout: Duration,
+
+    /// How long to offer load [default: 10s, unless --queries or --loops is given]
+    #[arg(long, short = 'l', value_name = "TIME", value_parser = duration, help_heading = "Length")]
+    pub(crate) duration: Option<Duration>,
+    /// Load before the measurement, kept out of its figures
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration,
+          help_heading = "Length")]
+    pub(crate) warmup: Duration,
+    /// End after that many queries
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "loops",
+        help_heading = "Length"
+    )]
+    pub(crate) queries: Option<u64>,
+    /// End after the questions were asked that many times
+    #[arg(long, value_name = "N", help_heading = "Length")]
+    pub(crate) loops: Option<u64>,
+
+    /// Worker threads [default: one a CPU, half of them if the target is on this host]
+    #[arg(long, value_name = "N", help_heading = "Generator")]
+    pub(crate) workers: Option<u32>,
+    /// CPUs to pin the workers to, in order
+    #[arg(
+        long,
+        value_name = "N[,N...]",
+        value_delimiter = ',',
+        help_heading = "Generator"
+    )]
+    pub(crate) cpus: Vec<usize>,
+    /// Source addresses and prefixes for the clients to use in turn
+    #[arg(
+        long,
+        value_name = "ADDRESS[/BITS]",
+        value_delimiter = ',',
+        help_heading = "Generator"
+    )]
+    pub(crate) local_address: Vec<String>,
+    /// First source port; client n uses this port plus n
+    #[arg(
+        long,
+        default_value_t = 0,
+        value_name = "PORT",
+        help_heading = "Generator"
+    )]
+    pub(crate) local_port: u16,
+    /// Socket send and receive buffers
+    #[arg(long, value_name = "OCTETS", help_heading = "Generator")]
+    pub(crate) socket_buffer: Option<u32>,
+    /// Do not use UDP GSO and GRO
+    #[arg(long, help_heading = "Generator")]
+    pub(crate) no_offload: bool,
+    /// Seed of everything random
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        help_heading = "Generator"
+    )]
+    pub(crate) seed: u64,
+    /// What moves the octets: the kernel's sockets, or a simulated network in virtual time
+    #[arg(long, default_value = "epoll", value_enum, help_heading = "Generator")]
+    pub(crate) driver: DriverChoice,
+
+    /// Certificates (PEM) of the authorities that the server's is verified against
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Name for SNI and verification [default: the server as given]
+    #[arg(long, value_name = "NAME", help_heading = "TLS")]
+    pub(crate) tls_name: Option<String>,
+    /// Accept any certificate
+    #[arg(long, conflicts_with = "tls_ca", help_heading = "TLS")]
+    pub(crate) tls_insecure: bool,
+
+    /// Write the run record (JSON) to this file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) record: Option<PathBuf>,
+    /// Form of the result on standard output
+    #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
+    pub(crate) format: Format,
+    /// Length of an interval of the record and of the progress display
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration,
+          help_heading = "Output")]
+    pub(crate) interval: Duration,
+    /// RCODEs that count as goodput
+    #[arg(
+        long,
+        default_value = "NOERROR,NXDOMAIN",
+        value_name = "RCODE[,RCODE...]",
+        value_delimiter = ',',
+        help_heading = "Output"
+    )]
+    pub(crate) goodput: Vec<String>,
+    /// No progress on standard error
+    #[arg(long, short, help_heading = "Output")]
+    pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) simulation: SimulationArguments,
+    #[command(flatten)]
+    pub(crate) behaviour: SelfTestBehaviour,
+}
+
+/// The simulated network of `--driver sim`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Simulation (--driver sim)")]
+pub(crate) struct SimulationArguments {
+    /// One-way delay
+    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = duration)]
+    pub(crate) sim_delay: Duration,
+    /// Most that a uniform jitter adds to the delay
+    #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = duration)]
+    pub(crate) sim_jitter: Duration,
+    /// Share of datagrams and segments lost, each way
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) sim_loss: f64,
+    /// Share of datagrams that arrive twice
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) sim_duplicate: f64,
+    /// Share of datagrams overtaken by later ones
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) sim_reorder: f64,
+}
+
+/// Behaviour of the built-in responder in self-tests and simulations.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Built-in responder (self-test and simulation)")]
+pub(crate) struct SelfTestBehaviour {
+    #[command(flatten)]
+    pub(crate) behaviour: BehaviourArguments,
+}
+
+/// What a responder does beside answering.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct BehaviourArguments {
+    /// Time from query to response: 5ms, uniform:1ms..10ms, exponential:5ms
+    #[arg(long, value_name = "DELAY", value_parser = delay)]
+    pub(crate) delay: Option<::responder::Delay>,
+    /// Share of responses that are not sent
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) loss: f64,
+    /// Shares of responses with an RCODE, such as SERVFAIL=0.01,REFUSED=0.1
+    #[arg(long, value_name = "RCODE=SHARE[,...]")]
+    pub(crate) rcodes: Option<String>,
+    /// Share of responses that are truncated (TC=1)
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) truncate: f64,
+    /// Share of responses that are sent twice
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) duplicate: f64,
+    /// Share of responses with a wrong ID
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) wrong_id: f64,
+    /// Share of responses with another question
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) wrong_question: f64,
+    /// Share of responses that are random octets
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) garbage: f64,
+    /// Share of responses of 64 KB
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) oversize: f64,
+    /// Time in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
+    #[arg(long, value_name = "STALL", value_parser = stall)]
+    pub(crate) stall: Vec<::responder::Stall>,
+    /// Answer at most that many queries a second
+    #[arg(long, value_name = "QPS")]
+    pub(crate) ceiling: Option<String>,
+    /// Accept at most that many TCP and DoT connections at a time
+    #[arg(long, value_name = "N")]
+    pub(crate) tcp_clients: Option<u32>,
+    /// Close a connection that has been idle that long
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) idle_timeout: Option<Duration>,
+    /// End each connection after that many queries, as in 100:close (close, reset, half-close,
+    /// stop-reading, tls-alert)
+    #[arg(long, value_name = "N:HOW")]
+    pub(crate) end_after: Option<String>,
+}
+
+/// Flags of `throng responder`.
+#[derive(Debug, Args)]
+pub(crate) struct ResponderArguments {
+    /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853; port 0 takes a free one
+    #[arg(long, value_name = "TRANSPORT:IP:PORT", required = true, value_delimiter = ',',
+          value_parser = listen)]
+    pub(crate) listen: Vec<(Transport, SocketAddr)>,
+    /// Answer from this zone file instead of for any name
+    #[arg(long, value_name = "FILE")]
+    pub(crate) zone: Option<PathBuf>,
+    /// Origin of relative names in the zone file, unless it says $ORIGIN
+    #[arg(long, value_name = "NAME", requires = "zone")]
+    pub(crate) origin: Option<String>,
+    /// TTL of synthesised records, seconds
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) ttl: u32,
+    /// Certificate chain for DoT (PEM); without it a self-signed one is made
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// Key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Write the self-signed certificate (PEM) here, for clients to verify
+    #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
+    pub(crate) write_certificate: Option<PathBuf>,
+    /// CPUs to use, one worker each
+    #[arg(long, value_name = "N[,N...]", value_delimiter = ',')]
+    pub(crate) cpus: Vec<usize>,
+    /// Do not use UDP GSO and GRO
+    #[arg(long)]
+    pub(crate) no_offload: bool,
+    /// Stop after that long
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Seed of all chances
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) behaviour: BehaviourArguments,
+}
+
+/// Flags of `throng names`.
+#[derive(Debug, Args)]
+pub(crate) struct NamesArguments {
+    #[command(subcommand)]
+    pub(crate) set: NameSet,
+}
+
+/// Sets of names.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NameSet {
+    /// test-record-1..N.<zone> A, as in Red Hat's measurements of BIND in IdM
+    Records {
+        /// How many
+        #[arg(long, default_value_t = 1_000, value_name = "N")]
+        count: u32,
+        /// Zone that they are in
+        #[arg(long, default_value = "throng.test", value_name = "NAME")]
+        zone: String,
+        /// TTL of the records, seconds
+        #[arg(long, default_value_t = 1, value_name = "SECONDS")]
+        ttl: u32,
+        /// What to write
+        #[arg(long, default_value = "names", value_enum)]
+        form: RecordForm,
+        /// Shuffle the names with this seed
+        #[arg(long, value_name = "SEED")]
+        shuffle: Option<u64>,
+    },
+    /// Existing, missing and external names, as in Northflank's measurements of CoreDNS
+    Services {
+        /// Existing services
+        #[arg(long, default_value_t = 500, value_name = "N")]
+        existing: u32,
+        /// Services that do not exist
+        #[arg(long, default_value_t = 500, value_name = "N")]
+        missing: u32,
+        /// External names
+        #[arg(long, default_value_t = 100, value_name = "N")]
+        external: u32,
+        /// TTL of the records, seconds
+        #[arg(long, default_value_t = 5, value_name = "SECONDS")]
+        ttl: u32,
+        /// What to write
+        #[arg(long, default_value = "names", value_enum)]
+        form: ServiceForm,
+        /// Shuffle the names with this seed
+        #[arg(long, value_name = "SEED")]
+        shuffle: Option<u64>,
+    },
+    /// Shuffle the lines of a names file
+    Shuffle {
+        /// The file; `-` is standard input
+        #[arg(value_name = "FILE|-")]
+        file: PathBuf,
+        /// Seed of the order
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        seed: u64,
+    },
+}
+
+/// Forms of the record set.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RecordForm {
+    /// Questions for --names
+    Names,
+    /// Zone file
+    Zone,
+    /// RFC 2136 updates for `throng dnsperf -u`
+    Updates,
+    /// RFC 2136 updates for nsupdate
+    Nsupdate,
+    /// `ipa dnsrecord-add` commands
+    Ipa,
+}
+
+/// Forms of the service set.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ServiceForm {
+    /// Questions for --names
+    Names,
+    /// Zone file of the existing services
+    Zone,
+    /// Kubernetes manifests of the existing services
+    Manifests,
+}
+
+/// Flags of `throng report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The run record; `-` is standard input
+    #[arg(value_name = "RECORD|-")]
+    pub(crate) record: PathBuf,
+    /// Form of the result
+    #[arg(long, default_value = "text", value_enum)]
+    pub(crate) format: Format,
+}
+
+/// Flags of `throng merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArguments {
+    /// The run records
+    #[arg(value_name = "RECORD", required = true)]
+    pub(crate) records: Vec<PathBuf>,
+    /// Write the merged record here instead of to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Flags of `throng completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArguments {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Form of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NamesFormat {
+    /// One `name type` a line
+    Text,
+    /// Whole messages, each with a two-octet length prefix
+    Stream,
+}
+
+/// Spacing of open-loop queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArrivalProcess {
+    /// Equally spaced
+    Constant,
+    /// Exponential gaps, as many independent clients make
+    Poisson,
+}
+
+/// What moves the octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DriverChoice {
+    /// The kernel's sockets
+    Epoll,
+    /// A simulated network and responder in virtual time
+    Sim,
+}
+
+/// Form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// The run record
+    Json,
+    /// One row an interval, and a total
+    Csv,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    ::responder::behaviour::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn delay(text: &str) -> Result<::responder::Delay, String> {
+    text.parse()
+        .map_err(|error: ::responder::behaviour::BehaviourError| error.to_string())
+}
+
+fn stall(text: &str) -> Result<::responder::Stall, String> {
+    text.parse()
+        .map_err(|error: ::responder::behaviour::BehaviourError| error.to_string())
+}
+
+fn listen(text: &str) -> Result<(Transport, SocketAddr), String> {
+    let form = || format!("`{text}` is not of the form udp:127.0.0.1:5300");
+    let (transport, address) = text.split_once(':').ok_or_else(form)?;
+    Ok((transport.parse()?, address.parse().map_err(|_| form())?))
+}

@@ -1,0 +1,44 @@
+//! Man page and shell completions, from the definitions of the flags.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Arguments, CompletionArguments};
+use crate::failure::{Failure, print};
+
+/// Prints the manual page: the command, then each of its subcommands.
+pub(crate) fn man() -> Result<ExitCode, Failure> {
+    let mut command = Arguments::command();
+    command.build();
+    let mut page = Vec::new();
+    render(&command, &mut page)?;
+    for subcommand in command
+        .get_subcommands()
+        .filter(|each| each.get_name() != "help")
+    {
+        let name = format!("throng-{}", subcommand.get_name());
+        render(&subcommand.clone().name(name), &mut page)?;
+    }
+    print(&String::from_utf8_lossy(&page))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<(), Failure> {
+    clap_mangen::Man::new(command.clone())
+        .render(page)
+        .map_err(Failure::in_operation)
+}
+
+/// Prints the completions for a shell.
+pub(crate) fn completions(arguments: &CompletionArguments) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        arguments.shell,
+        &mut Arguments::command(),
+        "throng",
+        &mut script,
+    );
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,121 @@
+//! Run records as files: reading, writing, `throng report`, `throng merge`, `throng schema`.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+use measure::RunRecord;
+
+use crate::args::{Format, MergeArguments, ReportArguments};
+use crate::failure::{Failure, print};
+
+/// Prints a record again.
+pub(crate) fn report(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
+    let record = read(&arguments.record)?;
+    print(&render(&record, arguments.format))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Merges records.
+pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {
+    let records = arguments
+        .records
+        .iter()
+        .map(|path| read(path))
+        .collect::<Result<_, _>>()?;
+    let merged = measure::merge(records).map_err(|reason| {
+        Failure::usage(
+            format!("these records cannot be merged: {reason}"),
+            "merge only records of the same scenario run at the same time by several generators",
+        )
+    })?;
+    match &arguments.output {
+        Some(path) => Destination::check(path)?.write(&merged)?,
+        None => print(&report::json::render(&merged))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the JSON Schema of the run record.
+pub(crate) fn schema() -> Result<ExitCode, Failure> {
+    let schema =
+        serde_json::to_string_pretty(&RunRecord::json_schema()).map_err(Failure::in_operation)?;
+    print(&format!("{schema}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A record in the form asked for.
+pub(crate) fn render(record: &RunRecord, format: Format) -> String {
+    match format {
+        Format::Text => report::text::render(record),
+        Format::Json => report::json::render(record),
+        Format::Csv => report::csv::render(record),
+    }
+}
+
+fn read(path: &Path) -> Result<RunRecord, Failure> {
+    let octets = read_input(path)?;
+    let text = String::from_utf8(octets)
+        .map_err(|_| Failure::plain(format!("{}: not UTF-8 text", path.display())))?;
+    RunRecord::from_json(&text)
+        .map_err(|reason| Failure::plain(format!("{}: {reason}", path.display())))
+}
+
+/// The octets of a file, or of standard input for `-`.
+pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+    let read = if path == Path::new("-") {
+        let mut octets = Vec::new();
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut octets)
+            .map(|_| octets)
+    } else {
+        fs::read(path)
+    };
+    read.map_err(|error| Failure::plain(format!("cannot read {}: {error}", path.display())))
+}
+
+/// A place where a record can be written, checked before the run.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    path: std::path::PathBuf,
+    existed: bool,
+}
+
+impl Destination {
+    /// Makes sure that the file can be written; an existing one is kept as it is until then.
+    pub(crate) fn check(path: &Path) -> Result<Self, Failure> {
+        let existed = path.exists();
+        fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(|error| {
+                Failure::usage(
+                    format!("cannot write the record to {}: {error}", path.display()),
+                    "give --record a file in a folder that exists and may be written",
+                )
+            })?;
+        Ok(Destination {
+            path: path.to_owned(),
+            existed,
+        })
+    }
+
+    /// Writes the record.
+    pub(crate) fn write(&self, record: &RunRecord) -> Result<(), Failure> {
+        fs::write(&self.path, report::json::render(record)).map_err(|error| {
+            let path = self.path.display();
+            Failure::in_operation(format!("cannot write the record to {path}: {error}"))
+        })
+    }
+
+    /// Removes the empty file that [`Destination::check`] made, if the run did not start.
+    pub(crate) fn abandon(&self) {
+        if !self.existed {
+            // Nothing more can be done about a file that cannot be removed.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `throng responder`: a synthetic target with programmable behaviour.
+
+use std::fs;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use proto::Transport;
+use responder::behaviour::{parse_rcode_shares, parse_share};
+use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
+use responder::{Behaviour, FaultShares, ResponderConfig, Zone};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::{BehaviourArguments, ResponderArguments};
+use crate::failure::{Failure, print};
+
+/// How long a responder without --duration may run: a forgotten one must end some day.
+const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+/// Serves until told to stop, then prints what was counted.
+pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
+    let identity = identity(arguments)?;
+    let config = ResponderConfig {
+        listen: arguments.listen.clone(),
+        zone: Arc::new(zone(arguments)?),
+        behaviour: behaviour(&arguments.behaviour)?,
+        tls: identity
+            .as_ref()
+            .map(|identity| Arc::clone(&identity.server_config)),
+        seed: arguments.seed,
+        ..ResponderConfig::default()
+    };
+    config.validate().map_err(Failure::plain)?;
+    let stop = stop_signal()?;
+    let serving = lab::run::serve(&config, &arguments.cpus, !arguments.no_offload)
+        .map_err(|error| Failure::plain(format!("cannot start: {error}")))?;
+    for (transport, address) in serving.addresses() {
+        print(&format!("listening on {transport}:{address}\n"))?;
+    }
+    if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
+        fs::write(path, &identity.certificate_pem)
+            .map_err(|error| Failure::plain(format!("cannot write {}: {error}", path.display())))?;
+    }
+    let duration = arguments.duration.unwrap_or(DURATION_MAX);
+    // Either a signal or the end of the time ends it.
+    let _: Result<(), RecvTimeoutError> = stop.recv_timeout(duration);
+    print(&format!("{}", serving.stop()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stop_signal() -> Result<std::sync::mpsc::Receiver<()>, Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::in_operation)?;
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            // The receiver goes away when the responder stops by itself.
+            let _ = sender.send(());
+        }
+    });
+    Ok(receiver)
+}
+
+fn zone(arguments: &ResponderArguments) -> Result<Zone, Failure> {
+    let Some(path) = &arguments.zone else {
+        return Ok(Zone::synthesised(arguments.ttl));
+    };
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::plain(format!("cannot read {}: {error}", path.display())))?;
+    Zone::from_text(&text, arguments.origin.as_deref())
+        .map_err(|error| Failure::plain(format!("{}: {error}", path.display())))
+}
+
+fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure> {
+    if !arguments
+        .listen
+        .iter()
+        .any(|(transport, _)| *transport == Transport::Dot)
+    {
+        return Ok(None);
+    }
+    let identity = match (&arguments.tls_certificate, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let read = |path: &std::path::Path| {
+                fs::read_to_string(path).map_err(|error| {
+                    Failure::plain(format!("cannot read {}: {error}", path.display()))
+                })
+            };
+            from_pem(&read(certificate)?, &read(key)?)
+        }
+        _ => self_signed(&SelfSigned::default()),
+    };
+    identity.map(Some).map_err(Failure::plain)
+}
+
+/// The behaviour that the flags describe.
+pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure> {
+    let share = |share: f64| parse_share(&share.to_string()).map_err(Failure::plain);
+    let rcodes = match &flags.rcodes {
+        Some(text) => parse_rcode_shares(text).map_err(Failure::plain)?,
+        None => Vec::new(),
+    };
+    let rate_qps_max = flags
+        .ceiling
+        .as_deref()
+        .map(load::arrival::parse_rate)
+        .transpose()?;
+    let behaviour = Behaviour {
+        delay: flags.delay.unwrap_or(Behaviour::default().delay),
+        faults: FaultShares {
+            loss: share(flags.loss)?,
+            rcodes,
+            truncated: share(flags.truncate)?,
+            wrong_id: share(flags.wrong_id)?,
+            wrong_question: share(flags.wrong_question)?,
+            garbage: share(flags.garbage)?,
+            oversized: share(flags.oversize)?,
+        },
+        duplicate_share: share(flags.duplicate)?,
+        stalls: flags.stall.clone(),
+        rate_qps_max,
+        tcp_clients_max: flags.tcp_clients,
+        idle_timeout: flags.idle_timeout,
+        end_after: flags.end_after.as_deref().map(end_after).transpose()?,
+        ..Behaviour::default()
+    };
+    behaviour.validate().map_err(Failure::plain)?;
+    Ok(behaviour)
+}
+
+fn end_after(text: &str) -> Result<(u64, responder::ConnectionEnd), Failure> {
+    let form = || {
+        Failure::usage(
+            format!("--end-after {text}: not of the form N:HOW"),
+            "give for example 100:close, 100:reset or 1:tls-alert",
+        )
+    };
+    let (queries, how) = text.split_once(':').ok_or_else(form)?;
+    let queries = queries.parse().map_err(|_| form())?;
+    Ok((queries, how.parse().map_err(Failure::plain)?))
+}

@@ -1,0 +1,63 @@
+//! `throng run`: one run, its progress, its result.
+
+mod progress;
+mod request;
+mod self_test;
+mod signals;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use engine::Control;
+use measure::RunRecord;
+
+use crate::args::{DriverChoice, RunArguments};
+use crate::failure::{Failure, print};
+use crate::records::{self, Destination};
+use progress::Display;
+
+/// Runs and prints.
+pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let destination = arguments
+        .record
+        .as_deref()
+        .map(Destination::check)
+        .transpose()?;
+    let record = measure(arguments).inspect_err(|_| {
+        if let Some(destination) = &destination {
+            destination.abandon();
+        }
+    })?;
+    if let Some(destination) = &destination {
+        destination.write(&record)?;
+    }
+    print(&records::render(&record, arguments.format))?;
+    let answered = record.total.counts.responses > 0;
+    let asked = record.total.counts.offered > 0;
+    Ok(if answered || !asked {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+fn measure(arguments: &RunArguments) -> Result<RunRecord, Failure> {
+    if arguments.driver == DriverChoice::Sim {
+        return self_test::simulate(arguments);
+    }
+    let (mut request, serving) = match &arguments.server {
+        Some(server) => (request::against(arguments, server)?, None),
+        None => {
+            let (request, serving) = self_test::prepare(arguments)?;
+            (request, Some(serving))
+        }
+    };
+    request.preflight = !arguments.no_preflight;
+    let control = Arc::new(Control::new(request.plan.workers));
+    signals::stop_on_interrupt(&control);
+    let mut display = Display::new(&request, arguments.quiet);
+    let outcome = lab::run::run(&request, &control, |progress| display.show(progress));
+    display.finish();
+    drop(serving);
+    Ok(outcome?)
+}

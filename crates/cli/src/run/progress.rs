@@ -1,0 +1,76 @@
+//! Progress on standard error: a bar on a terminal, plain lines elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use engine::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::run::RunRequest;
+use measure::notation;
+
+/// What shows how far the run is.
+pub(crate) enum Display {
+    /// A bar with the live rate and p99.
+    Bar { bar: ProgressBar, by_queries: bool },
+    /// One line an interval.
+    Lines,
+    /// Nothing.
+    Quiet,
+}
+
+impl Display {
+    /// The display that suits standard error.
+    pub(crate) fn new(request: &RunRequest, quiet: bool) -> Self {
+        if quiet {
+            return Display::Quiet;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Display::Lines;
+        }
+        let plan = &request.plan;
+        let by_queries = plan.duration.is_none();
+        let length = match (plan.duration, plan.queries_max) {
+            (Some(duration), _) => duration.as_millis() as u64,
+            (None, Some(queries)) => queries,
+            (None, None) => 0,
+        };
+        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+        let bar = ProgressBar::new(length);
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.set_message("connecting");
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Display::Bar { bar, by_queries }
+    }
+
+    /// Shows one interval.
+    pub(crate) fn show(&mut self, progress: &Progress) {
+        let interval = &progress.interval;
+        match self {
+            Display::Quiet => {}
+            Display::Lines => eprintln!("{}", report::text::interval_line(interval)),
+            Display::Bar { bar, by_queries } => {
+                let counts = &interval.counts;
+                match by_queries {
+                    true => bar.inc(counts.offered),
+                    false => bar.set_position(interval.end_ns / 1_000_000),
+                }
+                let p99 = interval.distributions.latency.percentile(0.99);
+                bar.set_message(format!(
+                    "{} qps  p99 {}  lost {}",
+                    notation::rate(interval.per_second(counts.responses)),
+                    p99.map_or_else(|| "-".to_owned(), |ns| notation::latency(ns as f64)),
+                    notation::count(counts.lost()),
+                ));
+            }
+        }
+    }
+
+    /// Clears the line.
+    pub(crate) fn finish(&mut self) {
+        if let Display::Bar { bar, .. } = self {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! From flags to a decided run.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::TlsSettings;
+use lab::run::{Description, RunRequest, TargetScope, TlsRequest, default_workers, target_scope};
+use load::arrival::{Arrival, Process, parse_rate};
+use load::{Plan, QuestionSet, line_options, names_file};
+use proto::Transport;
+use proto::query::{Edns, QueryOptions};
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::{ClientTlsOptions, Roots};
+
+use crate::args::{ArrivalProcess, NamesFormat, RunArguments};
+use crate::failure::Failure;
+use crate::records::read_input;
+
+/// Queries in flight unless told otherwise.
+const OUTSTANDING: u32 = 100;
+/// Clients unless told otherwise: enough sockets to reach several queues of a server.
+const CLIENTS: u32 = 10;
+/// Length of a run unless told otherwise.
+const DURATION: Duration = Duration::from_secs(10);
+
+/// A run against a server named by the user.
+pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
+    let Some(names) = &arguments.names else {
+        return Err(Failure::usage(
+            "no questions: --server needs --names FILE",
+            "make some with `throng names records --zone example.org > names.txt`",
+        ));
+    };
+    let (questions, source) = read_questions(arguments, names)?;
+    let (target, host) = resolve(server, arguments.transport, arguments)?;
+    if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
+        return Err(Failure::usage(
+            format!("{} is a public address", target.ip()),
+            "load may only be sent where you have permission; if you have it, add --allow-public",
+        ));
+    }
+    let mut request = build(arguments, target, questions, source)?;
+    request.description.server_name = Some(server.to_owned());
+    if arguments.transport == Transport::Dot {
+        request.tls = Some(tls(arguments, &host)?);
+    }
+    Ok(request)
+}
+
+/// Everything that does not depend on who answers.
+pub(crate) fn build(
+    arguments: &RunArguments,
+    target: SocketAddr,
+    questions: QuestionSet,
+    source: String,
+) -> Result<RunRequest, Failure> {
+    reject_unused(arguments)?;
+    let arrival = arrival(arguments)?;
+    let clients = arguments.clients.unwrap_or(CLIENTS);
+    let queries_max = match arguments.loops {
+        Some(loops) => Some(loops.saturating_mul(questions.len() as u64)),
+        None => arguments.queries,
+    };
+    let plan = Plan {
+        target,
+        transport: arguments.transport,
+        questions: Arc::new(questions),
+        arrival,
+        clients,
+        workers: arguments
+            .workers
+            .unwrap_or_else(|| workers(arguments, target, clients, arrival)),
+        duration: arguments
+            .duration
+            .or(queries_max.is_none().then_some(DURATION)),
+        warmup: arguments.warmup,
+        queries_max,
+        timeout: arguments.timeout,
+        interval: arguments.interval,
+        seed: arguments.seed,
+        local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
+        local_port: arguments.local_port,
+        queries_per_connection: arguments.queries_per_connection,
+        tcp_fallback: arguments.tcp_fallback,
+        socket_buffer_octets: arguments.socket_buffer,
+        offload: !arguments.no_offload,
+        tsig: tsig(arguments)?,
+    };
+    plan.validate()?;
+    let description = Description {
+        server_name: None,
+        questions_source: source,
+        edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
+        local_addresses: arguments.local_address.clone(),
+        goodput_rcodes: goodput(arguments)?,
+        self_test: false,
+    };
+    let cpus = arguments.cpus.clone();
+    Ok(RunRequest {
+        plan,
+        tls: None,
+        cpus,
+        description,
+        preflight: false,
+    })
+}
+
+/// Flags that would be ignored are errors: a figure must not hide what it does not measure.
+fn reject_unused(arguments: &RunArguments) -> Result<(), Failure> {
+    let tls_flag = if arguments.tls_ca.is_some() {
+        Some("--tls-ca")
+    } else if arguments.tls_name.is_some() {
+        Some("--tls-name")
+    } else {
+        arguments.tls_insecure.then_some("--tls-insecure")
+    };
+    match tls_flag {
+        Some(flag) if arguments.transport != Transport::Dot => Err(Failure::usage(
+            format!(
+                "{flag} has no meaning for transport {}",
+                arguments.transport
+            ),
+            "use --transport dot, or leave it out",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: Arrival) -> u32 {
+    let cpus = match arguments.cpus.len() {
+        0 => driver::cpu::allowed().len(),
+        given => return u32::try_from(given).unwrap_or(1).min(clients),
+    };
+    let outstanding = match arrival {
+        Arrival::Closed { outstanding, .. } => outstanding,
+        Arrival::Open { .. } => u32::MAX,
+    };
+    default_workers(target_scope(target.ip()), cpus)
+        .min(clients)
+        .min(outstanding)
+}
+
+fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
+    let Some(rate) = &arguments.rate else {
+        let outstanding = arguments.outstanding.unwrap_or(OUTSTANDING);
+        return Ok(Arrival::Closed {
+            outstanding,
+            rate_qps_max: None,
+        });
+    };
+    let process = match arguments.arrival {
+        ArrivalProcess::Constant => Process::Constant,
+        ArrivalProcess::Poisson => Process::Poisson,
+    };
+    Ok(Arrival::Open {
+        rate_qps: parse_rate(rate)?,
+        process,
+    })
+}
+
+fn edns(arguments: &RunArguments) -> Result<Option<Edns>, Failure> {
+    let wanted =
+        arguments.edns_size.is_some() || arguments.dnssec || !arguments.edns_option.is_empty();
+    if !wanted {
+        return Ok(None);
+    }
+    let mut edns = Edns {
+        dnssec_ok: arguments.dnssec,
+        ..Edns::default()
+    };
+    if let Some(octets) = arguments.edns_size {
+        edns.udp_payload_octets = octets;
+    }
+    for option in &arguments.edns_option {
+        let parsed = line_options::parse_edns_option(option)
+            .map_err(|reason| Failure::plain(format!("--edns-option {option}: {reason}")))?;
+        edns.options.push(parsed);
+    }
+    Ok(Some(edns))
+}
+
+fn describe_edns(edns: &Edns) -> String {
+    let mut words = format!("{} octets", edns.udp_payload_octets);
+    if edns.dnssec_ok {
+        words.push_str(", DO");
+    }
+    for (code, data) in &edns.options {
+        words.push_str(&format!(", option {code} ({} octets)", data.len()));
+    }
+    words
+}
+
+/// How queries are built unless a line of the names file says otherwise.
+pub(crate) fn query_options(arguments: &RunArguments) -> Result<QueryOptions, Failure> {
+    Ok(QueryOptions {
+        recursion_desired: !arguments.no_recursion,
+        edns: edns(arguments)?,
+        ..QueryOptions::default()
+    })
+}
+
+fn read_questions(arguments: &RunArguments, path: &Path) -> Result<(QuestionSet, String), Failure> {
+    let octets = read_input(path)?;
+    let options = query_options(arguments)?;
+    let questions = match arguments.names_format {
+        NamesFormat::Text => names_file::parse_text(&octets, &options),
+        NamesFormat::Stream => names_file::parse_stream(&octets),
+    };
+    let name = match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    };
+    let questions =
+        questions.map_err(|error| Failure::usage(format!("{name}: {error}"), &error.hint))?;
+    Ok((questions, name))
+}
+
+/// The questions of a self-test, or those the user gave.
+pub(crate) fn self_test_questions(
+    arguments: &RunArguments,
+) -> Result<(QuestionSet, String), Failure> {
+    if let Some(path) = &arguments.names {
+        return read_questions(arguments, path);
+    }
+    let mut text = String::new();
+    let set = load::name_sets::RecordSet::new("throng.test", 1_000, 1)?;
+    set.write_names(&mut text).map_err(Failure::in_operation)?;
+    let questions = names_file::parse_text(text.as_bytes(), &query_options(arguments)?)
+        .map_err(Failure::in_operation)?;
+    Ok((questions, "test-record-1..1000.throng.test A".to_owned()))
+}
+
+fn tsig(arguments: &RunArguments) -> Result<Option<proto::tsig::Key>, Failure> {
+    if let Some(text) = &arguments.tsig {
+        let key = text.parse();
+        return key
+            .map(Some)
+            .map_err(|reason: String| Failure::plain(format!("--tsig: {reason}")));
+    }
+    let Some(path) = &arguments.tsig_file else {
+        return Ok(None);
+    };
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::plain(format!("cannot read {}: {error}", path.display())))?;
+    let key = proto::tsig::Key::from_key_file(&text)
+        .map_err(|reason| Failure::plain(format!("{}: {reason}", path.display())))?;
+    Ok(Some(key))
+}
+
+fn goodput(arguments: &RunArguments) -> Result<Vec<u16>, Failure> {
+    let rcode = |text: &String| {
+        proto::rr::rcode_from_text(text).ok_or_else(|| {
+            Failure::usage(
+                format!("--goodput: unknown RCODE `{text}`"),
+                "give RCODEs by name, such as NOERROR,NXDOMAIN",
+            )
+        })
+    };
+    arguments.goodput.iter().map(rcode).collect()
+}
+
+/// The target's address, and its name or address without the port.
+fn resolve(
+    server: &str,
+    transport: Transport,
+    arguments: &RunArguments,
+) -> Result<(SocketAddr, String), Failure> {
+    let port = transport.default_port();
+    if let Ok(address) = server.parse::<SocketAddr>() {
+        return Ok((address, address.ip().to_string()));
+    }
+    let bare = server.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok((SocketAddr::new(address, port), address.to_string()));
+    }
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, text)) => {
+            let port = text.parse().map_err(|_| {
+                Failure::usage(
+                    format!("--server {server}: `{text}` is not a port"),
+                    "give HOST, HOST:PORT, or [IPV6]:PORT",
+                )
+            })?;
+            (host, port)
+        }
+        None => (server, port),
+    };
+    let unresolvable = |reason: String| {
+        Failure::usage(
+            format!("cannot resolve the server `{host}`: {reason}"),
+            "check the name, or give an address",
+        )
+    };
+    let mut addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| unresolvable(error.to_string()))?;
+    // Clients that bind to IPv6 addresses can only reach an IPv6 address.
+    let wants_ipv6 = arguments
+        .local_address
+        .first()
+        .is_some_and(|text| text.contains(':'));
+    let first = addresses
+        .next()
+        .ok_or_else(|| unresolvable("it has no address".to_owned()))?;
+    let address = match wants_ipv6 == first.is_ipv6() {
+        true => first,
+        false => addresses
+            .find(|each| each.is_ipv6() == wants_ipv6)
+            .unwrap_or(first),
+    };
+    Ok((address, host.to_owned()))
+}
+
+/// How DoT is spoken with `host`.
+fn tls(arguments: &RunArguments, host: &str) -> Result<TlsRequest, Failure> {
+    let roots = match &arguments.tls_ca {
+        Some(path) => Roots::Pem(fs::read(path).map_err(|error| {
+            Failure::plain(format!("cannot read --tls-ca {}: {error}", path.display()))
+        })?),
+        None => Roots::WebPki,
+    };
+    tls_request(
+        roots,
+        !arguments.tls_insecure,
+        arguments.tls_name.as_deref().unwrap_or(host),
+    )
+}
+
+/// TLS with these roots, verified or not, to a server of this name.
+pub(crate) fn tls_request(roots: Roots, verify: bool, name: &str) -> Result<TlsRequest, Failure> {
+    let options = ClientTlsOptions {
+        roots,
+        verify,
+        ..ClientTlsOptions::default()
+    };
+    let config = proto::tls::client_config(&options)
+        .map_err(|reason| Failure::usage(format!("TLS: {reason}"), "check the --tls-ca file"))?;
+    let server_name =
+        ServerName::try_from(name.trim_end_matches('.').to_owned()).map_err(|_| {
+            Failure::usage(
+                format!("`{name}` is not a name that TLS can verify"),
+                "give the name in the certificate with --tls-name",
+            )
+        })?;
+    let settings = TlsSettings {
+        config,
+        name: server_name,
+    };
+    Ok(TlsRequest {
+        settings,
+        verified: verify,
+        name: name.to_owned(),
+    })
+}

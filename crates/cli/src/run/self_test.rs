@@ -1,0 +1,172 @@
+//! Runs against the built-in responder: on loopback beside the generator, or simulated.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use driver::sim::{Jitter, Link, WorldConfig};
+use lab::run::{RunRequest, Serving, Simulation};
+use measure::RunRecord;
+use proto::Transport;
+use proto::tls::Roots;
+use responder::ResponderConfig;
+use responder::certificate::{Identity, SelfSigned, self_signed};
+
+use super::request;
+use crate::args::RunArguments;
+use crate::failure::Failure;
+use crate::responder::behaviour;
+
+/// Where the simulated target is (RFC 5737).
+const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
+
+/// Starts the responder on the CPUs that the workers do not use, and makes the request for it.
+pub(super) fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Serving), Failure> {
+    let (questions, source) = request::self_test_questions(arguments)?;
+    let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut request = request::build(arguments, probe_target(), questions, source)?;
+    let (generator_cpus, responder_cpus) = split_cpus(arguments, request.plan.workers);
+    request.cpus = generator_cpus;
+
+    let identity = identity(arguments, false)?;
+    let mut listen = vec![(arguments.transport, free_port)];
+    if arguments.tcp_fallback && arguments.transport == Transport::Udp {
+        listen.push((Transport::Tcp, free_port));
+    }
+    let config = ResponderConfig {
+        listen,
+        behaviour: behaviour(&arguments.behaviour.behaviour)?,
+        tls: identity
+            .as_ref()
+            .map(|identity| Arc::clone(&identity.server_config)),
+        seed: arguments.seed,
+        ..ResponderConfig::default()
+    };
+    let serving = lab::run::serve(&config, &responder_cpus, !arguments.no_offload)
+        .map_err(|error| Failure::plain(format!("cannot start the built-in responder: {error}")))?;
+    if let Some(address) = serving.address(arguments.transport) {
+        request.plan.target = address;
+    }
+    finish(&mut request, arguments, identity.as_ref())?;
+    Ok((request, serving))
+}
+
+/// Runs in virtual time.
+pub(super) fn simulate(arguments: &RunArguments) -> Result<RunRecord, Failure> {
+    if let Some(server) = &arguments.server {
+        return Err(Failure::usage(
+            format!("--driver sim simulates the target too; it cannot reach {server}"),
+            "leave out --server, or use --driver epoll",
+        ));
+    }
+    let (questions, source) = request::self_test_questions(arguments)?;
+    let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
+    let mut request = request::build(arguments, target, questions, source)?;
+    let identity = identity(arguments, true)?;
+    finish(&mut request, arguments, identity.as_ref())?;
+    let responder = ResponderConfig {
+        behaviour: behaviour(&arguments.behaviour.behaviour)?,
+        tls: identity
+            .as_ref()
+            .map(|identity| Arc::clone(&identity.server_config)),
+        seed: arguments.seed,
+        ..ResponderConfig::default()
+    };
+    let world = world(arguments)?;
+    let simulation = Simulation { world, responder };
+    let (record, _) = lab::run::simulate(&request, &simulation)?;
+    Ok(record)
+}
+
+fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
+    let flags = &arguments.simulation;
+    let shares = [
+        ("--sim-loss", flags.sim_loss),
+        ("--sim-duplicate", flags.sim_duplicate),
+        ("--sim-reorder", flags.sim_reorder),
+    ];
+    if let Some((flag, share)) = shares
+        .iter()
+        .find(|(_, share)| !(0.0..=1.0).contains(share))
+    {
+        return Err(Failure::usage(
+            format!("{flag} {share}: not a share"),
+            "give a number from 0 to 1, such as 0.01",
+        ));
+    }
+    let jitter = match flags.sim_jitter.is_zero() {
+        true => Jitter::None,
+        false => Jitter::Uniform {
+            max: flags.sim_jitter,
+        },
+    };
+    let link = Link {
+        delay: flags.sim_delay,
+        jitter,
+        loss_share: flags.sim_loss,
+        duplicate_share: flags.sim_duplicate,
+        reorder_share: flags.sim_reorder,
+        reorder_delay: flags.sim_delay,
+    };
+    Ok(WorldConfig {
+        seed: arguments.seed,
+        link,
+        ..WorldConfig::default()
+    })
+}
+
+/// The responder's certificate, for DoT. In the simulator its octets have the same lengths in
+/// every run.
+fn identity(
+    arguments: &RunArguments,
+    deterministic_lengths: bool,
+) -> Result<Option<Identity>, Failure> {
+    if arguments.transport != Transport::Dot {
+        return Ok(None);
+    }
+    let options = SelfSigned {
+        deterministic_lengths,
+        ..SelfSigned::default()
+    };
+    self_signed(&options)
+        .map(Some)
+        .map_err(Failure::in_operation)
+}
+
+/// Completes the request: TLS that trusts the responder, and the words of the record.
+fn finish(
+    request: &mut RunRequest,
+    arguments: &RunArguments,
+    identity: Option<&Identity>,
+) -> Result<(), Failure> {
+    request.description.self_test = true;
+    if let Some(identity) = identity {
+        let roots = Roots::Pem(identity.certificate_pem.clone().into_bytes());
+        let verify = !arguments.tls_insecure;
+        request.tls = Some(request::tls_request(roots, verify, "localhost")?);
+    }
+    Ok(())
+}
+
+/// Stands for the responder's address until it has one; only its family and scope matter.
+fn probe_target() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 53))
+}
+
+/// The workers' CPUs and the responder's: no CPU has both, if there is more than one.
+fn split_cpus(arguments: &RunArguments, workers: u32) -> (Vec<usize>, Vec<usize>) {
+    let all = driver::cpu::allowed();
+    if !arguments.cpus.is_empty() {
+        let rest = all
+            .iter()
+            .copied()
+            .filter(|cpu| !arguments.cpus.contains(cpu))
+            .collect();
+        return (arguments.cpus.clone(), rest);
+    }
+    let workers = workers as usize;
+    if all.len() <= workers {
+        return (Vec::new(), Vec::new());
+    }
+    let (generator, responder) = all.split_at(workers);
+    (generator.to_vec(), responder.to_vec())
+}
