@@ -7,14 +7,18 @@ const DOCUMENT: &str = "ARCHITECTURE.md";
 /// Endings by which a word without a slash is known as the name of a file.
 const ENDINGS: [&str; 4] = [".rs", ".md", ".toml", ".json"];
 
-/// Every path in backticks is that of a file or folder of the repository.
+/// Every path in backticks, and every one that is linked, is that of a file or folder of the
+/// repository.
 pub(crate) fn paths(repository: &Repository) -> Vec<Offence> {
     let Some(document) = repository.file(DOCUMENT) else {
         return vec![missing()];
     };
     let mut offences = Vec::new();
     for (index, line) in document.text.lines().enumerate() {
-        for path in quoted(line).filter(|word| is_path(word)) {
+        for path in quoted(line)
+            .chain(linked(line))
+            .filter(|word| is_path(word))
+        {
             if !repository.has(path.trim_start_matches("./")) {
                 let what = format!("`{path}` does not exist");
                 let cure = "describe the code as it is; paths are relative to the repository";
@@ -63,12 +67,19 @@ pub(crate) fn dependency_lines(repository: &Repository) -> Vec<Offence> {
 }
 
 fn missing() -> Offence {
-    File::new(DOCUMENT, "").offence(1, "there is no such file", "restore it")
+    File::new(DOCUMENT, "").offence(1, "there is no such file", "restore it, or `git add` it")
 }
 
 /// What stands in backticks on one line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
+}
+
+/// Where the links on one line lead.
+fn linked(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
 }
 
 /// Absolute paths are the system's, words with other signs are code.
@@ -100,7 +111,12 @@ fn a_path_that_does_not_exist_is_an_offence() {
     ] {
         assert_eq!(check(true_text), 0, "{true_text}");
     }
-    for false_text in ["`crates/pro`", "`crates/proto/src/gone.rs`", "`gone.md`"] {
+    for false_text in [
+        "`crates/pro`",
+        "`crates/proto/src/gone.rs`",
+        "`gone.md`",
+        "[a](crates/gone)",
+    ] {
         assert_eq!(check(false_text), 1, "{false_text}");
     }
     assert_eq!(paths(&sample("one\ntwo `src/gone`"))[0].line, 2);
