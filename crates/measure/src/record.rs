@@ -8,7 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::counts::Connections;
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
+use crate::histogram::Histogram;
 use crate::interval::{Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::verdict::Verdict;
@@ -187,6 +189,23 @@ impl RunRecord {
     /// The window for rates in seconds.
     pub fn measured_seconds(&self) -> f64 {
         self.measured_ns as f64 / 1e9
+    }
+
+    /// Connections of the whole run, those set up before it and during warm-up included.
+    pub fn connections(&self) -> Connections {
+        let mut all = self.warmup.counts.connections;
+        all.add(&self.total.counts.connections);
+        all
+    }
+
+    /// TCP set-up and TLS handshake times of all connections, as [`RunRecord::connections`].
+    pub fn connection_times(&self) -> (Histogram, Histogram) {
+        let (before, after) = (&self.warmup.distributions, &self.total.distributions);
+        let (mut connect, mut handshake) =
+            (before.tcp_connect.clone(), before.tls_handshake.clone());
+        connect.merge(&after.tcp_connect);
+        handshake.merge(&after.tls_handshake);
+        (connect, handshake)
     }
 
     /// Queries scheduled a second.

@@ -13,7 +13,7 @@ pub(crate) enum Display {
     /// A bar with the live rate and p99.
     Bar { bar: ProgressBar, by_queries: bool },
     /// One line an interval.
-    Lines,
+    Lines { run_ns: u64 },
     /// Nothing.
     Quiet,
 }
@@ -25,7 +25,13 @@ impl Display {
             return Display::Quiet;
         }
         if !std::io::stderr().is_terminal() {
-            return Display::Lines;
+            let run = request
+                .plan
+                .duration
+                .map_or(u128::MAX, |run| run.as_nanos());
+            return Display::Lines {
+                run_ns: u64::try_from(run).unwrap_or(u64::MAX),
+            };
         }
         let plan = &request.plan;
         let by_queries = plan.duration.is_none();
@@ -49,7 +55,9 @@ impl Display {
         let interval = &progress.interval;
         match self {
             Display::Quiet => {}
-            Display::Lines => eprintln!("{}", report::text::interval_line(interval)),
+            // What comes after the run is the drain: part of the result, not of the progress.
+            Display::Lines { run_ns } if interval.start_ns >= *run_ns => {}
+            Display::Lines { .. } => eprintln!("{}", report::text::interval_line(interval)),
             Display::Bar { bar, by_queries } => {
                 let counts = &interval.counts;
                 match by_queries {

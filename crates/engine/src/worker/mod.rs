@@ -357,7 +357,7 @@ impl Worker {
             return self.end_offering(now, EndedBy::Interrupted);
         }
         if now >= self.timeline.started_at {
-            self.fill(now.min(self.run_end));
+            self.fill(now);
         }
         self.send_dirty(driver);
         if self.questions.left == 0 {

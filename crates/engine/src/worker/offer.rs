@@ -95,10 +95,11 @@ impl Offer {
 impl Worker {
     /// Submits all queries that are due at `now`; [`Worker::send_dirty`] sends them.
     pub(super) fn fill(&mut self, now: Instant) {
-        if now < self.timeline.started_at || now > self.run_end {
+        if now < self.timeline.started_at {
             return;
         }
         match self.offer {
+            Offer::Closed { .. } if now >= self.run_end => {}
             Offer::Closed { .. } => self.fill_closed(now),
             Offer::Open { .. } => self.fill_open(now),
         }

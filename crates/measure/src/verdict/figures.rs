@@ -132,7 +132,7 @@ impl<'a> Figures<'a> {
             ),
             (counts.not_sent.total(), "not sent".into()),
         ];
-        let connections = self.record.total.counts.connections.failed;
+        let connections = self.record.connections().failed;
         for (cause, failures) in connections.by_cause() {
             causes.push((failures, format!("connection attempts failed: {cause}")));
         }

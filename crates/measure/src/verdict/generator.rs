@@ -22,7 +22,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Option<Finding> {
 
 /// Connections that could not be opened for want of descriptors or ports (P14).
 fn out_of_resources(figures: &Figures<'_>) -> Option<Finding> {
-    let failed = &figures.counts.connections.failed;
+    let failed = &figures.record.connections().failed;
     let (number, what, cure) = if failed.no_resources > 0 {
         let cure = "allow more open files: ulimit -n";
         (failed.no_resources, "file descriptors or memory", cure)

@@ -93,7 +93,7 @@ pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<Str
 
 /// Connections that the target refused, reset or closed on its own.
 fn unwanted(figures: &Figures<'_>) -> u64 {
-    let connections = &figures.counts.connections;
+    let connections = &figures.record.connections();
     let failed = &connections.failed;
     let before = failed.refused + failed.reset + failed.closed;
     before + connections.closed_by_target + connections.reset_by_target
@@ -118,7 +118,7 @@ fn kept_away(figures: &Figures<'_>) -> Option<u64> {
 /// What the target's treatment of connections says, if anything.
 pub(super) fn connection_limit(figures: &Figures<'_>) -> Option<String> {
     let clients = figures.record.scenario.clients;
-    let connections = &figures.counts.connections;
+    let connections = &figures.record.connections();
     if let Some(without) = kept_away(figures) {
         return Some(format!(
             "the target accepts no more than {} TCP clients ({} of {} refused or reset)",

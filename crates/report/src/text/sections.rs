@@ -42,7 +42,7 @@ pub(super) fn rcodes(record: &RunRecord) -> String {
 
 /// Connections of stream transports, and those of the TCP fallback.
 pub(super) fn connections(record: &RunRecord) -> String {
-    let connections = &record.total.counts.connections;
+    let connections = &record.connections();
     let transport = record.scenario.transport;
     if !transport.has_connections() && connections.attempted == 0 {
         return String::new();
@@ -83,10 +83,10 @@ pub(super) fn connections(record: &RunRecord) -> String {
 
 /// Latency of connection set-up.
 fn set_up(record: &RunRecord) -> String {
-    let distributions = &record.total.distributions;
+    let (tcp_connect, tls_handshake) = record.connection_times();
     let steps = [
-        ("TCP connect", &distributions.tcp_connect),
-        ("TLS handshake", &distributions.tls_handshake),
+        ("TCP connect", &tcp_connect),
+        ("TLS handshake", &tls_handshake),
     ];
     let measured = steps
         .into_iter()
