@@ -294,7 +294,7 @@ impl Batch {
     ) {
         let header = &self.headers[message];
         let total = header.msg_len as usize;
-        let Some(from) = peer.or_else(|| self.addresses[message].to_std()) else {
+        let Some(from) = peer.or_else(|| self.addresses[message].std_address()) else {
             return;
         };
         let segment = read_controls(&header.msg_hdr, drops)
