@@ -72,7 +72,11 @@ pub(super) fn simulate(arguments: &RunArguments) -> Result<RunRecord, Failure> {
         ..ResponderConfig::default()
     };
     let world = world(arguments)?;
-    let simulation = Simulation { world, responder };
+    let simulation = Simulation {
+        world,
+        responder,
+        ..Simulation::default()
+    };
     let (record, _) = lab::run::simulate(&request, &simulation)?;
     Ok(record)
 }

@@ -18,7 +18,7 @@ use measure::scenario::TlsFacts;
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_target};
 pub use self_test::{Serving, serve};
-pub use simulation::{Simulation, simulate};
+pub use simulation::{InjectedDatagram, Simulation, simulate};
 
 /// A run that has been decided but not started.
 #[derive(Clone)]

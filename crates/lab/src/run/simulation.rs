@@ -2,31 +2,52 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use driver::Driver;
-use driver::sim::{Bounds, SimDriver, Stepper, Turn, World, WorldConfig};
+use driver::sim::{Bounds, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
 use engine::{Control, Outcome, RunInputs, Worker, WorkerOutcome};
 use measure::Interval;
 use measure::RunRecord;
 use measure::facts::HostFacts;
 use measure::scenario::DriverKind;
-use proto::Transport;
-use responder::worker::WorkerPlace;
-use responder::{Counters, ResponderConfig, ResponderWorker};
+use proto::Instant;
+use responder::{Counters, ResponderConfig};
+
+use target::Target;
+
+mod target;
 
 use super::record::{Surroundings, from_outcome};
 use super::{RunError, RunRequest, rfc3339};
 
 /// The world of a simulated run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Simulation {
     /// Network: delays, losses, stalls, outages.
     pub world: WorldConfig,
     /// The target. It listens on the plan's target address, whatever its own `listen` says.
     pub responder: ResponderConfig,
+    /// When the target's process is dead: its sockets are closed, and opened again at the end.
+    /// In order of time and apart from each other.
+    pub absences: Vec<Outage>,
+    /// Datagrams that come from elsewhere, such as forged responses.
+    pub injected: Vec<InjectedDatagram>,
+}
+
+/// A datagram that neither generator nor target sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InjectedDatagram {
+    /// Whose address it bears; nobody needs to have it.
+    pub from: SocketAddr,
+    /// Where it arrives.
+    pub to: SocketAddr,
+    /// Its payload.
+    pub octets: Vec<u8>,
+    /// When it arrives.
+    pub at: Instant,
 }
 
 /// One simulated worker with what it has reported.
@@ -47,7 +68,11 @@ pub fn simulate(
 ) -> Result<(RunRecord, Counters), RunError> {
     let plan = Arc::new(request.plan.clone());
     let world = World::new(simulation.world.clone());
-    let (responder, responder_driver) = open_responder(request, simulation, &world)?;
+    let target = Target::open(request, simulation, &world).map_err(|error| plain(&error))?;
+    for datagram in &simulation.injected {
+        let InjectedDatagram { from, to, octets, at } = datagram;
+        world.inject_datagram(*from, *to, octets, *at);
+    }
     let control = Arc::new(Control::new(plan.workers));
     let tls = request.tls.as_ref().map(|tls| tls.settings.clone());
     let inputs = RunInputs {
@@ -65,7 +90,7 @@ pub fn simulate(
             intervals: Vec::new(),
         }));
     }
-    let target = RefCell::new((responder, responder_driver));
+    let target = RefCell::new(target);
     run_world(&world, &workers, &target)?;
     let outcome = outcome(workers);
     let surroundings = Surroundings {
@@ -75,7 +100,7 @@ pub fn simulate(
         host: HostFacts::default(),
         kernel: BTreeMap::new(),
     };
-    let counters = target.into_inner().0.counters().clone();
+    let counters = target.into_inner().counters().clone();
     Ok((from_outcome(request, &outcome, surroundings), counters))
 }
 
@@ -90,35 +115,15 @@ fn generator_address(request: &RunRequest) -> IpAddr {
     })
 }
 
-fn open_responder(
-    request: &RunRequest,
-    simulation: &Simulation,
-    world: &World,
-) -> Result<(ResponderWorker, SimDriver), RunError> {
-    let target = request.plan.target;
-    let mut config = simulation.responder.clone();
-    config.listen = vec![(request.plan.transport, target)];
-    if request.plan.tcp_fallback {
-        config.listen.push((Transport::Tcp, target));
-    }
-    let mut driver = world.endpoint(target.ip());
-    let mut worker =
-        ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY).map_err(|error| plain(&error))?;
-    worker.open(&mut driver).map_err(|error| plain(&error))?;
-    Ok((worker, driver))
-}
-
 fn run_world(
     world: &World,
     workers: &[RefCell<Simulated>],
-    target: &RefCell<(ResponderWorker, SimDriver)>,
+    target: &RefCell<Target>,
 ) -> Result<(), RunError> {
     let mut steppers = Vec::new();
-    let target_endpoint = target.borrow().1.endpoint();
+    let target_endpoint = target.borrow().endpoint();
     steppers.push(Stepper::serving(target_endpoint, || {
-        let (worker, driver) = &mut *target.borrow_mut();
-        let until = worker.step(driver);
-        driver.wait(until);
+        target.borrow_mut().step();
         Turn::Waiting
     }));
     for simulated in workers {

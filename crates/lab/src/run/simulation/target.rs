@@ -1,0 +1,94 @@
+//! The target of a simulated run: a responder that can die and come back.
+
+use std::io;
+use std::sync::Arc;
+
+use driver::sim::{EndpointId, Outage, SimDriver, World};
+use driver::{Close, Driver};
+use proto::{Instant, Transport};
+use responder::worker::WorkerPlace;
+use responder::{Counters, ResponderWorker};
+
+use super::Simulation;
+use crate::run::RunRequest;
+
+/// A responder with its endpoint of the world.
+pub(super) struct Target {
+    worker: ResponderWorker,
+    driver: SimDriver,
+    listen: Vec<(Transport, std::net::SocketAddr)>,
+    /// Absences to come, the next one last.
+    absences: Vec<Outage>,
+    /// When it comes back, while it is away.
+    back_at: Option<Instant>,
+    started_at: Instant,
+}
+
+impl Target {
+    /// Listens on the plan's target address; over TCP too if truncated responses are repeated.
+    ///
+    /// # Errors
+    /// The responder's configuration contradicts itself.
+    pub(super) fn open(
+        request: &RunRequest,
+        simulation: &Simulation,
+        world: &World,
+    ) -> io::Result<Target> {
+        let address = request.plan.target;
+        let mut config = simulation.responder.clone();
+        config.listen = vec![(request.plan.transport, address)];
+        if request.plan.tcp_fallback {
+            config.listen.push((Transport::Tcp, address));
+        }
+        let listen = config.listen.clone();
+        let worker = ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
+        let mut absences = simulation.absences.clone();
+        absences.reverse();
+        let mut target = Target {
+            worker,
+            driver: world.endpoint(address.ip()),
+            listen,
+            absences,
+            back_at: None,
+            started_at: world.now(),
+        };
+        target.worker.open(&mut target.driver)?;
+        Ok(target)
+    }
+
+    pub(super) fn endpoint(&self) -> EndpointId {
+        self.driver.endpoint()
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        self.worker.counters()
+    }
+
+    /// One turn.
+    pub(super) fn step(&mut self) {
+        self.come_and_go();
+        let until = self.worker.step(&mut self.driver);
+        let change = self
+            .back_at
+            .or(self.absences.last().map(|absence| absence.start))
+            .unwrap_or(Instant::FAR_FUTURE);
+        self.driver.wait(until.min(change));
+    }
+
+    fn come_and_go(&mut self) {
+        let now = self.driver.now();
+        if self.back_at.is_some_and(|back_at| back_at <= now) {
+            self.back_at = None;
+            self.worker
+                .open_shared(&mut self.driver, &self.listen)
+                .expect("its own addresses are free");
+            self.worker.set_start(self.started_at);
+        }
+        if let Some(absence) = self.absences.pop_if(|absence| absence.start <= now) {
+            // As the kernel closes the sockets of a process that dies.
+            self.worker.close(&mut self.driver, Close::Graceful);
+            self.back_at = Some(absence.start + absence.length);
+        }
+    }
+}
