@@ -31,7 +31,8 @@ impl Worker {
             self.set_up.connecting += 1;
             self.connect(driver, client, now);
         }
-        let stuck = now >= self.set_up.last_progress_at + 2 * self.plan.timeout;
+        // Clients that the target keeps waiting must not keep the others waiting too.
+        let stuck = now >= self.set_up.last_progress_at + self.plan.timeout;
         if self.set_up.settled >= all || stuck || self.control.is_stopped() {
             self.control.worker_is_ready(now);
             self.phase = Phase::Ready;
@@ -120,6 +121,7 @@ impl Worker {
             interval.counts.connections.handshakes += 1;
             interval.distributions.tls_handshake.record(handshake_ns);
         }
+        self.set_up.last_progress_at = now;
         self.connections_open += 1;
         self.connections_open_max = self.connections_open_max.max(self.connections_open);
         self.settle(index, now);
@@ -352,7 +354,6 @@ impl Worker {
             client.settled = true;
             self.set_up.settled += 1;
             self.set_up.connecting = self.set_up.connecting.saturating_sub(1);
-            self.set_up.last_progress_at = now;
         }
     }
 }
