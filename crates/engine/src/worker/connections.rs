@@ -96,7 +96,7 @@ impl Worker {
         match ClientTls::new(settings.config.clone(), settings.name.clone()) {
             Ok(tls) => {
                 if let Link::Stream(connection) = &mut self.clients[index as usize].link {
-                    connection.tls = Some(tls);
+                    connection.tls = Some(Box::new(tls));
                     connection.progress = Progress::Handshaking;
                 }
                 self.write_handshake(driver, index, now);

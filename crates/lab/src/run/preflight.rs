@@ -160,8 +160,8 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
     let what = format!("the TLS handshake with {target} fails: {failure}");
     let hint = match failure {
         TlsFailure::Certificate(_) => format!(
-            "verified as `{}`: give the issuer with --tls-ca FILE, the name in the certificate with \
-             --tls-name NAME, or skip verification with --tls-insecure",
+            "verified as `{}`: give the issuer with --tls-ca FILE, the name in the certificate \
+             with --tls-name NAME, or skip verification with --tls-insecure",
             request.name
         ),
         _ => "check that the port speaks TLS (DoT: 853)".to_owned(),
