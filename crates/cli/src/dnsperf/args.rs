@@ -17,6 +17,7 @@ use super::options::LongSettings;
 /// The UDP payload size that dnsperf advertises.
 const EDNS_OCTETS: u16 = 4096;
 const OUTSTANDING: u32 = 100;
+const STATS_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the command line asks for.
@@ -153,7 +154,7 @@ impl Settings {
             'y' => self.tsig = Some(tsig(value()?)?),
             'q' => self.outstanding = count(given)?,
             'Q' => self.rate_qps_max = Some(count(given)?),
-            'S' => self.stats_interval = Some(seconds(given)?).filter(|time| !time.is_zero()),
+            'S' => self.stats_interval = stats_interval(given)?,
             'u' => self.updates = true,
             'B' => self.binary = true,
             'v' => self.verbose = true,
@@ -257,6 +258,15 @@ fn seconds(given: &Given<'_>) -> Result<Duration, Complaint> {
     let parsed = value.parse::<f64>().ok().filter(|_| plain);
     let duration = parsed.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.ok_or_else(|| invalid(given, "give seconds, such as 5 or 0.25"))
+}
+
+/// None for 0, as in dnsperf. The record keeps every interval, so there must not be millions.
+fn stats_interval(given: &Given<'_>) -> Result<Option<Duration>, Complaint> {
+    let interval = seconds(given)?;
+    if !interval.is_zero() && interval < STATS_INTERVAL_MIN {
+        return Err(invalid(given, "give 0.001 seconds or more"));
+    }
+    Ok(Some(interval).filter(|interval| !interval.is_zero()))
 }
 
 fn family(value: &str) -> Result<Family, Complaint> {
@@ -397,6 +407,7 @@ mod tests {
             ("-q 5000000000", "-q: invalid value"),
             ("-l 1.2.3", "-l: invalid value `1.2.3`"),
             ("-t -1", "-t: invalid value `-1`"),
+            ("-S 0.0001", "-S: invalid value `0.0001`"),
             ("-l inf", "-l: invalid value `inf`"),
             ("-p 65536", "-p: invalid value `65536`"),
             ("-f inet7", "invalid family `inet7`"),

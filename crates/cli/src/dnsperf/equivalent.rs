@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use lab::run::{TargetScope, target_scope};
 use load::Plan;
 use load::arrival::Arrival;
 use proto::Transport;
@@ -122,7 +123,7 @@ fn add_sockets(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
             words.push(format!("--tls-name {}", quoted(name)));
         }
     }
-    if settings.long.allow_public {
+    if target_scope(plan.target.ip()) == TargetScope::Public {
         words.push("--allow-public".to_owned());
     }
 }
