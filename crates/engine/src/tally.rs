@@ -131,7 +131,9 @@ impl Tally {
         self.current.end_ns = end.nanos_since(self.run_start);
         self.current.cpu_ns = nanos(cpu_time.since(self.cpu_at_interval_start).used);
         self.current.connections_open = connections_open;
-        self.finished.push_back(self.current.clone());
+        let mut finished = self.current.clone();
+        finished.shrink_to_fit();
+        self.finished.push_back(finished);
         self.current.clear();
     }
 

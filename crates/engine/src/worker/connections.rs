@@ -124,7 +124,7 @@ impl Worker {
         self.set_up.last_progress_at = now;
         self.connections_open += 1;
         self.connections_open_max = self.connections_open_max.max(self.connections_open);
-        self.settle(index, now);
+        self.settle(index);
         self.send_waiting(driver, index);
         self.list_client(index);
     }
@@ -341,14 +341,14 @@ impl Worker {
             now + pause.min(PAUSE_MAX)
         };
         client.link = Link::Down { retry_at };
-        self.settle(index, now);
+        self.settle(index);
         if retry_at > now {
             self.arm(index, retry_at);
         }
     }
 
     /// Counts a client's first attempt as done, for the set-up phase.
-    fn settle(&mut self, index: u32, now: Instant) {
+    fn settle(&mut self, index: u32) {
         let client = &mut self.clients[index as usize];
         if client.role == Role::Primary && !client.settled {
             client.settled = true;

@@ -71,7 +71,8 @@ fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
     let waited = facts.cpu_wait_share();
     let short_of_cpu = waited >= 0.05 && facts.busy_share() + waited >= limit;
     // In a closed loop every wait holds up the next query, however idle the worker is otherwise.
-    if !short_of_cpu && !(closed && waited >= CPU_WAIT_SHARE_MAX) {
+    let hindered = closed && waited >= CPU_WAIT_SHARE_MAX;
+    if !short_of_cpu && !hindered {
         return None;
     }
     let evidence = format!(
