@@ -111,15 +111,23 @@ impl Tally {
         };
     }
 
-    /// Moves the end of the current interval to `now`: the run ends here.
-    pub(crate) fn end_run(&mut self, now: Instant) {
-        if self.interval_end > now && now >= self.run_start {
-            self.interval_end = now.max(self.run_start + Duration::from_nanos(1));
+    /// The run is cut off at `now`: so is the current interval, unless it has only just begun.
+    /// Then it becomes that of the drain, for no interval is without length.
+    pub(crate) fn cut_off(&mut self, now: Instant) {
+        let is_running = (now..Instant::FAR_FUTURE).contains(&self.interval_end);
+        if is_running && self.interval_end > self.run_start {
+            let has_begun = now > self.interval_start();
+            self.interval_end = if has_begun { now } else { Instant::FAR_FUTURE };
         }
     }
 
-    /// Closes the interval of the drain.
+    fn interval_start(&self) -> Instant {
+        self.run_start + Duration::from_nanos(self.current.start_ns)
+    }
+
+    /// Closes the last interval.
     pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime) {
+        let now = now.max(self.interval_start() + Duration::from_nanos(1));
         self.integrate(now);
         let nothing = measure::Counts::default();
         if self.current.counts != nothing || self.current.in_flight_ns > 0 {

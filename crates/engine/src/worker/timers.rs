@@ -49,6 +49,9 @@ impl Worker {
             Link::Stream(connection) if connection.progress != Progress::Usable => {
                 Some(connection.attempted_at + timeout)
             }
+            Link::Stream(connection) if !connection.unsent.is_empty() => {
+                Some(connection.blocked_at + timeout)
+            }
             Link::Down { retry_at } if *retry_at > now => Some(*retry_at),
             _ => None,
         };
@@ -86,13 +89,17 @@ impl Worker {
             .change_in_flight(now, -i64::from(in_flight_ended));
     }
 
-    /// Gives up a connection that takes too long, retries one whose pause is over, and closes one
-    /// that has carried all the queries it may.
+    /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
+    /// pause is over, and closes one that has carried all the queries it may.
     fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let timeout = self.plan.timeout;
         match &self.clients[index as usize].link {
             Link::Stream(connection) if connection.progress == Progress::Usable => {
-                self.close_if_used_up(driver, index, now);
+                if !connection.unsent.is_empty() && connection.blocked_at + timeout <= now {
+                    self.give_up_blocked(driver, index, now);
+                } else {
+                    self.close_if_used_up(driver, index, now);
+                }
             }
             Link::Stream(connection) if connection.attempted_at + timeout <= now => {
                 let socket = connection.socket;
