@@ -1,5 +1,7 @@
 //! Files that are published are those that the code makes.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 use std::path::Path;
 
 #[test]

@@ -1,5 +1,7 @@
 //! The epoll driver on loopback: datagrams with and without offload, streams from connect to end.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
