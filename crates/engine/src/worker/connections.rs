@@ -339,7 +339,7 @@ impl Worker {
         if client.role == Role::Primary {
             self.offer.release(lost);
         }
-        self.tally.change_in_flight(now, -i64::from(lost));
+        self.change_in_flight(index, now, -i64::from(lost));
         self.connections_open -= u64::from(was_usable);
         self.connection_is_down(index, now, was_usable);
         self.connect_if_needed(driver, index, now);

@@ -85,8 +85,7 @@ impl Worker {
                 self.offer.release(1);
             }
         }
-        self.tally
-            .change_in_flight(now, -i64::from(in_flight_ended));
+        self.change_in_flight(index, now, -i64::from(in_flight_ended));
     }
 
     /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
@@ -118,6 +117,7 @@ impl Worker {
     pub(super) fn give_up_open_queries(&mut self, now: Instant) {
         for index in 0..self.clients.len() {
             let client = &mut self.clients[index];
+            let in_flight = client.pending.in_flight();
             while let Some(query) = client.pending.next_waiting() {
                 client.pending.end(query.position, State::Lost);
                 let counts = &mut self.tally.of_query(query.scheduled_at).counts;
@@ -128,13 +128,13 @@ impl Worker {
             }
             while let Some(query) = client.pending.oldest_in_flight() {
                 client.pending.end(query.position, State::TimedOut);
-                self.tally.change_in_flight(now, -1);
                 let counts = &mut self.tally.of_query(query.scheduled_at).counts;
                 match client.role {
                     Role::Primary => counts.timeouts += 1,
                     Role::Fallback => counts.tcp_fallback.timeouts += 1,
                 }
             }
+            self.change_in_flight(index as u32, now, -i64::from(in_flight));
         }
     }
 }
