@@ -71,11 +71,13 @@ impl Offer {
     /// When time alone makes a query due.
     pub(super) fn next_due(&self) -> Instant {
         match self {
+            // Without a client that can take a query, time makes none due.
             Offer::Closed {
                 pacing: Some(schedule),
                 free: 1..,
+                ready,
                 ..
-            } => schedule.next_due(),
+            } if !ready.is_empty() => schedule.next_due(),
             Offer::Closed { .. } => Instant::FAR_FUTURE,
             Offer::Open { schedule, .. } => schedule
                 .as_ref()
