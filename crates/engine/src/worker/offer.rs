@@ -74,8 +74,9 @@ impl Offer {
             Offer::Closed {
                 pacing: Some(schedule),
                 free: 1..,
+                ready,
                 ..
-            } => schedule.next_due(),
+            } if !ready.is_empty() => schedule.next_due(),
             Offer::Closed { .. } => Instant::FAR_FUTURE,
             Offer::Open { schedule, .. } => schedule
                 .as_ref()

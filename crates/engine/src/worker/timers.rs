@@ -93,21 +93,25 @@ impl Worker {
     /// pause is over, and closes one that has carried all the queries it may.
     fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         match &self.clients[index as usize].link {
-            Link::Stream(connection) if connection.progress != Progress::Usable => {
-                if connection.attempted_at + self.plan.timeout <= now {
-                    let socket = connection.socket;
-                    self.tally.of_event(now).counts.connections.failed.timed_out += 1;
-                    driver.close(socket, Close::Reset);
-                    self.connection_is_down(index, now, false);
-                }
+            Link::Stream(connection)
+                if connection.progress != Progress::Usable
+                    && connection.attempted_at + self.plan.timeout <= now =>
+            {
+                let socket = connection.socket;
+                self.tally.of_event(now).counts.connections.failed.timed_out += 1;
+                driver.close(socket, Close::Reset);
+                self.connection_is_down(index, now, false);
             }
             Link::Stream(connection)
-                if !connection.unsent.is_empty()
+                if connection.progress == Progress::Usable
+                    && !connection.unsent.is_empty()
                     && connection.blocked_at + self.plan.timeout <= now =>
             {
                 self.give_up_blocked(driver, index, now);
             }
-            Link::Stream(_) => self.close_if_used_up(driver, index, now),
+            Link::Stream(connection) if connection.progress == Progress::Usable => {
+                self.close_if_used_up(driver, index, now);
+            }
             Link::Down { retry_at } if *retry_at <= now => {
                 self.connect_if_needed(driver, index, now)
             }

@@ -118,10 +118,7 @@ impl<'a> Figures<'a> {
         let counts = self.counts;
         let failed = self.record.connections().failed;
         if counts.offered == 0 && failed.total() > 0 {
-            return format!(
-                "no query could be sent: {}",
-                list(failed_attempts(&failed))
-            );
+            return format!("no query could be sent: {}", list(failed_attempts(&failed)));
         }
         if counts.offered == 0 {
             let why = match self.record.ended_by {
