@@ -72,9 +72,7 @@ fn measured_ns(outcome: &Outcome) -> u64 {
         let timeline = &worker.summary.timeline;
         let end = match worker.summary.ended_by {
             EndedBy::Queries => worker.summary.last_response_at.max(timeline.run_ended_at),
-            EndedBy::Duration | EndedBy::TargetGone | EndedBy::Interrupted => {
-                timeline.run_ended_at
-            }
+            EndedBy::Duration | EndedBy::TargetGone | EndedBy::Interrupted => timeline.run_ended_at,
         };
         end.nanos_since(timeline.run_started_at)
     };

@@ -70,7 +70,12 @@ pub fn simulate(
     let world = World::new(simulation.world.clone());
     let target = Target::open(request, simulation, &world).map_err(|error| plain(&error))?;
     for datagram in &simulation.injected {
-        let InjectedDatagram { from, to, octets, at } = datagram;
+        let InjectedDatagram {
+            from,
+            to,
+            octets,
+            at,
+        } = datagram;
         world.inject_datagram(*from, *to, octets, *at);
     }
     let control = Arc::new(Control::new(plan.workers));
