@@ -52,6 +52,12 @@ class Measured:
     # Queries scheduled and the window in which they were, for open loop.
     offered: int | None = None
     verdict: str = ""
+    # CPU of the workers in the measured window only: without start-up and connection set-up.
+    window_cpu_seconds: float | None = None
+
+    @property
+    def window_us_per_answer(self):
+        return self.window_cpu_seconds / self.answered * 1e6
 
     @property
     def qps(self):
@@ -135,6 +141,7 @@ def read_record(text):
             "seconds": seconds * counts["responses"] / in_window,
             "offered": counts["offered"] / seconds,
             "verdict": record["verdict"]["limit"],
+            "window_cpu_seconds": sum(worker["cpu_ns"] for worker in record["workers"]) / 1e9,
         }
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise RunFailed(f"the run record has not what was expected: {error!r}") from error

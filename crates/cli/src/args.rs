@@ -312,7 +312,7 @@ pub(crate) struct BehaviourArguments {
 /// Flags of `throng responder`.
 #[derive(Debug, Args)]
 pub(crate) struct ResponderArguments {
-    /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853; port 0 takes a free one
+    /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853; port 0 is a free one
     #[arg(long, value_name = "TRANSPORT:IP:PORT", required = true, value_delimiter = ',',
           value_parser = listen)]
     pub(crate) listen: Vec<(Transport, SocketAddr)>,

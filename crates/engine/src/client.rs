@@ -60,7 +60,8 @@ pub(crate) enum Progress {
 pub(crate) struct Connection {
     pub(crate) socket: SocketId,
     pub(crate) progress: Progress,
-    pub(crate) tls: Option<ClientTls>,
+    /// Apart, because a session is a kilobyte that a TCP connection does not need.
+    pub(crate) tls: Option<Box<ClientTls>>,
     pub(crate) deframer: Deframer,
     /// Octets that the socket did not take yet; empty unless the stream blocks.
     pub(crate) unsent: Vec<u8>,

@@ -100,7 +100,7 @@ impl Tally {
             self.cpu_at_run_start = cpu_time;
         } else {
             self.finish_current(end, cpu_time, connections_open);
-            self.cpu_in_window = cpu_time.since(self.cpu_at_run_start);
+            self.close_window(cpu_time);
         }
         self.cpu_at_interval_start = cpu_time;
         self.current.start_ns = end.nanos_since(self.run_start);
@@ -125,13 +125,18 @@ impl Tally {
         self.run_start + Duration::from_nanos(self.current.start_ns)
     }
 
+    /// The measured window reaches at least to here.
+    pub(crate) fn close_window(&mut self, cpu_time: CpuTime) {
+        self.cpu_in_window = cpu_time.since(self.cpu_at_run_start);
+    }
+
     /// Closes the last interval.
-    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime) {
+    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime, connections_open: u64) {
         let now = now.max(self.interval_start() + Duration::from_nanos(1));
         self.integrate(now);
         let nothing = measure::Counts::default();
         if self.current.counts != nothing || self.current.in_flight_ns > 0 {
-            self.finish_current(now, cpu_time, 0);
+            self.finish_current(now, cpu_time, connections_open);
         }
     }
 
@@ -139,7 +144,9 @@ impl Tally {
         self.current.end_ns = end.nanos_since(self.run_start);
         self.current.cpu_ns = nanos(cpu_time.since(self.cpu_at_interval_start).used);
         self.current.connections_open = connections_open;
-        self.finished.push_back(self.current.clone());
+        let mut finished = self.current.clone();
+        finished.shrink_to_fit();
+        self.finished.push_back(finished);
         self.current.clear();
     }
 

@@ -12,8 +12,9 @@ use crate::questions::QuestionSet;
 
 pub use crate::local_addresses::expand_local_addresses;
 
-/// The most queries in flight of one client: the message IDs there are (RFC 1035, 4.1.1).
-pub const OUTSTANDING_PER_CLIENT_MAX: u64 = 65_536;
+/// The most queries in flight of one client: half of the message IDs that there are (RFC 1035,
+/// section 4.1.1), so that a late response is never taken for that to a newer query.
+pub const OUTSTANDING_PER_CLIENT_MAX: u64 = proto::pending::OPEN_MAX as u64;
 
 /// Longest message over a stream (RFC 1035, section 4.2.2).
 const STREAM_MESSAGE_OCTETS_MAX: usize = 65_535;
@@ -219,8 +220,8 @@ impl Plan {
         let per_client_max = per_client.max().unwrap_or(0);
         if per_client_max > OUTSTANDING_PER_CLIENT_MAX {
             let what = format!(
-                "{per_client_max} queries in flight fall to one client, which has \
-                 {OUTSTANDING_PER_CLIENT_MAX} message IDs"
+                "{per_client_max} queries in flight fall to one client, which may have \
+                 {OUTSTANDING_PER_CLIENT_MAX} open"
             );
             let hint = "use more clients or lower outstanding";
             return Err(PlanError::new("outstanding", what, hint));

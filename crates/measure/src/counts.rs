@@ -59,7 +59,7 @@ pub struct Counts {
 pub struct NotSent {
     /// The time-out passed while the query waited for its connection.
     pub timed_out_waiting: u64,
-    /// The client had no free message ID or no free place (65,536 in flight).
+    /// The client had 32,768 open queries, half of the message ID space and the most it may.
     pub no_free_id: u64,
     /// The socket's send buffer was full or the kernel refused the datagram.
     pub send_failed: u64,

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use measure::counts::rcode_name;
 use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
 use measure::record::EndedBy;
+use measure::scenario::DriverKind;
 use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 
 use crate::table::{Align, Table};
@@ -81,7 +82,11 @@ fn header(record: &RunRecord) -> String {
         EndedBy::TargetGone => ", then the target was gone",
         EndedBy::Interrupted => ", then interrupted",
     };
-    let kind = if record.self_test { "self-test, " } else { "" };
+    let kind = match (record.driver, record.self_test) {
+        (DriverKind::Sim, _) => "SIMULATION in virtual time, ",
+        (DriverKind::Epoll, true) => "self-test, ",
+        (DriverKind::Epoll, false) => "",
+    };
     let mut text = format!(
         "throng {}: {kind}{} to {target}, {}{warmup}{ended}\n",
         record.throng_version,

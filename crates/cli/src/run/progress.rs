@@ -66,7 +66,7 @@ impl Display {
                 }
                 let p99 = interval.distributions.latency.percentile(0.99);
                 bar.set_message(format!(
-                    "{} qps  p99 {}  lost {}",
+                    "{}  p99 {}  lost {}",
                     notation::rate(interval.per_second(counts.responses)),
                     p99.map_or_else(|| "-".to_owned(), |ns| notation::latency(ns as f64)),
                     notation::count(counts.lost()),

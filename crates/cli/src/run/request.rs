@@ -15,7 +15,7 @@ use proto::query::{Edns, QueryOptions};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots};
 
-use crate::args::{ArrivalProcess, NamesFormat, RunArguments};
+use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
 
@@ -130,6 +130,10 @@ fn reject_unused(arguments: &RunArguments) -> Result<(), Failure> {
 }
 
 fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: Arrival) -> u32 {
+    if arguments.driver == DriverChoice::Sim {
+        // The record of a simulation must not depend on the host's CPUs.
+        return 1;
+    }
     let cpus = match arguments.cpus.len() {
         0 => driver::cpu::allowed().len(),
         given => return u32::try_from(given).unwrap_or(1).min(clients),

@@ -1,8 +1,8 @@
 //! Batches of datagrams: sendmmsg with UDP GSO, recvmmsg with UDP GRO.
 //!
-//! Cost on one core of a 2-core VM, loopback: sendmmsg/recvmmsg pair 2.8 us a query, with 64 queries
-//! a GSO burst 0.07 us: the system call and the walk through the stack are paid once a burst. A
-//! burst needs one socket, one receiver and equal lengths (the last may be shorter).
+//! Cost on one core of a 2-core VM, loopback: sendmmsg/recvmmsg pair 2.8 us a query, with 64
+//! queries a GSO burst 0.07 us: the system call and the walk through the stack are paid once a
+//! burst. A burst needs one socket, one receiver and equal lengths (the last may be shorter).
 
 use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
@@ -294,7 +294,7 @@ impl Batch {
     ) {
         let header = &self.headers[message];
         let total = header.msg_len as usize;
-        let Some(from) = peer.or_else(|| self.addresses[message].to_std()) else {
+        let Some(from) = peer.or_else(|| self.addresses[message].std_address()) else {
             return;
         };
         let segment = read_controls(&header.msg_hdr, drops)

@@ -54,6 +54,8 @@ pub struct EpollDriver {
     free: Vec<u32>,
     ready: Vec<libc::epoll_event>,
     ready_next: usize,
+    /// The socket at `ready_next` has been served and has more.
+    partly_served: bool,
     /// Deliveries since the last wait.
     deliveries: u32,
     batch: Batch,
@@ -117,6 +119,7 @@ impl EpollDriver {
             free: Vec::new(),
             ready: Vec::with_capacity(READY_MAX),
             ready_next: 0,
+            partly_served: false,
             deliveries: 0,
             batch: Batch::new(options.offload),
             stats: DriverStats::default(),
@@ -420,6 +423,14 @@ impl Driver for EpollDriver {
         }
     }
 
+    fn finish_sending(&mut self, socket: SocketId) {
+        if let Some(open) = self.get(socket) {
+            // SAFETY: a plain system call on an open descriptor. It fails only for a stream that
+            // is broken already, which the next event tells.
+            unsafe { libc::shutdown(open.fd.as_raw_fd(), libc::SHUT_WR) };
+        }
+    }
+
     fn close(&mut self, socket: SocketId, how: Close) {
         if self.get(socket).is_none() {
             return;
@@ -447,7 +458,8 @@ impl Driver for EpollDriver {
             let mut flags = event.events;
             let served = self.serve(id, &mut flags, received);
             self.ready[self.ready_next].events = flags;
-            if !matches!(served, Served::More) {
+            self.partly_served = matches!(served, Served::More);
+            if !self.partly_served {
                 self.ready_next += 1;
             }
             if !matches!(served, Served::Nothing) {
@@ -463,8 +475,11 @@ impl Driver for EpollDriver {
         self.deliveries = 0;
         self.ready.drain(..self.ready_next);
         self.ready_next = 0;
-        // What is left over goes behind what is new; nobody starves, and the list stays bounded.
         let left = self.ready.len();
+        // First come, first served, but a socket that never runs dry waits for the others.
+        if std::mem::take(&mut self.partly_served) && left > 0 {
+            self.ready.rotate_left(1);
+        }
         if left >= READY_MAX {
             return;
         }
@@ -492,7 +507,6 @@ impl Driver for EpollDriver {
             self.ready
                 .set_len(left + usize::try_from(count).unwrap_or(0));
         }
-        self.ready.rotate_left(left);
         self.stats.waits += 1;
     }
 

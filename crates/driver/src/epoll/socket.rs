@@ -88,7 +88,7 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAd
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     let peer = storage
-        .to_std()
+        .std_address()
         .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
     Ok(Some((fd, peer)))
 }
@@ -134,7 +134,7 @@ pub(super) fn local_addr(fd: &OwnedFd) -> io::Result<SocketAddr> {
     // SAFETY: the address storage is valid and its length is stated.
     check(unsafe { libc::getsockname(fd.as_raw_fd(), storage.as_mut_ptr(), &mut storage.length) })?;
     storage
-        .to_std()
+        .std_address()
         .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
 }
 
@@ -293,7 +293,7 @@ impl SockAddr {
         new
     }
 
-    pub(super) fn to_std(&self) -> Option<SocketAddr> {
+    pub(super) fn std_address(&self) -> Option<SocketAddr> {
         match libc::c_int::from(self.storage.ss_family) {
             libc::AF_INET => {
                 // SAFETY: the family says that it is a sockaddr_in.

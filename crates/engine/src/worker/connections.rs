@@ -31,7 +31,8 @@ impl Worker {
             self.set_up.connecting += 1;
             self.connect(driver, client, now);
         }
-        let stuck = now >= self.set_up.last_progress_at + 2 * self.plan.timeout;
+        // Clients that the target keeps waiting must not keep the others waiting too.
+        let stuck = now >= self.set_up.last_progress_at + self.plan.timeout;
         if self.set_up.settled >= all || stuck || self.control.is_stopped() {
             self.control.worker_is_ready(now);
             self.phase = Phase::Ready;
@@ -96,7 +97,7 @@ impl Worker {
         match ClientTls::new(settings.config.clone(), settings.name.clone()) {
             Ok(tls) => {
                 if let Link::Stream(connection) = &mut self.clients[index as usize].link {
-                    connection.tls = Some(tls);
+                    connection.tls = Some(Box::new(tls));
                     connection.progress = Progress::Handshaking;
                 }
                 self.write_handshake(driver, index, now);
@@ -120,9 +121,10 @@ impl Worker {
             interval.counts.connections.handshakes += 1;
             interval.distributions.tls_handshake.record(handshake_ns);
         }
+        self.set_up.last_progress_at = now;
         self.connections_open += 1;
         self.connections_open_max = self.connections_open_max.max(self.connections_open);
-        self.settle(index, now);
+        self.settle(index);
         self.send_waiting(driver, index);
         self.list_client(index);
     }
@@ -337,7 +339,7 @@ impl Worker {
         if client.role == Role::Primary {
             self.offer.release(lost);
         }
-        self.tally.change_in_flight(now, -i64::from(lost));
+        self.change_in_flight(index, now, -i64::from(lost));
         self.connections_open -= u64::from(was_usable);
         self.connection_is_down(index, now, was_usable);
         self.connect_if_needed(driver, index, now);
@@ -362,20 +364,19 @@ impl Worker {
             now + pause.min(PAUSE_MAX)
         };
         client.link = Link::Down { retry_at };
-        self.settle(index, now);
+        self.settle(index);
         if retry_at > now {
             self.arm(index, retry_at);
         }
     }
 
     /// Counts a client's first attempt as done, for the set-up phase.
-    fn settle(&mut self, index: u32, now: Instant) {
+    fn settle(&mut self, index: u32) {
         let client = &mut self.clients[index as usize];
         if client.role == Role::Primary && !client.settled {
             client.settled = true;
             self.set_up.settled += 1;
             self.set_up.connecting = self.set_up.connecting.saturating_sub(1);
-            self.set_up.last_progress_at = now;
         }
     }
 }

@@ -34,10 +34,19 @@ impl Worker {
         if ended == 0 {
             return;
         }
-        self.tally.change_in_flight(at, -i64::from(ended));
-        if client.role == Role::Primary {
+        let role = client.role;
+        self.change_in_flight(owner, at, -i64::from(ended));
+        if role == Role::Primary {
             self.offer.release(ended);
             self.list_client(owner);
+        }
+    }
+
+    /// Notes that the queries in flight at client `owner` have become more or fewer. Those of
+    /// fallback clients are counted apart, here too.
+    pub(super) fn change_in_flight(&mut self, owner: u32, at: Instant, change: i64) {
+        if self.clients[owner as usize].role == Role::Primary {
+            self.tally.change_in_flight(at, change);
         }
     }
 

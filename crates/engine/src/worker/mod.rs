@@ -411,9 +411,13 @@ impl Worker {
             return;
         }
         self.give_up_open_queries(now);
+        let connections_open = self.connections_open;
         self.close_all(driver, now);
         self.roll_intervals(driver, now.max(self.run_end));
-        self.tally.finish(now, driver.cpu_time());
+        if self.ended_by == EndedBy::Queries {
+            self.tally.close_window(driver.cpu_time());
+        }
+        self.tally.finish(now, driver.cpu_time(), connections_open);
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
     }

@@ -71,6 +71,7 @@ impl Offer {
     /// When time alone makes a query due.
     pub(super) fn next_due(&self) -> Instant {
         match self {
+            // Without a client that can take a query, time makes none due.
             Offer::Closed {
                 pacing: Some(schedule),
                 free: 1..,

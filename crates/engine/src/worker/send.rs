@@ -213,7 +213,7 @@ impl Worker {
 
     fn after_sending(&mut self, index: u32, queries: usize, now: Instant) {
         if queries > 0 {
-            self.tally.change_in_flight(now, queries as i64);
+            self.change_in_flight(index, now, queries as i64);
             self.arm(index, now + self.plan.timeout);
         }
     }

@@ -99,7 +99,7 @@ pub fn run(
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, RunError> {
-    check_host(&request.plan)?;
+    check_host(request)?;
     if request.preflight {
         check_target(request)?;
     }

@@ -20,12 +20,19 @@ const REFUSAL_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait for a connection or a handshake.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 
-/// Checks that this host has what the plan needs.
+/// Checks that this host has what the run needs.
 ///
 /// # Errors
 /// Too few file descriptors.
-pub fn check_host(plan: &Plan) -> Result<(), RunError> {
-    let sockets_per_client = if plan.tcp_fallback { 2 } else { 1 };
+pub fn check_host(request: &RunRequest) -> Result<(), RunError> {
+    let plan = &request.plan;
+    // In a self-test the other ends of the connections are in this process too.
+    let ends = if request.description.self_test { 2 } else { 1 };
+    let sockets_per_client = match (plan.transport.is_stream(), plan.tcp_fallback) {
+        (true, _) => ends,
+        (false, true) => 1 + ends,
+        (false, false) => 1,
+    };
     let needed = u64::from(plan.clients) * sockets_per_client + DESCRIPTORS_OTHER;
     let limit = driver::cpu::open_files_max();
     if needed <= limit {
@@ -160,8 +167,8 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
     let what = format!("the TLS handshake with {target} fails: {failure}");
     let hint = match failure {
         TlsFailure::Certificate(_) => format!(
-            "verified as `{}`: give the issuer with --tls-ca FILE, the name in the certificate with \
-             --tls-name NAME, or skip verification with --tls-insecure",
+            "verified as `{}`: give the issuer with --tls-ca FILE, the name in the certificate \
+             with --tls-name NAME, or skip verification with --tls-insecure",
             request.name
         ),
         _ => "check that the port speaks TLS (DoT: 853)".to_owned(),

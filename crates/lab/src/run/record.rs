@@ -63,6 +63,12 @@ pub(super) fn from_outcome(
         warnings: warnings(request, outcome),
     };
     record.verdict = verdict::judge(&record);
+    // A wrong figure must not leave unmarked, and a long run must not be lost for it either.
+    if let Err(reason) = record.check() {
+        record.warnings.push(format!(
+            "THIS RECORD IS WRONG, please report a bug: {reason}"
+        ));
+    }
     record
 }
 

@@ -68,6 +68,8 @@ pub fn simulate(
 ) -> Result<(RunRecord, Counters), RunError> {
     let plan = Arc::new(request.plan.clone());
     let world = World::new(simulation.world.clone());
+    // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
+    let started_at = rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time());
     let target = Target::open(request, simulation, &world).map_err(|error| plain(&error))?;
     for datagram in &simulation.injected {
         let InjectedDatagram {
@@ -99,8 +101,7 @@ pub fn simulate(
     run_world(&world, &workers, &target)?;
     let outcome = outcome(workers);
     let surroundings = Surroundings {
-        // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
-        started_at: rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time()),
+        started_at,
         driver: DriverKind::Sim,
         host: HostFacts::default(),
         kernel: BTreeMap::new(),

@@ -39,6 +39,9 @@ fn out_of_resources(figures: &Figures<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Generator, evidence, cure))
 }
 
+/// Share of the time that a closed loop's worker may wait for its CPU before it shapes the result.
+const CPU_WAIT_SHARE_MAX: f64 = 0.10;
+
 /// A worker that had no CPU left (P3), or had to share it (P19).
 fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
     let closed = matches!(figures.record.scenario.arrival, Arrival::Closed { .. });
@@ -65,8 +68,11 @@ fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
     let workers = figures.record.workers.iter().enumerate();
     let (worker, facts) =
         workers.max_by(|a, b| a.1.cpu_wait_share().total_cmp(&b.1.cpu_wait_share()))?;
-    let wanted = facts.busy_share() + facts.cpu_wait_share();
-    if wanted < limit || facts.cpu_wait_share() < 0.05 {
+    let waited = facts.cpu_wait_share();
+    let short_of_cpu = waited >= 0.05 && facts.busy_share() + waited >= limit;
+    // In a closed loop every wait holds up the next query, however idle the worker is otherwise.
+    let hindered = closed && waited >= CPU_WAIT_SHARE_MAX;
+    if !short_of_cpu && !hindered {
         return None;
     }
     let evidence = format!(

@@ -91,11 +91,12 @@ pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<Str
     })
 }
 
-/// Connections that the target refused, reset or closed on its own.
+/// Connections that the target refused, reset, closed on its own, or never accepted: BIND leaves
+/// those beyond `tcp-clients` in the listen queue, where they time out.
 fn unwanted(figures: &Figures<'_>) -> u64 {
     let connections = &figures.record.connections();
     let failed = &connections.failed;
-    let before = failed.refused + failed.reset + failed.closed;
+    let before = failed.refused + failed.reset + failed.closed + failed.timed_out;
     before + connections.closed_by_target + connections.reset_by_target
 }
 
@@ -121,10 +122,14 @@ pub(super) fn connection_limit(figures: &Figures<'_>) -> Option<String> {
     let connections = &figures.record.connections();
     if let Some(without) = kept_away(figures) {
         return Some(format!(
-            "the target accepts no more than {} TCP clients ({} of {} refused or reset)",
+            "the target accepts no more than {} TCP clients ({} of {} {})",
             count(clients - without),
             count(without),
-            count(clients)
+            count(clients),
+            match connections.failed.timed_out >= without {
+                true => "left waiting",
+                false => "refused or reset",
+            }
         ));
     }
     let closed = connections.closed_by_target + connections.reset_by_target;

@@ -184,6 +184,15 @@ fn worker_that_waits_for_its_cpu_is_the_generators_limit() {
 }
 
 #[test]
+fn closed_loop_worker_that_often_waits_for_its_cpu_is_the_generators_limit_though_not_busy() {
+    let mut record = saturated();
+    busy(&mut record, 0.5);
+    record.workers[0].cpu_wait_ns = Some(12 * record.measured_ns / 100);
+    let evidence = "worker 0 waited for its CPU 12.0 % of the time: something else runs on it";
+    check(&record, Limit::Generator, evidence, "--cpus");
+}
+
+#[test]
 fn open_loop_worker_that_is_late_and_busy_is_the_generators_limit() {
     let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
     late(&mut record, 4 * MS);

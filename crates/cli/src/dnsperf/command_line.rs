@@ -1,0 +1,175 @@
+//! The grammar of getopt: `-c 4`, `-c4`, `-eD`, `--` ends the options.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::complaint::Complaint;
+use super::usage::SHORT_OPTIONS;
+
+/// One option as it stands on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Given<'a> {
+    pub(super) letter: char,
+    /// Its value; empty if it takes none.
+    pub(super) value: &'a OsStr,
+    /// The argument that holds the value, and the octet in it where the value starts.
+    place: (usize, usize),
+}
+
+/// Takes the arguments apart.
+///
+/// # Errors
+/// An unknown letter, a missing value, or an argument that is no option: dnsperf has none.
+pub(super) fn split(arguments: &[OsString]) -> Result<Vec<Given<'_>>, Complaint> {
+    let mut all = Vec::new();
+    let mut index = 0;
+    while let Some(argument) = arguments.get(index) {
+        let octets = argument.as_bytes();
+        if octets == b"--" {
+            index += 1;
+            break;
+        }
+        if octets.len() < 2 || octets[0] != b'-' {
+            break;
+        }
+        index = split_one(arguments, index, &mut all)?;
+    }
+    match arguments.get(index) {
+        None => Ok(all),
+        Some(argument) => Err(Complaint::new(
+            format!("unexpected argument `{}`", argument.to_string_lossy()),
+            "every argument belongs to an option; `-h` lists them",
+        )),
+    }
+}
+
+/// Takes one argument apart, `-eD` or `-c4`; returns the index of the next.
+fn split_one<'a>(
+    arguments: &'a [OsString],
+    index: usize,
+    all: &mut Vec<Given<'a>>,
+) -> Result<usize, Complaint> {
+    let octets = arguments[index].as_bytes();
+    for (at, letter) in octets.iter().copied().enumerate().skip(1) {
+        let Some(option) = SHORT_OPTIONS.iter().find(|option| option.letter == letter) else {
+            return Err(unknown(&arguments[index], letter));
+        };
+        let letter = char::from(letter);
+        let Some(value_name) = option.value else {
+            let value = OsStr::new("");
+            all.push(Given {
+                letter,
+                value,
+                place: (index, at),
+            });
+            continue;
+        };
+        if at + 1 < octets.len() {
+            let value = OsStr::from_bytes(&octets[at + 1..]);
+            all.push(Given {
+                letter,
+                value,
+                place: (index, at + 1),
+            });
+            return Ok(index + 1);
+        }
+        let Some(value) = arguments.get(index + 1) else {
+            let what = format!("option -{letter} needs a value");
+            return Err(Complaint::new(
+                what,
+                format!("write -{letter} {value_name}"),
+            ));
+        };
+        all.push(Given {
+            letter,
+            value,
+            place: (index + 1, 0),
+        });
+        return Ok(index + 2);
+    }
+    Ok(index + 1)
+}
+
+fn unknown(argument: &OsStr, letter: u8) -> Complaint {
+    let argument = argument.to_string_lossy();
+    let what = match argument.starts_with("--") {
+        true => format!("unknown option `{argument}`"),
+        false => format!("unknown option `-{}`", char::from(letter)),
+    };
+    Complaint::new(what, "`-h` lists the options, `-H` the long ones of -O")
+}
+
+/// The command line as one text, with what `-y` holds of a secret replaced.
+pub(super) fn echo(arguments: &[OsString], given: &[Given<'_>]) -> String {
+    let mut words: Vec<String> = vec!["dnsperf".to_owned()];
+    words.extend(
+        arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy().into_owned()),
+    );
+    for key in given.iter().filter(|given| given.letter == 'y') {
+        let (index, start) = key.place;
+        let before = String::from_utf8_lossy(&arguments[index].as_bytes()[..start]).into_owned();
+        let value = key.value.to_string_lossy();
+        let shown = match value.rsplit_once(':') {
+            Some((name, _)) => format!("{name}:<secret>"),
+            None => "<secret>".to_owned(),
+        };
+        words[index + 1] = before + &shown;
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn values_may_be_attached_and_switches_joined() {
+        let arguments = arguments(&["-c4", "-eDq", "7", "-d", "-x", "--"]);
+        let given = split(&arguments).unwrap();
+        let pairs: Vec<_> = given
+            .iter()
+            .map(|g| (g.letter, g.value.to_str().unwrap()))
+            .collect();
+        assert_eq!(
+            pairs,
+            [('c', "4"), ('e', ""), ('D', ""), ('q', "7"), ('d', "-x")]
+        );
+    }
+
+    #[test]
+    fn strange_arguments_are_named() {
+        for (words, what) in [
+            (&["-z"][..], "unknown option `-z`"),
+            (&["-e9"], "unknown option `-9`"),
+            (&["--clients", "4"], "unknown option `--clients`"),
+            (&["-e", "names.txt"], "unexpected argument `names.txt`"),
+            (&["--", "-e"], "unexpected argument `-e`"),
+            (&["-"], "unexpected argument `-`"),
+            (&["-l"], "option -l needs a value"),
+        ] {
+            assert_eq!(split(&arguments(words)).unwrap_err().what, what);
+        }
+    }
+
+    #[test]
+    fn the_echoed_command_line_holds_no_secret() {
+        for (words, expected) in [
+            (
+                &["-u", "-y", "hmac-sha256:key:c2VjcmV0"][..],
+                "-u -y hmac-sha256:key:<secret>",
+            ),
+            (&["-uykey:c2VjcmV0", "-e"], "-uykey:<secret> -e"),
+            (&["-y", "c2VjcmV0"], "-y <secret>"),
+        ] {
+            let arguments = arguments(words);
+            let given = split(&arguments).unwrap();
+            assert_eq!(echo(&arguments, &given), format!("dnsperf {expected}"));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Why nothing was run, and where messages go.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+/// dnsperf's exit code for everything that keeps it from running.
+const EXIT_CODE: u8 = 1;
+
+/// What was wrong, with the cure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Complaint {
+    /// What and where.
+    pub(super) what: String,
+    /// What to do about it.
+    pub(super) hint: Option<String>,
+}
+
+impl Complaint {
+    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        let hint = Some(hint.into());
+        Complaint {
+            what: what.into(),
+            hint,
+        }
+    }
+
+    pub(super) fn plain(what: impl Into<String>) -> Self {
+        Complaint {
+            what: what.into(),
+            hint: None,
+        }
+    }
+
+    /// Prints it; returns the exit code.
+    pub(super) fn report(&self, messages: &Messages) -> ExitCode {
+        messages.print(&format!("Error: {}", self.what));
+        if let Some(hint) = &self.hint {
+            messages.print(&format!("hint: {hint}"));
+        }
+        ExitCode::from(EXIT_CODE)
+    }
+}
+
+/// Long flags in hints of the library crates, and dnsperf's letters for them.
+const FLAGS: [(&str, &str); 5] = [
+    ("--clients", "-c"),
+    ("--local-address", "-a"),
+    ("--timeout", "-t"),
+    ("--workers", "-T"),
+    ("--outstanding", "-q"),
+];
+
+fn with_letters(text: &str) -> String {
+    let replaced = |text: String, (flag, letter): &(&str, &str)| text.replace(flag, letter);
+    FLAGS.iter().fold(text.to_owned(), replaced)
+}
+
+impl From<lab::run::RunError> for Complaint {
+    fn from(error: lab::run::RunError) -> Self {
+        let hint = error.hint.as_deref().map(with_letters);
+        Complaint {
+            what: with_letters(&error.what),
+            hint,
+        }
+    }
+}
+
+impl From<load::PlanError> for Complaint {
+    fn from(error: load::PlanError) -> Self {
+        let option = match error.setting {
+            "clients" => "-c",
+            "workers" => "-T",
+            "outstanding" => "-q",
+            "rate" => "-Q",
+            "timeout" => "-t",
+            "interval" => "-S",
+            "duration" => "-l",
+            "queries" => "-n",
+            "server" => "-p",
+            "names" => "-d",
+            "local-address" => "-a",
+            "local-port" => "-x",
+            other => other,
+        };
+        Complaint::new(format!("{option}: {}", error.what), error.hint)
+    }
+}
+
+/// Where warnings and errors go: standard error, or with `-W` standard output.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Messages {
+    /// `-W` was given.
+    pub(super) to_stdout: bool,
+}
+
+impl Messages {
+    pub(super) fn warn(&self, text: &str) {
+        self.print(&format!("Warning: {text}"));
+    }
+
+    fn print(&self, line: &str) {
+        if self.to_stdout {
+            // A reader that has gone away misses nothing it wanted.
+            let _ = crate::failure::print(&format!("{line}\n"));
+        } else {
+            note(line);
+        }
+    }
+}
+
+/// Prints a line that dnsperf has not: always on standard error, where no script parses it.
+pub(super) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_libraries_name_the_letters() {
+        let error = lab::run::RunError::new("300 clients need 332", "use --clients 10, or more");
+        assert_eq!(
+            Complaint::from(error).hint.as_deref(),
+            Some("use -c 10, or more")
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! The same run as a command of `throng run`.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use lab::run::{TargetScope, target_scope};
+use load::Plan;
+use load::arrival::Arrival;
+use proto::Transport;
+
+use super::args::{Family, Settings};
+
+/// The command, with what differs as a comment; no secret is in it.
+pub(super) fn command(settings: &Settings, plan: &Plan) -> String {
+    if settings.updates {
+        return "none: throng run sends queries, not dynamic updates".to_owned();
+    }
+    let mut words = vec!["throng run".to_owned()];
+    let mut differences = Vec::new();
+    words.push(format!("--server {}", server(settings, plan)));
+    words.push(format!("--transport {}", plan.transport));
+    add_questions(settings, &mut words, &mut differences);
+    add_load(settings, plan, &mut words, &mut differences);
+    add_sockets(settings, plan, &mut words);
+    let mut command = words.join(" ");
+    if !differences.is_empty() {
+        // Writing to a String does not fail.
+        let _ = write!(command, "  # {}", differences.join("; "));
+    }
+    command
+}
+
+/// The server as typed, unless only its address says which family was meant.
+fn server(settings: &Settings, plan: &Plan) -> String {
+    let is_address = settings.server.parse::<std::net::IpAddr>().is_ok();
+    if is_address || settings.family != Family::Any {
+        return plan.target.to_string();
+    }
+    quoted(&format!("{}:{}", settings.server, settings.port))
+}
+
+fn add_questions(
+    settings: &Settings,
+    words: &mut Vec<String>,
+    differences: &mut Vec<&'static str>,
+) {
+    let names = settings
+        .data_file
+        .as_ref()
+        .map(|path| path.to_string_lossy());
+    words.push(format!(
+        "--names {}",
+        quoted(names.as_deref().unwrap_or("-"))
+    ));
+    if settings.binary {
+        words.push("--names-format stream".to_owned());
+    }
+    if let Some(edns) = &settings.edns {
+        words.push(format!("--edns-size {}", edns.udp_payload_octets));
+        if edns.dnssec_ok {
+            words.push("--dnssec".to_owned());
+        }
+        for (code, data) in &edns.options {
+            let hex = data_encoding::HEXLOWER.encode(data);
+            words.push(format!("--edns-option {code}:{hex}"));
+        }
+    }
+    if settings.tsig.is_some() {
+        words.push("--tsig-file FILE".to_owned());
+        differences.push("FILE: the key of -y, as tsig-keygen writes it");
+    }
+}
+
+fn add_load(
+    settings: &Settings,
+    plan: &Plan,
+    words: &mut Vec<String>,
+    differences: &mut Vec<&'static str>,
+) {
+    match plan.arrival {
+        Arrival::Closed {
+            rate_qps_max: Some(rate),
+            ..
+        } => {
+            words.push(format!("--rate {rate}"));
+            differences.push("--rate is open loop: due queries do not wait for responses");
+        }
+        Arrival::Closed { outstanding, .. } => words.push(format!("--outstanding {outstanding}")),
+        Arrival::Open { rate_qps, .. } => words.push(format!("--rate {rate_qps}")),
+    }
+    words.push(format!(
+        "--clients {} --workers {}",
+        plan.clients, plan.workers
+    ));
+    if let Some(limit) = plan.duration {
+        words.push(format!("--duration {}", duration(limit)));
+    }
+    if let Some(runs) = settings.runs {
+        words.push(format!("--loops {runs}"));
+    }
+    words.push(format!("--timeout {}", duration(plan.timeout)));
+    if let Some(interval) = settings.stats_interval {
+        words.push(format!("--interval {}", duration(interval)));
+    }
+}
+
+fn add_sockets(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
+    for address in &plan.local_addresses {
+        words.push(format!("--local-address {address}"));
+    }
+    if plan.local_port != 0 {
+        words.push(format!("--local-port {}", plan.local_port));
+    }
+    if let Some(queries) = plan.queries_per_connection {
+        words.push(format!("--queries-per-connection {queries}"));
+    }
+    if let Some(octets) = plan.socket_buffer_octets {
+        words.push(format!("--socket-buffer {octets}"));
+    }
+    if plan.transport == Transport::Dot {
+        words.push("--tls-insecure".to_owned());
+        if let Some(name) = &settings.long.tls_sni {
+            words.push(format!("--tls-name {}", quoted(name)));
+        }
+    }
+    if target_scope(plan.target.ip()) == TargetScope::Public {
+        words.push("--allow-public".to_owned());
+    }
+}
+
+/// In the largest unit that shows all of it.
+fn duration(time: Duration) -> String {
+    match time.as_nanos() {
+        ns if ns % 1_000_000_000 == 0 => format!("{}s", time.as_secs()),
+        ns if ns % 1_000_000 == 0 => format!("{}ms", time.as_millis()),
+        _ => format!("{}us", time.as_micros()),
+    }
+}
+
+/// One word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._/:,+@%=".contains(&octet);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_spaces_and_quotes_survive_a_shell() {
+        assert_eq!(quoted("/tmp/records.txt"), "/tmp/records.txt");
+        assert_eq!(quoted("it's here"), r"'it'\''s here'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn times_are_written_as_throng_run_reads_them() {
+        for (ms, expected) in [(120_000, "120s"), (250, "250ms")] {
+            assert_eq!(duration(Duration::from_millis(ms)), expected);
+        }
+        for text in ["120s", "250ms", "1500us"] {
+            let read = ::responder::behaviour::parse_duration(text).unwrap();
+            assert_eq!(duration(read), text);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! dnsperf 2.14's standard output: its labels, columns and number formats.
+//!
+//! Everything here makes text; nothing is printed.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use measure::record::EndedBy;
+
+use super::args::Settings;
+use super::figures::{Figures, Latency};
+
+/// The version whose options and output these are.
+const VERSION: &str = "2.14.0";
+
+/// The first lines. What a script may look for comes first, who really ran after it.
+pub(super) fn banner() -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    format!("DNS Performance Testing Tool\nVersion {VERSION} (throng {own})\n\n")
+}
+
+/// What is about to be run.
+pub(super) fn initial_status(settings: &Settings, target: SocketAddr, now: &str) -> String {
+    let unit = settings.unit().to_lowercase();
+    let mut stop = Vec::new();
+    if let Some(limit) = settings.time_limit {
+        stop.push(format!("{} seconds", seconds(limit_us(limit))));
+    }
+    if let Some(runs) = settings.runs {
+        let plural = if runs == 1 { "" } else { "s" };
+        stop.push(format!("{runs} run{plural} through file"));
+    }
+    format!(
+        "[Status] Command line: {}\n\
+         [Status] Sending {unit} (to {target})\n\
+         [Status] Started at: {now}\n\
+         [Status] Stopping after {}\n",
+        settings.command_line,
+        stop.join(" or ")
+    )
+}
+
+fn limit_us(limit: Duration) -> u64 {
+    u64::try_from(limit.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// How the run ended.
+pub(super) fn final_status(ended_by: EndedBy) -> String {
+    let reason = match ended_by {
+        EndedBy::Queries => "end of file",
+        EndedBy::Duration => "time limit",
+        EndedBy::TargetGone | EndedBy::Interrupted => "interruption",
+    };
+    format!("[Status] Testing complete ({reason})\n\n")
+}
+
+/// The line of `-S`: time since the epoch, and responses a second since the line before.
+pub(super) fn rate_line(since_epoch: Duration, figures: &Figures) -> String {
+    let (whole, micros) = (since_epoch.as_secs(), since_epoch.subsec_micros());
+    format!("{whole}.{micros:06}: {:.6}\n", figures.rate_qps())
+}
+
+/// Which block of statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// One interval, in the middle of the run; without minimum and maximum, as in dnsperf.
+    Interval,
+    /// The whole run.
+    Run,
+}
+
+/// How statistics are shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    /// `Queries` or `Updates`.
+    pub(super) unit: &'static str,
+    /// Latency histograms are shown.
+    pub(super) histogram: bool,
+}
+
+impl Layout {
+    /// A block of statistics with the empty line after it.
+    pub(super) fn statistics(&self, figures: &Figures, scope: Scope) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail, here and below.
+        let _ = self.write_counts(&mut text, figures, scope);
+        let _ = self.write_latency(&mut text, &figures.latency, (scope, "answer count"));
+        text.push('\n');
+        if figures.connections.attempted > 0 {
+            let _ = self.write_connections(&mut text, figures, scope);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn write_counts(&self, text: &mut String, figures: &Figures, scope: Scope) -> std::fmt::Result {
+        let (unit, counts) = (self.unit, &figures.counts);
+        let (sent, responses) = (counts.sent, counts.responses);
+        let share = |count: u64| percent(count, sent);
+        let (lost, unexpected) = (figures.lost(), figures.unexpected());
+        let title = if scope == Scope::Interval {
+            "Interval "
+        } else {
+            ""
+        };
+        writeln!(text, "{title}Statistics:\n")?;
+        writeln!(text, "  {unit} sent:         {sent}")?;
+        writeln!(
+            text,
+            "  {unit} completed:    {responses} ({})",
+            share(responses)
+        )?;
+        writeln!(text, "  {unit} lost:         {lost} ({})", share(lost))?;
+        if unexpected > 0 {
+            writeln!(
+                text,
+                "  Unexpected IDs:       {unexpected} ({})",
+                share(unexpected)
+            )?;
+        }
+        writeln!(
+            text,
+            "\n  Response codes:       {}",
+            response_codes(figures)
+        )?;
+        writeln!(
+            text,
+            "  Average packet size:  request {}, response {}",
+            counts.sent_octets.checked_div(sent).unwrap_or(0),
+            counts.received_octets.checked_div(responses).unwrap_or(0)
+        )?;
+        writeln!(
+            text,
+            "  Run time (s):         {}",
+            seconds(figures.run_time_ns / 1_000)
+        )?;
+        writeln!(text, "  {unit} per second:   {:.6}\n", figures.rate_qps())
+    }
+
+    fn write_latency(
+        &self,
+        text: &mut String,
+        latency: &Latency,
+        (scope, counted): (Scope, &str),
+    ) -> std::fmt::Result {
+        write!(
+            text,
+            "  Average Latency (s):  {}",
+            seconds((latency.mean_ns / 1e3) as u64)
+        )?;
+        if scope == Scope::Run {
+            let (min_us, max_us) = (latency.min_ns / 1_000, latency.max_ns / 1_000);
+            write!(text, " (min {}, max {})", seconds(min_us), seconds(max_us))?;
+        }
+        text.push('\n');
+        let Some(stddev_ns) = latency.stddev_ns else {
+            return Ok(());
+        };
+        writeln!(text, "  Latency StdDev (s):   {:.6}", stddev_ns / 1e9)?;
+        if self.histogram {
+            writeln!(text, "  Latency bucket (s):   {counted}")?;
+            for (low, high, count) in &latency.buckets {
+                writeln!(text, "  {} - {}:  {count}", seconds(*low), seconds(*high))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_connections(
+        &self,
+        text: &mut String,
+        figures: &Figures,
+        scope: Scope,
+    ) -> std::fmt::Result {
+        let (attempted, usable) = (figures.connections.attempted, figures.connections_usable);
+        writeln!(text, "Connection Statistics:\n")?;
+        writeln!(
+            text,
+            "  Connection attempts:  {attempted} ({usable} successful, {})\n",
+            percent(usable, attempted)
+        )?;
+        self.write_latency(
+            text,
+            &figures.connection_latency,
+            (scope, "connection count"),
+        )
+    }
+}
+
+fn response_codes(figures: &Figures) -> String {
+    let rcodes = &figures.counts.rcodes;
+    let known = rcodes.by_rcode.iter().enumerate().map(|(rcode, count)| {
+        let name = match rcode {
+            // dnsperf has no names for these.
+            11..=15 => format!("rcode{rcode}"),
+            _ => measure::counts::rcode_name(rcode as u16).to_owned(),
+        };
+        (name, *count)
+    });
+    let all = known.chain(std::iter::once(("other".to_owned(), rcodes.other)));
+    let shown = all.filter(|(_, count)| *count > 0).map(|(name, count)| {
+        let share = percent(count, figures.counts.responses);
+        format!("{name} {count} ({share})")
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let share = if whole == 0 {
+        0.0
+    } else {
+        100.0 * part as f64 / whole as f64
+    };
+    format!("{share:.2}%")
+}
+
+/// Microseconds as seconds with six places.
+fn seconds(us: u64) -> String {
+    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+#[cfg(test)]
+mod tests;

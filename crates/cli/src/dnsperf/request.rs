@@ -1,0 +1,253 @@
+//! From dnsperf's options to a decided run.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::TlsSettings;
+use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
+use load::Plan;
+use load::arrival::Arrival;
+use load::plan::OUTSTANDING_PER_CLIENT_MAX;
+use proto::Transport;
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::{ClientTlsOptions, client_config};
+
+use super::args::{Family, Settings};
+use super::complaint::{Complaint, Messages};
+use super::questions;
+
+/// Set to anything but nothing, it allows public targets where the command line cannot be changed.
+const ALLOW_PUBLIC_VARIABLE: &str = "THRONG_ALLOW_PUBLIC";
+/// Intervals of the record if none are printed.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// NOERROR and NXDOMAIN.
+const GOODPUT_RCODES: [u16; 2] = [0, 3];
+
+/// Decides everything; asks nothing of the server yet.
+///
+/// # Errors
+/// A server that cannot be resolved or may not be loaded, an unusable input file, or settings that
+/// contradict each other.
+pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunRequest, Complaint> {
+    let target = resolve(settings)?;
+    check_scope(settings, target.ip())?;
+    let questions = questions::read(settings, messages)?;
+    let runs = settings.runs.map(u64::from);
+    let queries_max = runs.map(|runs| runs.saturating_mul(questions.len() as u64));
+    let load = Load::fit(settings, messages);
+    let plan = Plan {
+        target,
+        transport: settings.transport,
+        questions: Arc::new(questions),
+        arrival: Arrival::Closed {
+            outstanding: load.outstanding,
+            rate_qps_max: settings.rate_qps_max.map(f64::from),
+        },
+        clients: settings.clients,
+        workers: load.workers,
+        duration: settings.time_limit,
+        warmup: Duration::ZERO,
+        queries_max,
+        timeout: settings.timeout,
+        interval: settings.stats_interval.unwrap_or(INTERVAL),
+        seed: 1,
+        local_addresses: settings.local_address.into_iter().collect(),
+        local_port: settings.local_port,
+        queries_per_connection: match settings.transport {
+            // There is no connection to close, and dnsperf takes no offence.
+            Transport::Udp => None,
+            Transport::Tcp | Transport::Dot => settings.long.queries_per_connection,
+        },
+        tcp_fallback: false,
+        socket_buffer_octets: settings.buffer_octets,
+        offload: true,
+        tsig: settings.tsig.clone(),
+    };
+    plan.validate()?;
+    Ok(RunRequest {
+        tls: tls(settings, target)?,
+        cpus: Vec::new(),
+        description: describe(settings),
+        // dnsperf sends its datagrams whether or not somebody listens, and counts them as lost.
+        preflight: plan.transport.is_stream(),
+        plan,
+    })
+}
+
+fn resolve(settings: &Settings) -> Result<SocketAddr, Complaint> {
+    let server = settings.server.as_str();
+    let invalid = |why: &str| {
+        let hint = "give a name or an address with -s, and a family it has with -f";
+        Complaint::new(format!("invalid server address {server}: {why}"), hint)
+    };
+    let fits = |address: &SocketAddr| match settings.family {
+        Family::Any => true,
+        Family::Inet => address.is_ipv4(),
+        Family::Inet6 => address.is_ipv6(),
+    };
+    let mut addresses = (server, settings.port)
+        .to_socket_addrs()
+        .map_err(|error| invalid(&error.to_string()))?;
+    addresses
+        .find(fits)
+        .ok_or_else(|| invalid("it has no address of that family"))
+}
+
+fn check_scope(settings: &Settings, address: IpAddr) -> Result<(), Complaint> {
+    let by_environment =
+        std::env::var_os(ALLOW_PUBLIC_VARIABLE).is_some_and(|value| !value.is_empty());
+    let allowed = settings.long.allow_public || by_environment;
+    if allowed || target_scope(address) != TargetScope::Public {
+        return Ok(());
+    }
+    let hint = format!(
+        "load may only be sent where you have permission; if you have it, add -O allow-public or \
+         set {ALLOW_PUBLIC_VARIABLE}=1"
+    );
+    Err(Complaint::new(
+        format!("{address} is a public address"),
+        hint,
+    ))
+}
+
+/// Threads and queries in flight that the other options leave room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Load {
+    workers: u32,
+    outstanding: u32,
+}
+
+impl Load {
+    /// Lowers what does not fit, with a warning, as dnsperf does.
+    fn fit(settings: &Settings, messages: &Messages) -> Load {
+        let mut load = Load {
+            workers: settings.threads,
+            outstanding: settings.outstanding,
+        };
+        let open_max = OUTSTANDING_PER_CLIENT_MAX.saturating_mul(settings.clients.into());
+        if u64::from(load.outstanding) > open_max {
+            messages.warn(&format!(
+                "{} queries in flight (-q) are more than the clients may have open, lowered to \
+                 {open_max}",
+                load.outstanding
+            ));
+            load.outstanding = u32::try_from(open_max).unwrap_or(u32::MAX);
+        }
+        let limits = [
+            ("maximum rate", "-Q", settings.rate_qps_max),
+            ("number of clients", "-c", Some(settings.clients)),
+            ("number of queries in flight", "-q", Some(load.outstanding)),
+        ];
+        for (what, option, limit) in limits {
+            if let Some(limit) = limit.filter(|limit| *limit < load.workers) {
+                messages.warn(&format!(
+                    "number of threads (-T {}) exceeds {what} ({option} {limit}), lowered to \
+                     {limit}",
+                    load.workers
+                ));
+                load.workers = limit;
+            }
+        }
+        load
+    }
+}
+
+/// DoT as dnsperf speaks it: any certificate is taken, and no name is sent unless one is given.
+fn tls(settings: &Settings, target: SocketAddr) -> Result<Option<TlsRequest>, Complaint> {
+    if settings.transport != Transport::Dot {
+        return Ok(None);
+    }
+    let name = match &settings.long.tls_sni {
+        Some(name) => ServerName::try_from(name.clone()).map_err(|_| {
+            let what = format!("-O tls-sni: `{name}` is not a host name");
+            Complaint::new(what, "give the name in the server's certificate")
+        })?,
+        None => ServerName::IpAddress(target.ip().into()),
+    };
+    let options = ClientTlsOptions {
+        verify: false,
+        ..ClientTlsOptions::default()
+    };
+    let config =
+        client_config(&options).map_err(|what| Complaint::plain(format!("TLS: {what}")))?;
+    Ok(Some(TlsRequest {
+        name: name.to_str().into_owned(),
+        settings: TlsSettings { config, name },
+        verified: false,
+    }))
+}
+
+fn describe(settings: &Settings) -> Description {
+    let edns = settings.edns.as_ref().map(|edns| {
+        let dnssec = if edns.dnssec_ok { ", DO" } else { "" };
+        format!("{} octets{dnssec}", edns.udp_payload_octets)
+    });
+    Description {
+        server_name: Some(settings.server.clone()),
+        questions_source: questions::source(settings),
+        edns,
+        local_addresses: settings
+            .local_address
+            .iter()
+            .map(IpAddr::to_string)
+            .collect(),
+        goodput_rcodes: GOODPUT_RCODES.to_vec(),
+        self_test: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::args::{Invocation, parse};
+    use super::*;
+
+    fn settings(line: &str) -> Settings {
+        let arguments: Vec<_> = line.split_whitespace().map(Into::into).collect();
+        match parse(&arguments).unwrap() {
+            Invocation::Run(settings) => *settings,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn load(line: &str) -> (u32, u32) {
+        let load = Load::fit(&settings(line), &Messages::default());
+        (load.workers, load.outstanding)
+    }
+
+    #[test]
+    fn threads_are_lowered_to_what_they_would_share() {
+        assert_eq!(load("-T 4 -c 200"), (4, 100));
+        assert_eq!(load("-T 4 -c 2"), (2, 100));
+        assert_eq!(load("-T 4 -c 9 -q 3"), (3, 3));
+        assert_eq!(load("-T 4 -c 9 -Q 2"), (2, 100));
+        let (_, outstanding) = load("-q 100000");
+        assert_eq!(u64::from(outstanding), OUTSTANDING_PER_CLIENT_MAX);
+    }
+
+    #[test]
+    fn the_server_has_an_address_of_the_family_asked_for() {
+        let target = |line| resolve(&settings(line)).map(|target| target.to_string());
+        assert_eq!(target("-s ::1 -p 5353").as_deref(), Ok("[::1]:5353"));
+        assert_eq!(
+            target("-s localhost -f inet").as_deref(),
+            Ok("127.0.0.1:53")
+        );
+        let complaint = target("-s 127.0.0.1 -f inet6").unwrap_err();
+        assert!(
+            complaint.what.contains("no address of that family"),
+            "{complaint:?}"
+        );
+    }
+
+    #[test]
+    fn public_targets_need_permission() {
+        let check =
+            |line: &str, address: &str| check_scope(&settings(line), address.parse().unwrap());
+        assert!(check("", "192.0.2.1").is_ok());
+        assert!(check("-O allow-public", "9.9.9.9").is_ok());
+        let complaint = check("", "9.9.9.9").unwrap_err();
+        assert_eq!(complaint.what, "9.9.9.9 is a public address");
+        assert!(complaint.hint.unwrap().contains("permission"));
+    }
+}

@@ -1,0 +1,605 @@
+//! `throng dnsperf` beside dnsperf itself, against BIND and the built-in responder.
+//!
+//! Needs BIND and dnsperf installed; `./test` sees to it.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lab::run::{Serving, serve};
+use lab::target::{BindOptions, BindTarget, TsigKey, Zone};
+use load::name_sets::RecordSet;
+use proto::Transport;
+use responder::certificate::{SelfSigned, self_signed};
+use responder::{Behaviour, Delay, ResponderConfig};
+
+const RECORDS: u32 = 100;
+const ZONE: &str = "lab.test";
+
+/// A folder of its own, removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("throng-{}-{test}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A names file of the records of the zone.
+    fn names(&self) -> String {
+        let mut text = String::new();
+        records().write_names(&mut text).unwrap();
+        self.write("names.txt", &text)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn records() -> RecordSet {
+    RecordSet::new(ZONE, RECORDS, 1).unwrap()
+}
+
+fn bind(change: impl FnOnce(BindOptions) -> BindOptions) -> BindTarget {
+    let mut text = String::new();
+    records().write_zone(&mut text).unwrap();
+    let zone = Zone {
+        origin: format!("{ZONE}."),
+        text,
+    };
+    BindTarget::start(&change(BindOptions::new(zone))).unwrap()
+}
+
+fn responder(transport: Transport, behaviour: Behaviour) -> (Serving, SocketAddr) {
+    let identity = self_signed(&SelfSigned::default()).unwrap();
+    let config = ResponderConfig {
+        listen: vec![(transport, "127.0.0.1:0".parse().unwrap())],
+        tls: Some(Arc::clone(&identity.server_config)),
+        behaviour,
+        ..ResponderConfig::default()
+    };
+    let serving = serve(&config, &[], true).unwrap();
+    let address = serving.address(transport).unwrap();
+    (serving, address)
+}
+
+/// A command with the words of `line`, `throng` as dnsperf or dnsperf itself.
+fn command(program: &str, line: &str) -> Command {
+    let mut command = match program {
+        "throng" => {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+            command.arg("dnsperf");
+            command
+        }
+        _ => Command::new(program),
+    };
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    command.env_remove("THRONG_ALLOW_PUBLIC");
+    command
+}
+
+fn throng(line: &str) -> Output {
+    command("throng", line).output().unwrap()
+}
+
+/// Standard output of a run that succeeded.
+fn succeed(program: &str, line: &str) -> String {
+    let output = command(program, line).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{program} {line}\n{stdout}\n{stderr}"
+    );
+    stdout
+}
+
+/// Exit code and standard error of a run that did not start; nothing but the banner is printed.
+fn refused(line: &str) -> String {
+    let output = throng(line);
+    assert_eq!(output.status.code(), Some(1), "{line}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(!stdout.contains("Statistics:"), "{line}: {stdout}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// One line with every number replaced by `#`, so that only labels and layout are left.
+fn shape(line: &str) -> String {
+    let mut shape = String::new();
+    let mut in_number = false;
+    for letter in line.chars() {
+        let part = letter.is_ascii_digit() || (in_number && letter == '.');
+        match (part, in_number) {
+            (true, false) => shape.push('#'),
+            (true, true) => {}
+            (false, _) => shape.push(letter),
+        }
+        in_number = part;
+    }
+    shape
+}
+
+/// The lines of an output that do not depend on the program, the time or a histogram's values.
+fn shapes(stdout: &str) -> Vec<String> {
+    let own = |line: &&str| {
+        !["Version ", "[Status] Command line:", "[Status] Started at:"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    stdout.lines().filter(own).map(shape).collect()
+}
+
+/// The number after a label, such as `Queries sent:`.
+fn number(stdout: &str, label: &str) -> f64 {
+    let line = stdout
+        .lines()
+        .rev()
+        .find(|line| line.trim_start().starts_with(label));
+    let line = line.unwrap_or_else(|| panic!("no `{label}` in\n{stdout}"));
+    let value = line.trim_start()[label.len()..]
+        .split_whitespace()
+        .next()
+        .unwrap();
+    value.parse().unwrap()
+}
+
+fn completed(stdout: &str) -> (f64, f64) {
+    (
+        number(stdout, "Queries sent:"),
+        number(stdout, "Queries completed:"),
+    )
+}
+
+#[test]
+fn output_over_udp_has_the_lines_of_dnsperf() {
+    let target = bind(|options| options);
+    let folder = Folder::new("udp-lines");
+    let port = target.endpoints().do53().port();
+    for options in [
+        "",
+        "-n 3",
+        "-l 0.5 -n 2",
+        "-c 4 -T 2 -q 20",
+        "-e -D",
+        "-f inet",
+    ] {
+        let line = format!("-p {port} -d {} {options}", folder.names());
+        let (theirs, ours) = (succeed("dnsperf", &line), succeed("throng", &line));
+        assert_eq!(shapes(&ours), shapes(&theirs), "{line}");
+        assert_eq!(completed(&ours), completed(&theirs), "{line}");
+    }
+}
+
+#[test]
+fn output_over_tcp_has_the_lines_of_dnsperf_but_for_the_attempts_of_2_14() {
+    let target = bind(|options| options);
+    let folder = Folder::new("tcp-lines");
+    let port = target.endpoints().do53().port();
+    let line = format!("-m tcp -c 3 -p {port} -d {}", folder.names());
+    let theirs = shapes(&succeed("dnsperf", &line));
+    let ours = shapes(&succeed("throng", &line));
+    // Until 2.13 the line counted reconnections alone.
+    let attempts = "  Connection attempts:  # (# successful, #%)";
+    let theirs: Vec<_> = theirs
+        .into_iter()
+        .map(|line| match line.starts_with("  Reconnections:") {
+            true => attempts.to_owned(),
+            false => line,
+        })
+        .collect();
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn a_run_without_responses_has_the_lines_of_dnsperf() {
+    // Bound and never read: whatever is sent there is lost.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let folder = Folder::new("lost-lines");
+    let names = folder.write("names.txt", "lost.lab.test A\n");
+    let line = format!("-p {port} -d {names} -t 0.2 -O suppress=timeouts");
+    let (theirs, ours) = (succeed("dnsperf", &line), succeed("throng", &line));
+    assert_eq!(shapes(&ours), shapes(&theirs));
+    assert_eq!(number(&ours, "Queries lost:"), 1.0);
+}
+
+#[test]
+fn header_and_interval_lines_have_the_form_of_dnsperf() {
+    let (serving, address) = responder(Transport::Udp, Behaviour::default());
+    let folder = Folder::new("intervals");
+    let line = format!(
+        "-p {} -d {} -l 1 -S 0.25 -q 5 -Q 400",
+        address.port(),
+        folder.names()
+    );
+    let stdout = succeed("throng", &line);
+    drop(serving);
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines[0], "DNS Performance Testing Tool");
+    assert!(lines[1].starts_with("Version 2.14.0 (throng "), "{stdout}");
+    assert_eq!(lines[3], format!("[Status] Command line: dnsperf {line}"));
+    assert_eq!(lines[4], format!("[Status] Sending queries (to {address})"));
+    let started = lines[5].strip_prefix("[Status] Started at: ").unwrap();
+    assert_eq!(started.len(), "Sun Nov 30 01:41:40 2025".len(), "{started}");
+    assert_eq!(lines[6], "[Status] Stopping after 1.000000 seconds");
+    let rates: Vec<&str> = lines
+        .iter()
+        .copied()
+        .filter(|line| shape(line) == "#: #")
+        .collect();
+    assert_eq!(rates.len(), 4, "{stdout}");
+    for rate in rates {
+        let (time, qps) = rate.split_once(": ").unwrap();
+        assert!(time.parse::<f64>().unwrap() > 1.6e9, "{rate}");
+        assert_eq!(time.split_once('.').unwrap().1.len(), 6, "{rate}");
+        assert!(qps.parse::<f64>().unwrap() <= 450.0, "{rate}");
+    }
+    assert!(stdout.contains("[Status] Testing complete (time limit)\n\nStatistics:\n\n"));
+}
+
+/// The number of `Interval Statistics:` blocks, and of lines that are histogram buckets.
+fn blocks_and_buckets(stdout: &str) -> (usize, usize) {
+    let blocks = stdout
+        .lines()
+        .filter(|line| *line == "Interval Statistics:")
+        .count();
+    let buckets = stdout
+        .lines()
+        .filter(|line| shape(line) == "  # - #:  #")
+        .count();
+    (blocks, buckets)
+}
+
+#[test]
+fn the_four_commands_of_the_article_run_with_their_redirection() {
+    let article = bind(|options| options);
+    let tuned = bind(|options| BindOptions {
+        tcp_clients_max: Some(1_000),
+        ..options
+    });
+    let folder = Folder::new("article");
+    let names = folder.names();
+    let redirected = folder.0.join("dnsperf-result.txt");
+    for (mode, target, load) in [
+        ("tcp", &article, "-T 4 -c 4"),
+        ("tcp", &article, "-T 4 -c 200"),
+        ("tcp", &tuned, "-T 4 -c 200 -q 1000"),
+        ("udp", &tuned, "-T 4 -c 200 -q 1000"),
+    ] {
+        let port = target.endpoints().do53().port();
+        let line = format!(
+            "-f inet -m {mode} -s localhost -p {port} {load} -l 2 -d {names} \
+             -O latency-histogram -O verbose-interval-stats -S 1 -O suppress=timeout,unexpected"
+        );
+        let file = File::create(&redirected).unwrap();
+        let output = command("throng", &line).stdout(file).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}\n{stderr}");
+        let stdout = fs::read_to_string(&redirected).unwrap();
+        let (sent, answered) = completed(&stdout);
+        assert!(
+            answered > 0.9 * sent && answered > 100.0,
+            "{line}\n{stdout}"
+        );
+        let (blocks, buckets) = blocks_and_buckets(&stdout);
+        assert!(blocks == 2 && buckets > blocks, "{line}\n{stdout}");
+        assert_eq!(
+            stdout.contains("Connection Statistics:"),
+            mode == "tcp",
+            "{stdout}"
+        );
+        assert!(
+            stdout.contains("  Latency bucket (s):   answer count\n"),
+            "{stdout}"
+        );
+        let last = stderr.lines().last().unwrap();
+        let start = format!("equivalent: throng run --server 127.0.0.1:{port} --transport {mode} ");
+        assert!(last.starts_with(&start), "{last}");
+        assert!(
+            last.contains(" --duration 2s ") && last.ends_with("--interval 1s"),
+            "{last}"
+        );
+    }
+}
+
+#[test]
+fn queries_over_tls_are_answered_and_its_connections_shown() {
+    let (serving, address) = responder(Transport::Dot, Behaviour::default());
+    let folder = Folder::new("dot");
+    let line = format!(
+        "-m dot -c 3 -p {} -d {} -n 2",
+        address.port(),
+        folder.names()
+    );
+    for sni in ["", "-O tls-sni=dns.lab.test"] {
+        let stdout = succeed("throng", &format!("{line} {sni}"));
+        assert_eq!(completed(&stdout), (200.0, 200.0), "{stdout}");
+        let attempts = "  Connection attempts:  3 (3 successful, 100.00%)\n";
+        assert!(stdout.contains(attempts), "{stdout}");
+    }
+    drop(serving);
+}
+
+#[test]
+fn connections_are_closed_after_the_queries_asked_for() {
+    let (serving, address) = responder(Transport::Tcp, Behaviour::default());
+    let folder = Folder::new("per-connection");
+    let line = format!(
+        "-m tcp -p {} -d {} -q 1 -O num-queries-per-conn=10",
+        address.port(),
+        folder.names()
+    );
+    let stdout = succeed("throng", &line);
+    drop(serving);
+    assert_eq!(completed(&stdout), (100.0, 100.0), "{stdout}");
+    assert!(number(&stdout, "Connection attempts:") >= 10.0, "{stdout}");
+}
+
+#[test]
+fn dynamic_updates_signed_with_a_key_are_carried_out() {
+    let key = TsigKey {
+        name: "lab-key".to_owned(),
+        algorithm: "hmac-sha256".to_owned(),
+        secret_base64: "c2VjcmV0IG9mIHRoZSBsYWI=".to_owned(),
+    };
+    let target = bind(|options| BindOptions {
+        update_key: Some(key.clone()),
+        ..options
+    });
+    let folder = Folder::new("updates");
+    let added = RecordSet::new(ZONE, RECORDS + 20, 7).unwrap();
+    let mut text = String::new();
+    added.write_updates(&mut text).unwrap();
+    let file = folder.write("updates.txt", &text);
+    let before = target.statistics().unwrap();
+    let port = target.endpoints().do53().port();
+    let signed = format!("{}:{}:{}", key.algorithm, key.name, key.secret_base64);
+    let output = throng(&format!("-u -y {signed} -p {port} -d {file}"));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stdout}\n{stderr}");
+    assert!(
+        stdout.contains("[Status] Sending updates (to 127.0.0.1:"),
+        "{stdout}"
+    );
+    assert_eq!(number(&stdout, "Updates sent:"), 120.0, "{stdout}");
+    assert!(
+        stdout.contains("  Response codes:       NOERROR 120 (100.00%)\n"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("  Updates per second:   "), "{stdout}");
+    assert_eq!(
+        target.statistics().unwrap().since(&before).updates_done,
+        120
+    );
+    let secret = &key.secret_base64;
+    assert!(
+        !stdout.contains(secret) && !stderr.contains(secret),
+        "{stdout}\n{stderr}"
+    );
+}
+
+#[test]
+fn the_binary_form_is_read_from_standard_input_too() {
+    let (serving, address) = responder(Transport::Udp, Behaviour::default());
+    let folder = Folder::new("binary");
+    let mut stream = Vec::new();
+    let questions =
+        load::names_file::parse_text(b"a.example A\nb.example AAAA\n", &Default::default());
+    for template in questions.unwrap().iter() {
+        stream.extend_from_slice(&u16::try_from(template.message.len()).unwrap().to_be_bytes());
+        stream.extend_from_slice(template.message);
+    }
+    let path = folder.0.join("names.bin");
+    fs::write(&path, stream).unwrap();
+    let output = command("throng", &format!("-B -n 5 -p {}", address.port()))
+        .stdin(File::open(&path).unwrap())
+        .output()
+        .unwrap();
+    drop(serving);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(completed(&stdout), (10.0, 10.0), "{stdout}");
+    assert!(
+        stdout.contains("[Status] Stopping after 5 runs through file\n"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn the_wait_for_late_responses_counts_into_the_run_time() {
+    let delay = Delay::Constant(Duration::from_millis(300));
+    let behaviour = Behaviour {
+        delay,
+        ..Behaviour::default()
+    };
+    let (serving, address) = responder(Transport::Udp, behaviour);
+    let folder = Folder::new("run-time");
+    let stdout = succeed(
+        "throng",
+        &format!("-p {} -d {} -l 0.2", address.port(), folder.names()),
+    );
+    drop(serving);
+    let (sent, answered) = completed(&stdout);
+    assert_eq!(sent, answered, "{stdout}");
+    let run_time = number(&stdout, "Run time (s):");
+    assert!((0.3..2.0).contains(&run_time), "{stdout}");
+    let rate = number(&stdout, "Queries per second:");
+    assert!((rate * run_time - answered).abs() < 0.01, "{stdout}");
+    assert!(number(&stdout, "Average Latency (s):") >= 0.3, "{stdout}");
+}
+
+#[test]
+fn an_interrupt_ends_the_run_with_its_statistics() {
+    let (serving, address) = responder(Transport::Udp, Behaviour::default());
+    let folder = Folder::new("interrupt");
+    let line = format!(
+        "-p {} -d {} -l 60 -S 0.1 -Q 1000",
+        address.port(),
+        folder.names()
+    );
+    let mut child = command("throng", &line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut printed = String::new();
+    while !printed.lines().any(|line| shape(line) == "#: #") {
+        assert_ne!(stdout.read_line(&mut printed).unwrap(), 0, "{printed}");
+    }
+    let process = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &process])
+            .status()
+            .unwrap()
+            .success()
+    );
+    stdout.read_to_string(&mut printed).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{printed}");
+    drop(serving);
+    assert!(
+        printed.contains("[Status] Testing complete (interruption)\n"),
+        "{printed}"
+    );
+    let (sent, answered) = completed(&printed);
+    assert!(sent > 0.0 && sent == answered, "{printed}");
+}
+
+#[test]
+fn a_misspelled_long_option_is_one_clear_error() {
+    let stderr = refused("-O latency-histogramam");
+    assert!(
+        stderr.starts_with("Error: unknown long option `latency-histogramam`"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("did you mean `latency-histogram`?"),
+        "{stderr}"
+    );
+    assert_eq!(stderr.lines().count(), 2, "{stderr}");
+}
+
+#[test]
+fn bad_usage_and_bad_input_are_refused_before_anything_is_sent() {
+    let folder = Folder::new("refused");
+    let (names, empty) = (folder.names(), folder.write("empty.txt", "\n; nothing\n"));
+    let broken = folder.write("broken.txt", "lab.test\nadd x 60 A 1.2.3\nsend\n");
+    for (line, part) in [
+        ("-c 0".to_owned(), "Error: -c: invalid value `0`"),
+        ("-z".to_owned(), "Error: unknown option `-z`"),
+        ("-m doh".to_owned(), "not there yet"),
+        (
+            "-d /nonexistent/names".to_owned(),
+            "unable to open file: /nonexistent/names",
+        ),
+        (format!("-d {empty}"), "input file contains no data"),
+        (format!("-u -d {broken}"), "broken.txt: line 2: "),
+        (
+            format!("-d {names} -s nowhere.invalid"),
+            "invalid server address nowhere.invalid",
+        ),
+        (
+            format!("-d {names} -f inet6"),
+            "has no address of that family",
+        ),
+        (
+            format!("-d {names} -s 8.8.8.8"),
+            "8.8.8.8 is a public address",
+        ),
+        (format!("-d {names} -t 0"), "-t: it is zero"),
+        (
+            format!("-d {names} -a ::1"),
+            "-a: ::1 is not of the address family",
+        ),
+        (format!("-d {names} -c 1000000"), "hint: use -c "),
+    ] {
+        let stderr = refused(&line);
+        assert!(stderr.contains(part), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn nobody_listening_over_tcp_is_an_error_and_over_udp_a_loss() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let folder = Folder::new("nobody");
+    let names = folder.write("names.txt", "a.lab.test A\n");
+    let line = format!("-p {} -d {names} -t 0.2", closed.port());
+    let stderr = refused(&format!("-m tcp {line}"));
+    assert!(stderr.contains("nobody listens on 127.0.0.1:"), "{stderr}");
+    let stdout = succeed("throng", &line);
+    assert!(
+        stdout.contains("  Queries lost:         1 (100.00%)\n"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn warnings_go_to_standard_error_or_with_w_to_standard_output() {
+    let (serving, address) = responder(Transport::Udp, Behaviour::default());
+    let folder = Folder::new("warnings");
+    let line = format!("-p {} -d {} -T 4 -v", address.port(), folder.names());
+    let warning =
+        "Warning: number of threads (-T 4) exceeds number of clients (-c 1), lowered to 1";
+    let output = throng(&line);
+    let (stdout, stderr) = texts(&output);
+    assert!(
+        stderr.contains(warning) && !stdout.contains("Warning:"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("single queries are not reported (-v)"),
+        "{stderr}"
+    );
+    let output = throng(&format!("{line} -W"));
+    let (stdout, stderr) = texts(&output);
+    assert!(
+        stdout.contains(warning) && !stderr.contains("Warning:"),
+        "{stdout}"
+    );
+    drop(serving);
+}
+
+fn texts(output: &Output) -> (String, String) {
+    let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_binary_called_dnsperf_is_dnsperf() {
+    let folder = Folder::new("called");
+    let link: &Path = &folder.0.join("dnsperf");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_throng"), link).unwrap();
+    let output = Command::new(link).arg("-h").output().unwrap();
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stdout.starts_with("DNS Performance Testing Tool\n"),
+        "{stdout}"
+    );
+    assert!(
+        stderr.starts_with("Usage: dnsperf [-f family] [-m mode]"),
+        "{stderr}"
+    );
+    let output = Command::new(link).arg("-H").output().unwrap();
+    assert!(texts(&output).1.contains("  latency-histogram: "));
+}

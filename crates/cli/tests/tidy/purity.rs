@@ -1,0 +1,128 @@
+//! The pure crates: no socket, no file, no thread, no clock.
+//!
+//! Their own `clippy.toml` lets clippy refuse the calls; here even the names are refused, outside
+//! of tests.
+
+use crate::repository::{File, Offence, Repository};
+use crate::source::{Source, line_of, without_tests, words};
+
+const PURE_CRATES: [&str; 4] = ["proto", "measure", "load", "report"];
+
+/// Names that stand for the outside.
+const IMPURE: [&str; 10] = [
+    "UdpSocket",
+    "TcpStream",
+    "TcpListener",
+    "std::fs",
+    "std::env",
+    "std::process",
+    "std::thread",
+    "Instant::now",
+    "SystemTime",
+    "UnixStream",
+];
+
+/// Modules of std that may not be imported in a group either.
+const IMPURE_MODULES: [&str; 4] = ["fs", "env", "process", "thread"];
+
+const CURE: &str = "let the caller do it and hand in what came of it";
+
+/// No name of [`IMPURE`] in a pure crate.
+pub(crate) fn impure_names(file: &File) -> Vec<Offence> {
+    let name = file.crate_name().unwrap_or_default();
+    if !PURE_CRATES.contains(&name) {
+        return Vec::new();
+    }
+    let code = without_tests(&Source::of(&file.text).code);
+    let mut offences = Vec::new();
+    for impure in IMPURE {
+        for offset in words(&code, impure) {
+            let what = format!("`{impure}` in `{name}`, which is pure");
+            offences.push(file.offence(line_of(&code, offset), what, CURE));
+        }
+    }
+    offences.extend(grouped_imports(file, &code));
+    offences
+}
+
+/// `use std::{fs, ..}` names `std::fs`, too.
+fn grouped_imports(file: &File, code: &str) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    for (offset, _) in code.match_indices("use std::{") {
+        let group = code[offset..].split(';').next().unwrap_or_default();
+        for module in IMPURE_MODULES {
+            if words(group, module).next().is_some() {
+                let what = format!("`std::{module}` in a crate that is pure");
+                offences.push(file.offence(line_of(code, offset), what, CURE));
+            }
+        }
+    }
+    offences
+}
+
+/// Each pure crate has a `clippy.toml` with disallowed methods and all that the root's says; the
+/// root's own counts for nothing there.
+pub(crate) fn lint_settings(repository: &Repository) -> Vec<Offence> {
+    let root = repository.file("clippy.toml");
+    let inherited: Vec<&str> = root.map_or(Vec::new(), |file| file.text.lines().collect());
+    let mut offences = Vec::new();
+    for name in PURE_CRATES {
+        let path = format!("crates/{name}/clippy.toml");
+        let nothing = File::new(path.as_str(), "");
+        let file = repository.file(&path).unwrap_or(&nothing);
+        if !file.text.contains("disallowed-methods = [") {
+            let what = "no disallowed methods for a pure crate";
+            offences.push(file.offence(1, what, "copy those of crates/proto/clippy.toml"));
+        }
+        for setting in &inherited {
+            if !file.text.lines().any(|line| line == *setting) {
+                let what = format!("`{setting}` of the root's clippy.toml is missing");
+                offences.push(file.offence(1, what, "repeat it: the root's is not read here"));
+            }
+        }
+    }
+    offences
+}
+
+#[test]
+fn impure_names_in_a_pure_crate_are_offences() {
+    let check = |path: &str, text: &str| impure_names(&File::new(path, text)).len();
+    for name in IMPURE {
+        assert_eq!(
+            check("crates/load/src/a.rs", &format!("{name};\n")),
+            1,
+            "{name}"
+        );
+        assert_eq!(
+            check("crates/engine/src/a.rs", &format!("{name};\n")),
+            0,
+            "{name}"
+        );
+        assert_eq!(
+            check("crates/load/src/a.rs", &format!("// {name}\n\"{name}\"")),
+            0,
+            "{name}"
+        );
+    }
+    assert_eq!(check("crates/load/src/a.rs", "use std::{fmt, fs};\n"), 1);
+    assert_eq!(check("crates/load/src/a.rs", "use std::{fmt, io};\n"), 0);
+    let test = "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
+    assert_eq!(check("crates/load/src/a.rs", test), 0);
+}
+
+#[test]
+fn a_pure_crate_without_its_own_lint_settings_is_an_offence() {
+    let mut repository = Repository {
+        files: vec![File::new("clippy.toml", "allow-unwrap-in-tests = true\n")],
+    };
+    for name in PURE_CRATES {
+        let text = "allow-unwrap-in-tests = true\ndisallowed-methods = [\n]\n";
+        let path = format!("crates/{name}/clippy.toml");
+        repository.files.push(File::new(path, text));
+    }
+    assert_eq!(lint_settings(&repository), []);
+    repository.files[1].text = "disallowed-methods = [\n]\n".to_owned();
+    repository.files[2].text = "allow-unwrap-in-tests = true\n".to_owned();
+    repository.files.truncate(4);
+    assert_eq!(lint_settings(&repository).len(), 4);
+}
