@@ -82,9 +82,11 @@ fn open_loop_goes_on_over_ends_of_connections() {
 }
 
 #[test]
-fn half_closed_tls_session_is_closed_and_opened_again() {
-    let run = ends_after(one_by_one(Transport::Dot), 10, ConnectionEnd::HalfClose);
-    assert_ended(&run, |it| it.closed_by_target);
+fn half_closed_connection_is_closed_and_opened_again() {
+    for transport in STREAMS {
+        let run = ends_after(one_by_one(transport), 10, ConnectionEnd::HalfClose);
+        assert_ended(&run, |it| it.closed_by_target);
+    }
 }
 
 #[test]
