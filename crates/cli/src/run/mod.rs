@@ -4,6 +4,7 @@ mod progress;
 mod request;
 mod self_test;
 mod signals;
+mod unused;
 
 use std::process::ExitCode;
 use std::sync::Arc;
