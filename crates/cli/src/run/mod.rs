@@ -39,6 +39,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 }
 
 fn measure(arguments: &RunArguments) -> Result<RunRecord, Failure> {
+    unused::reject(arguments)?;
     if arguments.driver == DriverChoice::Sim {
         return self_test::simulate(arguments);
     }

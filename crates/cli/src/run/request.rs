@@ -15,7 +15,6 @@ use proto::query::{Edns, QueryOptions};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots};
 
-use super::unused;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
@@ -58,7 +57,6 @@ pub(crate) fn build(
     questions: QuestionSet,
     source: String,
 ) -> Result<RunRequest, Failure> {
-    unused::reject(arguments)?;
     let arrival = arrival(arguments)?;
     let clients = arguments.clients.unwrap_or(CLIENTS);
     let queries_max = match arguments.loops {
@@ -125,6 +123,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
         .min(outstanding)
+        .max(1)
 }
 
 fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
