@@ -45,7 +45,7 @@ fn a_self_test_prints_every_section_of_its_result() {
             "not sent 0 queries",
             "from scheduled service",
             "NOERROR 2,000 responses 100.00 %",
-            "- the target is the responder built into this tool",
+            "- the target is the responder built into this",
         ] {
             assert!(has_line(&text, words), "no `{words}` in {text}");
         }
