@@ -38,7 +38,10 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|command| command == "dnsperf") {
         return dnsperf::main(arguments.split_off(2));
     }
-    match execute(Arguments::parse_from(arguments)) {
+    let subcommand = arguments.get(1).cloned().unwrap_or_default();
+    let parsed = Arguments::try_parse_from(arguments)
+        .map_err(|error| Failure::of_flags(&error, &subcommand.to_string_lossy()));
+    match parsed.and_then(execute) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }

@@ -12,22 +12,23 @@ pub(crate) fn man() -> Result<ExitCode, Failure> {
     let mut command = Arguments::command();
     command.build();
     let mut page = Vec::new();
-    render(&command, &mut page)?;
-    for subcommand in command
-        .get_subcommands()
-        .filter(|each| each.get_name() != "help")
-    {
-        let name = format!("throng-{}", subcommand.get_name());
-        render(&subcommand.clone().name(name), &mut page)?;
-    }
+    render(&command, "throng", &mut page)?;
     print(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<(), Failure> {
-    clap_mangen::Man::new(command.clone())
+/// Writes the page of a command, then those of its subcommands.
+fn render(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> Result<(), Failure> {
+    clap_mangen::Man::new(command.clone().name(name.to_owned()))
         .render(page)
-        .map_err(Failure::in_operation)
+        .map_err(Failure::in_operation)?;
+    for subcommand in command.get_subcommands() {
+        if subcommand.get_name() != "help" {
+            let name = format!("{name}-{}", subcommand.get_name());
+            render(subcommand, &name, page)?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints the completions for a shell.

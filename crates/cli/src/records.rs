@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use measure::RunRecord;
@@ -31,7 +31,7 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {
         )
     })?;
     match &arguments.output {
-        Some(path) => Destination::check(path)?.write(&merged)?,
+        Some(path) => Destination::check("--output", path)?.write(&merged)?,
         None => print(&report::json::render(&merged))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -73,19 +73,25 @@ pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     } else {
         fs::read(path)
     };
-    read.map_err(|error| Failure::plain(format!("cannot read {}: {error}", path.display())))
+    read.map_err(|error| {
+        Failure::usage(
+            format!("cannot read {}: {error}", path.display()),
+            "check that the file exists and may be read",
+        )
+    })
 }
 
 /// A place where a record can be written, checked before the run.
 #[derive(Debug)]
 pub(crate) struct Destination {
-    path: std::path::PathBuf,
-    existed: bool,
+    path: PathBuf,
 }
 
 impl Destination {
-    /// Makes sure that the file can be written; an existing one is kept as it is until then.
-    pub(crate) fn check(path: &Path) -> Result<Self, Failure> {
+    /// Makes sure that the file that `flag` names can be written.
+    ///
+    /// Until the record is written an existing file stays as it is, and no new one is left behind.
+    pub(crate) fn check(flag: &str, path: &Path) -> Result<Self, Failure> {
         let existed = path.exists();
         fs::OpenOptions::new()
             .create(true)
@@ -94,12 +100,15 @@ impl Destination {
             .map_err(|error| {
                 Failure::usage(
                     format!("cannot write the record to {}: {error}", path.display()),
-                    "give --record a file in a folder that exists and may be written",
+                    format!("give {flag} a file in a folder that exists and may be written"),
                 )
             })?;
+        if !existed {
+            // Only a folder that somebody changes meanwhile can keep the empty file.
+            let _ = fs::remove_file(path);
+        }
         Ok(Destination {
             path: path.to_owned(),
-            existed,
         })
     }
 
@@ -109,13 +118,5 @@ impl Destination {
             let path = self.path.display();
             Failure::in_operation(format!("cannot write the record to {path}: {error}"))
         })
-    }
-
-    /// Removes the empty file that [`Destination::check`] made, if the run did not start.
-    pub(crate) fn abandon(&self) {
-        if !self.existed {
-            // Nothing more can be done about a file that cannot be removed.
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }

@@ -34,14 +34,24 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     };
     config.validate().map_err(Failure::plain)?;
     let stop = stop_signal()?;
-    let serving = lab::run::serve(&config, &arguments.cpus, !arguments.no_offload)
-        .map_err(|error| Failure::plain(format!("cannot start: {error}")))?;
+    // Before anything listens: who waits for the addresses below finds the certificate.
+    if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
+        fs::write(path, &identity.certificate_pem).map_err(|error| {
+            Failure::usage(
+                format!("cannot write {}: {error}", path.display()),
+                "give --write-certificate a file in a folder that exists and may be written",
+            )
+        })?;
+    }
+    let serving =
+        lab::run::serve(&config, &arguments.cpus, !arguments.no_offload).map_err(|error| {
+            Failure::usage(
+                format!("cannot start: {error}"),
+                "give addresses of this host and free ports, or port 0 for any free one",
+            )
+        })?;
     for (transport, address) in serving.addresses() {
         print(&format!("listening on {transport}:{address}\n"))?;
-    }
-    if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
-        fs::write(path, &identity.certificate_pem)
-            .map_err(|error| Failure::plain(format!("cannot write {}: {error}", path.display())))?;
     }
     let duration = arguments.duration.unwrap_or(DURATION_MAX);
     // Either a signal or the end of the time ends it.
@@ -78,7 +88,15 @@ fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure>
         .iter()
         .any(|(transport, _)| *transport == Transport::Dot)
     {
-        return Ok(None);
+        let unused = match (&arguments.write_certificate, &arguments.tls_certificate) {
+            (Some(_), _) => "--write-certificate",
+            (None, Some(_)) => "--tls-certificate",
+            (None, None) => return Ok(None),
+        };
+        return Err(Failure::usage(
+            format!("{unused} has no effect: nothing listens for dot"),
+            format!("add --listen dot:127.0.0.1:0, or leave out {unused}"),
+        ));
     }
     let identity = match (&arguments.tls_certificate, &arguments.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -96,28 +114,32 @@ fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure>
 
 /// The behaviour that the flags describe.
 pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure> {
-    let share = |share: f64| parse_share(&share.to_string()).map_err(Failure::plain);
+    let share = |flag: &str, share: f64| {
+        parse_share(&share.to_string()).map_err(|error| Failure::plain(format!("{flag}: {error}")))
+    };
     let rcodes = match &flags.rcodes {
-        Some(text) => parse_rcode_shares(text).map_err(Failure::plain)?,
+        Some(text) => parse_rcode_shares(text)
+            .map_err(|error| Failure::plain(format!("--rcodes: {error}")))?,
         None => Vec::new(),
     };
     let rate_qps_max = flags
         .ceiling
         .as_deref()
         .map(load::arrival::parse_rate)
-        .transpose()?;
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--ceiling: {}", error.what), error.hint))?;
     let behaviour = Behaviour {
         delay: flags.delay.unwrap_or(Behaviour::default().delay),
         faults: FaultShares {
-            loss: share(flags.loss)?,
+            loss: share("--loss", flags.loss)?,
             rcodes,
-            truncated: share(flags.truncate)?,
-            wrong_id: share(flags.wrong_id)?,
-            wrong_question: share(flags.wrong_question)?,
-            garbage: share(flags.garbage)?,
-            oversized: share(flags.oversize)?,
+            truncated: share("--truncate", flags.truncate)?,
+            wrong_id: share("--wrong-id", flags.wrong_id)?,
+            wrong_question: share("--wrong-question", flags.wrong_question)?,
+            garbage: share("--garbage", flags.garbage)?,
+            oversized: share("--oversize", flags.oversize)?,
         },
-        duplicate_share: share(flags.duplicate)?,
+        duplicate_share: share("--duplicate", flags.duplicate)?,
         stalls: flags.stall.clone(),
         rate_qps_max,
         tcp_clients_max: flags.tcp_clients,

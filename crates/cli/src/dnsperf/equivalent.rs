@@ -55,7 +55,8 @@ fn add_questions(
     if settings.binary {
         words.push("--names-format stream".to_owned());
     }
-    if let Some(edns) = &settings.edns {
+    // Messages in the binary form are sent as they are.
+    if let Some(edns) = settings.edns.as_ref().filter(|_| !settings.binary) {
         words.push(format!("--edns-size {}", edns.udp_payload_octets));
         if edns.dnssec_ok {
             words.push("--dnssec".to_owned());

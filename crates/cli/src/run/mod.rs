@@ -3,6 +3,7 @@
 mod progress;
 mod request;
 mod self_test;
+mod unused;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,20 +22,16 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let destination = arguments
         .record
         .as_deref()
-        .map(Destination::check)
+        .map(|path| Destination::check("--record", path))
         .transpose()?;
-    let record = measure(arguments).inspect_err(|_| {
-        if let Some(destination) = &destination {
-            destination.abandon();
-        }
-    })?;
+    let record = measure(arguments)?;
     if let Some(destination) = &destination {
         destination.write(&record)?;
     }
     print(&records::render(&record, arguments.format))?;
     let answered = record.total.counts.responses > 0;
-    let asked = record.total.counts.offered > 0;
-    Ok(if answered || !asked {
+    let tried = record.total.counts.offered > 0 || record.connections().attempted > 0;
+    Ok(if answered || !tried {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(1)
@@ -42,6 +39,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 }
 
 fn measure(arguments: &RunArguments) -> Result<RunRecord, Failure> {
+    unused::reject(arguments)?;
     if arguments.driver == DriverChoice::Sim {
         return self_test::simulate(arguments);
     }

@@ -57,7 +57,6 @@ pub(crate) fn build(
     questions: QuestionSet,
     source: String,
 ) -> Result<RunRequest, Failure> {
-    reject_unused(arguments)?;
     let arrival = arrival(arguments)?;
     let clients = arguments.clients.unwrap_or(CLIENTS);
     let queries_max = match arguments.loops {
@@ -108,27 +107,6 @@ pub(crate) fn build(
     })
 }
 
-/// Flags that would be ignored are errors: a figure must not hide what it does not measure.
-fn reject_unused(arguments: &RunArguments) -> Result<(), Failure> {
-    let tls_flag = if arguments.tls_ca.is_some() {
-        Some("--tls-ca")
-    } else if arguments.tls_name.is_some() {
-        Some("--tls-name")
-    } else {
-        arguments.tls_insecure.then_some("--tls-insecure")
-    };
-    match tls_flag {
-        Some(flag) if arguments.transport != Transport::Dot => Err(Failure::usage(
-            format!(
-                "{flag} has no meaning for transport {}",
-                arguments.transport
-            ),
-            "use --transport dot, or leave it out",
-        )),
-        _ => Ok(()),
-    }
-}
-
 fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: Arrival) -> u32 {
     if arguments.driver == DriverChoice::Sim {
         // The record of a simulation must not depend on the host's CPUs.
@@ -145,6 +123,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
         .min(outstanding)
+        .max(1)
 }
 
 fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
@@ -247,8 +226,12 @@ fn tsig(arguments: &RunArguments) -> Result<Option<proto::tsig::Key>, Failure> {
     let Some(path) = &arguments.tsig_file else {
         return Ok(None);
     };
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::plain(format!("cannot read {}: {error}", path.display())))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::usage(
+            format!("cannot read --tsig-file {}: {error}", path.display()),
+            "make one with `tsig-keygen NAME > FILE`",
+        )
+    })?;
     let key = proto::tsig::Key::from_key_file(&text)
         .map_err(|reason| Failure::plain(format!("{}: {reason}", path.display())))?;
     Ok(Some(key))
@@ -322,7 +305,10 @@ fn resolve(
 fn tls(arguments: &RunArguments, host: &str) -> Result<TlsRequest, Failure> {
     let roots = match &arguments.tls_ca {
         Some(path) => Roots::Pem(fs::read(path).map_err(|error| {
-            Failure::plain(format!("cannot read --tls-ca {}: {error}", path.display()))
+            Failure::usage(
+                format!("cannot read --tls-ca {}: {error}", path.display()),
+                "give the PEM file of the authority, or skip verification with --tls-insecure",
+            )
         })?),
         None => Roots::WebPki,
     };

@@ -1,12 +1,11 @@
 //! `throng dnsperf` beside dnsperf itself, against BIND and the built-in responder.
 //!
 //! Needs BIND and dnsperf installed; `./test` sees to it.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,37 +17,16 @@ use proto::Transport;
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Delay, ResponderConfig};
 
+use crate::process::{Folder, THRONG, signal};
+
 const RECORDS: u32 = 100;
 const ZONE: &str = "lab.test";
 
-/// A folder of its own, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("throng-{}-{test}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    /// A names file of the records of the zone.
-    fn names(&self) -> String {
-        let mut text = String::new();
-        records().write_names(&mut text).unwrap();
-        self.write("names.txt", &text)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A names file of the records of the zone.
+fn names_in(folder: &Folder) -> String {
+    let mut text = String::new();
+    records().write_names(&mut text).unwrap();
+    folder.write("names.txt", text)
 }
 
 fn records() -> RecordSet {
@@ -82,7 +60,7 @@ fn responder(transport: Transport, behaviour: Behaviour) -> (Serving, SocketAddr
 fn command(program: &str, line: &str) -> Command {
     let mut command = match program {
         "throng" => {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+            let mut command = Command::new(THRONG);
             command.arg("dnsperf");
             command
         }
@@ -179,7 +157,7 @@ fn output_over_udp_has_the_lines_of_dnsperf() {
         "-e -D",
         "-f inet",
     ] {
-        let line = format!("-p {port} -d {} {options}", folder.names());
+        let line = format!("-p {port} -d {} {options}", names_in(&folder));
         let (theirs, ours) = (succeed("dnsperf", &line), succeed("throng", &line));
         assert_eq!(shapes(&ours), shapes(&theirs), "{line}");
         assert_eq!(completed(&ours), completed(&theirs), "{line}");
@@ -191,7 +169,7 @@ fn output_over_tcp_has_the_lines_of_dnsperf_but_for_the_attempts_of_2_14() {
     let target = bind(|options| options);
     let folder = Folder::new("tcp-lines");
     let port = target.endpoints().do53().port();
-    let line = format!("-m tcp -c 3 -p {port} -d {}", folder.names());
+    let line = format!("-m tcp -c 3 -p {port} -d {}", names_in(&folder));
     let theirs = shapes(&succeed("dnsperf", &line));
     let ours = shapes(&succeed("throng", &line));
     // Until 2.13 the line counted reconnections alone.
@@ -226,7 +204,7 @@ fn header_and_interval_lines_have_the_form_of_dnsperf() {
     let line = format!(
         "-p {} -d {} -l 1 -S 0.25 -q 5 -Q 400",
         address.port(),
-        folder.names()
+        names_in(&folder)
     );
     let stdout = succeed("throng", &line);
     drop(serving);
@@ -274,8 +252,8 @@ fn the_four_commands_of_the_article_run_with_their_redirection() {
         ..options
     });
     let folder = Folder::new("article");
-    let names = folder.names();
-    let redirected = folder.0.join("dnsperf-result.txt");
+    let names = names_in(&folder);
+    let redirected = folder.folder().join("dnsperf-result.txt");
     for (mode, target, load) in [
         ("tcp", &article, "-T 4 -c 4"),
         ("tcp", &article, "-T 4 -c 200"),
@@ -325,7 +303,7 @@ fn queries_over_tls_are_answered_and_its_connections_shown() {
     let line = format!(
         "-m dot -c 3 -p {} -d {} -n 2",
         address.port(),
-        folder.names()
+        names_in(&folder)
     );
     for sni in ["", "-O tls-sni=dns.lab.test"] {
         let stdout = succeed("throng", &format!("{line} {sni}"));
@@ -343,7 +321,7 @@ fn connections_are_closed_after_the_queries_asked_for() {
     let line = format!(
         "-m tcp -p {} -d {} -q 1 -O num-queries-per-conn=10",
         address.port(),
-        folder.names()
+        names_in(&folder)
     );
     let stdout = succeed("throng", &line);
     drop(serving);
@@ -406,7 +384,7 @@ fn the_binary_form_is_read_from_standard_input_too() {
         stream.extend_from_slice(&u16::try_from(template.message.len()).unwrap().to_be_bytes());
         stream.extend_from_slice(template.message);
     }
-    let path = folder.0.join("names.bin");
+    let path = folder.folder().join("names.bin");
     fs::write(&path, stream).unwrap();
     let output = command("throng", &format!("-B -n 5 -p {}", address.port()))
         .stdin(File::open(&path).unwrap())
@@ -432,7 +410,7 @@ fn the_wait_for_late_responses_counts_into_the_run_time() {
     let folder = Folder::new("run-time");
     let stdout = succeed(
         "throng",
-        &format!("-p {} -d {} -l 0.2", address.port(), folder.names()),
+        &format!("-p {} -d {} -l 0.2", address.port(), names_in(&folder)),
     );
     drop(serving);
     let (sent, answered) = completed(&stdout);
@@ -451,7 +429,7 @@ fn an_interrupt_ends_the_run_with_its_statistics() {
     let line = format!(
         "-p {} -d {} -l 60 -S 0.1 -Q 1000",
         address.port(),
-        folder.names()
+        names_in(&folder)
     );
     let mut child = command("throng", &line)
         .stdout(Stdio::piped())
@@ -463,14 +441,7 @@ fn an_interrupt_ends_the_run_with_its_statistics() {
     while !printed.lines().any(|line| shape(line) == "#: #") {
         assert_ne!(stdout.read_line(&mut printed).unwrap(), 0, "{printed}");
     }
-    let process = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &process])
-            .status()
-            .unwrap()
-            .success()
-    );
+    signal(&child, "INT");
     stdout.read_to_string(&mut printed).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{printed}");
     drop(serving);
@@ -499,7 +470,10 @@ fn a_misspelled_long_option_is_one_clear_error() {
 #[test]
 fn bad_usage_and_bad_input_are_refused_before_anything_is_sent() {
     let folder = Folder::new("refused");
-    let (names, empty) = (folder.names(), folder.write("empty.txt", "\n; nothing\n"));
+    let (names, empty) = (
+        names_in(&folder),
+        folder.write("empty.txt", "\n; nothing\n"),
+    );
     let broken = folder.write("broken.txt", "lab.test\nadd x 60 A 1.2.3\nsend\n");
     for (line, part) in [
         ("-c 0".to_owned(), "Error: -c: invalid value `0`"),
@@ -557,7 +531,7 @@ fn nobody_listening_over_tcp_is_an_error_and_over_udp_a_loss() {
 fn warnings_go_to_standard_error_or_with_w_to_standard_output() {
     let (serving, address) = responder(Transport::Udp, Behaviour::default());
     let folder = Folder::new("warnings");
-    let line = format!("-p {} -d {} -T 4 -v", address.port(), folder.names());
+    let line = format!("-p {} -d {} -T 4 -v", address.port(), names_in(&folder));
     let warning =
         "Warning: number of threads (-T 4) exceeds number of clients (-c 1), lowered to 1";
     let output = throng(&line);
@@ -587,8 +561,8 @@ fn texts(output: &Output) -> (String, String) {
 #[test]
 fn a_binary_called_dnsperf_is_dnsperf() {
     let folder = Folder::new("called");
-    let link: &Path = &folder.0.join("dnsperf");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_throng"), link).unwrap();
+    let link: &Path = &folder.folder().join("dnsperf");
+    std::os::unix::fs::symlink(THRONG, link).unwrap();
     let output = Command::new(link).arg("-h").output().unwrap();
     let (stdout, stderr) = texts(&output);
     assert_eq!(output.status.code(), Some(0));

@@ -1,0 +1,123 @@
+//! Flags that a run would ignore: a figure must not hide what it does not measure.
+
+use std::time::Duration;
+
+use proto::Transport;
+
+use crate::args::{DriverChoice, NamesFormat, RunArguments};
+use crate::failure::Failure;
+
+/// The default of `--sim-delay`.
+const SIM_DELAY: Duration = Duration::from_millis(1);
+
+/// Refuses flags that have no effect on this run.
+pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
+    reject_tls(arguments)?;
+    reject_questions(arguments)?;
+    let is_simulated = arguments.driver == DriverChoice::Sim;
+    match given(&simulation(arguments)) {
+        Some(flag) if !is_simulated => {
+            return Err(unused(flag, "sockets of the kernel", "add --driver sim"));
+        }
+        _ => {}
+    }
+    if is_simulated && !arguments.cpus.is_empty() {
+        return Err(unused("--cpus", "a simulation", "use --driver epoll"));
+    }
+    match (given(&behaviour(arguments)), &arguments.server) {
+        (Some(flag), Some(server)) => Err(unused(
+            flag,
+            &format!("{server}: it is for the built-in responder"),
+            "leave out --server",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// `cure` is one of two: the other is to do without the flag.
+fn unused(flag: &str, what: &str, cure: &str) -> Failure {
+    Failure::usage(
+        format!("{flag} has no effect on {what}"),
+        format!("{cure}, or leave out {flag}"),
+    )
+}
+
+fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
+    let verification = [
+        ("--tls-ca", arguments.tls_ca.is_some()),
+        ("--tls-name", arguments.tls_name.is_some()),
+    ];
+    let transport = arguments.transport;
+    if transport != Transport::Dot {
+        let insecure = [("--tls-insecure", arguments.tls_insecure)];
+        let flag = given(&verification).or_else(|| given(&insecure));
+        return flag.map_or(Ok(()), |flag| {
+            let what = format!("transport {transport}");
+            Err(unused(flag, &what, "use --transport dot"))
+        });
+    }
+    match given(&verification) {
+        Some(flag) if arguments.server.is_none() => Err(unused(
+            flag,
+            "a self-test, which verifies a certificate of its own",
+            "give a server with --server",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn reject_questions(arguments: &RunArguments) -> Result<(), Failure> {
+    if arguments.names_format == NamesFormat::Text {
+        return Ok(());
+    }
+    if arguments.names.is_none() {
+        let cure = "give the messages with --names FILE";
+        return Err(unused("--names-format", "the self-test's own names", cure));
+    }
+    let flags = [
+        ("--no-recursion", arguments.no_recursion),
+        ("--edns-size", arguments.edns_size.is_some()),
+        ("--dnssec", arguments.dnssec),
+        ("--edns-option", !arguments.edns_option.is_empty()),
+    ];
+    given(&flags).map_or(Ok(()), |flag| {
+        let what = "whole messages, which are sent as they are";
+        Err(unused(flag, what, "use --names-format text"))
+    })
+}
+
+fn given(flags: &[(&'static str, bool)]) -> Option<&'static str> {
+    let mut given = flags.iter().filter(|(_, is_given)| *is_given);
+    given.next().map(|(flag, _)| *flag)
+}
+
+fn simulation(arguments: &RunArguments) -> [(&'static str, bool); 5] {
+    let flags = &arguments.simulation;
+    [
+        ("--sim-delay", flags.sim_delay != SIM_DELAY),
+        ("--sim-jitter", !flags.sim_jitter.is_zero()),
+        ("--sim-loss", flags.sim_loss != 0.0),
+        ("--sim-duplicate", flags.sim_duplicate != 0.0),
+        ("--sim-reorder", flags.sim_reorder != 0.0),
+    ]
+}
+
+fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 14] {
+    let flags = &arguments.behaviour.behaviour;
+    [
+        ("--delay", flags.delay.is_some()),
+        ("--loss", flags.loss != 0.0),
+        ("--rcodes", flags.rcodes.is_some()),
+        ("--truncate", flags.truncate != 0.0),
+        ("--duplicate", flags.duplicate != 0.0),
+        ("--wrong-id", flags.wrong_id != 0.0),
+        ("--wrong-question", flags.wrong_question != 0.0),
+        ("--garbage", flags.garbage != 0.0),
+        ("--oversize", flags.oversize != 0.0),
+        ("--stall", !flags.stall.is_empty()),
+        ("--ceiling", flags.ceiling.is_some()),
+        ("--tcp-clients", flags.tcp_clients.is_some()),
+        ("--idle-timeout", flags.idle_timeout.is_some()),
+        ("--end-after", flags.end_after.is_some()),
+    ]
+}

@@ -1,0 +1,518 @@
+//! Bad input: one clear error with its cure, exit code 2, and nothing was started.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::Path;
+use std::thread;
+
+use crate::process::{Folder, Listener, Responder, THRONG, execute, throng};
+
+/// Checks that a command is refused with these parts in its error and its hint.
+fn check(flags: &str, error_part: &str, hint_part: &str) {
+    let (error, hint) = throng(flags).refused();
+    assert!(
+        error.contains(error_part),
+        "{flags}\nno `{error_part}` in `{error}`"
+    );
+    assert!(
+        hint.contains(hint_part),
+        "{flags}\nno `{hint_part}` in `{hint}`"
+    );
+    assert_eq!(
+        hint.is_empty(),
+        hint_part.is_empty(),
+        "{flags}: {error}\n{hint}"
+    );
+}
+
+/// A names file that is as it should be.
+fn names_in(folder: &Folder) -> String {
+    folder.write("names.txt", "a.example A\n")
+}
+
+/// An address at which nobody listened a moment ago.
+fn closed_udp() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+fn closed_tcp() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+#[test]
+fn a_names_file_that_cannot_be_used_is_named_with_the_line_at_fault() {
+    let folder = Folder::new("bad-names");
+    let run = "run --server 127.0.0.1 --names";
+    let missing = folder.path("missing.txt");
+    check(
+        &format!("{run} {missing}"),
+        &format!("cannot read {missing}: No such file"),
+        "check",
+    );
+    for (content, error, hint) in [
+        (
+            "a.example A\nb.example\n",
+            "line 2: no type after the name in `b.example`",
+            "AAAA",
+        ),
+        (
+            "a.example FOO\n",
+            "line 1: unknown type `FOO`",
+            "types are mnemonics",
+        ),
+        ("a.example A\n\n; b\na..b A\n", "line 4", ""),
+        (
+            "a.example A +nosuch\n",
+            "unknown option `+nosuch`",
+            "known are +do",
+        ),
+        ("a.example A +ecs=1.2.3.4/40\n", "line 1", "known are"),
+        (
+            "a.example A +noedns +do\n",
+            "contradicts",
+            "use one of them",
+        ),
+        ("a.example A 17 x\n", "unexpected", "options follow"),
+        (
+            "; nothing\n\n",
+            "there is nothing to ask in it",
+            "write a name and a type",
+        ),
+        (
+            "",
+            "there is nothing to ask in it",
+            "write a name and a type",
+        ),
+    ] {
+        let names = folder.write("bad.txt", content);
+        let (found, cure) = throng(&format!("{run} {names}")).refused();
+        assert!(found.starts_with(&format!("{names}: ")), "{found}");
+        assert!(found.contains(error), "no `{error}` in `{found}`");
+        assert!(
+            cure.contains(hint) && !cure.is_empty(),
+            "no `{hint}` in `{cure}`"
+        );
+    }
+    let stream = folder.write("cut.bin", [0, 27, 1, 2, 3]);
+    let flags = format!("{run} {stream} --names-format stream");
+    check(
+        &flags,
+        "message 1 at octet 0: cut off: 3 of 27 octets",
+        "the stream format is",
+    );
+}
+
+#[test]
+fn a_server_that_cannot_be_found_or_reached_is_named() {
+    let folder = Folder::new("bad-server");
+    let names = names_in(&folder);
+    let run = |server: &str, flags: &str| format!("run --names {names} --server {server} {flags}");
+    let unresolvable = "cannot resolve the server `nowhere.invalid`";
+    check(
+        &run("nowhere.invalid", ""),
+        unresolvable,
+        "check the name, or give an address",
+    );
+    check(
+        &run("nowhere.invalid:53", ""),
+        unresolvable,
+        "check the name, or give an address",
+    );
+    check(
+        &run("127.0.0.1:99999", ""),
+        "`99999` is not a port",
+        "HOST:PORT",
+    );
+    check(&run("127.0.0.1:0", ""), "has port 0", "give the port");
+    let listens = "check address and port, and that the server listens for this transport";
+    let udp = closed_udp().to_string();
+    check(
+        &run(&udp, ""),
+        &format!("nobody listens on {udp} over UDP"),
+        listens,
+    );
+    let tcp = closed_tcp().to_string();
+    for transport in ["tcp", "dot --tls-insecure"] {
+        let flags = format!("--transport {transport}");
+        check(
+            &run(&tcp, &flags),
+            &format!("nobody listens on {tcp} over TCP"),
+            listens,
+        );
+    }
+    check(
+        "run --server 127.0.0.1",
+        "no questions",
+        "throng names records",
+    );
+}
+
+#[test]
+fn a_public_address_needs_permission() {
+    let folder = Folder::new("public");
+    let names = names_in(&folder);
+    let record = folder.path("record.json");
+    for server in [
+        "8.8.8.8",
+        "8.8.8.8:53",
+        "2001:4860::8888",
+        "[2001:4860:4860::8888]:53",
+        "::ffff:9.9.9.9",
+    ] {
+        for transport in ["udp", "tcp", "dot"] {
+            let flags = format!("--names {names} --transport {transport} --record {record}");
+            let line = format!("run --server {server} {flags}");
+            check(
+                &line,
+                "is a public address",
+                "only be sent where you have permission",
+            );
+            check(&line, "is a public address", "--allow-public");
+            assert!(!Path::new(&record).exists());
+        }
+    }
+}
+
+#[test]
+fn an_unwritable_record_is_found_before_anything_is_sent() {
+    let listener = Listener::new();
+    let responder = Responder::start("udp:127.0.0.1:0,tcp:127.0.0.1:0", "");
+    let folder = Folder::new("unwritable");
+    let names = names_in(&folder);
+    let directory = folder.folder().display();
+    let cure = "give --record a file in a folder that exists and may be written";
+    for (record, reason) in [
+        (
+            folder.path("missing/record.json"),
+            "No such file or directory",
+        ),
+        (format!("{directory}"), "Is a directory"),
+        (format!("{names}/record.json"), "Not a directory"),
+    ] {
+        for (transport, address) in &responder.addresses {
+            let server = format!("--server {address} --transport {transport} --names {names}");
+            check(&format!("run {server} --record {record}"), reason, cure);
+        }
+        let server = format!("--server {} --names {names}", listener.address());
+        check(&format!("run {server} --record {record}"), reason, cure);
+    }
+    let counters = responder.counters();
+    assert_eq!(counters.0.lines().count(), 2, "{}", counters.0);
+    for label in [
+        "queries received",
+        "octets received",
+        "connections accepted",
+    ] {
+        assert_eq!(counters.get(label), 0, "{}", counters.0);
+    }
+    assert_eq!(listener.received(), []);
+    let left: Vec<_> = fs::read_dir(folder.folder()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "only the names are there: {left:?}");
+}
+
+#[test]
+fn a_run_that_does_not_start_leaves_its_record_as_it_was() {
+    let folder = Folder::new("not-started");
+    let (names, new) = (names_in(&folder), folder.path("new.json"));
+    let old = folder.write("old.json", "kept");
+    let closed = closed_udp();
+    for record in [&new, &old] {
+        let flags = format!("--server {closed} --names {names} --record {record}");
+        check(
+            &format!("run {flags}"),
+            "nobody listens",
+            "check address and port",
+        );
+    }
+    assert!(!Path::new(&new).exists());
+    assert_eq!(fs::read_to_string(old).unwrap(), "kept");
+}
+
+#[test]
+fn contradictory_flags_are_refused() {
+    for (flags, error, hint) in [
+        (
+            "--rate 5 --outstanding 3",
+            "cannot be used with",
+            "leave out one of them",
+        ),
+        (
+            "--queries 5 --loops 3",
+            "cannot be used with",
+            "leave out one of them",
+        ),
+        (
+            "--tsig a:AA --tsig-file b",
+            "cannot be used with",
+            "leave out one of them",
+        ),
+        (
+            "--arrival poisson",
+            "arguments were not provided: --rate",
+            "run --help",
+        ),
+        (
+            "--workers 5 --clients 2",
+            "have only 2 clients",
+            "use 2 workers",
+        ),
+        (
+            "--outstanding 1 --workers 2",
+            "too few for 2 workers",
+            "raise",
+        ),
+        (
+            "--outstanding 100000 --clients 1",
+            "may have 32768 open",
+            "more clients",
+        ),
+        (
+            "--local-address ::1",
+            "not of the address family",
+            "target's family",
+        ),
+        (
+            "--local-port 65530 --clients 100",
+            "need port 65629",
+            "lower port",
+        ),
+        (
+            "--driver sim --server 127.0.0.1",
+            "cannot reach",
+            "leave out --server",
+        ),
+    ] {
+        check(&format!("run {flags}"), error, hint);
+    }
+}
+
+#[test]
+fn flags_without_effect_are_refused() {
+    for (flags, error, hint) in [
+        (
+            "--queries-per-connection 5",
+            "udp has no connections",
+            "tcp or dot",
+        ),
+        (
+            "--tcp-fallback -t tcp",
+            "no truncated responses",
+            "transport udp",
+        ),
+        ("--tls-ca x", "on transport udp", "--transport dot"),
+        ("--tls-name x -t tcp", "on transport tcp", "--transport dot"),
+        (
+            "--tls-insecure -t tcp",
+            "on transport tcp",
+            "--transport dot",
+        ),
+        ("--tls-ca x -t dot", "on a self-test", "--server"),
+        (
+            "--sim-loss 0.5",
+            "--sim-loss has no effect",
+            "add --driver sim",
+        ),
+        ("--sim-delay 3ms", "--sim-delay has no", "add --driver sim"),
+        ("--driver sim --cpus 0", "on a simulation", "--driver epoll"),
+        (
+            "--names-format stream",
+            "self-test's own names",
+            "--names FILE",
+        ),
+    ] {
+        check(&format!("run {flags}"), error, hint);
+    }
+    let server = "run --server 127.0.0.1 --names x";
+    for flag in [
+        "--delay 5ms",
+        "--loss 0.1",
+        "--stall at=1s,for=1s",
+        "--end-after 5:close",
+    ] {
+        let name = flag.split(' ').next().unwrap();
+        let error = format!("{name} has no effect on 127.0.0.1");
+        check(&format!("{server} {flag}"), &error, "leave out --server");
+    }
+    for flag in [
+        "--dnssec",
+        "--edns-size 1232",
+        "--edns-option 1:00",
+        "--no-recursion",
+    ] {
+        let name = flag.split(' ').next().unwrap();
+        let flags = format!("{server} --names-format stream {flag}");
+        let error = format!("{name} has no effect on whole messages");
+        check(&flags, &error, "--names-format text");
+    }
+}
+
+#[test]
+fn values_out_of_range_name_their_flag() {
+    for (flags, error) in [
+        ("--clients 0", "--clients: it is zero"),
+        ("--workers 0", "--workers: it is zero"),
+        ("--outstanding 0", "--outstanding: it is zero"),
+        ("--queries 0", "--queries: it is zero"),
+        ("--loops 0", "it is zero"),
+        ("--duration 0s", "--duration: it is zero"),
+        ("--interval 0s", "--interval: it is zero"),
+        ("--timeout 0s", "--timeout: it is zero"),
+        ("--duration 5", "'--duration <TIME>': `5` is not a duration"),
+        ("--rate abc", "--rate: `abc` is not a rate"),
+        ("--rate 0", "--rate: 0 queries a second cannot be offered"),
+        ("--rate -5", "'-5'"),
+        ("--clients x", "'--clients <N>'"),
+        ("--transport doh", "unknown transport `doh`"),
+        ("--format xml", "'xml' for '--format <FORMAT>'"),
+        ("--fromat text", "'--fromat'"),
+        ("--driver xdp", "'xdp' for '--driver <DRIVER>'"),
+        ("--goodput FOO", "--goodput: unknown RCODE `FOO`"),
+        ("--edns-size 100", "--edns-size"),
+        (
+            "--local-address 127.0.0.0/4",
+            "--local-address: `127.0.0.0/4` has bits set",
+        ),
+        ("--local-address nowhere", "--local-address: `nowhere`"),
+        ("--sim-loss 5 --driver sim", "--sim-loss 5: not a share"),
+        ("--cpus 4000 --queries 1", "CPU 4000"),
+        ("--end-after 5", "--end-after 5: not of the form N:HOW"),
+        ("somewhere", "'somewhere'"),
+    ] {
+        let (found, hint) = throng(&format!("run {flags}")).refused();
+        assert!(found.contains(error), "{flags}: no `{error}` in `{found}`");
+        assert!(!hint.is_empty(), "{flags}: {found}");
+    }
+    for (flags, error) in [
+        (
+            "--edns-option zz",
+            "--edns-option zz: `zz` is not of the form CODE:HEX",
+        ),
+        (
+            "--tsig foo",
+            "--tsig: expected a TSIG key as [ALG:]NAME:SECRET",
+        ),
+        (
+            "--loss 2",
+            "--loss: `2` is not a share: expected a number from 0 to 1",
+        ),
+        ("--rcodes FOO=1", "--rcodes: `FOO` is not an RCODE"),
+    ] {
+        let (found, _) = throng(&format!("run {flags}")).refused();
+        assert!(found.contains(error), "{flags}: no `{error}` in `{found}`");
+    }
+}
+
+#[test]
+fn commands_without_what_they_need_are_refused() {
+    for (flags, error, hint) in [
+        (
+            "nonsense",
+            "unrecognized subcommand 'nonsense'",
+            "see `throng --help`",
+        ),
+        ("completions tcsh", "invalid value 'tcsh'", "zsh"),
+        (
+            "merge",
+            "required arguments were not provided: <RECORD>...",
+            "see `throng merge --help`",
+        ),
+        (
+            "names records --count 0",
+            "--count: 0 records",
+            "give a number from 1",
+        ),
+        (
+            "names records --zone a..b",
+            "--zone: `a..b` cannot be the zone",
+            "such as",
+        ),
+        (
+            "names services --existing 0 --missing 0 --external 0",
+            "no name of any kind",
+            "ask for",
+        ),
+        (
+            "names shuffle /nonexistent",
+            "cannot read /nonexistent",
+            "check that the file exists",
+        ),
+    ] {
+        check(flags, error, hint);
+    }
+}
+
+#[test]
+fn too_many_clients_for_the_limit_on_open_files_get_a_cure_that_works() {
+    for transport in ["udp", "tcp"] {
+        let run = format!("prlimit --nofile=100:100 {THRONG} run --quiet --transport {transport}");
+        let (error, hint) = execute(&format!("{run} --clients 500 --queries 10")).refused();
+        assert!(error.starts_with("500 clients need "), "{error}");
+        assert!(
+            error.ends_with(" open files, and the limit here is 100"),
+            "{error}"
+        );
+        assert!(hint.contains("or raise the limit: `ulimit -Hn "), "{hint}");
+        let cure = hint
+            .strip_prefix("use ")
+            .unwrap()
+            .split(',')
+            .next()
+            .unwrap();
+        assert!(cure.starts_with("--clients "), "{hint}");
+        execute(&format!("{run} {cure} --queries 10")).succeeded();
+    }
+}
+
+#[test]
+fn tls_that_cannot_be_verified_or_is_none_is_refused_before_the_run() {
+    let folder = Folder::new("bad-tls");
+    let (names, certificate) = (names_in(&folder), folder.path("certificate.pem"));
+    let dot = "dot:127.0.0.1:0";
+    let responder = Responder::start(dot, &format!("--write-certificate {certificate}"));
+    let server = format!("run --transport dot --names {names} --queries 10");
+    let run = format!("{server} --server {}", responder.address());
+    let missing = folder.path("missing.pem");
+    check(
+        &format!("{run} --tls-ca {missing}"),
+        "cannot read --tls-ca",
+        "PEM",
+    );
+    check(
+        &format!("{run} --tls-ca {names}"),
+        "no certificate",
+        "check the --tls-ca file",
+    );
+    let failed = format!("the TLS handshake with {} fails: ", responder.address());
+    check(&run, &failed, "--tls-ca FILE");
+    let wrong_name = format!("{run} --tls-ca {certificate} --tls-name wrong.example");
+    check(&wrong_name, &failed, "verified as `wrong.example`");
+    let no_name = format!("{run} --tls-ca {certificate} --tls-name bad..name");
+    check(&no_name, "is not a name that TLS can verify", "--tls-name");
+    let counters = responder.counters();
+    assert_eq!(counters.get("queries received"), 0, "{}", counters.0);
+
+    let plain = speaks_no_tls();
+    let run = format!("{server} --server {plain} --tls-insecure");
+    let failed = format!("the TLS handshake with {plain} fails: ");
+    check(&run, &failed, "check that the port speaks TLS (DoT: 853)");
+}
+
+/// A TCP service that answers a TLS handshake with a line of text, once.
+fn speaks_no_tls() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Read first: unread octets would turn the end of the connection into a reset.
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"220 this is a service without encryption\r\n");
+    });
+    address
+}

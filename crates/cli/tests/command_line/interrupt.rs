@@ -1,0 +1,112 @@
+//! Ctrl-C: the first ends the run with a complete record, the second ends the process.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use measure::RunRecord;
+use measure::record::EndedBy;
+
+use crate::process::{Folder, Responder, THRONG, signal};
+
+/// A run that would take a minute, and the lines of its progress; killed when dropped.
+struct Running {
+    child: Child,
+    stderr: Lines<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    /// Returns when the first interval is over.
+    fn start(responder: &Responder, folder: &Folder, flags: &str) -> Running {
+        let names = folder.write("names.txt", "a.example A\n");
+        let record = folder.path("record.json");
+        let address = responder.address();
+        let line = format!(
+            "run --server {address} --names {names} --record {record} --duration 60s \
+             --interval 50ms {flags}"
+        );
+        let mut command = Command::new(THRONG);
+        command.args(line.split_whitespace()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut running = Running { child, stderr };
+        running.wait_for("0.1 s  sent ");
+        running
+    }
+
+    /// Reads lines until one has `part`.
+    fn wait_for(&mut self, part: &str) {
+        let mut seen = Vec::new();
+        for line in self.stderr.by_ref() {
+            seen.push(line.unwrap());
+            if seen.last().is_some_and(|line| line.contains(part)) {
+                return;
+            }
+        }
+        panic!("no `{part}` in {seen:?}");
+    }
+
+    /// Exit code and standard output.
+    fn ended(&mut self) -> (Option<i32>, String) {
+        let mut stdout = String::new();
+        let mut pipe = self.child.stdout.take().unwrap();
+        pipe.read_to_string(&mut stdout).unwrap();
+        (self.child.wait().unwrap().code(), stdout)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_first_interrupt_ends_the_run_with_a_complete_record() {
+    for (listen, name) in [("udp:127.0.0.1:0", "INT"), ("tcp:127.0.0.1:0", "TERM")] {
+        let responder = Responder::start(listen, "");
+        let folder = Folder::new("interrupt-first");
+        let transport = &listen[..3];
+        let flags = format!("--rate 500 --transport {transport}");
+        let mut running = Running::start(&responder, &folder, &flags);
+        signal(&running.child, name);
+        running.wait_for("ending the run; waiting for open queries (again to abort)");
+        let (code, stdout) = running.ended();
+        assert_eq!(code, Some(0), "{stdout}");
+        assert!(
+            stdout
+                .lines()
+                .next()
+                .unwrap()
+                .ends_with(" s, then interrupted"),
+            "{stdout}"
+        );
+        assert!(stdout.contains("Verdict\n"), "{stdout}");
+        let json = fs::read_to_string(folder.path("record.json")).unwrap();
+        // Reading it checks that everything adds up.
+        let record = RunRecord::from_json(&json).unwrap();
+        assert_eq!(record.ended_by, EndedBy::Interrupted);
+        let counts = &record.total.counts;
+        assert!(counts.sent >= 20, "{}", counts.sent);
+        assert_eq!(counts.responses, counts.sent);
+        assert!(record.measured_seconds() < 30.0);
+        assert_eq!(responder.counters().get("queries received"), counts.sent);
+    }
+}
+
+#[test]
+fn the_second_interrupt_ends_the_process_and_leaves_no_record() {
+    let responder = Responder::start("udp:127.0.0.1:0", "--loss 1");
+    let folder = Folder::new("interrupt-second");
+    // Open queries keep the run waiting for their time-out.
+    let mut running = Running::start(&responder, &folder, "--rate 100 --timeout 50s");
+    signal(&running.child, "INT");
+    running.wait_for("ending the run; ");
+    signal(&running.child, "INT");
+    let (code, stdout) = running.ended();
+    assert_eq!((code, stdout.as_str()), (Some(130), ""));
+    assert!(!Path::new(&folder.path("record.json")).exists());
+}

@@ -1,0 +1,21 @@
+//! The command line of `throng`, tried as people and scripts use it: the binary itself, its exit
+//! codes, what it prints where, and the files it reads and writes.
+//!
+//! Targets are responders of the same binary, sockets of the test, and for dnsperf BIND. Needs
+//! the Debian packages that `./test` installs.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod bad_input;
+mod dnsperf;
+mod flags;
+mod interrupt;
+mod manual;
+mod names;
+mod process;
+mod progress;
+mod questions;
+mod records;
+mod responder;
+mod run;

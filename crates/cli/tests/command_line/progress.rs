@@ -1,0 +1,52 @@
+//! Progress on standard error: plain lines, nothing, or a bar on a terminal.
+
+use crate::process::{Folder, THRONG, execute, throng};
+
+const RUN: &str = "run --rate 1000 --duration 500ms --interval 100ms";
+
+#[test]
+fn each_interval_is_one_plain_line_where_there_is_no_terminal() {
+    let finished = throng(RUN);
+    let lines: Vec<&str> = finished.stderr.lines().collect();
+    assert_eq!(lines.len(), 5, "{}", finished.stderr);
+    for (index, line) in lines.iter().enumerate() {
+        assert!(
+            line.trim_start()
+                .starts_with(&format!("0.{} s  sent ", index + 1)),
+            "{line}"
+        );
+        assert!(line.contains(" qps ") && line.contains(" p99 "), "{line}");
+        assert!(!line.contains('\x1b') && !line.contains('\r'), "{line:?}");
+    }
+    assert!(finished.succeeded().contains("Verdict\n"));
+}
+
+#[test]
+fn quiet_prints_the_result_alone() {
+    for flags in ["--quiet", "-q --format json", "-q --transport tcp"] {
+        let finished = throng(&format!("{RUN} {flags}"));
+        assert_eq!(finished.stderr, "", "{flags}");
+        assert!(!finished.succeeded().is_empty());
+    }
+}
+
+#[test]
+fn a_terminal_shows_a_bar_with_the_rate_and_the_99th_percentile() {
+    let folder = Folder::new("terminal");
+    let result = folder.path("result.txt");
+    let script = folder.write("run.sh", format!("TERM=xterm {THRONG} {RUN} >{result}\n"));
+    // The command of `script` is one argument, and this one has no blanks.
+    let command = folder.write("run", format!("#!/bin/sh\n. {script}\n"));
+    let mark = execute(&format!("chmod +x {command}"));
+    mark.succeeded();
+    let screen = execute(&format!(
+        "script --quiet --return --command {command} /dev/null"
+    ));
+    let screen = screen.succeeded();
+    for part in ["░", "█", " %  ", " qps  p99 ", "  lost 0", "\r"] {
+        assert!(screen.contains(part), "no {part:?} in {screen:?}");
+    }
+    let printed = std::fs::read_to_string(result).unwrap();
+    assert!(printed.contains("Verdict\n"), "{printed}");
+    assert!(!printed.contains('\x1b'), "{printed:?}");
+}

@@ -1,0 +1,157 @@
+//! Run records: `--record`, `throng report`, `throng merge`, `throng schema`.
+
+use std::fs;
+
+use measure::RunRecord;
+
+use crate::process::{Folder, throng, throng_with};
+
+/// Runs a small self-test, and returns the path of its record and what was printed.
+fn recorded(folder: &Folder, name: &str, flags: &str) -> (String, String) {
+    let file = folder.path(name);
+    let stdout = throng(&format!("run --quiet --record {file} {flags}")).succeeded();
+    (file, stdout)
+}
+
+fn read(file: &str) -> RunRecord {
+    RunRecord::from_json(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+#[test]
+fn a_record_is_what_the_run_printed_and_report_prints_again() {
+    let folder = Folder::new("report");
+    for transport in ["udp", "tcp", "dot"] {
+        let flags = format!("--transport {transport} --queries 2000 --interval 1ms");
+        for format in ["text", "json", "csv"] {
+            let flags = format!("{flags} --format {format}");
+            let (file, printed) = recorded(&folder, "record.json", &flags);
+            let again = throng(&format!("report {file} --format {format}")).succeeded();
+            assert_eq!(again, printed, "{flags}");
+        }
+        let file = folder.path("record.json");
+        let json = throng(&format!("report {file} --format json")).succeeded();
+        assert_eq!(json, fs::read_to_string(&file).unwrap());
+        let text = throng(&format!("report {file}")).succeeded();
+        let piped = throng_with("report -", json.as_bytes()).succeeded();
+        assert_eq!(piped, text);
+    }
+}
+
+#[test]
+fn records_agree_with_the_published_schema() {
+    let schema = serde_json::from_str(&throng("schema").succeeded()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for flags in [
+        "--queries 2000",
+        "--queries 2000 --transport tcp --queries-per-connection 100",
+        "--queries 2000 --transport dot",
+        "--queries 200 --truncate 0.5 --tcp-fallback",
+        "--rate 1k --duration 200ms --warmup 100ms --workers 2 --arrival poisson",
+        "--driver sim --queries 500 --sim-loss 0.1 --sim-duplicate 0.1",
+        "--queries 50 --tsig key:c2VjcmV0 --dnssec --local-address 127.0.0.0/30",
+    ] {
+        let json = throng(&format!("run --quiet --format json {flags}")).succeeded();
+        let record = serde_json::from_str(&json).unwrap();
+        let errors = validator.iter_errors(&record);
+        let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{flags}");
+    }
+}
+
+#[test]
+fn merging_adds_counts_and_one_record_stays_as_it_is() {
+    let folder = Folder::new("merge");
+    let (a, _) = recorded(&folder, "a.json", "--queries 1000 --clients 3");
+    let (b, _) = recorded(
+        &folder,
+        "b.json",
+        "--queries 500 --clients 4 --rcodes SERVFAIL=1",
+    );
+    let alone = throng(&format!("merge {a}")).succeeded();
+    assert_eq!(alone, fs::read_to_string(&a).unwrap());
+
+    let merged = throng(&format!("merge {a} {b}")).succeeded();
+    let file = folder.path("merged.json");
+    let silent = throng(&format!("merge {a} {b} --output {file}")).succeeded();
+    assert_eq!(silent, "");
+    assert_eq!(fs::read_to_string(&file).unwrap(), merged);
+
+    let (a, b, merged) = (read(&a), read(&b), read(&file));
+    let mut counts = a.total.counts.clone();
+    counts.add(&b.total.counts);
+    assert_eq!(merged.total.counts, counts);
+    assert_eq!(counts.offered, 1500);
+    assert_eq!(counts.rcodes.by_rcode[..3], [1000, 0, 500]);
+    let mut latency = a.total.distributions.latency.clone();
+    latency.merge(&b.total.distributions.latency);
+    assert_eq!(merged.total.distributions.latency, latency);
+    assert_eq!((merged.generators, merged.scenario.clients), (2, 7));
+    let text = throng(&format!("report {file}")).succeeded();
+    assert!(text.contains("1,500"), "{text}");
+}
+
+#[test]
+fn records_of_different_scenarios_are_not_merged() {
+    let folder = Folder::new("unlike");
+    let (udp, _) = recorded(&folder, "udp.json", "--queries 100");
+    let (tcp, _) = recorded(&folder, "tcp.json", "--queries 100 --transport tcp");
+    let (open, _) = recorded(&folder, "open.json", "--rate 1k --queries 100");
+    for (other, reason) in [
+        (tcp, "scenario.transport is tcp, in record 1 udp"),
+        (open, "scenario.arrival is open loop"),
+    ] {
+        let (error, hint) = throng(&format!("merge {udp} {other}")).refused();
+        assert!(
+            error.starts_with("these records cannot be merged: record 2 "),
+            "{error}"
+        );
+        assert!(error.contains(reason), "{error}");
+        assert!(
+            hint.starts_with("merge only records of the same scenario"),
+            "{hint}"
+        );
+    }
+}
+
+#[test]
+fn files_that_are_no_records_are_refused_with_the_place_at_fault() {
+    let folder = Folder::new("no-record");
+    let (good, _) = recorded(&folder, "good.json", "--queries 100");
+    let text = fs::read_to_string(good).unwrap();
+    let changed = |from: &str, to: &str| {
+        assert!(text.contains(from), "no {from} in {text}");
+        folder.write("record.json", text.replacen(from, to, 1))
+    };
+    for (file, reason) in [
+        (folder.path("missing.json"), "No such file or directory"),
+        (folder.write("empty.json", ""), "not a run record"),
+        (
+            folder.write("names.txt", "a.example A\n"),
+            "not a run record",
+        ),
+        (folder.write("binary.json", [0xff, 0xfe]), "not UTF-8"),
+    ] {
+        for command in ["report", "merge"] {
+            let (error, _) = throng(&format!("{command} {file}")).refused();
+            assert!(error.contains(&file) && error.contains(reason), "{error}");
+        }
+    }
+    for (from, to, reason) in [
+        (
+            "\"schema_version\": \"1\"",
+            "\"schema_version\": \"99\"",
+            "schema version 99",
+        ),
+        ("\"generators\": 1", "\"generators\": \"one\"", "line "),
+        ("\"offered\": 100", "\"offered\": 101", "contradicts itself"),
+        (
+            "\"generators\"",
+            "\"generator_count\"",
+            "unknown field `generator_count`",
+        ),
+    ] {
+        let file = changed(from, to);
+        let (error, _) = throng(&format!("report {file}")).refused();
+        assert!(error.contains(&file) && error.contains(reason), "{error}");
+    }
+}

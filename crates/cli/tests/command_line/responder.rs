@@ -1,0 +1,320 @@
+//! `throng responder`: what it prints, and that everybody's tools are answered by it.
+
+use measure::RunRecord;
+
+use crate::process::{Counters, Folder, Responder, execute, measured, throng};
+
+const ALL: &str = "udp:127.0.0.1:0,tcp:127.0.0.1:0,dot:127.0.0.1:0";
+
+fn check_refused(flags: &str, error_part: &str) {
+    let (error, hint) = throng(&format!("responder {flags}")).refused();
+    assert!(
+        error.contains(error_part),
+        "{flags}: no `{error_part}` in `{error}`\n{hint}"
+    );
+}
+
+#[test]
+fn its_counters_are_those_of_the_run() {
+    let folder = Folder::new("counters");
+    let names = folder.write("names.txt", "a.example A\nbb.example AAAA +do\n");
+    for transport in ["udp", "tcp", "dot"] {
+        let certificate = folder.path("certificate.pem");
+        let flags = match transport {
+            "dot" => format!("--write-certificate {certificate}"),
+            _ => String::new(),
+        };
+        let responder = Responder::start(&format!("{transport}:127.0.0.1:0"), &flags);
+        let (shown, address) = &responder.addresses[0];
+        assert_eq!(shown, transport);
+        let verified = match transport {
+            "dot" => format!("--tls-ca {certificate}"),
+            _ => String::new(),
+        };
+        let flags = format!("--queries 2000 --clients 4 --transport {transport} {verified}");
+        let record = measured(&format!("--server {address} --names {names} {flags}"));
+        let counters = responder.counters();
+        let counts = &record.total.counts;
+        let text = &counters.0;
+        assert_eq!(counts.responses, 2000, "{transport}");
+        assert_eq!(counters.get("queries received"), counts.sent, "{text}");
+        assert_eq!(counters.get("responses sent"), counts.responses, "{text}");
+        assert_eq!(counters.get("NOERROR"), counts.rcodes.by_rcode[0], "{text}");
+        // Each message over TCP follows its length in two octets (RFC 1035, section 4.2.2).
+        let framing = if transport == "tcp" { 2 * 2000 } else { 0 };
+        if transport != "dot" {
+            assert_eq!(
+                counters.get("octets received"),
+                counts.sent_octets + framing,
+                "{text}"
+            );
+            assert_eq!(
+                counters.get("octets sent"),
+                counts.received_octets + framing,
+                "{text}"
+            );
+        }
+        let handshakes = if transport == "dot" { 4 } else { 0 };
+        assert!(
+            counters.get("TLS handshakes completed") >= handshakes,
+            "{text}"
+        );
+        assert!(text.contains(&format!("{transport} 2000")), "{text}");
+    }
+}
+
+/// A run against a responder with these faults, and what the responder counted.
+fn run_with(folder: &Folder, faults: &str, flags: &str) -> (RunRecord, Counters) {
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = Responder::start("udp:127.0.0.1:0", faults);
+    let server = format!("--server {} --names {names}", responder.address());
+    let record = measured(&format!("{server} --queries 3000 --clients 40 {flags}"));
+    let counters = responder.counters();
+    assert_eq!(counters.get("queries received"), 3000, "{}", counters.0);
+    let counts = &record.total.counts;
+    assert_eq!(counts.responses + counts.timeouts, 3000);
+    (record, counters)
+}
+
+#[test]
+fn faults_are_counted_alike_at_both_ends() {
+    let folder = Folder::new("faults");
+    let faults = "--loss 0.1 --rcodes SERVFAIL=0.2,NXDOMAIN=0.1 --truncate 0.1";
+    let (record, counters) = run_with(&folder, faults, "--timeout 300ms");
+    let (counts, text) = (&record.total.counts, &counters.0);
+    assert_eq!(
+        counts.timeouts,
+        counters.get("responses lost on purpose"),
+        "{text}"
+    );
+    assert_eq!(counts.responses, counters.get("responses sent"), "{text}");
+    for (rcode, name) in [(0, "NOERROR"), (2, "SERVFAIL"), (3, "NXDOMAIN")] {
+        assert_eq!(counts.rcodes.by_rcode[rcode], counters.get(name), "{text}");
+    }
+    for (count, share) in [
+        (counts.timeouts, 0.1),
+        (counts.truncated, 0.1),
+        (counters.get("SERVFAIL"), 0.2),
+        (counters.get("NXDOMAIN"), 0.1),
+    ] {
+        let found = count as f64 / 3000.0;
+        assert!(
+            (found - share).abs() < 0.04,
+            "{found} instead of {share}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn duplicates_and_spoilt_responses_are_told_apart_from_responses() {
+    let folder = Folder::new("duplicates");
+    let (record, counters) = run_with(&folder, "--duplicate 0.2", "");
+    let (counts, text) = (&record.total.counts, &counters.0);
+    let duplicated = counters.get("responses duplicated on purpose");
+    assert!((450..750).contains(&duplicated), "{text}");
+    assert_eq!(counters.get("responses sent"), 3000 + duplicated, "{text}");
+    // Copies of the very last responses may come after the run has ended.
+    assert!(
+        (duplicated - 100..=duplicated).contains(&counts.duplicate),
+        "{text}"
+    );
+
+    let spoilt = "--wrong-id 0.05 --wrong-question 0.05 --garbage 0.05";
+    let (record, counters) = run_with(&folder, spoilt, "--timeout 300ms");
+    let (counts, text) = (&record.total.counts, &counters.0);
+    let unexpected = &counts.unexpected;
+    assert_eq!(
+        counts.timeouts,
+        counters.get("responses spoilt on purpose"),
+        "{text}"
+    );
+    assert!(
+        unexpected.wrong_id > 0 && unexpected.wrong_question > 0,
+        "{unexpected:?}"
+    );
+}
+
+#[test]
+fn dig_and_kdig_are_answered_over_every_transport() {
+    let folder = Folder::new("dig");
+    let certificate = folder.path("certificate.pem");
+    let responder = Responder::start(ALL, &format!("--write-certificate {certificate}"));
+    let port = |index: usize| responder.addresses[index].1.port();
+    let (udp, tcp, dot) = (port(0), port(1), port(2));
+    let verified = format!("+tls +tls-ca={certificate} +tls-hostname=localhost");
+    for line in [
+        format!("dig +tries=1 +time=5 +notcp -p {udp}"),
+        format!("dig +tries=1 +time=5 +tcp -p {tcp}"),
+        format!("dig +tries=1 +time=5 +notcp +dnssec +bufsize=1232 -p {udp}"),
+        format!("kdig +retry=0 +time=5 -p {udp}"),
+        format!("kdig +retry=0 +time=5 +tcp -p {tcp}"),
+        format!("kdig +retry=0 +time=5 +tls -p {dot}"),
+        format!("kdig +retry=0 +time=5 {verified} -p {dot}"),
+    ] {
+        let line = format!("{line} @127.0.0.1 www.example.test A");
+        let shown = execute(&line).succeeded();
+        assert!(shown.contains("NOERROR"), "{line}\n{shown}");
+        let is_answer = |shown: &&str| shown.starts_with("www.example.test.");
+        let answer: Vec<&str> = shown.lines().filter(is_answer).collect();
+        let words: Vec<&str> = answer.last().unwrap().split_whitespace().collect();
+        assert_eq!(words[1..4], ["60", "IN", "A"], "{line}\n{shown}");
+    }
+    let wrong = format!("+tls +tls-ca={certificate} +tls-hostname=wrong.example");
+    let line = format!("kdig +retry=0 +time=5 {wrong} -p {dot} @127.0.0.1 www.example.test A");
+    assert_ne!(execute(&line).code, Some(0));
+    assert_eq!(responder.counters().get("queries received"), 7);
+}
+
+#[test]
+fn a_zone_file_is_answered_from() {
+    let folder = Folder::new("zone");
+    let zone = "@ 300 IN SOA ns hostmaster 1 3600 600 86400 30\n@ IN 300 NS ns\nns 300 IN A \
+                192.0.2.53\nwww 77 IN A 192.0.2.80\n";
+    let with_origin = folder.write("with-origin.zone", format!("$ORIGIN lab.test.\n{zone}"));
+    let without = folder.write("without-origin.zone", zone);
+    for flags in [
+        format!("--zone {with_origin}"),
+        format!("--zone {without} --origin lab.test"),
+    ] {
+        let responder = Responder::start("udp:127.0.0.1:0", &flags);
+        let port = responder.address().port();
+        let ask = |what: &str| {
+            let line = format!("dig +tries=1 +time=5 -p {port} @127.0.0.1 {what}");
+            execute(&line).succeeded()
+        };
+        assert_eq!(ask("www.lab.test A +short"), "192.0.2.80\n");
+        assert!(
+            ask("www.lab.test A +noall +answer").contains("\t77\t"),
+            "TTL of the zone"
+        );
+        assert!(ask("missing.lab.test A").contains("NXDOMAIN"));
+        let nodata = ask("www.lab.test AAAA");
+        assert!(
+            nodata.contains("NOERROR") && nodata.contains("ANSWER: 0"),
+            "{nodata}"
+        );
+        assert!(ask("www.other.test A").contains("REFUSED"));
+    }
+}
+
+#[test]
+fn a_zone_file_that_cannot_be_used_is_named_with_the_line_at_fault() {
+    let folder = Folder::new("bad-zone");
+    let listen = "--listen udp:127.0.0.1:0 --zone";
+    let missing = folder.path("missing.zone");
+    check_refused(
+        &format!("{listen} {missing}"),
+        &format!("cannot read {missing}"),
+    );
+    let soa = "$ORIGIN lab.test.\n@ 300 IN SOA ns hostmaster 1 3600 600 86400 30\n";
+    for (content, line) in [
+        (format!("{soa}www 60 IN A 1.2.3\n"), "line 3"),
+        (format!("{soa}\nwww 60 IN NOSUCHTYPE x\n"), "line 4"),
+        ("www 60 IN A 192.0.2.1\n".to_owned(), "line 1"),
+        (
+            "$ORIGIN lab.test.\nwww 60 IN A 192.0.2.1\n".to_owned(),
+            "SOA",
+        ),
+    ] {
+        let zone = folder.write("bad.zone", &content);
+        let (error, _) = throng(&format!("responder {listen} {zone}")).refused();
+        assert!(error.starts_with(&format!("{zone}: ")), "{error}");
+        assert!(error.contains(line), "{content}: {error}");
+    }
+}
+
+#[test]
+fn bad_flags_are_refused_before_it_listens() {
+    let folder = Folder::new("bad-responder");
+    let names = folder.write("names.txt", "a.example A\n");
+    check_refused("", "required arguments were not provided: --listen");
+    for (listen, error) in [
+        (
+            "udp:127.0.0.1",
+            "`udp:127.0.0.1` is not of the form udp:127.0.0.1:5300",
+        ),
+        ("doh:127.0.0.1:0", "unknown transport `doh`"),
+        ("127.0.0.1:53", "127.0.0.1:53"),
+        ("udp:192.0.2.1:0", "cannot listen for udp on 192.0.2.1:0"),
+    ] {
+        check_refused(&format!("--listen {listen}"), error);
+    }
+    for (flags, error) in [
+        ("--loss 2", "--loss: `2` is not a share"),
+        ("--garbage x", "--garbage"),
+        ("--loss 0.6 --truncate 0.6", "1.2"),
+        ("--rcodes SERVFAIL", "--rcodes: "),
+        ("--rcodes SERVFAIL=2", "--rcodes: "),
+        ("--delay soon", "`soon` is not a delay"),
+        ("--delay uniform:5ms..1ms", "--delay"),
+        ("--stall for=1s", "--stall"),
+        ("--ceiling lots", "--ceiling: `lots` is not a rate"),
+        ("--end-after 5:explode", "explode"),
+        ("--idle-timeout 5", "--idle-timeout"),
+        ("--origin lab.test", "--zone"),
+        ("--tls-key x", "--tls-certificate"),
+        (
+            "--write-certificate x",
+            "--write-certificate has no effect: nothing listens for dot",
+        ),
+    ] {
+        check_refused(&format!("--listen udp:127.0.0.1:0 {flags}"), error);
+    }
+    let dot = "--listen dot:127.0.0.1:0";
+    let missing = folder.path("missing/certificate.pem");
+    check_refused(
+        &format!("{dot} --write-certificate {missing}"),
+        "cannot write",
+    );
+    let flags = format!("{dot} --tls-certificate {names} --tls-key {names}");
+    check_refused(&flags, "certificate");
+}
+
+#[test]
+fn an_address_that_is_taken_is_refused() {
+    let responder = Responder::start("udp:127.0.0.1:0,tcp:127.0.0.1:0", "");
+    for (transport, address) in &responder.addresses {
+        let (error, hint) = throng(&format!("responder --listen {transport}:{address}")).refused();
+        assert!(
+            error.contains(&format!("cannot listen for {transport} on {address}")),
+            "{error}"
+        );
+        assert!(hint.contains("port 0 for any free one"), "{hint}");
+    }
+}
+
+#[test]
+fn it_ends_by_itself_after_its_duration() {
+    let text = throng("responder --listen udp:127.0.0.1:0 --duration 50ms").succeeded();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("listening on udp:127.0.0.1:"),
+        "{text}"
+    );
+    assert!(lines[1].starts_with("queries received  "), "{text}");
+    assert!(lines[1].ends_with(" 0 (udp 0, tcp 0, dot 0)"), "{text}");
+}
+
+#[test]
+fn a_certificate_of_ones_own_is_used() {
+    let folder = Folder::new("own-certificate");
+    let (certificate, key) = (folder.path("certificate.pem"), folder.path("key.pem"));
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let names = folder.write("names.txt", "a.example A\n");
+    let flags = format!("--tls-certificate {certificate} --tls-key {key}");
+    let responder = Responder::start("dot:127.0.0.1:0", &flags);
+    let server = format!("--server {} --transport dot", responder.address());
+    let run = format!("{server} --tls-ca {certificate} --names {names} --queries 100");
+    let record = measured(&run);
+    assert_eq!(record.total.counts.responses, 100);
+    let tls = record.scenario.tls.unwrap();
+    assert!(tls.verified && tls.version.is_some(), "{tls:?}");
+    drop(responder);
+
+    let responder = Responder::start("dot:127.0.0.1:0", "");
+    let server = format!("--server {} --transport dot", responder.address());
+    let run = format!("{server} --tls-insecure --names {names} --queries 100");
+    assert!(!measured(&run).scenario.tls.unwrap().verified);
+}
