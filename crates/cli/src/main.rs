@@ -16,6 +16,7 @@ mod names;
 mod records;
 mod responder;
 mod run;
+mod signals;
 
 use std::ffi::OsString;
 use std::path::Path;

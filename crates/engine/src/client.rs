@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) deframer: Deframer,
     /// Octets that the socket did not take yet; empty unless the stream blocks.
     pub(crate) unsent: Vec<u8>,
+    /// When the socket last took octets, while it blocks.
+    pub(crate) blocked_at: Instant,
     /// Queries sent on this connection.
     pub(crate) queries_sent: u32,
     /// A response came on this connection.
@@ -120,10 +122,19 @@ impl Connection {
             tls: None,
             deframer: Deframer::default(),
             unsent: Vec::new(),
+            blocked_at: attempted_at,
             queries_sent: 0,
             served: false,
             attempted_at,
             established_at: attempted_at,
         }
+    }
+
+    /// Keeps octets that the socket did not take at `now`, behind those it did not take before.
+    pub(crate) fn keep_unsent(&mut self, octets: &[u8], now: Instant) {
+        if self.unsent.is_empty() {
+            self.blocked_at = now;
+        }
+        self.unsent.extend_from_slice(octets);
     }
 }

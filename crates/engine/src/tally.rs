@@ -100,7 +100,7 @@ impl Tally {
             self.cpu_at_run_start = cpu_time;
         } else {
             self.finish_current(end, cpu_time, connections_open);
-            self.cpu_in_window = cpu_time.since(self.cpu_at_run_start);
+            self.close_window(cpu_time);
         }
         self.cpu_at_interval_start = cpu_time;
         self.current.start_ns = end.nanos_since(self.run_start);
@@ -111,19 +111,32 @@ impl Tally {
         };
     }
 
-    /// Moves the end of the current interval to `now`: the run ends here.
-    pub(crate) fn end_run(&mut self, now: Instant) {
-        if self.interval_end > now && now >= self.run_start {
-            self.interval_end = now.max(self.run_start + Duration::from_nanos(1));
+    /// The run is cut off at `now`: so is the current interval, unless it has only just begun.
+    /// Then it becomes that of the drain, for no interval is without length.
+    pub(crate) fn cut_off(&mut self, now: Instant) {
+        let is_running = (now..Instant::FAR_FUTURE).contains(&self.interval_end);
+        if is_running && self.interval_end > self.run_start {
+            let has_begun = now > self.interval_start();
+            self.interval_end = if has_begun { now } else { Instant::FAR_FUTURE };
         }
     }
 
-    /// Closes the interval of the drain.
-    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime) {
+    fn interval_start(&self) -> Instant {
+        self.run_start + Duration::from_nanos(self.current.start_ns)
+    }
+
+    /// The measured window reaches at least to here.
+    pub(crate) fn close_window(&mut self, cpu_time: CpuTime) {
+        self.cpu_in_window = cpu_time.since(self.cpu_at_run_start);
+    }
+
+    /// Closes the last interval.
+    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime, connections_open: u64) {
+        let now = now.max(self.interval_start() + Duration::from_nanos(1));
         self.integrate(now);
         let nothing = measure::Counts::default();
         if self.current.counts != nothing || self.current.in_flight_ns > 0 {
-            self.finish_current(now, cpu_time, 0);
+            self.finish_current(now, cpu_time, connections_open);
         }
     }
 

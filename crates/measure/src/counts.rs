@@ -85,7 +85,7 @@ pub struct Unexpected {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpFallback {
-    /// Queries sent again over TCP.
+    /// Queries sent again over TCP, or meant to be.
     pub sent: u64,
     /// Responses to them.
     pub responses: u64,

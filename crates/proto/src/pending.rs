@@ -8,12 +8,19 @@
 //!
 //! A slot that is still open is skipped by later queries. The ring doubles when more than half of
 //! it is open, up to 65,536 slots, so at most [`OPEN_MAX`] queries of one client can be open.
+//! The slots of the last [`TIMED_OUT_MAX`] queries that timed out are kept in the same way: their
+//! responses may come long after, and must be known as late.
+
+use std::collections::VecDeque;
 
 use crate::time::Instant;
 
 /// Most queries of one client that can be waiting or in flight: half of the ID space, so that a
 /// free ID is always near and a late response is not taken for a new one.
 pub const OPEN_MAX: u32 = 32_768;
+
+/// Most queries of one client that are remembered after they have timed out.
+pub const TIMED_OUT_MAX: usize = 4_096;
 
 const CAPACITY_MIN: usize = 4;
 const CAPACITY_MAX: usize = 65_536;
@@ -48,6 +55,14 @@ pub enum State {
     TimedOut,
     /// Its connection was lost, or it was given up before it was sent.
     Lost,
+}
+
+impl State {
+    /// Later queries have to pass over the slot.
+    #[inline]
+    fn keeps_its_slot(self) -> bool {
+        matches!(self, State::Waiting | State::InFlight | State::TimedOut)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +111,8 @@ pub struct Pending {
     first_in_flight: u32,
     waiting: u32,
     in_flight: u32,
+    /// Numbers of the queries that have timed out and keep their slot, oldest first.
+    timed_out: VecDeque<u32>,
     id_offset: u16,
 }
 
@@ -109,6 +126,7 @@ impl Pending {
             first_in_flight: 0,
             waiting: 0,
             in_flight: 0,
+            timed_out: VecDeque::new(),
             id_offset,
         }
     }
@@ -130,16 +148,20 @@ impl Pending {
     /// Amortised O(1); allocates only when the ring grows.
     #[inline]
     pub fn submit(&mut self, scheduled_at: Instant, question: u32) -> bool {
-        let open = self.waiting + self.in_flight;
-        if open as usize * 2 >= self.slots.len() && !self.grow() {
-            return false;
+        let open = (self.waiting + self.in_flight) as usize;
+        let kept = open + self.timed_out.len();
+        if kept * 2 >= self.slots.len() && !self.grow() {
+            if open >= OPEN_MAX as usize {
+                return false;
+            }
+            self.forget_timed_out();
         }
         let mask = self.mask();
         loop {
             let slot = &mut self.slots[self.next as usize & mask];
             let number = self.next;
             self.next = self.next.wrapping_add(1);
-            if !matches!(slot.state, State::Waiting | State::InFlight) {
+            if !slot.state.keeps_its_slot() {
                 let state = State::Waiting;
                 *slot = Slot {
                     scheduled_at,
@@ -220,7 +242,7 @@ impl Pending {
         known.then(|| self.query(position))
     }
 
-    /// Ends the open query at `position` in `state`.
+    /// Ends the open query at `position` in `state`. Allocates only for a time-out.
     #[inline]
     pub fn end(&mut self, position: u32, state: State) {
         let slot = &mut self.slots[position as usize];
@@ -230,6 +252,22 @@ impl Pending {
             other => panic!("a query in state {other:?} cannot end again"),
         }
         slot.state = state;
+        if state == State::TimedOut {
+            let number = slot.number;
+            if self.timed_out.len() == TIMED_OUT_MAX {
+                self.forget_timed_out();
+            }
+            self.timed_out.push_back(number);
+        }
+    }
+
+    /// Gives up the slot of the query that timed out first.
+    #[cold]
+    fn forget_timed_out(&mut self) {
+        if let Some(number) = self.timed_out.pop_front() {
+            let position = number as usize & self.mask();
+            self.slots[position].state = State::Lost;
+        }
     }
 
     /// The oldest query in flight, if any.
@@ -318,8 +356,8 @@ impl Pending {
         let mask = self.mask();
         for slot in old.iter().filter(|slot| slot.state != State::Empty) {
             let place = &mut self.slots[slot.number as usize & mask];
-            // Two ended queries of different laps may meet; an open one is never overwritten.
-            if !matches!(place.state, State::Waiting | State::InFlight) {
+            // Two ended queries of different laps may meet; one that is kept is never overwritten.
+            if !place.state.keeps_its_slot() {
                 *place = *slot;
             }
         }
@@ -420,6 +458,43 @@ mod tests {
         assert_eq!(pending.poll_timeout(timeout), Some(at(110)));
         pending.end(first.position, State::TimedOut);
         assert_eq!(pending.poll_timeout(timeout), None);
+    }
+
+    #[test]
+    fn a_query_that_timed_out_is_remembered_while_others_come_and_go() {
+        let mut pending = Pending::new(77);
+        let lost: Vec<u16> = (0..TIMED_OUT_MAX)
+            .map(|_| {
+                let query = send_one(&mut pending, at(0));
+                pending.end(query.position, State::TimedOut);
+                query.id
+            })
+            .collect();
+        for ms in 1..200_000 {
+            let query = send_one(&mut pending, at(ms));
+            pending.end(query.position, State::Answered);
+        }
+        for id in &lost {
+            assert_eq!(pending.find(*id).unwrap().state, State::TimedOut);
+        }
+        // One more, and the first is forgotten: its slot is free for others.
+        let query = send_one(&mut pending, at(200_000));
+        pending.end(query.position, State::TimedOut);
+        assert_eq!(pending.find(lost[0]).unwrap().state, State::Lost);
+        assert_eq!(pending.find(lost[1]).unwrap().state, State::TimedOut);
+    }
+
+    #[test]
+    fn queries_that_timed_out_make_room_when_all_others_are_open() {
+        let mut pending = Pending::new(1);
+        for _ in 0..TIMED_OUT_MAX {
+            let query = send_one(&mut pending, at(0));
+            pending.end(query.position, State::TimedOut);
+        }
+        for _ in 0..OPEN_MAX {
+            send_one(&mut pending, at(0));
+        }
+        assert!(!pending.submit(at(0), 0));
     }
 
     proptest::proptest! {

@@ -98,8 +98,8 @@ pub enum ConnectionEnd {
     Close,
     /// A reset as soon as the answers are handed to the network.
     Reset,
-    /// Half of the close: over DoT a close_notify, after which queries are received and not
-    /// answered. A driver cannot half-close a TCP stream; there it is the same as `Close`.
+    /// Half of the close: FIN, over DoT a close_notify, after which queries are received and not
+    /// answered.
     HalfClose,
     /// The connection stays open and is not read any more, so that in the end the client blocks.
     StopReading,

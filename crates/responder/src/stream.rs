@@ -271,6 +271,17 @@ impl Connection {
         tls.poll_transmit(wire);
     }
 
+    /// True, once, if this is the moment to half-close a TCP stream; from now on queries on it are
+    /// received and not answered. Over DoT the close_notify was the half-close.
+    pub(crate) fn half_closes_now(&mut self) -> bool {
+        let wanted = self.phase == Phase::Ending(ConnectionEnd::HalfClose);
+        let now = wanted && self.tls.is_none() && self.awaiting == 0 && self.unsent.is_empty();
+        if now {
+            self.phase = Phase::Silent;
+        }
+        now
+    }
+
     /// How to close now, if everything is said and sent.
     pub(crate) fn ready_to_close(&self) -> Option<Close> {
         let Phase::Ending(end) = self.phase else {

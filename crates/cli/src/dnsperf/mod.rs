@@ -31,17 +31,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use engine::{Control, Progress};
 use lab::run::RunRequest;
 use measure::RunRecord;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::failure::print;
+use crate::signals;
 use args::{Invocation, Settings};
 use complaint::{Complaint, Messages, note};
 use figures::Figures;
 use output::{Layout, Scope};
-
-/// Exit code of a process that SIGINT ended.
-const ABORTED: i32 = 130;
 
 /// Runs dnsperf's command line, `arguments` without the program's name; the exit codes are
 /// dnsperf's: 0, or 1 if it could not run.
@@ -85,7 +81,7 @@ fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
         .to_string();
     show(&output::initial_status(settings, request.plan.target, &now))?;
     let control = Arc::new(Control::new(request.plan.workers));
-    stop_on_interrupt(&control);
+    signals::stop_on_interrupt(&control, || {});
     let mut display = Intervals::new(settings, &request);
     let record = lab::run::run(&request, &control, |progress| {
         if display.show(progress).is_err() {
@@ -102,23 +98,6 @@ fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
     warn_of_unsent(settings, &record, messages);
     conclude(settings, &request, &record);
     Ok(())
-}
-
-/// Stops the run at the first signal and ends the process at the second.
-fn stop_on_interrupt(control: &Arc<Control>) {
-    // Without the handler Ctrl-C ends the process at once: worse, but no reason not to run.
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
-        return;
-    };
-    let control = Arc::clone(control);
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            if control.is_stopped() {
-                std::process::exit(ABORTED);
-            }
-            control.stop();
-        }
-    });
 }
 
 /// Prints the intervals of `-S`, whole ones within the run only.

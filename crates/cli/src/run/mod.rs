@@ -3,7 +3,6 @@
 mod progress;
 mod request;
 mod self_test;
-mod signals;
 mod unused;
 
 use std::process::ExitCode;
@@ -15,6 +14,7 @@ use measure::RunRecord;
 use crate::args::{DriverChoice, RunArguments};
 use crate::failure::{Failure, print};
 use crate::records::{self, Destination};
+use crate::signals;
 use progress::Display;
 
 /// Runs and prints.
@@ -52,7 +52,9 @@ fn measure(arguments: &RunArguments) -> Result<RunRecord, Failure> {
     };
     request.preflight = !arguments.no_preflight;
     let control = Arc::new(Control::new(request.plan.workers));
-    signals::stop_on_interrupt(&control);
+    signals::stop_on_interrupt(&control, || {
+        eprintln!("ending the run; waiting for open queries (again to abort)");
+    });
     let mut display = Display::new(&request, arguments.quiet);
     let outcome = lab::run::run(&request, &control, |progress| display.show(progress));
     display.finish();

@@ -423,6 +423,14 @@ impl Driver for EpollDriver {
         }
     }
 
+    fn finish_sending(&mut self, socket: SocketId) {
+        if let Some(open) = self.get(socket) {
+            // SAFETY: a plain system call on an open descriptor. It fails only for a stream that
+            // is broken already, which the next event tells.
+            unsafe { libc::shutdown(open.fd.as_raw_fd(), libc::SHUT_WR) };
+        }
+    }
+
     fn close(&mut self, socket: SocketId, how: Close) {
         if self.get(socket).is_none() {
             return;

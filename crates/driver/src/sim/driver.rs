@@ -110,6 +110,11 @@ impl Driver for SimDriver {
         self.state.borrow_mut().pause_stream(owner, paused);
     }
 
+    fn finish_sending(&mut self, socket: SocketId) {
+        let owner = self.owner(socket);
+        self.state.borrow_mut().finish_sending(owner);
+    }
+
     fn close(&mut self, socket: SocketId, how: Close) {
         self.state.borrow_mut().close(self.owner(socket), how);
     }

@@ -64,6 +64,8 @@ pub(super) struct Stream {
     pub(super) cut: bool,
     /// The sender was told that it must wait for room.
     pub(super) blocked: bool,
+    /// FIN was sent: this end sends nothing more.
+    pub(super) finished: bool,
     /// The owner does not read for now.
     pub(super) paused: bool,
     /// The listener whose owner does not know of this stream yet.
@@ -83,6 +85,7 @@ impl Stream {
             last_arrival: Instant::ZERO,
             cut: false,
             blocked: false,
+            finished: false,
             paused: false,
             not_accepted,
             inbox: VecDeque::new(),

@@ -111,6 +111,9 @@ impl State {
         let stream = socket
             .stream_mut()
             .ok_or(SocketError::Other(libc::ENOTCONN))?;
+        if stream.finished {
+            return Err(SocketError::Reset);
+        }
         let room = match stream.state {
             StreamState::Opening => 0,
             StreamState::Open(_) => window - stream.unread_octets,
@@ -190,16 +193,41 @@ impl State {
         }
     }
 
+    /// Sends FIN after the data; the stream stays open for what the other end sends.
+    pub(super) fn finish_sending(&mut self, owner: Owner) {
+        let Some(socket) = self.socket_mut(owner) else {
+            return;
+        };
+        let peer = socket.peer;
+        let Some((peer, stream)) = peer.zip(socket.stream_mut()) else {
+            return;
+        };
+        if stream.finished {
+            return;
+        }
+        stream.finished = true;
+        let (state, cut, last_arrival) = (stream.state, stream.cut, stream.last_arrival);
+        let (StreamState::Open(to), false) = (state, cut) else {
+            return;
+        };
+        if let Ok(at) = self
+            .network
+            .segment(self.now, peer.ip(), Retransmission::SEGMENT)
+        {
+            self.schedule(at.max(last_arrival), Some(peer.ip()), Arrival::Fin { to });
+        }
+    }
+
     /// What the other end learns of a close: FIN after the data, or RST; the latter also if
     /// octets were left unread (RFC 2525, section 2.17).
     pub(super) fn end_stream(&mut self, peer: IpAddr, stream: &Stream, how: Close) {
         let StreamState::Open(to) = stream.state else {
             return;
         };
-        if stream.cut {
+        let reset = how == Close::Reset || !stream.inbox.is_empty();
+        if stream.cut || (stream.finished && !reset) {
             return;
         }
-        let reset = how == Close::Reset || !stream.inbox.is_empty();
         let (at, arrival) = if reset {
             let arrival = Arrival::Failure {
                 to,

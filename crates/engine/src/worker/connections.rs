@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driver::{Close, Driver, Received, SocketError, SocketSpec};
+use driver::{Close, Driver, Received, SocketError, SocketId, SocketSpec};
 use measure::counts::ConnectionFailures;
 use proto::Instant;
 use proto::pending::State;
@@ -147,20 +147,31 @@ impl Worker {
         let was_handshaking = tls.is_handshaking();
         let outcome = tls.handle_bytes(received.bytes(), &mut plaintext);
         let is_usable = was_handshaking && !tls.is_handshaking();
-        self.write_handshake(driver, index, received.at);
-        if is_usable && outcome.is_ok() {
-            self.connection_is_usable(driver, index, received.at);
-        }
         if !plaintext.is_empty() {
             self.handle_plaintext(driver, index, &plaintext, received.at);
         }
         self.plain_in = plaintext;
+        if self.has_connection(index, received.socket) {
+            self.write_handshake(driver, index, received.at);
+        }
+        // Either may have ended the connection; the next one has no part in what follows.
+        if !self.has_connection(index, received.socket) {
+            return;
+        }
         match outcome {
             Ok(progress) if progress.peer_closed => {
                 self.handle_end(driver, index, None, received.at);
             }
+            Ok(_) if is_usable => self.connection_is_usable(driver, index, received.at),
             Ok(_) => {}
             Err(failure) => self.end_by_tls(driver, index, &failure, received.at),
+        }
+    }
+
+    fn has_connection(&self, index: u32, socket: SocketId) -> bool {
+        match &self.clients[index as usize].link {
+            Link::Stream(connection) => connection.socket == socket,
+            _ => false,
         }
     }
 
@@ -201,13 +212,15 @@ impl Worker {
             return;
         }
         if !connection.unsent.is_empty() {
-            connection.unsent.extend_from_slice(&self.cipher_out);
+            connection.keep_unsent(&self.cipher_out, now);
             return;
         }
         match driver.send_bytes(connection.socket, &self.cipher_out) {
-            Ok(taken) => connection
-                .unsent
-                .extend_from_slice(&self.cipher_out[taken..]),
+            Ok(taken) if taken < self.cipher_out.len() => {
+                connection.keep_unsent(&self.cipher_out[taken..], now);
+                self.arm(index, now + self.plan.timeout);
+            }
+            Ok(_) => {}
             Err(error) => self.handle_end(driver, index, Some(error), now),
         }
     }
@@ -279,6 +292,16 @@ impl Worker {
         self.lose_connection(driver, index, true, now);
     }
 
+    /// Gives up a usable connection that has taken no octets for too long.
+    pub(super) fn give_up_blocked(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let Link::Stream(connection) = &self.clients[index as usize].link else {
+            return;
+        };
+        driver.close(connection.socket, Close::Reset);
+        self.tally.of_event(now).counts.connections.closed_by_client += 1;
+        self.lose_connection(driver, index, true, now);
+    }
+
     /// Closes a connection that has carried all the queries it may and has all their responses.
     pub(super) fn close_if_used_up(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let Some(most) = self.plan.queries_per_connection else {
@@ -316,7 +339,7 @@ impl Worker {
         if client.role == Role::Primary {
             self.offer.release(lost);
         }
-        self.tally.change_in_flight(now, -i64::from(lost));
+        self.change_in_flight(index, now, -i64::from(lost));
         self.connections_open -= u64::from(was_usable);
         self.connection_is_down(index, now, was_usable);
         self.connect_if_needed(driver, index, now);

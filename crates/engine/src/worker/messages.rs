@@ -6,7 +6,7 @@ use proto::Instant;
 use proto::pending::{Query, State};
 use proto::response::{self, Header};
 
-use super::Worker;
+use super::{EndedBy, Worker};
 use crate::client::Role;
 
 impl Worker {
@@ -34,10 +34,19 @@ impl Worker {
         if ended == 0 {
             return;
         }
-        self.tally.change_in_flight(at, -i64::from(ended));
-        if client.role == Role::Primary {
+        let role = client.role;
+        self.change_in_flight(owner, at, -i64::from(ended));
+        if role == Role::Primary {
             self.offer.release(ended);
             self.list_client(owner);
+        }
+    }
+
+    /// Notes that the queries in flight at client `owner` have become more or fewer. Those of
+    /// fallback clients are counted apart, here too.
+    pub(super) fn change_in_flight(&mut self, owner: u32, at: Instant, change: i64) {
+        if self.clients[owner as usize].role == Role::Primary {
+            self.tally.change_in_flight(at, change);
         }
     }
 
@@ -89,7 +98,9 @@ impl Worker {
             .distributions
             .service
             .record(at.nanos_since(query.sent_at));
-        if at >= self.timeline.run_started_at && at <= self.run_end {
+        // The window of a run by queries reaches to its last response.
+        let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
+        if at >= self.timeline.run_started_at && is_before_end {
             self.tally.responses_in_window += 1;
         }
         self.tally.last_response_at = at;
@@ -107,6 +118,7 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let submitted = client.pending.submit(query.scheduled_at, query.question);
         let counts = &mut self.tally.of_query(query.scheduled_at).counts.tcp_fallback;
+        counts.sent += 1;
         if !submitted {
             counts.connection_losses += 1;
             return;

@@ -37,6 +37,9 @@ const STOP_POLL: Duration = Duration::from_millis(20);
 /// Connections that one worker sets up at a time before the run starts: many small servers have a
 /// listen backlog of 10, and an overflowing backlog costs a SYN retransmission of 1 s.
 const CONNECTING_MAX: u32 = 10;
+/// How long a closed loop without an end in time goes on without any usable connection, if that
+/// is more than two time-outs: a server that is restarted is back by then.
+const GONE_AFTER_MIN: Duration = Duration::from_secs(10);
 
 /// What all workers of a run are given.
 #[derive(Clone)]
@@ -63,6 +66,8 @@ pub enum EndedBy {
     Duration,
     /// The number of queries asked for has been offered.
     Queries,
+    /// No connection could be had any more, and nothing but queries would have ended the run.
+    TargetGone,
     /// It was stopped.
     Interrupted,
 }
@@ -143,6 +148,8 @@ pub struct Worker {
     tally: Tally,
     connections_open: u64,
     connections_open_max: u64,
+    /// When a connection was last usable.
+    reached_at: Instant,
     tls_failures: Vec<String>,
     tls_negotiated: Option<Negotiated>,
     set_up: SetUp,
@@ -175,10 +182,11 @@ struct QuestionCursor {
 }
 
 impl QuestionCursor {
-    fn take(&mut self) -> u32 {
+    /// The next question; only those of the measured run count against the number asked for.
+    fn take(&mut self, is_measured: bool) -> u32 {
         let question = self.next;
         self.next = (self.next + self.step) % self.count;
-        self.left -= 1;
+        self.left -= u64::from(is_measured);
         question as u32
     }
 }
@@ -214,6 +222,7 @@ impl Worker {
             tally: Tally::new(plan.interval),
             connections_open: 0,
             connections_open_max: 0,
+            reached_at: Instant::ZERO,
             tls_failures: Vec::new(),
             tls_negotiated: None,
             set_up: SetUp::default(),
@@ -347,6 +356,7 @@ impl Worker {
         self.run_end = duration.map_or(Instant::FAR_FUTURE, |duration| {
             self.timeline.run_started_at + duration
         });
+        self.reached_at = start;
         self.tally.set_start(start, self.timeline.run_started_at);
         self.offer.start(&self.plan, self.index, start);
         self.phase = Phase::Offering;
@@ -364,38 +374,62 @@ impl Worker {
             self.end_offering(now, EndedBy::Queries);
         } else if now >= self.run_end {
             self.end_offering(self.run_end, EndedBy::Duration);
+        } else if self.target_is_gone(now) {
+            self.end_offering(now, EndedBy::TargetGone);
         }
     }
 
+    /// A closed loop offers nothing without a connection. If no time ends it either, it has to
+    /// give up.
+    fn target_is_gone(&mut self, now: Instant) -> bool {
+        if self.connections_open > 0 {
+            self.reached_at = now;
+        }
+        let patience = GONE_AFTER_MIN.max(2 * self.plan.timeout);
+        self.plan.transport.is_stream()
+            && self.plan.duration.is_none()
+            && matches!(self.offer, Offer::Closed { .. })
+            && now >= self.reached_at + patience
+    }
+
     fn end_offering(&mut self, at: Instant, ended_by: EndedBy) {
-        let at = at.max(self.timeline.run_started_at);
+        let at = at.min(self.run_end).max(self.timeline.run_started_at);
         self.ended_by = ended_by;
         self.run_end = at;
         self.timeline.run_ended_at = at;
-        self.tally.end_run(at);
+        // A run by queries is measured until its last response: the drain is part of it.
+        if ended_by != EndedBy::Queries {
+            self.tally.cut_off(at);
+        }
         self.phase = Phase::Draining;
     }
 
     fn finish_when_drained(&mut self, driver: &mut impl Driver, now: Instant) {
         let open = self.clients.iter().any(|client| client.open_queries() > 0);
-        if open && now < self.run_end + self.plan.timeout + STOP_POLL {
+        // A query may wait for its connection for one time-out, and then for its response.
+        if open && now < self.run_end + 2 * self.plan.timeout + STOP_POLL {
             return;
         }
         self.give_up_open_queries(now);
+        let connections_open = self.connections_open;
         self.close_all(driver, now);
         self.roll_intervals(driver, now.max(self.run_end));
-        self.tally.finish(
-            now.max(self.run_end + Duration::from_nanos(1)),
-            driver.cpu_time(),
-        );
+        if self.ended_by == EndedBy::Queries {
+            self.tally.close_window(driver.cpu_time());
+        }
+        self.tally.finish(now, driver.cpu_time(), connections_open);
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
     }
 
     fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
+        let run_end = match self.ended_by {
+            EndedBy::Queries => Instant::FAR_FUTURE,
+            _ => self.run_end,
+        };
         while now >= self.tally.interval_end() {
             self.tally
-                .roll(driver.cpu_time(), self.connections_open, self.run_end);
+                .roll(driver.cpu_time(), self.connections_open, run_end);
         }
     }
 

@@ -71,11 +71,13 @@ impl Offer {
     /// When time alone makes a query due.
     pub(super) fn next_due(&self) -> Instant {
         match self {
+            // Without a client that can take a query, time makes none due.
             Offer::Closed {
                 pacing: Some(schedule),
                 free: 1..,
+                ready,
                 ..
-            } => schedule.next_due(),
+            } if !ready.is_empty() => schedule.next_due(),
             Offer::Closed { .. } => Instant::FAR_FUTURE,
             Offer::Open { schedule, .. } => schedule
                 .as_ref()
@@ -130,7 +132,7 @@ impl Worker {
                 }
                 schedule.advance();
             }
-            let question = self.questions.take();
+            let question = self.questions.take(now >= self.timeline.run_started_at);
             self.tally.of_query(now).counts.offered += 1;
             if client.pending.submit(now, question) {
                 *free -= 1;
@@ -166,7 +168,8 @@ impl Worker {
             } else {
                 index + 1
             };
-            let question = self.questions.take();
+            let is_measured = scheduled_at >= self.timeline.run_started_at;
+            let question = self.questions.take(is_measured);
             let counts = &mut self.tally.of_query(scheduled_at).counts;
             counts.offered += 1;
             let client = &mut self.clients[index as usize];

@@ -183,7 +183,8 @@ impl Worker {
         match driver.send_bytes(socket, octets) {
             Ok(taken) if taken == octets.len() => true,
             Ok(taken) => {
-                connection.unsent.extend_from_slice(&octets[taken..]);
+                // The timer of the queries in these octets is due when patience ends.
+                connection.keep_unsent(&octets[taken..], now);
                 false
             }
             Err(error) => {
@@ -197,11 +198,11 @@ impl Worker {
     fn count_sent(&mut self, index: u32, position: u32, octets: usize, now: Instant) {
         let client = &mut self.clients[index as usize];
         let scheduled_at = client.pending.mark_sent(position, now);
-        let interval = self.tally.of_query(scheduled_at);
         if client.role == Role::Fallback {
-            interval.counts.tcp_fallback.sent += 1;
+            // Counted when it was decided on, for it may never get a connection.
             return;
         }
+        let interval = self.tally.of_query(scheduled_at);
         interval.counts.sent += 1;
         interval.counts.sent_octets += octets as u64;
         interval
@@ -212,7 +213,7 @@ impl Worker {
 
     fn after_sending(&mut self, index: u32, queries: usize, now: Instant) {
         if queries > 0 {
-            self.tally.change_in_flight(now, queries as i64);
+            self.change_in_flight(index, now, queries as i64);
             self.arm(index, now + self.plan.timeout);
         }
     }
@@ -246,6 +247,9 @@ impl Worker {
                     }
                     Ok(taken) => {
                         connection.unsent.drain(..taken);
+                        if taken > 0 {
+                            connection.blocked_at = now;
+                        }
                         None
                     }
                     Err(error) => Some(error),

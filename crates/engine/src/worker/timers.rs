@@ -49,6 +49,9 @@ impl Worker {
             Link::Stream(connection) if connection.progress != Progress::Usable => {
                 Some(connection.attempted_at + timeout)
             }
+            Link::Stream(connection) if !connection.unsent.is_empty() => {
+                Some(connection.blocked_at + timeout)
+            }
             Link::Down { retry_at } if *retry_at > now => Some(*retry_at),
             _ => None,
         };
@@ -82,17 +85,20 @@ impl Worker {
                 self.offer.release(1);
             }
         }
-        self.tally
-            .change_in_flight(now, -i64::from(in_flight_ended));
+        self.change_in_flight(index, now, -i64::from(in_flight_ended));
     }
 
-    /// Gives up a connection that takes too long, retries one whose pause is over, and closes one
-    /// that has carried all the queries it may.
+    /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
+    /// pause is over, and closes one that has carried all the queries it may.
     fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let timeout = self.plan.timeout;
         match &self.clients[index as usize].link {
             Link::Stream(connection) if connection.progress == Progress::Usable => {
-                self.close_if_used_up(driver, index, now);
+                if !connection.unsent.is_empty() && connection.blocked_at + timeout <= now {
+                    self.give_up_blocked(driver, index, now);
+                } else {
+                    self.close_if_used_up(driver, index, now);
+                }
             }
             Link::Stream(connection) if connection.attempted_at + timeout <= now => {
                 let socket = connection.socket;
@@ -111,6 +117,7 @@ impl Worker {
     pub(super) fn give_up_open_queries(&mut self, now: Instant) {
         for index in 0..self.clients.len() {
             let client = &mut self.clients[index];
+            let in_flight = client.pending.in_flight();
             while let Some(query) = client.pending.next_waiting() {
                 client.pending.end(query.position, State::Lost);
                 let counts = &mut self.tally.of_query(query.scheduled_at).counts;
@@ -121,13 +128,13 @@ impl Worker {
             }
             while let Some(query) = client.pending.oldest_in_flight() {
                 client.pending.end(query.position, State::TimedOut);
-                self.tally.change_in_flight(now, -1);
                 let counts = &mut self.tally.of_query(query.scheduled_at).counts;
                 match client.role {
                     Role::Primary => counts.timeouts += 1,
                     Role::Fallback => counts.tcp_fallback.timeouts += 1,
                 }
             }
+            self.change_in_flight(index as u32, now, -i64::from(in_flight));
         }
     }
 }

@@ -78,7 +78,7 @@ fn measured_ns(outcome: &Outcome) -> u64 {
         let timeline = &worker.summary.timeline;
         let end = match worker.summary.ended_by {
             EndedBy::Queries => worker.summary.last_response_at.max(timeline.run_ended_at),
-            EndedBy::Duration | EndedBy::Interrupted => timeline.run_ended_at,
+            EndedBy::Duration | EndedBy::TargetGone | EndedBy::Interrupted => timeline.run_ended_at,
         };
         end.nanos_since(timeline.run_started_at)
     };
@@ -98,6 +98,8 @@ fn ended_by(outcome: &Outcome) -> measure::record::EndedBy {
     };
     if ended(EndedBy::Interrupted) {
         measure::record::EndedBy::Interrupted
+    } else if ended(EndedBy::TargetGone) {
+        measure::record::EndedBy::TargetGone
     } else if ended(EndedBy::Duration) {
         measure::record::EndedBy::Duration
     } else {

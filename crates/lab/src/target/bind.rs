@@ -5,16 +5,16 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
 
-use super::certificate::Certificate;
-use super::folder::TempFolder;
-use super::process::{Launch, ServerProcess};
-use super::ready::{Readiness, wait_until_ready};
+use super::process::Launch;
+use super::ready::Readiness;
+use super::running::{Prepared, RunningServer};
 use super::{Endpoints, Families, StartFailure, TsigKey, Zone, start_on_free_ports};
 
 /// How long the statistics channel may take.
@@ -66,10 +66,16 @@ impl BindOptions {
 /// A running `named`, gone when dropped.
 #[derive(Debug)]
 pub struct BindTarget {
-    server: ServerProcess,
-    endpoints: Endpoints,
+    server: RunningServer,
     statistics: SocketAddr,
-    ca_pem: Option<String>,
+}
+
+impl Deref for BindTarget {
+    type Target = RunningServer;
+
+    fn deref(&self) -> &RunningServer {
+        &self.server
+    }
 }
 
 impl BindTarget {
@@ -100,13 +106,8 @@ impl BindTarget {
         endpoints: Endpoints,
         statistics: SocketAddr,
     ) -> Result<BindTarget, StartFailure> {
-        let folder = TempFolder::new("named")?;
-        let certificate = options.dot.then(Certificate::generate).transpose()?;
-        if let Some(certificate) = &certificate {
-            folder.write("server.pem", &certificate.server_pem)?;
-            folder.write("server.key", &certificate.key_pem)?;
-        }
-        folder.write("zone.db", &options.zone.text)?;
+        let prepared = Prepared::new("named", &options.zone, options.dot)?;
+        let folder = &prepared.folder;
         let text = configuration(options, &endpoints, statistics, folder.path());
         let file = folder.write("named.conf", &text)?;
 
@@ -122,7 +123,6 @@ impl BindTarget {
             arguments,
             cpu,
         };
-        let mut server = ServerProcess::spawn(launch, folder)?;
         let readiness = Readiness {
             endpoints: &endpoints,
             origin: &options.zone.origin,
@@ -130,39 +130,8 @@ impl BindTarget {
             ready_line: Some("all zones loaded"),
             fatal_lines: &FATAL_LINES,
         };
-        wait_until_ready(&mut server, &readiness)?;
-        let ca_pem = certificate.map(|certificate| certificate.ca_pem);
-        Ok(BindTarget {
-            server,
-            endpoints,
-            statistics,
-            ca_pem,
-        })
-    }
-
-    /// Where it listens.
-    pub fn endpoints(&self) -> &Endpoints {
-        &self.endpoints
-    }
-
-    /// The certificate of the authority to trust for DNS over TLS, PEM.
-    pub fn ca_pem(&self) -> Option<&str> {
-        self.ca_pem.as_deref()
-    }
-
-    /// The process ID of `named`.
-    pub fn process_id(&self) -> u32 {
-        self.server.id()
-    }
-
-    /// The folder with its configuration and log; removed on drop.
-    pub fn folder(&self) -> &Path {
-        self.server.folder()
-    }
-
-    /// Everything `named` has logged so far.
-    pub fn log(&self) -> String {
-        self.server.log()
+        let server = prepared.launch(launch, &readiness)?;
+        Ok(BindTarget { server, statistics })
     }
 
     /// Reads the counters of the statistics channel.
@@ -181,7 +150,11 @@ impl BindTarget {
     fn read_statistics(&self, path: &str) -> anyhow::Result<Value> {
         http_get(self.statistics, path)
             .and_then(|body| serde_json::from_str(&body).context("not JSON"))
-            .with_context(|| self.server.error(&format!("gave no statistics at {path}")))
+            .with_context(|| {
+                self.server
+                    .process
+                    .error(&format!("gave no statistics at {path}"))
+            })
     }
 }
 

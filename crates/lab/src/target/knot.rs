@@ -4,14 +4,15 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
 
-use super::folder::TempFolder;
-use super::process::{Launch, ServerProcess};
-use super::ready::{Readiness, wait_until_ready};
+use super::process::Launch;
+use super::ready::Readiness;
+use super::running::{Prepared, RunningServer};
 use super::{Endpoints, Families, StartFailure, Zone, start_on_free_ports};
 
 /// What `knotd` logs when the zone is bad; it runs on and answers SERVFAIL.
@@ -54,8 +55,15 @@ impl KnotOptions {
 /// A running `knotd`, gone when dropped.
 #[derive(Debug)]
 pub struct KnotTarget {
-    server: ServerProcess,
-    endpoints: Endpoints,
+    server: RunningServer,
+}
+
+impl Deref for KnotTarget {
+    type Target = RunningServer;
+
+    fn deref(&self) -> &RunningServer {
+        &self.server
+    }
 }
 
 impl KnotTarget {
@@ -77,8 +85,8 @@ impl KnotTarget {
     }
 
     fn start_on(options: &KnotOptions, endpoints: Endpoints) -> Result<KnotTarget, StartFailure> {
-        let folder = TempFolder::new("knotd")?;
-        folder.write("zone.db", &options.zone.text)?;
+        let prepared = Prepared::new("knotd", &options.zone, false)?;
+        let folder = &prepared.folder;
         let text = configuration(options, &endpoints, folder.path());
         let file = folder.write("knot.conf", &text)?;
         let arguments = vec!["-c".into(), file.into()];
@@ -89,7 +97,6 @@ impl KnotTarget {
             arguments,
             cpu,
         };
-        let mut server = ServerProcess::spawn(launch, folder)?;
         let readiness = Readiness {
             endpoints: &endpoints,
             origin: &options.zone.origin,
@@ -97,33 +104,13 @@ impl KnotTarget {
             ready_line: Some("server started"),
             fatal_lines: &FATAL_LINES,
         };
-        wait_until_ready(&mut server, &readiness)?;
+        let server = prepared.launch(launch, &readiness)?;
         if let Some(cpu) = options.cpu {
-            pin_all_threads(server.id(), cpu).with_context(|| {
+            pin_all_threads(server.process_id(), cpu).with_context(|| {
                 format!("cannot keep `knotd` on core {cpu}; it moves its workers itself")
             })?;
         }
-        Ok(KnotTarget { server, endpoints })
-    }
-
-    /// Where it listens.
-    pub fn endpoints(&self) -> &Endpoints {
-        &self.endpoints
-    }
-
-    /// The process ID of `knotd`.
-    pub fn process_id(&self) -> u32 {
-        self.server.id()
-    }
-
-    /// The folder with its configuration and log; removed on drop.
-    pub fn folder(&self) -> &Path {
-        self.server.folder()
-    }
-
-    /// Everything `knotd` has logged so far.
-    pub fn log(&self) -> String {
-        self.server.log()
+        Ok(KnotTarget { server })
     }
 }
 

@@ -14,6 +14,7 @@ mod knot;
 mod ports;
 mod process;
 mod ready;
+mod running;
 mod unbound;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,6 +22,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub use bind::{BindCounters, BindOptions, BindTarget};
 pub use certificate::TLS_NAME;
 pub use knot::{KnotOptions, KnotTarget};
+pub use running::RunningServer;
 pub use unbound::{UnboundOptions, UnboundTarget};
 
 /// How often a start is repeated when another process took a port first.

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::ops::Deref;
 use std::path::Path;
 
-use super::certificate::Certificate;
-use super::folder::TempFolder;
-use super::process::{Launch, ServerProcess};
-use super::ready::{Readiness, wait_until_ready};
+use super::process::Launch;
+use super::ready::Readiness;
+use super::running::{Prepared, RunningServer};
 use super::{Endpoints, Families, StartFailure, Zone, start_on_free_ports};
 
 /// What Unbound logs when the zone file is bad.
@@ -50,9 +50,15 @@ impl UnboundOptions {
 /// A running `unbound`, gone when dropped.
 #[derive(Debug)]
 pub struct UnboundTarget {
-    server: ServerProcess,
-    endpoints: Endpoints,
-    ca_pem: Option<String>,
+    server: RunningServer,
+}
+
+impl Deref for UnboundTarget {
+    type Target = RunningServer;
+
+    fn deref(&self) -> &RunningServer {
+        &self.server
+    }
 }
 
 impl UnboundTarget {
@@ -77,13 +83,8 @@ impl UnboundTarget {
         options: &UnboundOptions,
         endpoints: Endpoints,
     ) -> Result<UnboundTarget, StartFailure> {
-        let folder = TempFolder::new("unbound")?;
-        let certificate = options.dot.then(Certificate::generate).transpose()?;
-        if let Some(certificate) = &certificate {
-            folder.write("server.pem", &certificate.server_pem)?;
-            folder.write("server.key", &certificate.key_pem)?;
-        }
-        folder.write("zone.db", &options.zone.text)?;
+        let prepared = Prepared::new("unbound", &options.zone, options.dot)?;
+        let folder = &prepared.folder;
         let text = configuration(options, &endpoints, folder.path());
         let file = folder.write("unbound.conf", &text)?;
         let mut arguments: Vec<OsString> = ["-d", "-p", "-c"].map(OsString::from).into();
@@ -95,7 +96,6 @@ impl UnboundTarget {
             arguments,
             cpu,
         };
-        let mut server = ServerProcess::spawn(launch, folder)?;
         let readiness = Readiness {
             endpoints: &endpoints,
             origin: &options.zone.origin,
@@ -103,38 +103,8 @@ impl UnboundTarget {
             ready_line: None,
             fatal_lines: &FATAL_LINES,
         };
-        wait_until_ready(&mut server, &readiness)?;
-        let ca_pem = certificate.map(|certificate| certificate.ca_pem);
-        Ok(UnboundTarget {
-            server,
-            endpoints,
-            ca_pem,
-        })
-    }
-
-    /// Where it listens.
-    pub fn endpoints(&self) -> &Endpoints {
-        &self.endpoints
-    }
-
-    /// The certificate of the authority to trust for DNS over TLS, PEM.
-    pub fn ca_pem(&self) -> Option<&str> {
-        self.ca_pem.as_deref()
-    }
-
-    /// The process ID of `unbound`.
-    pub fn process_id(&self) -> u32 {
-        self.server.id()
-    }
-
-    /// The folder with its configuration and log; removed on drop.
-    pub fn folder(&self) -> &Path {
-        self.server.folder()
-    }
-
-    /// Everything `unbound` has logged so far.
-    pub fn log(&self) -> String {
-        self.server.log()
+        let server = prepared.launch(launch, &readiness)?;
+        Ok(UnboundTarget { server })
     }
 }
 

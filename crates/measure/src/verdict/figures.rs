@@ -1,6 +1,6 @@
 //! The figures that the rules compare, taken from the record once.
 
-use crate::counts::Counts;
+use crate::counts::{ConnectionFailures, Counts};
 use crate::histogram::Histogram;
 use crate::interval::per;
 use crate::notation::{count, counted};
@@ -116,6 +116,10 @@ impl<'a> Figures<'a> {
     /// One sentence on a run without a single response.
     pub(super) fn why_nothing_was_answered(&self) -> String {
         let counts = self.counts;
+        let failed = self.record.connections().failed;
+        if counts.offered == 0 && failed.total() > 0 {
+            return format!("no query could be sent: {}", list(failed_attempts(&failed)));
+        }
         if counts.offered == 0 {
             let why = match self.record.ended_by {
                 EndedBy::Interrupted => "the run was interrupted before the first query",
@@ -132,16 +136,25 @@ impl<'a> Figures<'a> {
             ),
             (counts.not_sent.total(), "not sent".into()),
         ];
-        let connections = self.record.connections().failed;
-        for (cause, failures) in connections.by_cause() {
-            causes.push((failures, format!("connection attempts failed: {cause}")));
-        }
-        causes.retain(|(number, _)| *number > 0);
-        let causes: Vec<String> = causes
-            .iter()
-            .map(|(number, cause)| format!("{} {cause}", count(*number)))
-            .collect();
+        causes.extend(failed_attempts(&failed));
         let queries = counted(counts.offered, "query");
-        format!("no response to {queries}: {}", causes.join(", "))
+        format!("no response to {queries}: {}", list(causes))
     }
+}
+
+fn failed_attempts(failed: &ConnectionFailures) -> Vec<(u64, String)> {
+    let causes = failed.by_cause().into_iter();
+    causes
+        .map(|(cause, number)| (number, format!("connection attempts failed: {cause}")))
+        .collect()
+}
+
+/// `5 timed out, 2 not sent`, without those that are zero.
+fn list(mut causes: Vec<(u64, String)>) -> String {
+    causes.retain(|(number, _)| *number > 0);
+    let causes: Vec<String> = causes
+        .iter()
+        .map(|(number, cause)| format!("{} {cause}", count(*number)))
+        .collect();
+    causes.join(", ")
 }

@@ -97,7 +97,9 @@ impl ResponderWorker {
                     .octets_sent
                     .add(connection.transport, octets as u64);
                 let pause = connection.wants_pause(self.respondent.config.limits.unsent_octets_max);
-                if let Some(how) = connection.ready_to_close() {
+                if connection.half_closes_now() {
+                    driver.finish_sending(socket);
+                } else if let Some(how) = connection.ready_to_close() {
                     self.end(driver, socket, how);
                 } else if pause != connection.reading_paused {
                     connection.reading_paused = pause;

@@ -20,6 +20,7 @@ pub(crate) struct Stream {
     pub(crate) received: Vec<u8>,
     pub(crate) closed: Option<Close>,
     pub(crate) paused: bool,
+    pub(crate) finished: bool,
     /// Octets that the stream still takes before it blocks.
     pub(crate) room: Option<usize>,
 }
@@ -127,6 +128,10 @@ impl Driver for Network {
         stream.received.extend_from_slice(&bytes[..taken]);
         stream.room = stream.room.map(|room| room - taken);
         Ok(taken)
+    }
+
+    fn finish_sending(&mut self, socket: SocketId) {
+        self.streams.get_mut(&socket.index).unwrap().finished = true;
     }
 
     fn pause_reading(&mut self, socket: SocketId, paused: bool) {

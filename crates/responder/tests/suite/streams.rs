@@ -165,7 +165,7 @@ fn a_connection_ends_after_its_last_query() {
     let cases = [
         (ConnectionEnd::Close, Some(Close::Graceful)),
         (ConnectionEnd::Reset, Some(Close::Reset)),
-        (ConnectionEnd::HalfClose, Some(Close::Graceful)),
+        (ConnectionEnd::HalfClose, None),
         (ConnectionEnd::TlsAlert, Some(Close::Graceful)),
         (ConnectionEnd::StopReading, None),
     ];
@@ -183,6 +183,8 @@ fn a_connection_ends_after_its_last_query() {
             target.run_until(at_ms(10));
             assert_eq!(ids(&target.messages(socket)), [0, 1, 2], "{end:?}");
             assert_eq!(target.stream(socket).closed, closed, "{end:?}");
+            let finished = end == ConnectionEnd::HalfClose;
+            assert_eq!(target.stream(socket).finished, finished, "{end:?}");
             let counters = target.worker.counters();
             assert_eq!(counters.queries.total(), 3);
             assert_eq!(counters.unanswered, 4);

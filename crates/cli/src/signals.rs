@@ -9,8 +9,8 @@ use signal_hook::iterator::Signals;
 /// Exit code of a process that SIGINT ended.
 const INTERRUPTED: i32 = 130;
 
-/// Stops the run at the first SIGINT or SIGTERM and exits at the second.
-pub(crate) fn stop_on_interrupt(control: &Arc<Control>) {
+/// Stops the run at the first SIGINT or SIGTERM, after `on_first`, and exits at the second.
+pub(crate) fn stop_on_interrupt(control: &Arc<Control>, on_first: impl Fn() + Send + 'static) {
     // Without the handler Ctrl-C ends the process at once: worse, but no reason not to run.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
@@ -21,7 +21,7 @@ pub(crate) fn stop_on_interrupt(control: &Arc<Control>) {
             if control.is_stopped() {
                 std::process::exit(INTERRUPTED);
             }
-            eprintln!("ending the run; waiting for open queries (again to abort)");
+            on_first();
             control.stop();
         }
     });
