@@ -10,5 +10,5 @@ fn the_published_schema_of_the_run_record_is_the_one_that_the_code_makes() {
     let published = std::fs::read_to_string(path).unwrap();
     let made = serde_json::to_string_pretty(&measure::RunRecord::json_schema()).unwrap();
     let cure = "write it anew: cargo run -- schema > docs/run-record.schema.json";
-    assert_eq!(published, format!("{made}\n"), "{cure}");
+    assert!(published == format!("{made}\n"), "{cure}");
 }

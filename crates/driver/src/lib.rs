@@ -277,7 +277,7 @@ pub trait Driver {
     /// receive buffer fills up and the peer blocks.
     fn pause_reading(&mut self, socket: SocketId, paused: bool);
 
-    /// Says that nothing more will be sent on a stream (FIN); what the peer sends is still received.
+    /// Says that nothing more will be sent on a stream (FIN); what the peer sends still arrives.
     fn finish_sending(&mut self, socket: SocketId);
 
     /// Closes a socket at once; no event for it is delivered afterwards.

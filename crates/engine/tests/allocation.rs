@@ -1,0 +1,294 @@
+//! After the first moments of a run the engine allocates nothing for a query.
+//!
+//! A worker runs in virtual time against a target that echoes. Allocations are counted within the
+//! turns of the worker alone; closing an interval copies its figures, so none ends meanwhile.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use driver::sim::{Bounds, Link, SimDriver, Stepper, Turn, World, WorldConfig};
+use driver::{Driver, Event, Outgoing, Received, SocketId, SocketSpec};
+use engine::{Control, RunInputs, TlsSettings, Worker};
+use load::arrival::{Arrival, Process};
+use load::{Plan, QuestionSet, names_file};
+use proto::framing::{Deframer, write_message};
+use proto::query::QueryOptions;
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::rustls::{ClientConfig, ServerConfig};
+use proto::tls::{ClientTls, ClientTlsOptions, Roots, ServerTls};
+use proto::{Instant, Transport};
+
+/// Allocations are counted between these instants of a run of 2 s.
+const COUNTED: std::ops::Range<Instant> =
+    Instant::from_nanos(1_000_000_000)..Instant::from_nanos(1_900_000_000);
+
+/// A target that sends each query back as a response.
+struct Echo {
+    driver: SimDriver,
+    tls: Option<Arc<ServerConfig>>,
+    streams: HashMap<u32, (Deframer, Option<ServerTls>)>,
+    queries: u64,
+}
+
+impl Echo {
+    fn open(world: &World, address: SocketAddr, tls: Option<Arc<ServerConfig>>) -> Echo {
+        let mut driver = world.endpoint(address.ip());
+        let spec = SocketSpec {
+            local: Some(address),
+            peer: None,
+            shared_port: false,
+        };
+        driver.open_udp(&spec).unwrap();
+        driver.listen_tcp(&spec).unwrap();
+        Echo {
+            driver,
+            tls,
+            streams: HashMap::new(),
+            queries: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        let mut received = Received::new();
+        while self.driver.receive(&mut received) {
+            let socket = received.socket;
+            match received.event {
+                Event::Datagrams => self.answer_datagrams(&received),
+                Event::Accepted { .. } => {
+                    let tls = self.tls.clone().map(|tls| ServerTls::new(tls).unwrap());
+                    let stream = (Deframer::default(), tls);
+                    self.streams.insert(socket.index, stream);
+                }
+                Event::Bytes => self.answer_stream(socket, received.bytes()),
+                _ => {}
+            }
+        }
+        self.driver.wait(Instant::FAR_FUTURE);
+    }
+
+    fn answer_datagrams(&mut self, received: &Received) {
+        let mut outgoing = Outgoing::default();
+        for datagram in &received.datagrams {
+            let start = outgoing.octets.len();
+            outgoing
+                .octets
+                .extend_from_slice(received.datagram(*datagram));
+            outgoing.octets[start + 2] |= 0x80;
+            outgoing.finish(start, Some(datagram.from));
+            self.queries += 1;
+        }
+        self.driver.send_datagrams(received.socket, &outgoing);
+    }
+
+    fn answer_stream(&mut self, socket: SocketId, bytes: &[u8]) {
+        let (deframer, tls) = self.streams.get_mut(&socket.index).unwrap();
+        let mut plaintext = Vec::new();
+        match tls {
+            Some(tls) => drop(tls.handle_bytes(bytes, &mut plaintext).unwrap()),
+            None => plaintext.extend_from_slice(bytes),
+        }
+        let mut responses = Vec::new();
+        deframer.handle_bytes(&plaintext, |query| {
+            let start = responses.len();
+            write_message(query, &mut responses);
+            responses[start + 4] |= 0x80;
+            self.queries += 1;
+        });
+        let mut octets = Vec::new();
+        match tls {
+            Some(tls) => {
+                tls.write(&responses);
+                tls.poll_transmit(&mut octets);
+            }
+            None => octets = responses,
+        }
+        let taken = self.driver.send_bytes(socket, &octets).unwrap();
+        assert_eq!(taken, octets.len(), "the window is wide enough");
+    }
+}
+
+/// A self-signed certificate at both ends.
+fn tls() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let pem = made.cert.pem().into_bytes();
+    let key = made.signing_key.serialize_pem().into_bytes();
+    let server = proto::tls::server_config(&pem, &key).unwrap();
+    let options = ClientTlsOptions {
+        roots: Roots::Pem(pem),
+        ..ClientTlsOptions::default()
+    };
+    (server, proto::tls::client_config(&options).unwrap())
+}
+
+fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan {
+    let lines = (0..1_000).map(|number| format!("record-{number}.example A\n"));
+    let text = lines.collect::<String>();
+    let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
+    Plan {
+        target: "192.0.2.53:53".parse().unwrap(),
+        transport,
+        questions: Arc::<QuestionSet>::new(questions.unwrap()),
+        arrival,
+        clients,
+        workers: 1,
+        duration: Some(Duration::from_secs(2)),
+        warmup: Duration::ZERO,
+        queries_max: None,
+        timeout: Duration::from_secs(5),
+        interval: Duration::from_secs(3_600),
+        seed: 1,
+        local_addresses: Vec::new(),
+        local_port: 0,
+        queries_per_connection: None,
+        tcp_fallback: false,
+        socket_buffer_octets: None,
+        offload: true,
+        tsig: None,
+    }
+}
+
+/// Allocations of the worker, and queries that the target saw, while they were counted.
+fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
+    let world = World::new(WorldConfig {
+        link: Link::constant(Duration::from_millis(1)),
+        ..WorldConfig::default()
+    });
+    let plan = plan(transport, clients, arrival);
+    let (server, client) = tls();
+    let is_dot = transport == Transport::Dot;
+    let echo = Echo::open(&world, plan.target, is_dot.then_some(server));
+    let echo = RefCell::new(echo);
+    let inputs = RunInputs {
+        plan: Arc::new(plan),
+        tls: is_dot.then(|| TlsSettings {
+            config: client,
+            name: ServerName::try_from("localhost").unwrap(),
+        }),
+    };
+    let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
+    let mut worker = Worker::new(&inputs, 0, Arc::new(Control::new(1)));
+    worker.open(&mut driver).unwrap();
+    let allocations = Cell::new(0);
+    let queries = Cell::new((0, 0));
+    let echo_endpoint = echo.borrow().driver.endpoint();
+    let mut steppers = [
+        Stepper::serving(echo_endpoint, || {
+            echo.borrow_mut().step();
+            Turn::Waiting
+        }),
+        Stepper::leading(driver.endpoint(), || {
+            let now = driver.now();
+            let mut until = now;
+            let counted = allocation_counter::measure(|| until = worker.step(&mut driver));
+            let seen = echo.borrow().queries;
+            if COUNTED.contains(&now) {
+                allocations.set(allocations.get() + counted.count_total);
+                queries.set((queries.get().0, seen));
+            } else if now < COUNTED.start {
+                queries.set((seen, seen));
+            }
+            driver.wait(until);
+            match worker.is_finished() {
+                true => Turn::Finished,
+                false => Turn::Waiting,
+            }
+        }),
+    ];
+    world.run(&mut steppers, Bounds::default()).unwrap();
+    drop(steppers);
+    let (before, after) = queries.get();
+    (allocations.get(), after - before)
+}
+
+/// Closed and open loop, few and many queries in a batch.
+fn loads() -> [(u32, Arrival); 4] {
+    let closed = |outstanding| Arrival::Closed {
+        outstanding,
+        rate_qps_max: None,
+    };
+    let open = |process| Arrival::Open {
+        rate_qps: 10_000.0,
+        process,
+    };
+    [
+        (1, closed(1)),
+        (10, closed(1_000)),
+        (10, open(Process::Constant)),
+        (10, open(Process::Poisson)),
+    ]
+}
+
+#[test]
+fn queries_over_udp_and_tcp_allocate_nothing() {
+    for transport in [Transport::Udp, Transport::Tcp] {
+        for (clients, arrival) in loads() {
+            let (allocations, queries) = count(transport, clients, arrival);
+            assert!(queries >= 400, "{transport} {arrival:?}: {queries} queries");
+            assert_eq!(
+                allocations, 0,
+                "{transport} {arrival:?}: for {queries} queries"
+            );
+        }
+    }
+}
+
+/// Allocations of a TLS session by itself for one query and one response, a record each.
+fn allocations_of_tls() -> u64 {
+    let (server, client) = tls();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut client = ClientTls::new(client, name).unwrap();
+    let mut server = ServerTls::new(server).unwrap();
+    let (mut up, mut down, mut plaintext) = (Vec::new(), Vec::new(), Vec::with_capacity(4_096));
+    for _ in 0..10 {
+        client.poll_transmit(&mut up);
+        server.handle_bytes(&up, &mut plaintext).unwrap();
+        server.poll_transmit(&mut down);
+        client.handle_bytes(&down, &mut plaintext).unwrap();
+        up.clear();
+        down.clear();
+    }
+    assert!(!client.is_handshaking() && plaintext.is_empty());
+    let mut allocations = 0;
+    for round in 0..20 {
+        up.clear();
+        plaintext.clear();
+        let sent = allocation_counter::measure(|| {
+            client.write(&[7; 40]);
+            client.poll_transmit(&mut up);
+        });
+        server.handle_bytes(&up, &mut plaintext).unwrap();
+        server.write(&plaintext);
+        down.clear();
+        server.poll_transmit(&mut down);
+        plaintext.clear();
+        let received = allocation_counter::measure(|| {
+            client.handle_bytes(&down, &mut plaintext).unwrap();
+        });
+        // The buffers have their size after some rounds.
+        if round >= 10 {
+            allocations = allocations.max(sent.count_total + received.count_total);
+        }
+    }
+    allocations
+}
+
+#[test]
+fn queries_over_dot_allocate_no_more_than_tls_itself() {
+    let of_tls = allocations_of_tls();
+    // rustls allocates once for a record that it encrypts and once for one that it decrypts.
+    assert_eq!(of_tls, 2);
+    for (clients, arrival) in loads() {
+        let (allocations, queries) = count(Transport::Dot, clients, arrival);
+        assert!(queries >= 400, "{arrival:?}: {queries} queries");
+        // The buffer for records may grow once more under the largest batch so far.
+        let most = of_tls * queries + 16;
+        assert!(
+            allocations <= most,
+            "{arrival:?}: {allocations} for {queries} queries"
+        );
+    }
+}

@@ -1,0 +1,14 @@
+//! Whole runs in virtual time: the production engine against the production responder over a
+//! simulated network. What arithmetic says about a run must be what its record says.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod clock;
+mod connections;
+mod determinism;
+mod faults;
+mod load;
+mod octets;
+mod sim;
+mod stall;
+mod unexpected;
+mod verdicts;

@@ -1,0 +1,429 @@
+//! The one way in which these tests run the simulator: a scenario in a few words, and its record.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use driver::sim::{Link, Outage, Stall};
+use engine::TlsSettings;
+use lab::run::{Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate};
+use load::arrival::{Arrival, Process};
+use load::{Plan, QuestionSet, names_file};
+use measure::{Counts, Histogram, RunRecord};
+use proto::query::QueryOptions;
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::{ClientTlsOptions, Roots};
+use proto::{Instant, Transport};
+use responder::certificate::{SelfSigned, self_signed};
+use responder::{Behaviour, Counters, ResponderConfig};
+
+/// Where the target is.
+pub(crate) const TARGET: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53));
+/// Where the generator is.
+pub(crate) const GENERATOR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+/// Octets of each query of [`Sim::names`].
+pub(crate) const QUERY_OCTETS: u64 = 37;
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// An instant of the world, which begins shortly before the run.
+pub(crate) fn at_ms(milliseconds: u64) -> Instant {
+    Instant::ZERO + ms(milliseconds)
+}
+
+pub(crate) fn ns(milliseconds: u64) -> u64 {
+    milliseconds * 1_000_000
+}
+
+/// A scenario. By default one client over UDP keeps one query in flight for a second, the network
+/// takes no time and the target answers at once.
+#[derive(Clone)]
+pub(crate) struct Sim {
+    pub(crate) plan: Plan,
+    pub(crate) simulation: Simulation,
+    certificate: SelfSigned,
+    tls_verify: bool,
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The octets of the questions would bury the rest.
+        let mut plan = self.plan.clone();
+        plan.questions = Arc::new(QuestionSet::new());
+        let Simulation {
+            world,
+            responder,
+            absences,
+            injected,
+        } = &self.simulation;
+        f.debug_struct("Sim")
+            .field("plan", &plan)
+            .field("world", world)
+            .field("behaviour", &responder.behaviour)
+            .field("absences", absences)
+            .field("injected", &injected.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sim {
+    pub(crate) fn seed(seed: u64) -> Sim {
+        let plan = Plan {
+            target: SocketAddr::new(TARGET, 53),
+            transport: Transport::Udp,
+            questions: Arc::new(QuestionSet::new()),
+            arrival: Arrival::Closed {
+                outstanding: 1,
+                rate_qps_max: None,
+            },
+            clients: 1,
+            workers: 1,
+            duration: Some(ms(1_000)),
+            warmup: Duration::ZERO,
+            queries_max: None,
+            timeout: ms(5_000),
+            interval: ms(1_000),
+            seed,
+            local_addresses: Vec::new(),
+            local_port: 0,
+            queries_per_connection: None,
+            tcp_fallback: false,
+            socket_buffer_octets: None,
+            offload: true,
+            tsig: None,
+        };
+        let mut simulation = Simulation::default();
+        simulation.world.seed = seed;
+        simulation.world.link = Link::constant(Duration::ZERO);
+        simulation.responder.seed = seed;
+        let certificate = SelfSigned {
+            deterministic_lengths: true,
+            ..SelfSigned::default()
+        };
+        let sim = Sim {
+            plan,
+            simulation,
+            certificate,
+            tls_verify: true,
+        };
+        sim.names(100)
+    }
+
+    pub(crate) fn udp(self) -> Sim {
+        self.over(Transport::Udp)
+    }
+
+    pub(crate) fn tcp(self) -> Sim {
+        self.over(Transport::Tcp)
+    }
+
+    pub(crate) fn over(mut self, transport: Transport) -> Sim {
+        self.plan.transport = transport;
+        self
+    }
+
+    /// Asks for `count` different names of equal length, in turn.
+    pub(crate) fn names(self, count: u32) -> Sim {
+        let lines = (0..count).map(|number| format!("record-{number:04}.example. A\n"));
+        self.names_text(&lines.collect::<String>())
+    }
+
+    /// Asks for what a names file says.
+    pub(crate) fn names_text(mut self, text: &str) -> Sim {
+        let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
+        self.plan.questions = Arc::new(questions.unwrap());
+        self
+    }
+
+    pub(crate) fn clients(mut self, clients: u32) -> Sim {
+        self.plan.clients = clients;
+        self
+    }
+
+    pub(crate) fn workers(mut self, workers: u32) -> Sim {
+        self.plan.workers = workers;
+        self
+    }
+
+    /// Closed loop.
+    pub(crate) fn outstanding(mut self, outstanding: u32) -> Sim {
+        self.plan.arrival = Arrival::Closed {
+            outstanding,
+            rate_qps_max: None,
+        };
+        self
+    }
+
+    /// Closed loop with a cap on the rate.
+    pub(crate) fn outstanding_capped(mut self, outstanding: u32, rate_qps: f64) -> Sim {
+        self.plan.arrival = Arrival::Closed {
+            outstanding,
+            rate_qps_max: Some(rate_qps),
+        };
+        self
+    }
+
+    /// Open loop, equally spaced.
+    pub(crate) fn rate(self, rate_qps: f64) -> Sim {
+        self.open_loop(rate_qps, Process::Constant)
+    }
+
+    /// Open loop, exponential gaps.
+    pub(crate) fn poisson(self, rate_qps: f64) -> Sim {
+        self.open_loop(rate_qps, Process::Poisson)
+    }
+
+    fn open_loop(mut self, rate_qps: f64, process: Process) -> Sim {
+        self.plan.arrival = Arrival::Open { rate_qps, process };
+        self
+    }
+
+    pub(crate) fn duration_ms(mut self, duration_ms: u64) -> Sim {
+        self.plan.duration = Some(ms(duration_ms));
+        self
+    }
+
+    /// Ends after so many queries and by nothing else.
+    pub(crate) fn queries(mut self, queries: u64) -> Sim {
+        self.plan.queries_max = Some(queries);
+        self.plan.duration = None;
+        self
+    }
+
+    pub(crate) fn warmup_ms(mut self, warmup_ms: u64) -> Sim {
+        self.plan.warmup = ms(warmup_ms);
+        self
+    }
+
+    pub(crate) fn timeout_ms(mut self, timeout_ms: u64) -> Sim {
+        self.plan.timeout = ms(timeout_ms);
+        self
+    }
+
+    /// Anything else of the plan.
+    pub(crate) fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Sim {
+        change(&mut self.plan);
+        self
+    }
+
+    pub(crate) fn one_way_delay_ms(self, delay_ms: u64) -> Sim {
+        self.link(|link| link.delay = ms(delay_ms))
+    }
+
+    /// Changes the network, both ways.
+    pub(crate) fn link(mut self, change: impl FnOnce(&mut Link)) -> Sim {
+        change(&mut self.simulation.world.link);
+        self
+    }
+
+    /// Changes the way to one of the two alone.
+    pub(crate) fn link_towards(mut self, to: IpAddr, change: impl FnOnce(&mut Link)) -> Sim {
+        let mut link = self.simulation.world.link;
+        change(&mut link);
+        self.simulation.world.links_towards.push((to, link));
+        self
+    }
+
+    /// What arrives at `address` within the span is held until its end.
+    pub(crate) fn held_at(mut self, address: IpAddr, start: Instant, length_ms: u64) -> Sim {
+        self.simulation.world.stalls.push(Stall {
+            address,
+            start,
+            length: ms(length_ms),
+        });
+        self
+    }
+
+    /// The target's process is dead for a while.
+    pub(crate) fn target_dead(mut self, start_ms: u64, length_ms: u64) -> Sim {
+        self.simulation.absences.push(Outage {
+            start: at_ms(start_ms),
+            length: ms(length_ms),
+        });
+        self
+    }
+
+    /// A datagram arrives at client 0, which then has local port 40,000.
+    pub(crate) fn injected(mut self, from: SocketAddr, octets: Vec<u8>, at: Instant) -> Sim {
+        self.plan.local_port = 40_000;
+        self.simulation.injected.push(InjectedDatagram {
+            from,
+            to: SocketAddr::new(GENERATOR, 40_000),
+            octets,
+            at,
+        });
+        self
+    }
+
+    pub(crate) fn behaviour(self, change: impl FnOnce(&mut Behaviour)) -> Sim {
+        self.responder(|responder| change(&mut responder.behaviour))
+    }
+
+    pub(crate) fn responder(mut self, change: impl FnOnce(&mut ResponderConfig)) -> Sim {
+        change(&mut self.simulation.responder);
+        self
+    }
+
+    pub(crate) fn certificate(mut self, change: impl FnOnce(&mut SelfSigned)) -> Sim {
+        change(&mut self.certificate);
+        self
+    }
+
+    pub(crate) fn tls_insecure(mut self) -> Sim {
+        self.tls_verify = false;
+        self
+    }
+
+    /// Asks one question `queries` times.
+    pub(crate) fn ask(self, queries: u64, question: &str) -> Run {
+        self.names_text(question).queries(queries).run()
+    }
+
+    /// Runs it. Every record has to agree with itself and to survive being written and read.
+    pub(crate) fn run(self) -> Run {
+        let seed = self.plan.seed;
+        let (record, responder) = self.try_run().unwrap_or_else(|what| {
+            panic!("seed {seed}: {what}");
+        });
+        Run { record, responder }
+    }
+
+    /// Runs it; an error says what is wrong with the run or its record.
+    pub(crate) fn try_run(mut self) -> Result<(RunRecord, Counters), String> {
+        self.plan.validate().map_err(|error| error.to_string())?;
+        let tls = (self.plan.transport == Transport::Dot).then(|| self.tls());
+        let request = RunRequest {
+            plan: self.plan.clone(),
+            tls,
+            cpus: Vec::new(),
+            description: Description {
+                questions_source: "test".to_owned(),
+                goodput_rcodes: vec![0, 3],
+                ..Description::default()
+            },
+            preflight: false,
+        };
+        let (record, responder) =
+            simulate(&request, &self.simulation).map_err(|error| error.to_string())?;
+        check(&record)?;
+        Ok((record, responder))
+    }
+
+    fn tls(&mut self) -> TlsRequest {
+        let identity = self_signed(&self.certificate).unwrap();
+        self.simulation.responder.tls = Some(identity.server_config);
+        let config = proto::tls::client_config(&ClientTlsOptions {
+            roots: Roots::Pem(identity.certificate_pem.into_bytes()),
+            verify: self.tls_verify,
+            ..ClientTlsOptions::default()
+        });
+        TlsRequest {
+            settings: TlsSettings {
+                config: config.unwrap(),
+                name: ServerName::try_from("localhost").unwrap(),
+            },
+            verified: self.tls_verify,
+            name: "localhost".to_owned(),
+        }
+    }
+}
+
+/// What holds for every record.
+fn check(record: &RunRecord) -> Result<(), String> {
+    record.check()?;
+    for pair in record.intervals.windows(2) {
+        if pair[0].end_ns != pair[1].start_ns {
+            let gap = (pair[0].end_ns, pair[1].start_ns);
+            return Err(format!("an interval ends and the next begins at {gap:?}"));
+        }
+    }
+    if let Some(empty) = record
+        .intervals
+        .iter()
+        .find(|interval| interval.length_ns() == 0)
+    {
+        return Err(format!(
+            "an interval without length at {} ns",
+            empty.start_ns
+        ));
+    }
+    let service = record.total.distributions.service.count();
+    let lateness = record.total.distributions.send_lateness.count();
+    if (service, lateness) != (record.total.counts.responses, record.total.counts.sent) {
+        return Err(format!(
+            "{service} service times and {lateness} send latenesses"
+        ));
+    }
+    let back = RunRecord::from_json(&record.to_json())?;
+    match back == *record {
+        true => Ok(()),
+        false => Err("the record read from its JSON differs".to_owned()),
+    }
+}
+
+/// A run that has ended.
+pub(crate) struct Run {
+    pub(crate) record: RunRecord,
+    /// What the target counted.
+    pub(crate) responder: Counters,
+}
+
+impl Run {
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.record.total.counts
+    }
+
+    pub(crate) fn offered(&self) -> u64 {
+        self.counts().offered
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        self.counts().sent
+    }
+
+    pub(crate) fn responses(&self) -> u64 {
+        self.counts().responses
+    }
+
+    pub(crate) fn timeouts(&self) -> u64 {
+        self.counts().timeouts
+    }
+
+    pub(crate) fn late(&self) -> u64 {
+        self.counts().late
+    }
+
+    pub(crate) fn latency(&self) -> &Histogram {
+        &self.record.total.distributions.latency
+    }
+
+    pub(crate) fn service(&self) -> &Histogram {
+        &self.record.total.distributions.service
+    }
+
+    /// Queries that the target counted over the transport of the run.
+    pub(crate) fn target_queries(&self) -> u64 {
+        self.responder.queries.total()
+    }
+
+    /// Asserts that what was sent, warm-up included, is what the target received.
+    pub(crate) fn assert_all_arrived(&self) {
+        let sent = self.sent() + self.record.warmup.counts.sent;
+        assert_eq!(sent, self.target_queries());
+    }
+}
+
+/// Asserts that `value` is within the error of a histogram bucket of `expected`, or within
+/// `slack_ns` of it.
+#[track_caller]
+pub(crate) fn assert_near(value: Option<u64>, expected: u64, slack_ns: u64) {
+    let value = value.unwrap();
+    let allowed = slack_ns + expected / 128;
+    assert!(
+        value.abs_diff(expected) <= allowed,
+        "{value} ns is not within {allowed} ns of {expected} ns"
+    );
+}
