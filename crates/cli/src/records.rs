@@ -112,9 +112,19 @@ impl Destination {
         })
     }
 
-    /// Writes the record.
+    /// Writes the record: all of it or, if the process dies meanwhile, none.
     pub(crate) fn write(&self, record: &RunRecord) -> Result<(), Failure> {
-        fs::write(&self.path, report::json::render(record)).map_err(|error| {
+        let json = report::json::render(record);
+        // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
+        let is_replaceable = self.path.is_file() || !self.path.exists();
+        let written = if is_replaceable {
+            let mut partial = self.path.clone().into_os_string();
+            partial.push(".partial");
+            fs::write(&partial, json).and_then(|()| fs::rename(&partial, &self.path))
+        } else {
+            fs::write(&self.path, json)
+        };
+        written.map_err(|error| {
             let path = self.path.display();
             Failure::in_operation(format!("cannot write the record to {path}: {error}"))
         })

@@ -143,6 +143,8 @@ impl Worker {
                 client.dirty = true;
                 self.dirty.push(index);
             }
+            // One query each in turn, so that few queries are spread over many clients.
+            ready.rotate_left(1);
         }
     }
 

@@ -23,8 +23,25 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Checks that this host has what the run needs.
 ///
 /// # Errors
-/// Too few file descriptors.
+/// Too few file descriptors, or a local address that is not one of this host's.
 pub fn check_host(request: &RunRequest) -> Result<(), RunError> {
+    check_descriptors(request)?;
+    check_local_addresses(&request.plan)
+}
+
+fn check_local_addresses(plan: &Plan) -> Result<(), RunError> {
+    for address in plan.local_addresses.iter().take(plan.clients as usize) {
+        UdpSocket::bind((*address, 0)).map_err(|error| {
+            RunError::new(
+                format!("cannot send from --local-address {address}: {error}"),
+                "give addresses of this host; `ip address` lists them",
+            )
+        })?;
+    }
+    Ok(())
+}
+
+fn check_descriptors(request: &RunRequest) -> Result<(), RunError> {
     let plan = &request.plan;
     // In a self-test the other ends of the connections are in this process too.
     let ends = if request.description.self_test { 2 } else { 1 };
