@@ -130,6 +130,13 @@ impl Connection {
         }
     }
 
+    /// True if queries were sent and nothing has come back yet. A server may leave a connection in
+    /// its listen queue, where the kernel establishes it and nobody reads it.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        self.queries_sent > 0 && !self.served
+    }
+
     /// Keeps octets that the socket did not take at `now`, behind those it did not take before.
     pub(crate) fn keep_unsent(&mut self, octets: &[u8], now: Instant) {
         if self.unsent.is_empty() {

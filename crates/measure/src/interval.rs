@@ -86,7 +86,8 @@ pub struct Interval {
     pub in_flight_ns: u128,
     /// CPU time of the worker, nanoseconds.
     pub cpu_ns: u64,
-    /// Connections usable at the end of the interval; in a total, the most of any interval.
+    /// Connections usable at the end of the interval, without those that were asked and have
+    /// answered nothing yet; in a total, the most of any interval.
     pub connections_open: u64,
 }
 

@@ -191,6 +191,7 @@ impl Worker {
         deframer.handle_bytes(octets, |message| self.handle_message(index, message, at));
         if let Link::Stream(connection) = &mut self.clients[index as usize].link {
             connection.deframer = deframer;
+            self.connections_silent -= u64::from(connection.is_silent());
             connection.served = true;
         }
         self.clients[index as usize].failures = 0;
@@ -340,6 +341,9 @@ impl Worker {
             self.offer.release(lost);
         }
         self.change_in_flight(index, now, -i64::from(lost));
+        if let Link::Stream(connection) = &self.clients[index as usize].link {
+            self.connections_silent -= u64::from(connection.is_silent());
+        }
         self.connections_open -= u64::from(was_usable);
         self.connection_is_down(index, now, was_usable);
         self.connect_if_needed(driver, index, now);

@@ -148,6 +148,8 @@ pub struct Worker {
     tally: Tally,
     connections_open: u64,
     connections_open_max: u64,
+    /// Of those open, the ones that were asked and have answered nothing yet.
+    connections_silent: u64,
     /// When a connection was last usable.
     reached_at: Instant,
     tls_failures: Vec<String>,
@@ -222,6 +224,7 @@ impl Worker {
             tally: Tally::new(plan.interval),
             connections_open: 0,
             connections_open_max: 0,
+            connections_silent: 0,
             reached_at: Instant::ZERO,
             tls_failures: Vec::new(),
             tls_negotiated: None,
@@ -411,7 +414,7 @@ impl Worker {
             return;
         }
         self.give_up_open_queries(now);
-        let connections_open = self.connections_open;
+        let connections_open = self.connections_open - self.connections_silent;
         self.close_all(driver, now);
         self.roll_intervals(driver, now.max(self.run_end));
         if self.ended_by == EndedBy::Queries {
@@ -428,8 +431,9 @@ impl Worker {
             _ => self.run_end,
         };
         while now >= self.tally.interval_end() {
+            let connections_open = self.connections_open - self.connections_silent;
             self.tally
-                .roll(driver.cpu_time(), self.connections_open, run_end);
+                .roll(driver.cpu_time(), connections_open, run_end);
         }
     }
 

@@ -129,7 +129,9 @@ impl Worker {
         }
         let queries = self.positions.len();
         if let Link::Stream(connection) = &mut self.clients[index as usize].link {
+            let was_silent = connection.is_silent();
             connection.queries_sent = connection.queries_sent.saturating_add(queries as u32);
+            self.connections_silent += u64::from(connection.is_silent() && !was_silent);
         }
         self.after_sending(index, queries, now);
         self.write_plaintext(driver, index, now)

@@ -1,6 +1,7 @@
 //! Rules 3 and 4: drops that this host can see, and connections the target does not want.
 
 use super::{Figures, Finding, Limit};
+use crate::counts::Connections;
 use crate::interval::per;
 use crate::notation::{count, counted, share};
 
@@ -91,17 +92,28 @@ pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<Str
     })
 }
 
-/// Connections that the target refused, reset, closed on its own, or never accepted: BIND leaves
-/// those beyond `tcp-clients` in the listen queue, where they time out.
-fn unwanted(figures: &Figures<'_>) -> u64 {
-    let connections = &figures.record.connections();
+/// Connections that the target refused, reset or closed on its own.
+fn turned_away(connections: &Connections) -> u64 {
     let failed = &connections.failed;
-    let before = failed.refused + failed.reset + failed.closed + failed.timed_out;
+    let before = failed.refused + failed.reset + failed.closed;
     before + connections.closed_by_target + connections.reset_by_target
 }
 
-/// Clients without a connection at the best moment, if the target keeps them away (P13).
-fn kept_away(figures: &Figures<'_>) -> Option<u64> {
+/// Connections that the target never accepted: BIND leaves those beyond `tcp-clients` in the
+/// listen queue, where the kernel establishes a few that nobody answers, and the others time out.
+fn left_waiting(figures: &Figures<'_>, connections: &Connections, open_max: u64) -> u64 {
+    let usable = match figures.record.scenario.transport.has_tls() {
+        true => connections.handshakes,
+        false => connections.established,
+    };
+    let ended = connections.closed_by_target + connections.reset_by_target;
+    let silent = usable.saturating_sub(ended + connections.ended_by_tls + open_max);
+    connections.failed.timed_out + silent
+}
+
+/// Clients without a connection at the best moment, if the target keeps them away (P13), and
+/// whether it does so by leaving them waiting.
+fn kept_away(figures: &Figures<'_>) -> Option<(u64, bool)> {
     let scenario = &figures.record.scenario;
     let open_max = figures
         .record
@@ -109,24 +121,30 @@ fn kept_away(figures: &Figures<'_>) -> Option<u64> {
         .iter()
         .map(|interval| interval.connections_open)
         .max();
-    let without = scenario.clients.saturating_sub(open_max?);
+    let open_max = open_max?;
+    let without = scenario.clients.saturating_sub(open_max);
     // With connections that end after a few queries, some are always on their way.
     let steady = scenario.transport.has_connections() && scenario.queries_per_connection.is_none();
-    let capped = steady && open_max? > 0 && without > 0 && unwanted(figures) >= without;
-    capped.then_some(without)
+    if !steady || open_max == 0 || without == 0 {
+        return None;
+    }
+    let connections = figures.record.connections();
+    let turned_away = turned_away(&connections);
+    let waiting = left_waiting(figures, &connections, open_max);
+    (turned_away + waiting >= without).then_some((without, turned_away < waiting))
 }
 
 /// What the target's treatment of connections says, if anything.
 pub(super) fn connection_limit(figures: &Figures<'_>) -> Option<String> {
     let clients = figures.record.scenario.clients;
     let connections = &figures.record.connections();
-    if let Some(without) = kept_away(figures) {
+    if let Some((without, is_waiting)) = kept_away(figures) {
         return Some(format!(
             "the target accepts no more than {} TCP clients ({} of {} {})",
             count(clients - without),
             count(without),
             count(clients),
-            match connections.failed.timed_out >= without {
+            match is_waiting {
                 true => "left waiting",
                 false => "refused or reset",
             }
