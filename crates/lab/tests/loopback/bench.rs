@@ -1,0 +1,265 @@
+//! The one way in which these tests run on real sockets: a load in a few words, and its record.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use engine::{Control, Progress, TlsSettings};
+use lab::run::{Description, RunError, RunRequest, Serving, TlsRequest, run, serve};
+use load::arrival::{Arrival, Process};
+use load::{Plan, QuestionSet, names_file};
+use measure::{Counts, RunRecord};
+use proto::Transport;
+use proto::query::QueryOptions;
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::{ClientTlsOptions, Roots};
+use responder::certificate::{SelfSigned, self_signed};
+use responder::{Counters, ResponderConfig};
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// One test at a time has the two cores that generator and target need.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed meanwhile has nothing to do with the others.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A load. By default ten clients keep ten queries in flight for a second.
+#[derive(Clone)]
+pub(crate) struct Load {
+    pub(crate) plan: Plan,
+    /// What the target's certificate is signed with, PEM.
+    ca_pem: Option<String>,
+    preflight: bool,
+}
+
+impl Load {
+    pub(crate) fn over(transport: Transport) -> Load {
+        let lines = (1..=100).map(|number| format!("test-record-{number}.lab.test A\n"));
+        let text = lines.collect::<String>();
+        let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
+        let plan = Plan {
+            // Nobody is asked before an address is given.
+            target: SocketAddr::from((Ipv4Addr::LOCALHOST, 53)),
+            transport,
+            questions: Arc::<QuestionSet>::new(questions.unwrap()),
+            arrival: Arrival::Closed {
+                outstanding: 10,
+                rate_qps_max: None,
+            },
+            clients: 10,
+            workers: 1,
+            duration: Some(ms(1_000)),
+            warmup: Duration::ZERO,
+            queries_max: None,
+            timeout: ms(5_000),
+            interval: ms(1_000),
+            seed: 1,
+            local_addresses: Vec::new(),
+            local_port: 0,
+            queries_per_connection: None,
+            tcp_fallback: false,
+            socket_buffer_octets: None,
+            offload: true,
+            tsig: None,
+        };
+        Load {
+            plan,
+            ca_pem: None,
+            preflight: false,
+        }
+    }
+
+    pub(crate) fn clients(mut self, clients: u32) -> Load {
+        self.plan.clients = clients;
+        self
+    }
+
+    pub(crate) fn outstanding(mut self, outstanding: u32) -> Load {
+        self.plan.arrival = Arrival::Closed {
+            outstanding,
+            rate_qps_max: None,
+        };
+        self
+    }
+
+    pub(crate) fn rate(mut self, rate_qps: f64) -> Load {
+        self.plan.arrival = Arrival::Open {
+            rate_qps,
+            process: Process::Constant,
+        };
+        self
+    }
+
+    pub(crate) fn queries(mut self, queries: u64) -> Load {
+        self.plan.queries_max = Some(queries);
+        self.plan.duration = None;
+        self
+    }
+
+    /// Anything else of the plan.
+    pub(crate) fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Load {
+        change(&mut self.plan);
+        self
+    }
+
+    pub(crate) fn ca_pem(mut self, ca_pem: &str) -> Load {
+        self.ca_pem = Some(ca_pem.to_owned());
+        self
+    }
+
+    /// Looks for the target before the run.
+    pub(crate) fn preflight(mut self) -> Load {
+        self.preflight = true;
+        self
+    }
+
+    /// Runs it against a server that somebody else has started.
+    pub(crate) fn run_at(self, target: SocketAddr) -> Ran {
+        self.run_watched(target, |_, _| {})
+    }
+
+    /// Runs it; `watch` sees each interval as it ends.
+    pub(crate) fn run_watched(
+        self,
+        target: SocketAddr,
+        watch: impl FnMut(&Progress, &Control),
+    ) -> Ran {
+        let record = self.try_run(target, watch).unwrap();
+        record.check().unwrap();
+        assert_eq!(RunRecord::from_json(&record.to_json()).unwrap(), record);
+        Ran { record }
+    }
+
+    pub(crate) fn try_run(
+        mut self,
+        target: SocketAddr,
+        mut watch: impl FnMut(&Progress, &Control),
+    ) -> Result<RunRecord, RunError> {
+        self.plan.target = target;
+        self.plan.validate().unwrap();
+        let is_dot = self.plan.transport == Transport::Dot;
+        let request = RunRequest {
+            tls: is_dot.then(|| self.tls()),
+            cpus: Vec::new(),
+            description: Description {
+                questions_source: "test".to_owned(),
+                goodput_rcodes: vec![0, 3],
+                ..Description::default()
+            },
+            preflight: self.preflight,
+            plan: self.plan,
+        };
+        let control = Arc::new(Control::new(request.plan.workers));
+        let watched = Arc::clone(&control);
+        run(&request, &control, |progress| watch(progress, &watched))
+    }
+
+    fn tls(&self) -> TlsRequest {
+        let ca_pem = self.ca_pem.clone().unwrap();
+        let config = proto::tls::client_config(&ClientTlsOptions {
+            roots: Roots::Pem(ca_pem.into_bytes()),
+            ..ClientTlsOptions::default()
+        });
+        TlsRequest {
+            settings: TlsSettings {
+                config: config.unwrap(),
+                name: ServerName::try_from("localhost").unwrap(),
+            },
+            verified: true,
+            name: "localhost".to_owned(),
+        }
+    }
+
+    /// Runs it against a responder that `change` shapes, and returns what that counted too.
+    pub(crate) fn run_against(self, change: impl FnOnce(&mut ResponderConfig)) -> (Ran, Counters) {
+        let target = Responder::start(change);
+        let load = self.ca_pem(&target.certificate_pem);
+        let address = target.address(load.plan.transport);
+        let ran = load.run_at(address);
+        (ran, target.serving.stop())
+    }
+}
+
+/// The responder on free ports of one address, all transports.
+pub(crate) struct Responder {
+    pub(crate) serving: Serving,
+    pub(crate) certificate_pem: String,
+    config: ResponderConfig,
+}
+
+impl Responder {
+    pub(crate) fn start(change: impl FnOnce(&mut ResponderConfig)) -> Responder {
+        Responder::start_at(Ipv4Addr::LOCALHOST.into(), change)
+    }
+
+    pub(crate) fn start_at(
+        address: IpAddr,
+        change: impl FnOnce(&mut ResponderConfig),
+    ) -> Responder {
+        let identity = self_signed(&SelfSigned::default()).unwrap();
+        let mut config = ResponderConfig {
+            listen: Transport::ALL.map(|it| (it, (address, 0).into())).to_vec(),
+            tls: Some(identity.server_config),
+            ..ResponderConfig::default()
+        };
+        change(&mut config);
+        let serving = serve(&config, &[], true).unwrap();
+        config.listen = serving.addresses().to_vec();
+        Responder {
+            serving,
+            certificate_pem: identity.certificate_pem,
+            config,
+        }
+    }
+
+    pub(crate) fn address(&self, transport: Transport) -> SocketAddr {
+        self.serving.address(transport).unwrap()
+    }
+
+    /// What is needed to start it again where it was.
+    pub(crate) fn config(&self) -> ResponderConfig {
+        ResponderConfig {
+            open_connections: Default::default(),
+            ..self.config.clone()
+        }
+    }
+}
+
+/// Both loopback addresses.
+pub(crate) const FAMILIES: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
+
+/// A run that has ended.
+pub(crate) struct Ran {
+    pub(crate) record: RunRecord,
+}
+
+impl Ran {
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.record.total.counts
+    }
+
+    /// Queries sent, those of the warm-up included.
+    pub(crate) fn sent(&self) -> u64 {
+        self.counts().sent + self.record.warmup.counts.sent
+    }
+
+    /// Asserts that so many queries were offered and every one was answered.
+    #[track_caller]
+    pub(crate) fn assert_all_answered(&self, offered: u64) {
+        let counts = self.counts();
+        let answered = (counts.offered, counts.sent, counts.responses);
+        assert_eq!(answered, (offered, offered, offered), "{counts:?}");
+        assert_eq!(
+            counts.unexpected.total() + counts.duplicate + counts.late,
+            0
+        );
+        assert_eq!(counts.rcodes.by_rcode[0], offered, "{counts:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Faulty responses and connections that end, on the kernel's sockets.
+
+use proto::Transport;
+use responder::ConnectionEnd;
+
+use crate::bench::{Load, alone, ms};
+
+#[test]
+fn faulty_responses_are_told_apart() {
+    let _alone = alone();
+    for transport in Transport::ALL {
+        let load = Load::over(transport).rate(2_000.0).plan(|plan| {
+            plan.duration = Some(ms(500));
+            plan.timeout = ms(500);
+        });
+        let (ran, responder) = load.run_against(|config| {
+            let faults = &mut config.behaviour.faults;
+            faults.loss = 0.05;
+            faults.wrong_id = 0.1;
+            faults.wrong_question = 0.1;
+            faults.garbage = 0.1;
+            faults.rcodes = vec![(2, 0.1)];
+            config.behaviour.duplicate_share = 0.1;
+        });
+        let counts = ran.counts();
+        assert_eq!(responder.queries.get(transport), 1_000, "{transport}");
+        let unanswered = responder.lost + responder.spoilt;
+        assert_eq!(
+            counts.responses,
+            1_000 - unanswered,
+            "{transport}: {counts:?}"
+        );
+        assert_eq!(counts.timeouts, unanswered, "{transport}: {counts:?}");
+        assert!(counts.unexpected.wrong_id > 50, "{transport}: {counts:?}");
+        assert!(
+            counts.unexpected.wrong_question > 50,
+            "{transport}: {counts:?}"
+        );
+        assert!(counts.unexpected.malformed > 20, "{transport}: {counts:?}");
+        // Each duplicate is a second copy of a good or a spoilt response.
+        let received = counts.responses + counts.duplicate + counts.unexpected.total();
+        assert_eq!(
+            received,
+            responder.responses.get(transport),
+            "{transport}: {counts:?}"
+        );
+        // The responder counts second copies too.
+        let servfail = responder.rcodes[2] - counts.duplicate..=responder.rcodes[2];
+        assert!(
+            servfail.contains(&counts.rcodes.by_rcode[2]),
+            "{transport}: {counts:?}"
+        );
+    }
+}
+
+#[test]
+fn responses_of_64_kilobytes_arrive_whole() {
+    let _alone = alone();
+    for (transport, octets) in [
+        (Transport::Udp, 65_507),
+        (Transport::Tcp, 65_535),
+        (Transport::Dot, 65_535),
+    ] {
+        let load = Load::over(transport).outstanding(4).queries(300);
+        let (ran, _) = load.run_against(|config| config.behaviour.faults.oversized = 1.0);
+        ran.assert_all_answered(300);
+        assert_eq!(ran.counts().received_octets, 300 * octets, "{transport}");
+    }
+}
+
+#[test]
+fn connections_that_end_are_counted_and_opened_again() {
+    let _alone = alone();
+    for transport in [Transport::Tcp, Transport::Dot] {
+        for end in [
+            ConnectionEnd::Close,
+            ConnectionEnd::Reset,
+            ConnectionEnd::HalfClose,
+            ConnectionEnd::TlsAlert,
+        ] {
+            let load = Load::over(transport)
+                .queries(2_000)
+                .plan(|plan| plan.timeout = ms(500));
+            let (ran, responder) =
+                load.run_against(|config| config.behaviour.end_after = Some((20, end)));
+            let counts = ran.counts();
+            assert_eq!(counts.offered, 2_000, "{transport} {end:?}");
+            assert!(counts.responses > 1_200, "{transport} {end:?}: {counts:?}");
+            let connections = ran.record.connections();
+            let ended = connections.closed_by_target
+                + connections.reset_by_target
+                + connections.ended_by_tls;
+            assert!(ended > 60, "{transport} {end:?}: {connections:?}");
+            let accepted = responder.connections_accepted.get(transport);
+            assert!(accepted <= connections.attempted, "{transport} {end:?}");
+        }
+    }
+}
+
+#[test]
+fn target_that_stops_reading_does_not_hold_the_run() {
+    let _alone = alone();
+    for transport in [Transport::Tcp, Transport::Dot] {
+        // More than the kernel's buffers at both ends hold.
+        let load = Load::over(transport)
+            .clients(2)
+            .rate(300_000.0)
+            .plan(|plan| {
+                plan.timeout = ms(200);
+                plan.socket_buffer_octets = Some(4_096);
+            });
+        let (ran, _) = load.run_against(|config| {
+            config.behaviour.end_after = Some((10, ConnectionEnd::StopReading));
+        });
+        let counts = ran.counts();
+        assert_eq!(counts.offered, 300_000);
+        assert!(counts.responses >= 20, "{counts:?}");
+        assert!(counts.timeouts > 0, "{counts:?}");
+    }
+}

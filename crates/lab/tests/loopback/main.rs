@@ -1,0 +1,12 @@
+//! Whole runs on the kernel's sockets, over loopback: against the responder and against BIND,
+//! Unbound and Knot DNS. What the generator counts is what the other end counts.
+//!
+//! Needs the three servers installed; `./test` sees to it.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod bench;
+mod endings;
+mod faults;
+mod latency;
+mod responder_counts;
+mod servers;

@@ -1,0 +1,163 @@
+//! Whole runs against BIND, Unbound and Knot DNS.
+
+use std::net::SocketAddr;
+
+use lab::target::{
+    BindOptions, BindTarget, Families, KnotOptions, KnotTarget, TsigKey, UnboundOptions,
+    UnboundTarget, Zone,
+};
+use measure::Limit;
+use proto::Transport;
+
+use crate::bench::{Load, alone, ms};
+
+/// A zone with the names `test-record-1..100` that [`Load`] asks for.
+pub(crate) fn zone() -> Zone {
+    let mut text = "$ORIGIN lab.test.\n\
+                    $TTL 1\n\
+                    @ IN SOA ns.lab.test. hostmaster.lab.test. 1 3600 600 86400 1\n\
+                    @ IN NS ns.lab.test.\n\
+                    ns IN A 127.0.0.1\n"
+        .to_owned();
+    for number in 1..=100 {
+        text.push_str(&format!("test-record-{number} IN A 192.0.2.{number}\n"));
+    }
+    Zone {
+        origin: "lab.test.".to_owned(),
+        text,
+    }
+}
+
+/// Ten thousand queries, ten in flight, every one answered.
+fn assert_answers_ten_thousand(load: Load, address: SocketAddr) {
+    let ran = load.queries(10_000).run_at(address);
+    ran.assert_all_answered(10_000);
+    assert_eq!(ran.counts().lost(), 0);
+}
+
+#[test]
+fn bind_counts_the_queries_that_were_sent() {
+    let _alone = alone();
+    let options = BindOptions {
+        dot: true,
+        families: Families::Both,
+        ..BindOptions::new(zone())
+    };
+    let target = BindTarget::start(&options).unwrap();
+    let ca_pem = target.ca_pem().unwrap();
+    for address in target.endpoints().do53_all() {
+        let before = target.statistics().unwrap();
+        assert_answers_ten_thousand(Load::over(Transport::Udp), address);
+        let counted = target.statistics().unwrap().since(&before);
+        assert_eq!(
+            (counted.queries_udp, counted.queries_tcp),
+            (10_000, 0),
+            "{address}"
+        );
+        assert_eq!(counted.responses, 10_000);
+
+        let before = target.statistics().unwrap();
+        assert_answers_ten_thousand(Load::over(Transport::Tcp), address);
+        let counted = target.statistics().unwrap().since(&before);
+        assert_eq!(
+            (counted.queries_udp, counted.queries_tcp),
+            (0, 10_000),
+            "{address}"
+        );
+    }
+    let before = target.statistics().unwrap();
+    let load = Load::over(Transport::Dot).ca_pem(ca_pem);
+    assert_answers_ten_thousand(load, target.endpoints().dot().unwrap());
+    let counted = target.statistics().unwrap().since(&before);
+    assert_eq!(
+        counted.queries_tcp.max(counted.queries_dot),
+        10_000,
+        "{counted:?}"
+    );
+    assert_eq!(counted.queries_udp, 0);
+}
+
+#[test]
+fn bind_answers_queries_that_are_signed() {
+    let _alone = alone();
+    let key = TsigKey {
+        name: "lab-key".to_owned(),
+        algorithm: "hmac-sha256".to_owned(),
+        secret_base64: "c2VjcmV0IG9mIHRoZSBsYWI=".to_owned(),
+    };
+    let signer = format!("{}:{}:{}", key.algorithm, key.name, key.secret_base64);
+    let options = BindOptions {
+        query_key: Some(key),
+        ..BindOptions::new(zone())
+    };
+    let target = BindTarget::start(&options).unwrap();
+    let address = target.endpoints().do53();
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let load = Load::over(transport).queries(2_000);
+        let signed = load
+            .clone()
+            .plan(|plan| plan.tsig = Some(signer.parse().unwrap()));
+        signed.run_at(address).assert_all_answered(2_000);
+        // REFUSED (5), so that it was the signature that opened the zone.
+        let refused = load.run_at(address);
+        assert_eq!(refused.counts().rcodes.by_rcode[5], 2_000, "{transport}");
+        assert_eq!(refused.record.goodput(), 0);
+    }
+}
+
+#[test]
+fn unbound_answers_whole_runs_over_udp_tcp_and_dot() {
+    let _alone = alone();
+    let options = UnboundOptions {
+        dot: true,
+        tcp_clients_max: Some(50),
+        ..UnboundOptions::new(zone())
+    };
+    let target = UnboundTarget::start(&options).unwrap();
+    let address = target.endpoints().do53();
+    assert_answers_ten_thousand(Load::over(Transport::Udp), address);
+    assert_answers_ten_thousand(Load::over(Transport::Tcp), address);
+    let load = Load::over(Transport::Dot).ca_pem(target.ca_pem().unwrap());
+    assert_answers_ten_thousand(load, target.endpoints().dot().unwrap());
+}
+
+#[test]
+fn knot_answers_whole_runs_over_udp_and_tcp() {
+    let _alone = alone();
+    let target = KnotTarget::start(&KnotOptions::new(zone())).unwrap();
+    let address = target.endpoints().do53();
+    assert_answers_ten_thousand(Load::over(Transport::Udp), address);
+    assert_answers_ten_thousand(Load::over(Transport::Tcp), address);
+}
+
+#[test]
+fn cap_of_bind_on_tcp_clients_is_named_by_the_verdict() {
+    let _alone = alone();
+    let options = BindOptions {
+        dot: true,
+        tcp_clients_max: Some(50),
+        ..BindOptions::new(zone())
+    };
+    let target = BindTarget::start(&options).unwrap();
+    for transport in [Transport::Tcp, Transport::Dot] {
+        let address = match transport {
+            Transport::Dot => target.endpoints().dot().unwrap(),
+            _ => target.endpoints().do53(),
+        };
+        // An open loop, so that a machine busy with other things is no limit.
+        let load = Load::over(transport).clients(80).rate(2_000.0);
+        let load = load.ca_pem(target.ca_pem().unwrap()).plan(|plan| {
+            plan.timeout = ms(500);
+            plan.duration = Some(ms(2_000));
+        });
+        let ran = load.run_at(address);
+        let verdict = &ran.record.verdict;
+        // BIND takes 50, the kernel establishes a dozen more, and the others time out.
+        assert_eq!(verdict.limit, Limit::Server, "{transport}: {verdict:?}");
+        assert_eq!(
+            verdict.evidence[0],
+            "the target accepts no more than 50 TCP clients (30 of 80 left waiting)",
+            "{transport}"
+        );
+    }
+}
