@@ -4,112 +4,27 @@
 //! turns of the worker alone; closing an interval copies its figures, so none ends meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod echo;
+
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::sim::{Bounds, Link, SimDriver, Stepper, Turn, World, WorldConfig};
-use driver::{Driver, Event, Outgoing, Received, SocketId, SocketSpec};
+use driver::Driver;
+use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
 use engine::{Control, RunInputs, TlsSettings, Worker};
 use load::arrival::{Arrival, Process};
-use load::{Plan, QuestionSet, names_file};
-use proto::framing::{Deframer, write_message};
-use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ServerConfig};
 use proto::tls::{ClientTls, ClientTlsOptions, Roots, ServerTls};
 use proto::{Instant, Transport};
 
+use echo::{Echo, plan};
+
 /// Allocations are counted between these instants of a run of 2 s.
 const COUNTED: std::ops::Range<Instant> =
     Instant::from_nanos(1_000_000_000)..Instant::from_nanos(1_900_000_000);
-
-/// A target that sends each query back as a response.
-struct Echo {
-    driver: SimDriver,
-    tls: Option<Arc<ServerConfig>>,
-    streams: HashMap<u32, (Deframer, Option<ServerTls>)>,
-    queries: u64,
-}
-
-impl Echo {
-    fn open(world: &World, address: SocketAddr, tls: Option<Arc<ServerConfig>>) -> Echo {
-        let mut driver = world.endpoint(address.ip());
-        let spec = SocketSpec {
-            local: Some(address),
-            peer: None,
-            shared_port: false,
-        };
-        driver.open_udp(&spec).unwrap();
-        driver.listen_tcp(&spec).unwrap();
-        Echo {
-            driver,
-            tls,
-            streams: HashMap::new(),
-            queries: 0,
-        }
-    }
-
-    fn step(&mut self) {
-        let mut received = Received::new();
-        while self.driver.receive(&mut received) {
-            let socket = received.socket;
-            match received.event {
-                Event::Datagrams => self.answer_datagrams(&received),
-                Event::Accepted { .. } => {
-                    let tls = self.tls.clone().map(|tls| ServerTls::new(tls).unwrap());
-                    let stream = (Deframer::default(), tls);
-                    self.streams.insert(socket.index, stream);
-                }
-                Event::Bytes => self.answer_stream(socket, received.bytes()),
-                _ => {}
-            }
-        }
-        self.driver.wait(Instant::FAR_FUTURE);
-    }
-
-    fn answer_datagrams(&mut self, received: &Received) {
-        let mut outgoing = Outgoing::default();
-        for datagram in &received.datagrams {
-            let start = outgoing.octets.len();
-            outgoing
-                .octets
-                .extend_from_slice(received.datagram(*datagram));
-            outgoing.octets[start + 2] |= 0x80;
-            outgoing.finish(start, Some(datagram.from));
-            self.queries += 1;
-        }
-        self.driver.send_datagrams(received.socket, &outgoing);
-    }
-
-    fn answer_stream(&mut self, socket: SocketId, bytes: &[u8]) {
-        let (deframer, tls) = self.streams.get_mut(&socket.index).unwrap();
-        let mut plaintext = Vec::new();
-        match tls {
-            Some(tls) => drop(tls.handle_bytes(bytes, &mut plaintext).unwrap()),
-            None => plaintext.extend_from_slice(bytes),
-        }
-        let mut responses = Vec::new();
-        deframer.handle_bytes(&plaintext, |query| {
-            let start = responses.len();
-            write_message(query, &mut responses);
-            responses[start + 4] |= 0x80;
-            self.queries += 1;
-        });
-        let mut octets = Vec::new();
-        match tls {
-            Some(tls) => {
-                tls.write(&responses);
-                tls.poll_transmit(&mut octets);
-            }
-            None => octets = responses,
-        }
-        let taken = self.driver.send_bytes(socket, &octets).unwrap();
-        assert_eq!(taken, octets.len(), "the window is wide enough");
-    }
-}
 
 /// A self-signed certificate at both ends.
 fn tls() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
@@ -122,33 +37,6 @@ fn tls() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
         ..ClientTlsOptions::default()
     };
     (server, proto::tls::client_config(&options).unwrap())
-}
-
-fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan {
-    let lines = (0..1_000).map(|number| format!("record-{number}.example A\n"));
-    let text = lines.collect::<String>();
-    let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
-    Plan {
-        target: "192.0.2.53:53".parse().unwrap(),
-        transport,
-        questions: Arc::<QuestionSet>::new(questions.unwrap()),
-        arrival,
-        clients,
-        workers: 1,
-        duration: Some(Duration::from_secs(2)),
-        warmup: Duration::ZERO,
-        queries_max: None,
-        timeout: Duration::from_secs(5),
-        interval: Duration::from_secs(3_600),
-        seed: 1,
-        local_addresses: Vec::new(),
-        local_port: 0,
-        queries_per_connection: None,
-        tcp_fallback: false,
-        socket_buffer_octets: None,
-        offload: true,
-        tsig: None,
-    }
 }
 
 /// Allocations of the worker, and queries that the target saw, while they were counted.

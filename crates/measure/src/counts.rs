@@ -63,7 +63,8 @@ pub struct NotSent {
     pub no_free_id: u64,
     /// The socket's send buffer was full or the kernel refused the datagram.
     pub send_failed: u64,
-    /// The run ended while the query waited for its connection.
+    /// The run ended while the query waited for its connection, or for the generator, which
+    /// could not keep up.
     pub run_ended: u64,
 }
 

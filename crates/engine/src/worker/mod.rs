@@ -375,7 +375,7 @@ impl Worker {
         self.send_dirty(driver);
         if self.questions.left == 0 {
             self.end_offering(now, EndedBy::Queries);
-        } else if now >= self.run_end {
+        } else if now >= self.run_end && !self.catches_up(now) {
             self.end_offering(self.run_end, EndedBy::Duration);
         } else if self.target_is_gone(now) {
             self.end_offering(now, EndedBy::TargetGone);
@@ -399,6 +399,7 @@ impl Worker {
         let at = at.min(self.run_end).max(self.timeline.run_started_at);
         self.ended_by = ended_by;
         self.run_end = at;
+        self.count_unoffered();
         self.timeline.run_ended_at = at;
         // A run by queries is measured until its last response: the drain is part of it.
         if ended_by != EndedBy::Queries {

@@ -1,5 +1,7 @@
 //! Which client asks next, and when: the closed and the open loop.
 
+use std::time::Duration;
+
 use load::Plan;
 use load::arrival::{Arrival, Process, Schedule};
 use load::plan::share;
@@ -11,6 +13,9 @@ use super::{ClientQueue, Worker};
 /// Open-loop queries offered in one turn; the rest follows in the next, after a look at the
 /// sockets.
 const DUE_MAX: u32 = 4_096;
+/// How long after the end of the run queries that were due before it may still be offered: as long
+/// as a worker may have to wait for its CPU on a host with other things to do.
+const CATCH_UP_MAX: Duration = Duration::from_millis(100);
 
 /// The worker's share of the load.
 pub(super) enum Offer {
@@ -181,6 +186,33 @@ impl Worker {
                 client.dirty = true;
                 self.dirty.push(index);
             }
+        }
+    }
+
+    /// True if the run is over, queries were due before its end, and there is time to send them.
+    pub(super) fn catches_up(&self, now: Instant) -> bool {
+        let is_open = matches!(self.offer, Offer::Open { .. });
+        is_open && self.offer.next_due() < self.run_end && now < self.run_end + CATCH_UP_MAX
+    }
+
+    /// Counts the queries that were due before the end of the run and will never be sent: the
+    /// worker could not keep up.
+    pub(super) fn count_unoffered(&mut self) {
+        let Offer::Open {
+            schedule: Some(schedule),
+            ..
+        } = &mut self.offer
+        else {
+            return;
+        };
+        while schedule.next_due() < self.run_end && self.questions.left > 0 {
+            let scheduled_at = schedule.next_due();
+            schedule.advance();
+            let is_measured = scheduled_at >= self.timeline.run_started_at;
+            self.questions.take(is_measured);
+            let counts = &mut self.tally.of_query(scheduled_at).counts;
+            counts.offered += 1;
+            counts.not_sent.run_ended += 1;
         }
     }
 

@@ -1,0 +1,138 @@
+//! A generator that does not get its CPU: queries that were due leave late or never, and the
+//! figures say so.
+//!
+//! In the simulator work takes no time, so the worker is kept from its turns instead.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod echo;
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use driver::Driver;
+use driver::sim::{Link, World, WorldConfig};
+use engine::{Control, RunInputs, Worker};
+use load::Plan;
+use load::arrival::{Arrival, Process};
+use measure::Interval;
+use proto::{Instant, Transport};
+
+use echo::Echo;
+
+const fn at_us(microseconds: u64) -> Instant {
+    Instant::from_nanos(microseconds * 1_000)
+}
+
+/// Runs `plan` in steps of 50 us, without any turn for the worker within `away`. Half a
+/// millisecond each way. Returns the totals.
+fn run(plan: Plan, away: Range<Instant>) -> Interval {
+    let world = World::new(WorldConfig {
+        link: Link::constant(Duration::from_micros(500)),
+        ..WorldConfig::default()
+    });
+    let mut echo = Echo::open(&world, plan.target, None);
+    let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
+    let inputs = RunInputs {
+        plan: Arc::new(plan),
+        tls: None,
+    };
+    let mut worker = Worker::new(&inputs, 0, Arc::new(Control::new(1)));
+    worker.open(&mut driver).unwrap();
+    let mut intervals = Vec::new();
+    for step in 0..200_000 {
+        let now = at_us(50 * step);
+        world.advance_to(now);
+        echo.step();
+        if !away.contains(&now) {
+            worker.step(&mut driver);
+        }
+        intervals.extend(std::iter::from_fn(|| worker.poll_interval()));
+        if worker.is_finished() {
+            let total = Interval::total(&intervals);
+            total.counts.check_identity().unwrap();
+            assert_eq!(
+                worker.summary(&driver).timeline.run_ended_at,
+                run_end(&worker, &driver)
+            );
+            return total;
+        }
+    }
+    panic!("the run does not end");
+}
+
+/// The run ends 2 s after its start, whatever the worker does.
+fn run_end(worker: &Worker, driver: &impl Driver) -> Instant {
+    worker.summary(driver).timeline.run_started_at + Duration::from_secs(2)
+}
+
+/// Two seconds of open loop.
+fn plan(rate_qps: f64) -> Plan {
+    let process = Process::Constant;
+    echo::plan(Transport::Udp, 10, Arrival::Open { rate_qps, process })
+}
+
+/// Nothing keeps the worker away.
+const NEVER: Range<Instant> = Instant::ZERO..Instant::ZERO;
+
+#[test]
+fn worker_that_has_its_turns_is_late_by_less_than_one() {
+    let total = run(plan(1_000.0), NEVER);
+    assert_eq!(
+        (total.counts.offered, total.counts.responses),
+        (2_000, 2_000)
+    );
+    assert!(total.distributions.send_lateness.max_ns() <= Some(50_000));
+}
+
+#[test]
+fn latency_shows_how_late_queries_left_and_service_time_does_not() {
+    // 400 ms without a turn: of 2,000 queries 400 leave late, the first by 400 ms.
+    let total = run(plan(1_000.0), at_us(500_000)..at_us(900_000));
+    assert_eq!(
+        (total.counts.offered, total.counts.responses),
+        (2_000, 2_000)
+    );
+    let (latency, service) = (&total.distributions.latency, &total.distributions.service);
+    // 5 % of the queries left more than 300 ms late, 1 % more than 380.
+    for (share, expected_ms) in [(0.95, 300), (0.99, 380)] {
+        let value_ms = latency.percentile(share).unwrap() as f64 / 1e6;
+        let expected_ms = f64::from(expected_ms) + 1.0;
+        assert!(
+            (value_ms - expected_ms).abs() < 3.0,
+            "{share}: {value_ms} ms"
+        );
+    }
+    // But for the one or two responses that lay in the socket meanwhile.
+    assert!(
+        service.percentile(0.999) <= Some(1_060_000),
+        "{:?}",
+        service.percentile(0.999)
+    );
+    let lateness = total.distributions.send_lateness.max_ns();
+    assert!(lateness > Some(395_000_000), "{lateness:?}");
+}
+
+#[test]
+fn queries_due_before_the_end_are_sent_though_the_worker_comes_back_after_it() {
+    // More fall due within the last 10 ms than are offered in one turn.
+    for rate_qps in [1_000.0, 1_000_000.0] {
+        let total = run(plan(rate_qps), at_us(1_992_000)..at_us(2_010_000));
+        let offered = 2 * rate_qps as u64;
+        assert_eq!(
+            (total.counts.offered, total.counts.sent),
+            (offered, offered)
+        );
+    }
+}
+
+#[test]
+fn queries_that_a_generator_cannot_make_up_for_count_as_not_sent() {
+    // Some 100,000 have fallen due when the worker comes back, far too late.
+    let total = run(plan(100_000.0), at_us(1_000_000)..at_us(4_000_000));
+    let counts = &total.counts;
+    assert_eq!(counts.offered, 200_000);
+    assert_eq!(counts.sent + counts.not_sent.run_ended, 200_000);
+    assert!(counts.not_sent.run_ended > 10_000, "{counts:?}");
+}
