@@ -108,6 +108,26 @@ fn nobody_there_is_found_before_the_run() {
 }
 
 #[test]
+fn certificate_that_is_not_trusted_is_found_before_the_run() {
+    let _alone = alone();
+    let (target, stranger) = (Responder::start(|_| {}), Responder::start(|_| {}));
+    let load = load(Transport::Dot).ca_pem(&stranger.certificate_pem);
+    let address = target.address(Transport::Dot);
+    let error = load
+        .clone()
+        .preflight()
+        .try_run(address, |_, _| {})
+        .unwrap_err();
+    assert!(error.what.contains("certificate was refused"), "{error}");
+
+    // Not looked for, it is in the record.
+    let ran = load.run_at(address);
+    let failed = ran.record.connections().failed;
+    assert!(failed.tls_certificate >= 10, "{failed:?}");
+    assert_eq!((ran.counts().offered, ran.counts().sent), (1_000, 0));
+}
+
+#[test]
 fn nobody_there_without_a_look_before_is_a_record_that_says_so() {
     let _alone = alone();
     for transport in Transport::ALL {
