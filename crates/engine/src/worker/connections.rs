@@ -288,6 +288,10 @@ impl Worker {
             tls.close();
         }
         self.write_handshake(driver, index, now);
+        if !self.has_connection(index, socket) {
+            // It was broken already, and has been counted as that.
+            return;
+        }
         self.tally.of_event(now).counts.connections.closed_by_client += 1;
         driver.close(socket, Close::Graceful);
         self.lose_connection(driver, index, true, now);
@@ -350,14 +354,11 @@ impl Worker {
     }
 
     /// Notes that a client has no connection, and when it may try again: at once if the last one
-    /// carried a response or ran its course, else after a pause that doubles with each failure.
+    /// carried a response, else after a pause that doubles with each failure.
     pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, was_usable: bool) {
-        let most = self.plan.queries_per_connection;
         let client = &mut self.clients[index as usize];
         let went_well = match &client.link {
-            Link::Stream(connection) => {
-                connection.served || most.is_some_and(|most| connection.queries_sent >= most)
-            }
+            Link::Stream(connection) => connection.served,
             _ => false,
         };
         let retry_at = if was_usable && went_well {

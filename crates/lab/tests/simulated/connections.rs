@@ -294,6 +294,48 @@ fn connection_is_closed_after_its_queries_and_the_next_one_opened() {
 }
 
 #[test]
+fn connection_that_both_ends_close_at_once_is_counted_once() {
+    // With the tenth response comes the end, and the close_notify goes nowhere.
+    for transport in STREAMS {
+        for end in [
+            ConnectionEnd::Close,
+            ConnectionEnd::Reset,
+            ConnectionEnd::HalfClose,
+        ] {
+            let sim = one_by_one(transport).queries(1_000);
+            let sim = sim.plan(|plan| plan.queries_per_connection = Some(10));
+            let run = ends_after(sim, 10, end);
+            let connections = run.record.connections();
+            let ended = connections.closed_by_client
+                + connections.closed_by_target
+                + connections.reset_by_target;
+            assert_eq!(
+                (connections.established, ended),
+                (100, 100),
+                "{transport} {end:?}"
+            );
+            assert_eq!(run.responses(), 1_000);
+            assert!(run.record.total.connections_open <= 1);
+        }
+    }
+}
+
+#[test]
+fn connections_that_are_reset_unanswered_are_tried_again_ever_more_rarely() {
+    // All four queries of a connection are sent, and lost, before its reset comes: that it has
+    // carried what it may is no reason to come back at once.
+    let sim = one_by_one(Transport::Tcp).clients(4).outstanding(16);
+    let sim = sim.plan(|plan| plan.queries_per_connection = Some(4));
+    let run = sim
+        .behaviour(|behaviour| behaviour.tcp_clients_max = Some(1))
+        .run();
+    let connections = run.record.connections();
+    assert!(run.responses() > 300, "{:?}", run.counts());
+    let reset = connections.reset_by_target + connections.failed.reset;
+    assert!((10..120).contains(&reset), "{connections:?}");
+}
+
+#[test]
 fn open_loop_waits_for_the_next_connection_and_loses_nothing() {
     for transport in STREAMS {
         let sim = steady(transport).clients(5);
