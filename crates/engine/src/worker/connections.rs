@@ -288,6 +288,10 @@ impl Worker {
             tls.close();
         }
         self.write_handshake(driver, index, now);
+        if !self.has_connection(index, socket) {
+            // It was broken already, and has been counted as that.
+            return;
+        }
         self.tally.of_event(now).counts.connections.closed_by_client += 1;
         driver.close(socket, Close::Graceful);
         self.lose_connection(driver, index, true, now);
