@@ -337,7 +337,9 @@ impl Worker {
         }
         if self.phase == Phase::Offering {
             let now = driver.now();
-            self.fill(now);
+            if self.offer.is_fill_due(now) {
+                self.fill(now);
+            }
         }
         self.send_dirty(driver);
     }
@@ -369,7 +371,7 @@ impl Worker {
         if self.control.is_stopped() {
             return self.end_offering(now, EndedBy::Interrupted);
         }
-        if now >= self.timeline.started_at {
+        if now >= self.timeline.started_at && self.offer.is_fill_due(now) {
             self.fill(now);
         }
         self.send_dirty(driver);
