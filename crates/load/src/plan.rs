@@ -146,7 +146,7 @@ impl Plan {
             .as_ref()
             .map_or(0, proto::tsig::Key::record_octets);
         let octets = self.questions.message_octets_max() + signature_octets;
-        let octets_max = if self.transport.is_stream() {
+        let octets_max = if self.transport.has_connections() {
             STREAM_MESSAGE_OCTETS_MAX
         } else {
             UDP_PAYLOAD_OCTETS_MAX
@@ -267,12 +267,12 @@ impl Plan {
         if self.queries_per_connection == Some(0) {
             return Err(at_least_one("queries-per-connection"));
         }
-        if self.queries_per_connection.is_some() && !self.transport.is_stream() {
+        if self.queries_per_connection.is_some() && !self.transport.has_connections() {
             let hint = "use transport tcp or dot, or leave it out";
             let what = "udp has no connections to close";
             return Err(PlanError::new("queries-per-connection", what, hint));
         }
-        if self.tcp_fallback && self.transport.is_stream() {
+        if self.tcp_fallback && self.transport.has_connections() {
             let transport = self.transport;
             let what = format!("{transport} has no truncated responses to repeat over TCP");
             return Err(PlanError::new(

@@ -72,8 +72,10 @@ pub enum Transport {
     Tcp,
     /// DNS over TLS (RFC 7858).
     Dot,
-    /// DNS over HTTPS (RFC 8484).
-    Doh,
+    /// DNS over HTTPS (RFC 8484) with HTTP/2 (RFC 9113).
+    Doh2,
+    /// DNS over HTTPS (RFC 8484) with HTTP/3 (RFC 9114).
+    Doh3,
     /// DNS over QUIC (RFC 9250).
     Doq,
 }
@@ -96,7 +98,8 @@ impl fmt::Display for Transport {
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
             Transport::Dot => "dot",
-            Transport::Doh => "doh",
+            Transport::Doh2 => "doh2",
+            Transport::Doh3 => "doh3",
             Transport::Doq => "doq",
         })
     }

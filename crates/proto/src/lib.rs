@@ -1,4 +1,4 @@
-//! DNS messages and the transports udp, tcp and dot as state machines (RFC 1035, 7766, 7858).
+//! DNS messages and their transports as state machines (RFC 1035, 7766, 7858, 8484, 9250).
 //!
 //! Owns no socket, reads no clock, starts no thread: instants and octets go in; messages,
 //! transmits and outcomes come out. Every driver can therefore run every transport, and the
@@ -12,6 +12,7 @@
 //! | [`query`] | building query and update messages, EDNS |
 //! | [`response`] | reading what came back and matching it to its query |
 //! | [`tsig`] | transaction signatures (RFC 8945) |
+//! | [`exchange`] | what becomes of one request over HTTP, or one QUIC stream |
 //! | [`framing`] | the two-octet length prefix of DNS over streams |
 //! | [`tls`] | DNS over TLS, the one module that knows rustls |
 //! | [`pending`] | queries in flight of one client: IDs, instants, time-outs |
@@ -22,6 +23,7 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+pub mod exchange;
 pub mod framing;
 pub mod name;
 pub mod pending;
@@ -43,43 +45,86 @@ pub enum Transport {
     Tcp,
     /// DNS over TLS (RFC 7858).
     Dot,
+    /// DNS over HTTPS (RFC 8484) with HTTP/2 (RFC 9113).
+    Doh2,
+    /// DNS over HTTPS (RFC 8484) with HTTP/3 (RFC 9114).
+    Doh3,
+    /// DNS over QUIC (RFC 9250).
+    Doq,
 }
 
 impl Transport {
     /// All transports, in the order in which tables list them.
-    pub const ALL: [Transport; 3] = [Transport::Udp, Transport::Tcp, Transport::Dot];
+    pub const ALL: [Transport; 6] = [
+        Transport::Udp,
+        Transport::Tcp,
+        Transport::Dot,
+        Transport::Doh2,
+        Transport::Doh3,
+        Transport::Doq,
+    ];
 
-    /// The name as it is typed and recorded: `udp`, `tcp`, `dot`.
+    /// The name as it is typed and recorded: `udp`, `tcp`, `dot`, `doh2`, `doh3`, `doq`.
     pub const fn name(self) -> &'static str {
         match self {
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
             Transport::Dot => "dot",
+            Transport::Doh2 => "doh2",
+            Transport::Doh3 => "doh3",
+            Transport::Doq => "doq",
         }
     }
 
-    /// The port that a target listens on unless told otherwise (53, or 853 for DoT).
+    /// The port that a target listens on unless told otherwise: 53, 853 for DoT and DoQ, 443 for
+    /// DoH.
     pub const fn default_port(self) -> u16 {
         match self {
             Transport::Udp | Transport::Tcp => 53,
-            Transport::Dot => 853,
+            Transport::Dot | Transport::Doq => 853,
+            Transport::Doh2 | Transport::Doh3 => 443,
         }
     }
 
     /// True if messages travel in a connection that has to be set up first.
-    pub const fn is_stream(self) -> bool {
+    pub const fn has_connections(self) -> bool {
         !matches!(self, Transport::Udp)
+    }
+
+    /// True if its connections are TCP's.
+    pub const fn is_stream(self) -> bool {
+        matches!(self, Transport::Tcp | Transport::Dot | Transport::Doh2)
+    }
+
+    /// True if its connections are QUIC's (RFC 9000).
+    pub const fn is_quic(self) -> bool {
+        matches!(self, Transport::Doh3 | Transport::Doq)
+    }
+
+    /// True if its connections begin with a TLS handshake, within QUIC or before HTTP. `http://`
+    /// is DoH/2 without it.
+    pub const fn has_tls(self) -> bool {
+        !matches!(self, Transport::Udp | Transport::Tcp)
+    }
+
+    /// True if each query is an HTTP request.
+    pub const fn is_doh(self) -> bool {
+        matches!(self, Transport::Doh2 | Transport::Doh3)
     }
 }
 
 impl std::str::FromStr for Transport {
     type Err = String;
 
+    /// Reads a name; `doh` is `doh2`.
     fn from_str(text: &str) -> Result<Self, String> {
+        let name = if text == "doh" { "doh2" } else { text };
         Transport::ALL
             .into_iter()
-            .find(|transport| transport.name() == text)
-            .ok_or_else(|| format!("unknown transport `{text}`: expected udp, tcp or dot"))
+            .find(|transport| transport.name() == name)
+            .ok_or_else(|| {
+                format!("unknown transport `{text}`: expected udp, tcp, dot, doh2, doh3 or doq")
+            })
     }
 }
 

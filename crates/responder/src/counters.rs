@@ -10,7 +10,7 @@ pub const RCODES: usize = 17;
 
 /// One count for each transport, in the order of [`Transport::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByTransport([u64; 3]);
+pub struct ByTransport([u64; Transport::ALL.len()]);
 
 impl ByTransport {
     /// The count of one transport.

@@ -74,8 +74,8 @@ fn open_each<D: Driver>(
             ),
         };
         let socket = match transport {
-            Transport::Udp => driver.open_udp(&spec),
-            Transport::Tcp | Transport::Dot => driver.listen_tcp(&spec),
+            Transport::Udp | Transport::Doh3 | Transport::Doq => driver.open_udp(&spec),
+            Transport::Tcp | Transport::Dot | Transport::Doh2 => driver.listen_tcp(&spec),
         };
         let socket = socket.map_err(failure)?;
         let address = driver.local_addr(socket).map_err(failure)?;

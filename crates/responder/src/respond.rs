@@ -137,7 +137,7 @@ impl Respondent {
     ) -> Option<u16> {
         let limit = match transport {
             Transport::Udp => Limit::Datagram(self.config.udp_payload_octets_max),
-            Transport::Tcp | Transport::Dot => Limit::Stream,
+            _ => Limit::Stream,
         };
         let instead = match fault {
             Fault::Rcode(rcode) => Instead::Rcode(rcode),
@@ -216,7 +216,7 @@ impl Respondent {
             Fault::Oversized => {
                 let octets = match transport {
                     Transport::Udp => DATAGRAM_OCTETS_MAX,
-                    Transport::Tcp | Transport::Dot => usize::from(u16::MAX),
+                    _ => usize::from(u16::MAX),
                 };
                 pad(start, octets, out);
             }

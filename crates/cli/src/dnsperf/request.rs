@@ -57,7 +57,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         queries_per_connection: match settings.transport {
             // There is no connection to close, and dnsperf takes no offence.
             Transport::Udp => None,
-            Transport::Tcp | Transport::Dot => settings.long.queries_per_connection,
+            _ => settings.long.queries_per_connection,
         },
         tcp_fallback: false,
         socket_buffer_octets: settings.buffer_octets,

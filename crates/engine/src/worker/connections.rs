@@ -21,7 +21,7 @@ const TLS_FAILURES_MAX: usize = 8;
 impl Worker {
     /// Before the run: connects the clients, a few at a time, until each has had its try.
     pub(super) fn set_up_connections(&mut self, driver: &mut impl Driver, now: Instant) {
-        let all = match self.plan.transport.is_stream() {
+        let all = match self.plan.transport.has_connections() {
             true => self.primaries,
             false => 0,
         };

@@ -391,7 +391,7 @@ impl Worker {
             self.reached_at = now;
         }
         let patience = GONE_AFTER_MIN.max(2 * self.plan.timeout);
-        self.plan.transport.is_stream()
+        self.plan.transport.has_connections()
             && self.plan.duration.is_none()
             && matches!(self.offer, Offer::Closed { .. })
             && now >= self.reached_at + patience

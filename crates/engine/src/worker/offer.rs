@@ -58,7 +58,7 @@ impl Offer {
                     free,
                     per_client: free.div_ceil(clients.max(1)).clamp(1, OPEN_MAX),
                     ready: ClientQueue::with_capacity(clients as usize),
-                    deferred_max: match plan.transport.is_stream() {
+                    deferred_max: match plan.transport.has_connections() {
                         true => free / DEFERRED_PART,
                         false => 0,
                     },

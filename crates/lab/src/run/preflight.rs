@@ -70,9 +70,9 @@ fn check_descriptors(request: &RunRequest) -> Result<(), RunError> {
 pub fn check_target(request: &RunRequest) -> Result<(), RunError> {
     let plan = &request.plan;
     match plan.transport {
-        Transport::Udp => check_udp(plan),
+        Transport::Udp | Transport::Doh3 | Transport::Doq => check_udp(plan),
         Transport::Tcp => check_stream(plan).map(drop),
-        Transport::Dot => {
+        Transport::Dot | Transport::Doh2 => {
             let stream = check_stream(plan)?;
             match &request.tls {
                 Some(tls) => check_tls(stream, tls, plan.target),
@@ -116,8 +116,8 @@ fn check_stream(plan: &Plan) -> Result<TcpStream, RunError> {
 
 fn unreachable(error: &std::io::Error, target: SocketAddr, transport: Transport) -> RunError {
     let over = match transport {
-        Transport::Udp => "UDP",
-        Transport::Tcp | Transport::Dot => "TCP",
+        _ if transport.is_stream() => "TCP",
+        _ => "UDP",
     };
     match error.kind() {
         ErrorKind::ConnectionRefused => RunError::new(

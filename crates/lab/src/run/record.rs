@@ -204,6 +204,9 @@ fn transport(transport: proto::Transport) -> scenario::Transport {
         proto::Transport::Udp => scenario::Transport::Udp,
         proto::Transport::Tcp => scenario::Transport::Tcp,
         proto::Transport::Dot => scenario::Transport::Dot,
+        proto::Transport::Doh2 => scenario::Transport::Doh2,
+        proto::Transport::Doh3 => scenario::Transport::Doh3,
+        proto::Transport::Doq => scenario::Transport::Doq,
     }
 }
 

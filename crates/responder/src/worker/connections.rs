@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use driver::{Close, Driver, Received, SocketError, SocketId};
-use proto::{Instant, Transport};
+use proto::Instant;
 
 use super::ResponderWorker;
 use crate::sockets::Role;
@@ -37,9 +37,9 @@ impl ResponderWorker {
             driver.close(socket, config.behaviour.excess_close);
             return;
         }
-        let tls = match transport {
-            Transport::Dot => config.tls.clone(),
-            Transport::Udp | Transport::Tcp => None,
+        let tls = match transport.has_tls() {
+            true => config.tls.clone(),
+            false => None,
         };
         match Connection::new(transport, tls, now) {
             Ok(connection) => {
