@@ -1,8 +1,9 @@
 //! Waiting until a server answers on all its ports.
 //!
 //! A server is ready when every stream port is in LISTEN, every QUIC port is bound and it has
-//! answered the SOA query for its zone over UDP, or over TCP if it has no UDP. The query is repeated only after it was refused or answered with an error,
-//! so that a query which a slow server finds in its socket later is not counted twice.
+//! answered the SOA query for its zone over UDP, or over TCP if it has no UDP. The query is
+//! repeated only after it was refused or answered with an error, so that a query which a slow
+//! server finds in its socket later is not counted twice.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
