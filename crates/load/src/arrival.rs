@@ -66,14 +66,14 @@ pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
 }
 
 /// `rate_qps` if it can be offered.
-pub(crate) fn check_rate(setting: &'static str, rate_qps: f64) -> Result<f64, PlanError> {
-    if (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate_qps) {
-        return Ok(rate_qps);
+pub(crate) fn check_rate(setting: &'static str, rate: f64) -> Result<f64, PlanError> {
+    if (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate) {
+        return Ok(rate);
     }
     Err(PlanError::new(
         setting,
-        format!("{rate_qps} queries a second cannot be offered"),
-        "rates go from 0.000001 to 1000000000 queries a second",
+        format!("{rate} a second cannot be offered"),
+        "rates go from 0.000001 to 1000000000 a second",
     ))
 }
 

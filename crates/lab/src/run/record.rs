@@ -185,7 +185,7 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         seed: plan.seed,
         local_addresses: words.local_addresses.clone(),
         local_port: plan.local_port,
-        queries_per_connection: plan.queries_per_connection.map(u64::from),
+        queries_per_connection: plan.connections.queries_max.map(u64::from),
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: words.edns.clone(),
         tcp_fallback: plan.tcp_fallback,
