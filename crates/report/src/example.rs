@@ -2,8 +2,9 @@
 
 use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, Counts, DriverKind, EndedBy, HostFacts, Interval, NetworkFacts, Phases, Process,
-    Questions, RunRecord, ScenarioRecord, TlsFacts, Transport, Verdict, WorkerFacts, judge,
+    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, HostFacts, Interval, NetworkFacts,
+    Phases, Process, Questions, RunRecord, ScenarioRecord, TlsFacts, Transport, Verdict,
+    WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -103,9 +104,12 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         seed: 7,
         local_addresses: Vec::new(),
         local_port: 0,
-        queries_per_connection: None,
+        connections: ConnectionPolicy::default(),
+        http: None,
         socket_buffer_octets: None,
         edns: None,
+        edns_padding_octets: None,
+        edns_keepalive: false,
         tcp_fallback: false,
         offload: true,
         tls: None,
@@ -146,7 +150,7 @@ pub(crate) fn dot() -> RunRecord {
         verified: false,
         name: Some("ns1.example".into()),
         version: Some("TLSv1.3".into()),
-        cipher_suite: None,
+        ..TlsFacts::default()
     });
     let mut intervals: Vec<Interval> = (0..3).map(|index| interval(index, 1_000)).collect();
     intervals
@@ -179,14 +183,12 @@ fn go_wrong(interval: &mut Interval) {
     let connections = &mut counts.connections;
     connections.attempted = 300;
     connections.established = 210;
-    connections.handshakes = 205;
+    connections.handshakes.full = 205;
     connections.failed.refused = 90;
-    connections.failed.tls_alert = 5;
+    (0..5).for_each(|_| connections.failed.tls_alert.record("handshake_failure"));
     connections.reset_by_target = 85;
     connections.closed_by_client = 120;
-    interval.distributions.tcp_connect.record_many(250_000, 210);
-    interval
-        .distributions
-        .tls_handshake
-        .record_many(2_500_000, 205);
+    let times = &mut interval.distributions.connections;
+    times.tcp_connect.record_many(250_000, 210);
+    times.tls_handshake.record_many(2_500_000, 205);
 }

@@ -155,7 +155,7 @@ fn options(record: &RunRecord) -> String {
         };
         options.push(format!("{version}, certificate {verified}"));
     }
-    if let Some(queries) = scenario.queries_per_connection {
+    if let Some(queries) = scenario.connections.queries_per_connection {
         options.push(format!("{} a connection", counted(queries, "query")));
     }
     if scenario.tcp_fallback {

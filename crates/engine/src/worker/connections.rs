@@ -89,7 +89,11 @@ impl Worker {
         let connect_ns = now.nanos_since(connection.attempted_at);
         let interval = self.tally.of_event(now);
         interval.counts.connections.established += 1;
-        interval.distributions.tcp_connect.record(connect_ns);
+        interval
+            .distributions
+            .connections
+            .tcp_connect
+            .record(connect_ns);
         let is_fallback = self.clients[index as usize].role == Role::Fallback;
         let Some(settings) = self.tls.as_ref().filter(|_| !is_fallback) else {
             return self.connection_is_usable(driver, index, now);
@@ -118,8 +122,9 @@ impl Worker {
             }
             let handshake_ns = now.nanos_since(connection.established_at);
             let interval = self.tally.of_event(now);
-            interval.counts.connections.handshakes += 1;
-            interval.distributions.tls_handshake.record(handshake_ns);
+            interval.counts.connections.handshakes.full += 1;
+            let times = &mut interval.distributions.connections;
+            times.tls_handshake.record(handshake_ns);
         }
         self.set_up.last_progress_at = now;
         self.connections_open += 1;
@@ -262,7 +267,7 @@ impl Worker {
         let counts = &mut self.tally.of_event(now).counts.connections;
         match (usable, failure) {
             (true, _) => counts.ended_by_tls += 1,
-            (false, TlsFailure::Alert(_)) => counts.failed.tls_alert += 1,
+            (false, TlsFailure::Alert(name)) => counts.failed.tls_alert.record(name),
             (false, TlsFailure::Certificate(_)) => counts.failed.tls_certificate += 1,
             (false, TlsFailure::Protocol(_)) => counts.failed.tls_protocol += 1,
         }

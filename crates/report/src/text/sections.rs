@@ -47,11 +47,7 @@ pub(super) fn connections(record: &RunRecord) -> String {
     if !transport.has_connections() && connections.attempted == 0 {
         return String::new();
     }
-    let failures = connections
-        .failed
-        .by_cause()
-        .into_iter()
-        .filter(|(_, number)| *number > 0);
+    let failures = connections.failed.by_cause(transport).into_iter();
     let failures: Vec<String> = failures
         .map(|(cause, number)| format!("{} {cause}", count(number)))
         .collect();
@@ -62,7 +58,11 @@ pub(super) fn connections(record: &RunRecord) -> String {
     row("attempted", connections.attempted, String::new());
     row("established", connections.established, String::new());
     if transport.has_tls() {
-        row("TLS handshakes", connections.handshakes, String::new());
+        row(
+            "TLS handshakes",
+            connections.handshakes.total(),
+            String::new(),
+        );
     }
     row("failed", connections.failed.total(), failures.join(", "));
     let clients = format!("of {}", counted(record.scenario.clients, "client"));
@@ -83,10 +83,10 @@ pub(super) fn connections(record: &RunRecord) -> String {
 
 /// Latency of connection set-up.
 fn set_up(record: &RunRecord) -> String {
-    let (tcp_connect, tls_handshake) = record.connection_times();
+    let times = record.connection_times();
     let steps = [
-        ("TCP connect", &tcp_connect),
-        ("TLS handshake", &tls_handshake),
+        ("TCP connect", &times.tcp_connect),
+        ("TLS handshake", &times.tls_handshake),
     ];
     let measured = steps
         .into_iter()
