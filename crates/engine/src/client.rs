@@ -64,8 +64,6 @@ pub(crate) enum Progress {
     Handshaking,
     /// Queries can be sent.
     Usable,
-    /// It carries no further query, and is closed when its responses are in.
-    Retiring,
 }
 
 /// Why we close a usable connection.
@@ -94,6 +92,8 @@ pub(crate) enum Channel {
         key: ConnectionKey,
         /// The socket's send buffer was full.
         blocked: bool,
+        /// Streams that the target lets us open now.
+        streams_free: u32,
     },
 }
 
@@ -110,6 +110,8 @@ pub(crate) struct Connection {
     pub(crate) unsent: Vec<u8>,
     /// When the socket last took octets, while it blocks.
     pub(crate) blocked_at: Instant,
+    /// It carries no further query, and is closed for this reason when its responses are in.
+    pub(crate) retired_for: Option<Reason>,
     /// Queries sent on this connection.
     pub(crate) queries_sent: u32,
     /// A response came on this connection.
@@ -183,6 +185,7 @@ impl Connection {
             early: false,
             unsent: Vec::new(),
             blocked_at: attempted_at,
+            retired_for: None,
             queries_sent: 0,
             served: false,
             attempted_at,
@@ -195,13 +198,14 @@ impl Connection {
     /// True once the handshakes are over.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.progress, Progress::Usable | Progress::Retiring)
+        self.progress == Progress::Usable
     }
 
     /// True if queries may be written now.
     #[inline]
     pub(crate) fn takes_queries(&self) -> bool {
-        (self.progress == Progress::Usable || self.early) && !self.is_blocked()
+        let is_ready = self.progress == Progress::Usable || self.early;
+        is_ready && self.retired_for.is_none() && !self.is_blocked()
     }
 
     /// True while the socket takes no octets.
@@ -213,15 +217,17 @@ impl Connection {
         }
     }
 
-    /// How many more queries it may carry now, beside those in flight. What a QUIC connection's
-    /// peer allows is not known here, but to the endpoint.
+    /// How many more queries it may carry now, beside those in flight.
     #[inline]
     pub(crate) fn room(&self, in_flight: u32, policy: &ConnectionPolicy) -> u32 {
-        let of_life = policy.queries_max.unwrap_or(u32::MAX) - self.queries_sent;
-        let of_depth = policy.in_flight_max.unwrap_or(u32::MAX) - in_flight;
+        let of_life = policy.queries_max.unwrap_or(u32::MAX);
+        let of_life = of_life.saturating_sub(self.queries_sent);
+        let of_depth = policy.in_flight_max.unwrap_or(u32::MAX);
+        let of_depth = of_depth.saturating_sub(in_flight);
         let of_protocol = match &self.channel {
             Channel::Http2(session) => session.streams_free(),
-            Channel::Framed(_) | Channel::Quic { .. } => u32::MAX,
+            Channel::Quic { streams_free, .. } => *streams_free,
+            Channel::Framed(_) => u32::MAX,
         };
         of_life.min(of_depth).min(of_protocol)
     }
