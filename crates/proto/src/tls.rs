@@ -166,7 +166,7 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
-    fn of(session: &CommonState) -> Option<Negotiated> {
+    pub(crate) fn of(session: &CommonState) -> Option<Negotiated> {
         let version = match session.protocol_version()? {
             rustls::ProtocolVersion::TLSv1_2 => "TLS 1.2",
             rustls::ProtocolVersion::TLSv1_3 => "TLS 1.3",
