@@ -173,6 +173,11 @@ impl Transport {
         matches!(self, Transport::Doh2 | Transport::Doh3)
     }
 
+    /// True if each query has a stream of its own, which HTTP or QUIC may end without a message.
+    pub fn has_exchanges(self) -> bool {
+        self.is_doh() || self.is_quic()
+    }
+
     /// True if its connections begin with a TLS handshake.
     pub fn has_tls(self) -> bool {
         !matches!(self, Transport::Udp | Transport::Tcp)
@@ -251,8 +256,7 @@ pub enum Process {
 pub struct TlsFacts {
     /// The target's certificate was verified.
     pub verified: bool,
-    /// Name that the certificate was verified against and, unless it is left out, sent as SNI;
-    /// none if an address was used.
+    /// Name that the certificate was verified against; none if an address was used.
     pub name: Option<String>,
     /// What was asked for, where it was not the default.
     pub settings: TlsSettings,
@@ -278,8 +282,8 @@ pub struct TlsSettings {
     pub groups: Vec<String>,
     /// Protocols offered by ALPN, in order of preference.
     pub alpn: Vec<String>,
-    /// No server name was sent (SNI).
-    pub without_sni: bool,
+    /// The server name that was sent (SNI); none if none was, as with an address.
+    pub sni: Option<String>,
     /// Share of the connections that were to resume the session of their client, 0 to 1.
     pub resume_share: f64,
     /// Queries were to be sent in early data where a session allowed it.
@@ -288,4 +292,6 @@ pub struct TlsSettings {
     pub client_certificate: bool,
     /// Number of SPKI pins that the target's key was compared with.
     pub spki_pins: u64,
+    /// The secrets of the connections were written to a file.
+    pub key_log: bool,
 }
