@@ -21,8 +21,11 @@ mod example;
 pub use counts::Counts;
 pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
-pub use interval::{Distributions, Interval};
+pub use interval::{ConnectionTimes, Distributions, Interval};
 pub use merge::merge;
 pub use record::{EndedBy, Phases, RunRecord};
-pub use scenario::{Arrival, DriverKind, Process, Questions, ScenarioRecord, TlsFacts, Transport};
+pub use scenario::{
+    Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process, Questions,
+    ScenarioRecord, TlsFacts, TlsSettings, Transport,
+};
 pub use verdict::{Limit, Verdict, judge};

@@ -54,10 +54,13 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         seed: 1,
         local_addresses: settings.local_address.into_iter().collect(),
         local_port: settings.local_port,
-        queries_per_connection: match settings.transport {
+        connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
-            Transport::Udp => None,
-            _ => settings.long.queries_per_connection,
+            queries_max: match settings.transport {
+                Transport::Udp => None,
+                _ => settings.long.queries_per_connection,
+            },
+            ..ConnectionPolicy::default()
         },
         tcp_fallback: false,
         socket_buffer_octets: settings.buffer_octets,

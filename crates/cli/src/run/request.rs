@@ -82,7 +82,7 @@ pub(crate) fn build(
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
-        queries_per_connection: arguments.queries_per_connection,
+        connections: arguments.connections.policy()?,
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,

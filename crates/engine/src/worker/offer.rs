@@ -250,14 +250,14 @@ impl Worker {
         else {
             return;
         };
-        while schedule.next_due() < self.run_end && self.questions.left > 0 {
-            let scheduled_at = schedule.next_due();
-            schedule.advance();
-            let is_measured = scheduled_at >= self.timeline.run_started_at;
-            self.questions.take(is_measured);
+        let run_start = self.timeline.run_started_at.min(self.run_end);
+        let of_warmup = schedule.skip_until(run_start, u64::MAX);
+        let of_run = schedule.skip_until(self.run_end, self.questions.left);
+        self.questions.left -= of_run;
+        for (scheduled_at, queries) in [(Instant::ZERO, of_warmup), (run_start, of_run)] {
             let counts = &mut self.tally.of_query(scheduled_at).counts;
-            counts.offered += 1;
-            counts.not_sent.run_ended += 1;
+            counts.offered += queries;
+            counts.not_sent.run_ended += queries;
         }
     }
 

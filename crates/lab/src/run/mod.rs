@@ -149,6 +149,7 @@ fn tls_facts(request: &TlsRequest, outcome: &engine::Outcome) -> TlsFacts {
         name: Some(request.name.clone()),
         version: negotiated.map(|tls| tls.version.to_owned()),
         cipher_suite: negotiated.map(|tls| tls.cipher_suite.to_owned()),
+        ..TlsFacts::default()
     }
 }
 

@@ -60,7 +60,7 @@ impl Load {
             seed: 1,
             local_addresses: Vec::new(),
             local_port: 0,
-            queries_per_connection: None,
+            connections: load::ConnectionPolicy::default(),
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,

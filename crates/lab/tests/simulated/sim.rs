@@ -89,7 +89,7 @@ impl Sim {
             seed,
             local_addresses: Vec::new(),
             local_port: 0,
-            queries_per_connection: None,
+            connections: load::ConnectionPolicy::default(),
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
