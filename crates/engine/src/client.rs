@@ -232,6 +232,35 @@ impl Connection {
         of_life.min(of_depth).min(of_protocol)
     }
 
+    /// When the policy next has something to say about this connection, after `now`.
+    pub(crate) fn next_deadline(&self, policy: &ConnectionPolicy, now: Instant) -> Option<Instant> {
+        let of_duration = policy.duration.map(|duration| self.usable_at + duration);
+        let of_idleness = policy.idle_timeout.map(|timeout| self.active_at + timeout);
+        let due = |at: &Instant| *at > now;
+        let deadlines = [of_duration, of_idleness].into_iter().flatten();
+        deadlines.filter(due).min()
+    }
+
+    /// Lets it carry no further query if its time is over.
+    pub(crate) fn retire_if_due(
+        &mut self,
+        policy: &ConnectionPolicy,
+        has_open_queries: bool,
+        now: Instant,
+    ) {
+        let is_over = |since: Instant, limit: Option<std::time::Duration>| {
+            limit.is_some_and(|limit| since + limit <= now)
+        };
+        if self.retired_for.is_some() {
+            return;
+        }
+        if is_over(self.usable_at, policy.duration) {
+            self.retired_for = Some(Reason::Duration);
+        } else if !has_open_queries && is_over(self.active_at, policy.idle_timeout) {
+            self.retired_for = Some(Reason::Idle);
+        }
+    }
+
     /// True if queries were sent and nothing has come back yet. A server may leave a connection in
     /// its listen queue, where the kernel establishes it and nobody reads it.
     #[inline]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Transport;
+use proto::doh::DohRequest;
 
 use crate::arrival::{Arrival, check_rate};
 use crate::connection_policy::ConnectionPolicy;
@@ -56,6 +57,8 @@ pub struct Plan {
     pub local_port: u16,
     /// How long connections live, and how they are opened.
     pub connections: ConnectionPolicy,
+    /// The requests of DoH; `None` on other transports.
+    pub doh: Option<Arc<DohRequest>>,
     /// Repeat a query over TCP when its UDP response is truncated.
     pub tcp_fallback: bool,
     /// Socket send and receive buffers in octets; `None` for 4 MiB.

@@ -87,6 +87,8 @@ const EMPTY: Slot = Slot {
 pub struct Query {
     /// Its place; valid until the next [`Pending::submit`].
     pub position: u32,
+    /// Its number among the client's queries; says which one it is for as long as it is known.
+    pub number: u32,
     /// Its message ID.
     pub id: u16,
     /// Index of its question in the run's question set.
@@ -207,6 +209,15 @@ impl Pending {
     /// The query at `position`.
     pub fn at(&self, position: u32) -> Query {
         self.query(position as usize)
+    }
+
+    /// The query with this number, if it is still remembered.
+    #[inline]
+    pub fn numbered(&self, number: u32) -> Option<Query> {
+        let position = number as usize & self.mask();
+        let slot = self.slots.get(position)?;
+        let known = slot.state != State::Empty && slot.number == number;
+        known.then(|| self.query(position))
     }
 
     /// Marks the waiting query at `position` as handed to the network at `sent_at`, if it is for
@@ -357,6 +368,7 @@ impl Pending {
         let slot = &self.slots[position];
         Query {
             position: position as u32,
+            number: slot.number,
             id: (slot.number as u16)
                 .wrapping_mul(SPREAD)
                 .wrapping_add(self.id_offset),

@@ -62,6 +62,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
             },
             ..ConnectionPolicy::default()
         },
+        doh: None,
         tcp_fallback: false,
         socket_buffer_octets: settings.buffer_octets,
         offload: true,

@@ -83,6 +83,7 @@ pub(crate) fn build(
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
         connections: arguments.connections.policy()?,
+        doh: None,
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,

@@ -418,14 +418,14 @@ impl Worker {
     /// Notes that a client has no connection, and when it may try again: at once, or after the
     /// delay asked for, if the last one carried a response or was closed by us; else after a pause
     /// that doubles with each failure.
-    fn connection_is_down(&mut self, index: u32, now: Instant, ended: Ended) {
+    pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, ended: Ended) {
         let delay = self.plan.connections.reconnect_delay;
         let client = &mut self.clients[index as usize];
         let mut went_well = false;
         if let Link::Connected(connection) = &mut client.link {
             went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
             if let Some(tls) = &mut connection.tls {
-                client.session = tls.take_session();
+                client.session = tls.take_memory();
             }
         }
         let retry_at = if ended.was_usable && went_well {

@@ -1,12 +1,14 @@
 //! The ends of exchanges: of DoH requests and DoQ streams, which say themselves which query they
 //! belong to.
 
+use driver::Driver;
 use proto::Instant;
 use proto::exchange::ExchangeEnd;
 use proto::pending::{Query, State};
 use proto::response::{self, Header};
 
 use super::Worker;
+use crate::client::{Channel, Reason};
 
 impl Worker {
     /// An exchange of client `index` has ended. `token` is the number of its query.
@@ -91,5 +93,42 @@ impl Worker {
             self.offer.release(1);
         }
         self.unprocessed = unprocessed;
+    }
+
+    /// Gives up the exchange of a query that has timed out, and tells the target so: it would keep
+    /// the place of another.
+    pub(super) fn cancel_exchange(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        token: u32,
+        now: Instant,
+    ) {
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return;
+        };
+        match &mut connection.channel {
+            Channel::Framed(_) => {}
+            Channel::Http2(session) => {
+                self.plain_out.clear();
+                if session.cancel(token, &mut self.plain_out) {
+                    self.write_plaintext(driver, index, now);
+                }
+            }
+            Channel::Quic { key, .. } => {
+                let key = *key;
+                if let Some(quic) = &mut self.quic {
+                    quic.cancel(now, key, token);
+                }
+                self.drive_quic(driver, index, now);
+            }
+        }
+    }
+
+    /// Lets a connection carry no further query.
+    pub(super) fn retire(&mut self, index: u32, reason: Reason) {
+        if let Some(connection) = self.clients[index as usize].connection() {
+            connection.retired_for.get_or_insert(reason);
+        }
     }
 }

@@ -56,7 +56,10 @@ impl Offer {
                 let free = share(outstanding.into(), worker, plan.workers) as u32;
                 Offer::Closed {
                     free,
-                    per_client: free.div_ceil(clients.max(1)).clamp(1, OPEN_MAX),
+                    per_client: match plan.connections.asks_nothing() {
+                        true => 0,
+                        false => free.div_ceil(clients.max(1)).clamp(1, OPEN_MAX),
+                    },
                     ready: ClientQueue::with_capacity(clients as usize),
                     deferred_max: match plan.transport.has_connections() {
                         true => free / DEFERRED_PART,
@@ -157,7 +160,7 @@ impl Worker {
     }
 
     fn fill_closed(&mut self, now: Instant) {
-        let most = self.plan.queries_per_connection;
+        let policy = &self.plan.connections;
         let Offer::Closed {
             free,
             per_client,
@@ -171,7 +174,7 @@ impl Worker {
         while *free > 0 && self.questions.left > 0 {
             let Some(&index) = ready.front() else { break };
             let client = &mut self.clients[index as usize];
-            if client.open_queries() >= *per_client || !client.can_send(most) {
+            if client.open_queries() >= *per_client || !client.can_send(policy) {
                 client.listed = false;
                 ready.pop_front();
                 continue;
@@ -274,7 +277,7 @@ impl Worker {
         let wanted = !client.listed && index < self.primaries;
         if wanted
             && client.open_queries() < *per_client
-            && client.can_send(self.plan.queries_per_connection)
+            && client.can_send(&self.plan.connections)
         {
             client.listed = true;
             ready.push_back(index);

@@ -6,21 +6,43 @@
 
 use std::time::Duration;
 
-use driver::{Close, Driver, OutgoingDatagram, Received, SocketSpec};
+use driver::{Close, Driver, OutgoingDatagram, Received, SocketError, SocketSpec};
+use load::Plan;
 use measure::counts::Connections;
-use proto::Instant;
+use proto::{Instant, Transport};
 use proto::quic::{
-    By, ConnectionKey, EarlyData, Established, Handshake, LostReason, QuicClient, QuicEvent,
+    By, ClientProtocol, Clock, ConnectionKey, EarlyData, Established, Handshake, LostReason,
+    QuicClient, QuicClientOptions, QuicEvent,
 };
 use proto::tls::TlsFailure;
 
 use super::connections::Ended;
 use super::send::render_without_id;
-use super::{Worker, classify_open_error};
+use super::Worker;
 use crate::client::{Channel, Client, Connection, Link, Reason};
 
 /// Datagrams of one connection that are sent in one batch; the next batch follows at once.
 const DATAGRAMS_MAX: usize = 16;
+
+/// The endpoint of a worker, if the plan's transport is QUIC's.
+pub(super) fn client(plan: &Plan, worker: u32, epoch: std::time::Instant) -> Option<QuicClient> {
+    let protocol = match plan.transport {
+        Transport::Doq => ClientProtocol::Doq,
+        Transport::Doh3 => ClientProtocol::Http3(plan.doh.clone()?),
+        _ => return None,
+    };
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&plan.seed.to_be_bytes());
+    seed[8..12].copy_from_slice(&worker.to_be_bytes());
+    Some(QuicClient::new(QuicClientOptions {
+        protocol,
+        // How long a connection stays is for the target and the plan to say.
+        idle_timeout: None,
+        keep_alive: None,
+        seed,
+        clock: Clock::new(epoch),
+    }))
+}
 
 impl Worker {
     /// Opens a socket and sends the first flight.
@@ -37,7 +59,7 @@ impl Worker {
             Ok(socket) => socket,
             Err(error) => {
                 self.quic = Some(quic);
-                return self.attempt_failed(index, classify_open_error(&error), now);
+                return self.attempt_failed(index, SocketError::of(&error), now);
             }
         };
         let resumes = self.draws_resumption(settings.resume_share);
@@ -162,12 +184,14 @@ impl Worker {
         let in_flight_before = self.clients[index as usize].pending.in_flight();
         let mut lost = None;
         let mut is_usable = false;
+        let mut repeats = false;
         let mut has_served = false;
         while let Some(event) = quic.poll_event(key) {
             match event {
                 QuicEvent::Established(established) => {
                     self.count_quic_handshake(index, &established, now);
                     is_usable = true;
+                    repeats = established.early_data == EarlyData::Rejected;
                 }
                 QuicEvent::Exchange { token, end } => {
                     has_served = true;
@@ -189,7 +213,7 @@ impl Worker {
             self.connection_has_served(index, now);
         }
         self.after_messages(index, in_flight_before, now);
-        self.settle_unprocessed(index, !can_request, now);
+        self.settle_unprocessed(index, repeats || !can_request, now);
         let sent = self.transmit_quic(driver, index, key, now);
         if let Some(reason) = lost {
             self.end_quic(driver, index, &reason, now);
@@ -307,7 +331,11 @@ impl Worker {
         let (Some(key), Some(quic)) = (self.quic_key(index), &mut self.quic) else {
             return;
         };
-        quic.close_without_error(now, key);
+        let no_error = match self.plan.transport {
+            Transport::Doh3 => H3_NO_ERROR,
+            _ => DOQ_NO_ERROR,
+        };
+        quic.close(now, key, no_error);
         self.transmit_quic(driver, index, key, now);
     }
 
@@ -326,7 +354,7 @@ impl Worker {
         match established.early_data {
             EarlyData::Accepted => counts.early_data.accepted += 1,
             EarlyData::Rejected => counts.early_data.rejected += 1,
-            EarlyData::NotTried => {}
+            EarlyData::NotOffered => {}
         }
         let times = &mut interval.distributions.connections;
         match established.handshake {
@@ -416,7 +444,11 @@ fn count_quic_end(counts: &mut Connections, reason: &LostReason, usable: bool) {
     }
 }
 
-/// DOQ_NO_ERROR (RFC 9250, section 8.4) or H3_NO_ERROR (RFC 9114, section 8.1).
+/// RFC 9250, section 8.4.
+const DOQ_NO_ERROR: u64 = 0;
+/// RFC 9114, section 8.1.
+const H3_NO_ERROR: u64 = 0x100;
+
 fn is_no_error(code: u64) -> bool {
-    matches!(code, 0 | 0x100)
+    matches!(code, DOQ_NO_ERROR | H3_NO_ERROR)
 }

@@ -237,7 +237,7 @@ impl Worker {
         {
             let message = &mut self.message;
             render_without_id(&self.plan, query.question, unix_time, message);
-            let taken = session.request(message, query.position, &mut self.plain_out);
+            let taken = session.request(message, query.number, &mut self.plain_out);
             if taken.is_err() {
                 break;
             }

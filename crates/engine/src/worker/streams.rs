@@ -3,11 +3,15 @@
 use driver::{Driver, Received, SocketId};
 use proto::Instant;
 use proto::exchange::ExchangeEnd;
-use proto::http2::Http2Client;
+use proto::http2::{Http2Client, Http2Options};
 use proto::tls::{ClientTls, EarlyData, HandshakeKind, TlsFailure};
 
 use super::{TlsSettings, Worker};
 use crate::client::{Channel, Link, Progress, Reason, Role};
+
+/// Room that there has to be for early data, so that the first queries fit: HTTP/2's first octets
+/// and some requests.
+const EARLY_OCTETS: usize = 1_024;
 
 impl Worker {
     /// TCP is established; TLS begins, where there is any.
@@ -42,20 +46,20 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let session = std::mem::take(&mut client.session);
         let (config, name) = (settings.config.clone(), settings.name.clone());
-        let tls = match ClientTls::with_session(config, name, session, resumes) {
+        let mut tls = match ClientTls::remembering(config, name, session, resumes) {
             Ok(tls) => tls,
             Err(reason) => {
                 return self.end_by_tls(driver, index, &TlsFailure::Protocol(reason), now);
             }
         };
-        let early = tls.can_write_early();
+        let early = tls.can_write_early(EARLY_OCTETS);
         if let Some(connection) = client.connection() {
             connection.tls = Some(Box::new(tls));
             connection.progress = Progress::Handshaking;
             connection.early = early;
         }
         if early {
-            self.begin_requests(index);
+            self.begin_requests(driver, index, now);
             let counts = &mut self.tally.of_event(now).counts.connections;
             counts.early_data.tried += 1;
             self.send_waiting(driver, index);
@@ -74,24 +78,32 @@ impl Worker {
         uniform < share
     }
 
-    /// HTTP/2 begins with octets of its own; they travel with the first request.
-    fn begin_requests(&mut self, index: u32) {
-        let Some(request) = &self.plan.doh else {
+    /// HTTP/2 begins with octets of its own. Within TLS they travel with the first request.
+    fn begin_requests(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let client = &mut self.clients[index as usize];
+        let is_primary = client.role == Role::Primary;
+        let Some(request) = self.plan.doh.as_ref().filter(|_| is_primary) else {
             return;
         };
-        let Some(connection) = self.clients[index as usize].connection() else {
+        let Some(connection) = client.connection() else {
             return;
         };
-        if matches!(connection.channel, Channel::Framed(_)) {
-            connection.channel = Channel::Http2(Box::new(Http2Client::new(request)));
+        if matches!(connection.channel, Channel::Http2(_)) {
+            return;
+        }
+        self.plain_out.clear();
+        let options = Http2Options::default();
+        let session = Http2Client::new(request.clone(), &options, &mut self.plain_out);
+        connection.channel = Channel::Http2(Box::new(session));
+        match &mut connection.tls {
+            Some(tls) => tls.write(&self.plain_out),
+            None => drop(self.write_plaintext(driver, index, now)),
         }
     }
 
     /// The last handshake of a TCP connection is over.
     fn stream_is_usable(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        if self.clients[index as usize].role == Role::Primary {
-            self.begin_requests(index);
-        }
+        self.begin_requests(driver, index, now);
         if let Err(failure) = self.count_handshake(index, now) {
             return self.end_by_tls(driver, index, &failure, now);
         }
@@ -109,7 +121,7 @@ impl Worker {
         };
         let negotiated = connection.tls.as_ref().and_then(|tls| tls.negotiated());
         if let (Channel::Http2(_), Some(negotiated)) = (&connection.channel, &negotiated) {
-            negotiated.require_alpn(b"h2")?;
+            negotiated.require_alpn("h2")?;
         }
         let since = connection.established_at;
         if self.tls_negotiated.is_none() {
@@ -122,7 +134,7 @@ impl Worker {
         match handshake.early_data {
             EarlyData::Accepted => counts.early_data.accepted += 1,
             EarlyData::Rejected => counts.early_data.rejected += 1,
-            EarlyData::NotOffered | EarlyData::Pending => {}
+            EarlyData::NotSent | EarlyData::Pending => {}
         }
         let times = &mut interval.distributions.connections;
         let (counter, times) = match handshake.kind {
@@ -218,6 +230,11 @@ impl Worker {
             Channel::Quic { .. } => return,
         }
         self.after_messages(index, in_flight_before, at);
+        let is_going_away = match self.clients[index as usize].connection() {
+            Some(connection) => connection.retired_for.is_some(),
+            None => true,
+        };
+        self.settle_unprocessed(index, is_going_away, at);
         self.close_if_used_up(driver, index, at);
     }
 
@@ -245,9 +262,6 @@ impl Worker {
         let Some(connection) = self.clients[index as usize].connection() else {
             return false;
         };
-        let Channel::Http2(session) = &mut connection.channel else {
-            return false;
-        };
         // Set aside, because its responses are matched with all of the worker.
         let placeholder = Channel::Framed(proto::framing::Deframer::default());
         let socket = connection.socket;
@@ -260,13 +274,15 @@ impl Worker {
         let outcome = session.handle_bytes(octets, &mut own, |token, end: ExchangeEnd<'_>| {
             self.handle_exchange_end(index, token, end, at);
         });
-        let going_away = session.going_away();
-        self.note_streams_max(session.streams_max());
+        let is_going_away = session.is_going_away();
+        let code = session.goaway_code().map_or(0, |code| code.0.into());
+        let streams_max = session.streams_max().map(u64::from);
+        self.streams_max = [self.streams_max, streams_max].into_iter().flatten().min();
         if let Some(connection) = self.clients[index as usize].connection() {
             connection.channel = Channel::Http2(session);
-            if let (Some(code), None) = (going_away, connection.retired_for) {
-                connection.retired_for = Some(Reason::GoingAway(code.into()));
-            }
+        }
+        if is_going_away {
+            self.retire(index, Reason::GoingAway(code));
         }
         self.plain_out = own;
         if !self.plain_out.is_empty() {
@@ -277,6 +293,7 @@ impl Worker {
             return false;
         }
         if outcome.is_ok() {
+            self.connection_has_served(index, at);
             return true;
         }
         let counts = &mut self.tally.of_event(at).counts.connections;

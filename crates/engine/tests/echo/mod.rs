@@ -33,6 +33,7 @@ impl Echo {
             local: Some(address),
             peer: None,
             shared_port: false,
+            fast_open: false,
         };
         driver.open_udp(&spec).unwrap();
         driver.listen_tcp(&spec).unwrap();
@@ -125,6 +126,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         local_addresses: Vec::new(),
         local_port: 0,
         connections: load::ConnectionPolicy::default(),
+        doh: None,
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,

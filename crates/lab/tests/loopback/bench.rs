@@ -61,6 +61,7 @@ impl Load {
             local_addresses: Vec::new(),
             local_port: 0,
             connections: load::ConnectionPolicy::default(),
+            doh: None,
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,

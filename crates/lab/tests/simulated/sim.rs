@@ -90,6 +90,7 @@ impl Sim {
             local_addresses: Vec::new(),
             local_port: 0,
             connections: load::ConnectionPolicy::default(),
+            doh: None,
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,

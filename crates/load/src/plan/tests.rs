@@ -21,6 +21,7 @@ fn plan() -> Plan {
         local_addresses: Vec::new(),
         local_port: 0,
         connections: ConnectionPolicy::default(),
+        doh: None,
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,

@@ -87,7 +87,7 @@ pub(super) struct Endpoint {
     receive_window_max: u32,
     /// SETTINGS_HEADER_TABLE_SIZE as we sent it, in force from the acknowledgement on.
     table_octets: u32,
-    settings_received: bool,
+    pub(super) settings_received: bool,
     pub(super) settings_acknowledged: bool,
     block: Option<Box<PartialBlock>>,
     trifles: u32,

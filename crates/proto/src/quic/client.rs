@@ -9,6 +9,7 @@ use super::slab::{ConnectionKey, Slab};
 use super::transport::{self, Parameters};
 use super::{Burst, Established, LostReason};
 use crate::exchange::ExchangeEnd;
+use crate::tls::ClientSession;
 use crate::{Instant, doq};
 use bytes::{Bytes, BytesMut};
 use connection::{Connection, Step};
@@ -152,9 +153,7 @@ impl QuicClient {
 
     /// Begins a connection; the first flight waits in [`QuicClient::poll_transmit`].
     ///
-    /// `tls` needs TLS 1.3; its ALPN is not looked at. It may be the client's own, with a session
-    /// store of its own; a session in there is resumed, and if the configuration allows early data
-    /// and the server did, [`QuicClient::can_request`] is true at once. Allocates about 20 KB.
+    /// `tls` needs TLS 1.3; its ALPN is not looked at. Allocates about 20 KB.
     ///
     /// # Errors
     /// The settings are at fault; no connection can be made with them.
@@ -165,8 +164,10 @@ impl QuicClient {
         server_name: &str,
     ) -> Result<ConnectionKey, ConnectError> {
         self.now = now;
-        let crypto = ClientCrypto::new(Arc::clone(tls), self.options.protocol.alpn());
-        let crypto = crypto.ok_or(ConnectError::NoTls13)?;
+        let crypto = ClientCrypto {
+            config: Arc::clone(tls),
+            alpn: self.options.protocol.alpn(),
+        };
         let mut config = quinn_proto::ClientConfig::new(Arc::new(crypto));
         config
             .transport_config(Arc::clone(&self.transport))
@@ -186,6 +187,38 @@ impl QuicClient {
         })?;
         let connection = Connection::new(quic, handle);
         Ok(self.connections.insert(connection))
+    }
+
+    /// Begins a connection of a client that keeps its tickets in `memory`, with a configuration
+    /// that resumes.
+    ///
+    /// With `resume`, it resumes the session in `memory`, if there is one; if then the
+    /// configuration and the server allow early data, [`QuicClient::can_request`] is true at once.
+    /// The memory comes back from [`QuicClient::take_memory`].
+    ///
+    /// # Errors
+    /// As [`QuicClient::connect`]; tickets are lost.
+    pub fn connect_remembering(
+        &mut self,
+        now: Instant,
+        tls: &Arc<rustls::ClientConfig>,
+        server_name: &str,
+        mut memory: ClientSession,
+        resume: bool,
+    ) -> Result<ConnectionKey, ConnectError> {
+        let key = memory.remember(resume, || self.connect(now, tls, server_name))?;
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.memory = Some(memory);
+        }
+        Ok(key)
+    }
+
+    /// Takes back what a client remembers, for its next connection. Tickets that come later are
+    /// forgotten.
+    pub fn take_memory(&mut self, key: ConnectionKey) -> ClientSession {
+        let connection = self.connections.get_mut(key);
+        let memory = connection.and_then(|connection| connection.memory.take());
+        memory.unwrap_or_default()
     }
 
     /// Takes a datagram that came on the socket of connection `key`.
@@ -210,7 +243,7 @@ impl QuicClient {
         );
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) if handle == connection.handle => {
-                connection.quic.handle_event(event);
+                connection.handle_event(event);
                 connection.settle(&mut self.endpoint);
                 true
             }
@@ -317,7 +350,7 @@ impl QuicClient {
         match self.options.protocol {
             ClientProtocol::Doq => doq::write_stream(message, &mut self.outgoing),
         }
-        connection.send(stream, &self.outgoing, token);
+        connection.request(stream, &self.outgoing, token);
         Ok(())
     }
 
@@ -331,8 +364,8 @@ impl QuicClient {
         connection.is_some_and(|connection| connection.cancel_token(token))
     }
 
-    /// Gives up an exchange without telling the peer: if it still ends, that is reported with the
-    /// same token, and is late.
+    /// Gives up an exchange without telling the peer: a response that still comes is reported with
+    /// the same token as [`ExchangeEnd::Late`].
     ///
     /// The connection keeps the last [`QuicClient::ABANDONED_MAX`] of these and cancels those
     /// before, because each takes one of the streams that the peer allows.

@@ -1,6 +1,6 @@
 //! Why a connection ended, as a closed set.
 
-use super::session::CERTIFICATE_REASON;
+use super::session::{CERTIFICATE_REASON, PIN_REASON};
 use crate::tls::TlsFailure;
 use quinn_proto::{ConnectionError, TransportErrorCode};
 use std::fmt;
@@ -21,10 +21,9 @@ pub enum LostReason {
     IdleTimeout,
     /// Nothing came within the idle timeout, and the handshake was not complete.
     HandshakeTimeout,
-    /// TLS failed: an alert of the peer, its certificate, or its messages (RFC 9001, section 4.8).
+    /// TLS failed: an alert of the peer, its certificate, ALPN, or its messages (RFC 9001,
+    /// section 4.8).
     Tls(TlsFailure),
-    /// No application protocol in common (alert 120, RFC 7301).
-    NoApplicationProtocol,
     /// A transport error code (RFC 9000, section 20.1) that is not one of TLS.
     Transport {
         /// The error code.
@@ -63,7 +62,6 @@ impl LostReason {
                 by: By::Peer,
             },
             ConnectionError::ConnectionClosed(close) => match tls_alert(close.error_code) {
-                Some(NO_APPLICATION_PROTOCOL) => LostReason::NoApplicationProtocol,
                 Some(alert) => LostReason::Tls(TlsFailure::from_alert(alert)),
                 None => LostReason::Transport {
                     code: close.error_code.into(),
@@ -71,8 +69,7 @@ impl LostReason {
                 },
             },
             ConnectionError::TransportError(error) => match tls_alert(error.code) {
-                Some(NO_APPLICATION_PROTOCOL) => LostReason::NoApplicationProtocol,
-                Some(_) => LostReason::Tls(own_failure(error.reason)),
+                Some(alert) => LostReason::Tls(own_failure(alert, error.reason)),
                 None => LostReason::Transport {
                     code: error.code.into(),
                     by: By::Us,
@@ -92,9 +89,15 @@ fn tls_alert(code: TransportErrorCode) -> Option<u8> {
 }
 
 /// What we complained of ourselves, in the words of [`super::session`].
-fn own_failure(reason: String) -> TlsFailure {
-    match reason.strip_prefix(CERTIFICATE_REASON) {
-        Some(reason) => TlsFailure::Certificate(reason.to_owned()),
+fn own_failure(alert: u8, reason: String) -> TlsFailure {
+    if alert == NO_APPLICATION_PROTOCOL {
+        return TlsFailure::Alpn(reason);
+    }
+    if let Some(reason) = reason.strip_prefix(CERTIFICATE_REASON) {
+        return TlsFailure::Certificate(reason.to_owned());
+    }
+    match reason.strip_prefix(PIN_REASON) {
+        Some(reason) => TlsFailure::Pin(reason.to_owned()),
         None => TlsFailure::Protocol(reason),
     }
 }
@@ -109,9 +112,6 @@ impl fmt::Display for LostReason {
             LostReason::IdleTimeout => f.write_str("nothing came within the idle timeout"),
             LostReason::HandshakeTimeout => f.write_str("the handshake timed out"),
             LostReason::Tls(failure) => failure.fmt(f),
-            LostReason::NoApplicationProtocol => {
-                f.write_str("there is no application protocol (ALPN) in common")
-            }
             LostReason::Transport { code, by: who } => {
                 write!(f, "{} transport error {code:#x}", by(who))
             }

@@ -26,7 +26,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
-use crate::tls::Negotiated;
+use crate::tls::{EarlyData, Handshake, HandshakeKind, Negotiated};
 use session::HandshakeFacts;
 
 pub use client::{Blocked, ClientProtocol, ConnectError, QuicClient, QuicClientOptions, QuicEvent};
@@ -49,37 +49,11 @@ pub struct Burst {
 /// What a handshake led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Established {
-    /// Whether keys come from a key exchange and a certificate, or from an earlier session.
+    /// What it was like. Octets are those of UDP payload, with what was sent again and with early
+    /// data; what a client sends once it is done, its Finished among it, is not in them.
     pub handshake: Handshake,
-    /// What became of queries in the first flight.
-    pub early_data: EarlyData,
-    /// Version, cipher suite and group; `None` if rustls does not tell.
+    /// Cipher suite, group and ALPN.
     pub negotiated: Option<Negotiated>,
-    /// Octets of UDP payload sent until the handshake was complete on this side; a client's last
-    /// flight is not among them, because it may carry queries already.
-    pub octets_sent: u64,
-    /// Octets of UDP payload received until then.
-    pub octets_received: u64,
-}
-
-/// How a TLS 1.3 handshake came to its keys (RFC 8446, section 2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Handshake {
-    /// With certificate and signature.
-    Full,
-    /// With the key of an earlier session.
-    Resumed,
-}
-
-/// What became of 0-RTT (RFC 9001, section 4.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EarlyData {
-    /// There was no session that allows it, or it is switched off.
-    NotOffered,
-    /// The server processes what came in the first flight.
-    Accepted,
-    /// The server did not look at it; a client's exchanges end as not processed.
-    Rejected,
 }
 
 /// What a handshake that is complete says about itself.
@@ -87,13 +61,16 @@ fn established(quic: &quinn_proto::Connection, early_data: EarlyData) -> Establi
     let facts = quic.crypto_session().handshake_data();
     let facts = facts.and_then(|facts| facts.downcast::<HandshakeFacts>().ok());
     let stats = quic.stats();
+    let octets = |octets: u64| u32::try_from(octets).unwrap_or(u32::MAX);
     Established {
-        handshake: facts
-            .as_ref()
-            .map_or(Handshake::Full, |facts| facts.handshake),
-        early_data,
+        handshake: Handshake {
+            kind: facts
+                .as_ref()
+                .map_or(HandshakeKind::Full, |facts| facts.kind),
+            early_data,
+            octets_sent: octets(stats.udp_tx.bytes),
+            octets_received: octets(stats.udp_rx.bytes),
+        },
         negotiated: facts.and_then(|facts| facts.negotiated),
-        octets_sent: stats.udp_tx.bytes,
-        octets_received: stats.udp_rx.bytes,
     }
 }

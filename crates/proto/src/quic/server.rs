@@ -33,8 +33,6 @@ pub struct QuicServerOptions {
     pub protocol: ServerProtocol,
     /// Queries that a client may have open on one connection. Each costs two map entries at once.
     pub streams_max: u32,
-    /// Whether queries in the first flight of a resumed session are taken (RFC 9001, section 4.6).
-    pub early_data: bool,
     /// A connection ends after this long without a datagram; `None` for the client's own timeout.
     pub idle_timeout: Option<Duration>,
     /// All that is random but for key exchanges is drawn from here.
@@ -148,13 +146,14 @@ pub struct QuicServer {
 impl QuicServer {
     /// An endpoint without connections.
     ///
-    /// `tls` needs TLS 1.3 and a certificate; its ALPN and its limit of early data are replaced.
+    /// `tls` is made for QUIC ([`ServerTlsOptions::quic`](crate::tls::ServerTlsOptions::quic));
+    /// its ALPN is replaced by that of the protocol. Queries in the first flight of a resumed
+    /// session (RFC 9001, section 4.6) are taken if it allows early data.
     ///
     /// # Errors
     /// The configuration cannot serve QUIC; the text says why.
     pub fn new(tls: &rustls::ServerConfig, options: QuicServerOptions) -> Result<Self, String> {
-        let crypto = ServerCrypto::new(tls, options.protocol.alpn(), options.early_data)
-            .ok_or_else(|| "QUIC needs TLS 1.3".to_owned())?;
+        let crypto = ServerCrypto::new(tls, options.protocol.alpn())?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         let transport = transport::config(&Parameters {
             bidi_streams_max: options.streams_max,

@@ -3,8 +3,7 @@
 //! quinn-proto has such an adapter, but it does not tell whether a handshake resumed a session,
 //! nor why a certificate was refused.
 
-use crate::quic::Handshake;
-use crate::tls::{Negotiated, TlsFailure};
+use crate::tls::{HandshakeKind, Negotiated, TlsFailure, quic_initial_suite};
 use aws_lc_rs::aead;
 use quinn_proto::crypto::{
     self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, UnsupportedVersion,
@@ -12,37 +11,25 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 use rustls::pki_types::ServerName;
-use rustls::quic::{self, KeyChange, Secrets, Suite, Version};
+use rustls::quic::{self, KeyChange, Secrets, Version};
 use std::any::Any;
 use std::sync::Arc;
 
 /// How the reason of a failure begins that is about the peer's certificate. The alert does not
 /// tell: a bad signature on a certificate is a decrypt_error.
 pub(super) const CERTIFICATE_REASON: &str = "certificate: ";
+pub(super) const PIN_REASON: &str = "pin: ";
 
 /// What a complete handshake says about itself; handed through quinn-proto.
 pub(super) struct HandshakeFacts {
-    pub(super) handshake: Handshake,
+    pub(super) kind: HandshakeKind,
     pub(super) negotiated: Option<Negotiated>,
 }
 
 /// One client connection's TLS: configuration and ALPN.
 pub(super) struct ClientCrypto {
-    config: Arc<rustls::ClientConfig>,
-    alpn: &'static [u8],
-    initial: Suite,
-}
-
-impl ClientCrypto {
-    /// `None` if the configuration has no TLS 1.3 or lacks the cipher suite of Initials.
-    pub(super) fn new(config: Arc<rustls::ClientConfig>, alpn: &'static [u8]) -> Option<Self> {
-        let initial = initial_suite(config.crypto_provider())?;
-        Some(ClientCrypto {
-            config,
-            alpn,
-            initial,
-        })
-    }
+    pub(super) config: Arc<rustls::ClientConfig>,
+    pub(super) alpn: &'static [u8],
 }
 
 impl crypto::ClientConfig for ClientCrypto {
@@ -63,37 +50,27 @@ impl crypto::ClientConfig for ClientCrypto {
         );
         // The one error left is a configuration without TLS 1.3.
         let connection = connection.map_err(|_| ConnectError::UnsupportedVersion)?;
-        Ok(Box::new(Session::new(
-            quic::Connection::Client(connection),
-            self.initial,
-        )))
+        Ok(Box::new(Session::new(quic::Connection::Client(connection))))
     }
 }
 
-/// A server's TLS: configuration with ALPN and early data as QUIC wants them.
+/// A server's TLS: configuration with the one ALPN of its protocol.
 pub(super) struct ServerCrypto {
     config: Arc<rustls::ServerConfig>,
-    initial: Suite,
 }
 
 impl ServerCrypto {
-    /// `None` if the configuration has no TLS 1.3 or lacks the cipher suite of Initials.
-    ///
-    /// QUIC knows no limit to early data but its own flow control: it is allowed or it is not
-    /// (RFC 9001, section 4.6.1).
-    pub(super) fn new(
-        config: &rustls::ServerConfig,
-        alpn: &[u8],
-        early_data: bool,
-    ) -> Option<Self> {
+    /// # Errors
+    /// rustls' reason why the configuration cannot serve QUIC: it has no TLS 1.3, or a limit to
+    /// early data (RFC 9001, section 4.6.1 leaves that to flow control).
+    pub(super) fn new(config: &rustls::ServerConfig, alpn: &[u8]) -> Result<Self, String> {
         let mut config = config.clone();
         config.alpn_protocols = vec![alpn.to_vec()];
-        config.max_early_data_size = if early_data { u32::MAX } else { 0 };
-        let initial = initial_suite(config.crypto_provider())?;
         let config = Arc::new(config);
         // What this refuses now would be a panic at the first connection.
-        quic::ServerConnection::new(Arc::clone(&config), Version::V1, Vec::new()).ok()?;
-        Some(ServerCrypto { config, initial })
+        quic::ServerConnection::new(Arc::clone(&config), Version::V1, Vec::new())
+            .map_err(|error| error.to_string())?;
+        Ok(ServerCrypto { config })
     }
 }
 
@@ -103,9 +80,7 @@ impl crypto::ServerConfig for ServerCrypto {
         _version: u32,
         dst_cid: &ConnectionId,
     ) -> Result<Keys, UnsupportedVersion> {
-        let keys = self
-            .initial
-            .keys(dst_cid, rustls::Side::Server, Version::V1);
+        let keys = quic_initial_suite().keys(dst_cid, rustls::Side::Server, Version::V1);
         Ok(boxed(keys))
     }
 
@@ -121,24 +96,9 @@ impl crypto::ServerConfig for ServerCrypto {
         let config = Arc::clone(&self.config);
         let connection = quic::ServerConnection::new(config, Version::V1, encoded(params))
             .expect("`ServerCrypto::new` has tried this configuration");
-        Box::new(Session::new(
-            quic::Connection::Server(connection),
-            self.initial,
-        ))
+        Box::new(Session::new(quic::Connection::Server(connection)))
     }
 }
-
-/// The suite of Initial packets (RFC 9001, section 5): TLS_AES_128_GCM_SHA256.
-fn initial_suite(provider: &Arc<rustls::crypto::CryptoProvider>) -> Option<Suite> {
-    let suites = provider.cipher_suites.iter().chain(DEFAULT_SUITES);
-    suites
-        .filter(|suite| suite.suite() == rustls::CipherSuite::TLS13_AES_128_GCM_SHA256)
-        .find_map(|suite| suite.tls13()?.quic_suite())
-}
-
-/// Initials use their suite whichever suites are offered for the rest of the connection.
-static DEFAULT_SUITES: &[rustls::SupportedCipherSuite] =
-    rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
 
 fn encoded(params: &TransportParameters) -> Vec<u8> {
     let mut octets = Vec::new();
@@ -151,17 +111,15 @@ struct Session {
     connection: quic::Connection,
     /// Makes the keys of key updates; `None` until the handshake is complete.
     next_secrets: Option<Secrets>,
-    initial: Suite,
     /// quinn-proto has been told that ALPN is settled.
     announced: bool,
 }
 
 impl Session {
-    fn new(connection: quic::Connection, initial: Suite) -> Self {
+    fn new(connection: quic::Connection) -> Self {
         Session {
             connection,
             next_secrets: None,
-            initial,
             announced: false,
         }
     }
@@ -173,16 +131,12 @@ impl crypto::Session for Session {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
-        boxed(self.initial.keys(dst_cid, side, Version::V1))
+        boxed(quic_initial_suite().keys(dst_cid, side, Version::V1))
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        let handshake = match self.connection.handshake_kind()? {
-            rustls::HandshakeKind::Resumed => Handshake::Resumed,
-            _ => Handshake::Full,
-        };
         Some(Box::new(HandshakeFacts {
-            handshake,
+            kind: self.connection.handshake_kind()?.into(),
             negotiated: Negotiated::of(&self.connection),
         }))
     }
@@ -272,8 +226,9 @@ impl Session {
         let alert = self.connection.alert().map(u8::from);
         let reason = match TlsFailure::from(error) {
             TlsFailure::Certificate(reason) => format!("{CERTIFICATE_REASON}{reason}"),
-            TlsFailure::Protocol(reason) => reason,
-            failure => failure.to_string(),
+            TlsFailure::Pin(reason) => format!("{PIN_REASON}{reason}"),
+            TlsFailure::Alpn(reason) | TlsFailure::Protocol(reason) => reason,
+            failure @ TlsFailure::Alert(_) => failure.to_string(),
         };
         TransportError {
             // RFC 9001, section 4.8: without an alert to fit, a generic one (80, internal_error).

@@ -19,13 +19,6 @@ pub enum TlsFailure {
     Protocol(String),
 }
 
-impl TlsFailure {
-    /// The failure that a fatal alert of the peer means; QUIC carries it as an error code.
-    pub(crate) fn from_alert(alert: u8) -> Self {
-        TlsFailure::from(Error::AlertReceived(AlertDescription::from(alert)))
-    }
-}
-
 impl fmt::Display for TlsFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

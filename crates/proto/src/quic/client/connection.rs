@@ -4,9 +4,10 @@ use crate::doq::{self, StreamState, Violation};
 use crate::exchange::ExchangeEnd;
 use crate::quic::client::Blocked;
 use crate::quic::streams::{Octets, ReadTo, StreamMap, read, write_and_finish};
-use crate::quic::{By, EarlyData, Established, LostReason, established};
+use crate::quic::{By, Established, LostReason, established};
+use crate::tls::{ClientSession, EarlyData};
 use bytes::Bytes;
-use quinn_proto::{ConnectionHandle, Dir, Endpoint, Event, Side, StreamEvent, StreamId, VarInt};
+use quinn_proto::{ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event, Side, StreamEvent, StreamId, VarInt};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -61,6 +62,10 @@ pub(super) struct Connection {
     abandoned: VecDeque<StreamId>,
     /// Steps that came about beside another one.
     queued: VecDeque<Step>,
+    /// Queries in the first flight with their framing, until the server has taken them.
+    early: Vec<(u32, Vec<u8>)>,
+    /// What the client remembers of its sessions, if it resumes any.
+    pub(super) memory: Option<ClientSession>,
     phase: Phase,
 }
 
@@ -81,7 +86,17 @@ impl Connection {
             spare: None,
             abandoned: VecDeque::new(),
             queued: VecDeque::new(),
+            early: Vec::new(),
+            memory: None,
             phase: Phase::Handshaking,
+        }
+    }
+
+    /// Handles a datagram, which may hold tickets for this client.
+    pub(super) fn handle_event(&mut self, event: ConnectionEvent) {
+        match &mut self.memory {
+            None => self.quic.handle_event(event),
+            Some(memory) => memory.remember(false, || self.quic.handle_event(event)),
         }
     }
 
@@ -118,7 +133,14 @@ impl Connection {
     }
 
     /// Sends a framed query on the stream that [`Connection::open_stream`] gave.
-    pub(super) fn send(&mut self, stream: StreamId, octets: &[u8], token: u32) {
+    pub(super) fn request(&mut self, stream: StreamId, octets: &[u8], token: u32) {
+        if self.phase == Phase::Handshaking {
+            self.early.push((token, octets.to_vec()));
+        }
+        self.send(stream, octets, token);
+    }
+
+    fn send(&mut self, stream: StreamId, octets: &[u8], token: u32) {
         self.spare = None;
         let progress = match write_and_finish(&mut self.quic, stream, octets) {
             Some([]) => Progress::Waiting,
@@ -164,30 +186,37 @@ impl Connection {
 
     fn on_connected(&mut self) -> Step {
         self.phase = Phase::Established;
-        let early_data = match (self.quic.has_0rtt(), self.quic.accepted_0rtt()) {
-            (false, _) => EarlyData::NotOffered,
-            (true, true) => EarlyData::Accepted,
-            (true, false) => {
-                self.on_early_data_rejected();
-                EarlyData::Rejected
-            }
+        let early = std::mem::take(&mut self.early);
+        let early_data = match (early.is_empty(), self.quic.accepted_0rtt()) {
+            (true, _) => EarlyData::NotSent,
+            (false, true) => EarlyData::Accepted,
+            (false, false) => EarlyData::Rejected,
         };
+        if self.quic.has_0rtt() && !self.quic.accepted_0rtt() {
+            self.on_early_data_rejected(early);
+        }
         Step::Established(established(&self.quic, early_data))
     }
 
-    /// quinn-proto has forgotten all streams.
-    fn on_early_data_rejected(&mut self) {
+    /// quinn-proto has forgotten all streams; what was sent on them is sent again.
+    fn on_early_data_rejected(&mut self, early: Vec<(u32, Vec<u8>)>) {
         self.spare = None;
         self.abandoned.clear();
-        let mut tokens: Vec<u32> = self
-            .exchanges
-            .drain()
-            .map(|(_, exchange)| exchange.token)
-            .collect();
-        tokens.sort_unstable();
-        let end = ExchangeEnd::NotProcessed;
-        self.queued
-            .extend(tokens.into_iter().map(|token| Step::Ended { token, end }));
+        let open = std::mem::take(&mut self.exchanges);
+        for (token, octets) in early {
+            // Those that were cancelled meanwhile are not.
+            if !open.values().any(|exchange| exchange.token == token) {
+                continue;
+            }
+            match self.open_stream() {
+                Ok(stream) => self.send(stream, &octets, token),
+                // The server allows fewer streams than when it gave the ticket.
+                Err(_) => self.queued.push_back(Step::Ended {
+                    token,
+                    end: ExchangeEnd::NotProcessed,
+                }),
+            }
+        }
     }
 
     fn on_stream_event(
@@ -240,8 +269,9 @@ impl Connection {
         match read_to {
             ReadTo::Gone => None,
             ReadTo::Reset(code) => {
+                let was_wanted = !has_ended && !self.abandoned.contains(&id);
                 self.remove(id);
-                (!has_ended).then_some(Step::Ended {
+                was_wanted.then_some(Step::Ended {
                     token,
                     end: ExchangeEnd::Reset(code),
                 })
@@ -282,14 +312,23 @@ impl Connection {
                 let start = octets.as_slice().len() - message.len();
                 *held = octets.into_bytes().slice(start..);
                 exchange.progress = Progress::Ended;
+                let is_late = self.abandoned.contains(&id);
                 if finished {
                     self.remove(id);
                 }
-                Some(Step::Message { token })
+                let end = ExchangeEnd::Late;
+                Some(match is_late {
+                    true => Step::Ended { token, end },
+                    false => Step::Message { token },
+                })
             }
             Err(violation) => {
+                let was_wanted = !self.abandoned.contains(&id);
                 self.remove(id);
                 let lost = self.abort(violation, now);
+                if !was_wanted {
+                    return lost;
+                }
                 self.queued.extend(lost);
                 let end = ExchangeEnd::Malformed;
                 Some(Step::Ended { token, end })

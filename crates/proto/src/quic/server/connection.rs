@@ -3,7 +3,8 @@
 use crate::Instant;
 use crate::doq::{self, StreamState, Violation};
 use crate::quic::streams::{Octets, ReadTo, StreamMap, read, write_and_finish};
-use crate::quic::{By, EarlyData, Established, LostReason, established};
+use crate::quic::{By, Established, LostReason, established};
+use crate::tls::EarlyData;
 use bytes::Bytes;
 use quinn_proto::{ConnectionHandle, Dir, Endpoint, Event, Side, StreamEvent, StreamId, VarInt};
 use std::collections::VecDeque;
@@ -121,7 +122,7 @@ impl Connection {
         let early_data = if self.had_early_data {
             EarlyData::Accepted
         } else {
-            EarlyData::NotOffered
+            EarlyData::NotSent
         };
         Step::Established(established(&self.quic, early_data))
     }

@@ -5,7 +5,10 @@ mod doq;
 use super::*;
 use crate::Instant;
 use crate::exchange::ExchangeEnd;
-use crate::tls::{ClientTlsOptions, Roots, client_config, server_config};
+use crate::tls::{
+    ClientSession, ClientTlsOptions, Roots, ServerTlsOptions, Tickets, client_config,
+    server_config_with,
+};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -36,18 +39,29 @@ pub(super) fn certificates() -> Certificates {
     }
 }
 
-/// A client's configuration; with a session store of its own if it resumes.
+/// A client's configuration; one that resumes sends early data, too.
 pub(super) fn client_tls(certificates: &Certificates, resume: bool) -> Arc<rustls::ClientConfig> {
     let config = client_config(&ClientTlsOptions {
         roots: Roots::Pem(certificates.authority.clone()),
+        resumption: resume,
+        early_data: resume,
         ..ClientTlsOptions::default()
     });
-    let mut config = Arc::unwrap_or_clone(config.unwrap());
-    if resume {
-        config.resumption = rustls::client::Resumption::in_memory_sessions(4);
-        config.enable_early_data = true;
-    }
-    Arc::new(config)
+    config.unwrap()
+}
+
+/// A server's configuration for QUIC, with tickets and early data.
+pub(super) fn server_tls(certificates: &Certificates) -> Arc<rustls::ServerConfig> {
+    let options = ServerTlsOptions {
+        quic: true,
+        tickets: Tickets::Stored {
+            count: 2,
+            sessions_max: 100,
+        },
+        early_data_octets_max: 1,
+        ..ServerTlsOptions::default()
+    };
+    server_config_with(&certificates.chain, &certificates.key, &options).unwrap()
 }
 
 /// What a client saw, without borrows.
@@ -74,6 +88,7 @@ impl Seen {
                 ExchangeEnd::Reset(code) => Seen::Ended(token, ExchangeEnd::Reset(code)),
                 ExchangeEnd::NotProcessed => Seen::Ended(token, ExchangeEnd::NotProcessed),
                 ExchangeEnd::Malformed => Seen::Ended(token, ExchangeEnd::Malformed),
+                ExchangeEnd::Late => Seen::Ended(token, ExchangeEnd::Late),
             },
             QuicEvent::StreamsAvailable => Seen::StreamsAvailable,
             QuicEvent::GoingAway => Seen::GoingAway,
@@ -149,7 +164,6 @@ pub(super) fn server_options(protocol: ServerProtocol) -> QuicServerOptions {
     QuicServerOptions {
         protocol,
         streams_max: 100,
-        early_data: true,
         idle_timeout: Some(Duration::from_secs(30)),
         seed: [9; 32],
         clock: Clock::new(std::time::Instant::now()),
@@ -162,7 +176,7 @@ impl World {
         client: QuicClientOptions,
         server: QuicServerOptions,
     ) -> World {
-        let tls = server_config(&certificates.chain, &certificates.key).unwrap();
+        let tls = server_tls(certificates);
         World {
             client: QuicClient::new(client),
             server: QuicServer::new(&tls, server).unwrap(),
@@ -181,8 +195,23 @@ impl World {
     }
 
     pub(super) fn connect(&mut self, tls: &Arc<rustls::ClientConfig>) -> usize {
-        let key = self.client.connect(self.now, tls, "dns.example").unwrap();
-        self.keys.push(key);
+        let (now, name, memory) = (self.now, "dns.example", ClientSession::default());
+        let begun = self
+            .client
+            .connect_remembering(now, tls, name, memory, false);
+        self.keys.push(begun.unwrap());
+        self.seen.push(Vec::new());
+        self.keys.len() - 1
+    }
+
+    /// Begins a connection that resumes the session of an earlier one.
+    pub(super) fn reconnect(&mut self, tls: &Arc<rustls::ClientConfig>, earlier: usize) -> usize {
+        let memory = self.client.take_memory(self.keys[earlier]);
+        let (now, name) = (self.now, "dns.example");
+        let begun = self
+            .client
+            .connect_remembering(now, tls, name, memory, true);
+        self.keys.push(begun.unwrap());
         self.seen.push(Vec::new());
         self.keys.len() - 1
     }
