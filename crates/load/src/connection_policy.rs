@@ -85,9 +85,8 @@ impl ConnectionPolicy {
             let what = format!("a connection can have 1 to {OUTSTANDING_PER_CLIENT_MAX} in flight");
             return Err(PlanError::new("pipeline", what, "give a number of these"));
         }
-        self.rate_max.map_or(Ok(()), |rate| {
-            check_rate("connect-rate", rate).map(drop)
-        })
+        self.rate_max
+            .map_or(Ok(()), |rate| check_rate("connect-rate", rate).map(drop))
     }
 }
 

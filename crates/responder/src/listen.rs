@@ -27,7 +27,6 @@ pub(crate) fn open<D: Driver>(
     driver: &mut D,
     listen: &[(Transport, SocketAddr)],
     shared_port: bool,
-    fast_open: false,
 ) -> io::Result<Vec<Listening>> {
     let mut attempt = 1;
     loop {
@@ -57,7 +56,6 @@ fn open_each<D: Driver>(
     driver: &mut D,
     listen: &[(Transport, SocketAddr)],
     shared_port: bool,
-    fast_open: false,
     opened: &mut Vec<Listening>,
 ) -> Result<(), Failure> {
     for &(transport, wanted) in listen {
@@ -67,7 +65,7 @@ fn open_each<D: Driver>(
             local: Some(local),
             peer: None,
             shared_port,
-            fast_open: false,
+            fast_open: true,
         };
         let failure = |error: io::Error| Failure {
             port_was_borrowed: port.is_some() && error.kind() == io::ErrorKind::AddrInUse,

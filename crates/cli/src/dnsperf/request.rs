@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
+use load::ConnectionPolicy;
 use load::Plan;
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
@@ -177,7 +178,11 @@ fn tls(settings: &Settings, target: SocketAddr) -> Result<Option<TlsRequest>, Co
         client_config(&options).map_err(|what| Complaint::plain(format!("TLS: {what}")))?;
     Ok(Some(TlsRequest {
         name: name.to_str().into_owned(),
-        settings: TlsSettings { config, name },
+        settings: TlsSettings {
+            config,
+            name,
+            resume_share: 0.0,
+        },
         verified: false,
     }))
 }

@@ -339,6 +339,7 @@ pub(crate) fn tls_request(roots: Roots, verify: bool, name: &str) -> Result<TlsR
     let settings = TlsSettings {
         config,
         name: server_name,
+        resume_share: 0.0,
     };
     Ok(TlsRequest {
         settings,

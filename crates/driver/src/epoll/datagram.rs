@@ -9,9 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::socket::SockAddr;
-use crate::{
-    Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError,
-};
+use crate::{Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError};
 
 /// Control message: length of each segment but the last (linux/udp.h).
 const UDP_SEGMENT: libc::c_int = 103;

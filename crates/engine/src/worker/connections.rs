@@ -15,7 +15,7 @@ use proto::pending::State;
 use proto::tls::TlsFailure;
 
 use super::{CONNECTING_MAX, Phase, Worker};
-use crate::client::{Channel, Connection, Link, Reason, Role};
+use crate::client::{Channel, Client, Connection, Link, Reason, Role};
 
 /// Pause before the next attempt after a first failure; doubles with each.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -76,8 +76,8 @@ impl Worker {
         }
         self.connect_queued(driver, now);
         // Clients that the target keeps waiting must not keep the others waiting too.
-        let stuck = now >= self.set_up.last_progress_at + self.plan.timeout
-            && self.set_up.queue.is_empty();
+        let stuck =
+            now >= self.set_up.last_progress_at + self.plan.timeout && self.set_up.queue.is_empty();
         if self.set_up.settled >= all || stuck || self.control.is_stopped() {
             self.control.worker_is_ready(now);
             self.phase = Phase::Ready;
@@ -102,8 +102,8 @@ impl Worker {
             return;
         };
         let is_kept_connected = client.role == Role::Primary && !on_demand;
-        let wanted = client.pending.waiting() > 0
-            || (is_kept_connected && self.phase != Phase::Draining);
+        let wanted =
+            client.pending.waiting() > 0 || (is_kept_connected && self.phase != Phase::Draining);
         if !wanted || self.phase == Phase::Finished {
             return;
         }
@@ -350,12 +350,7 @@ impl Worker {
             return;
         };
         driver.close(connection.socket, Close::Reset);
-        self.tally
-            .of_event(now)
-            .counts
-            .connections
-            .failed
-            .timed_out += 1;
+        self.tally.of_event(now).counts.connections.failed.timed_out += 1;
         self.lose_connection(driver, index, Ended::BEFORE_USE, now);
     }
 
@@ -401,12 +396,15 @@ impl Worker {
             self.offer.release(lost);
         }
         self.change_in_flight(index, now, -i64::from(lost));
-        if let Link::Connected(connection) = &mut self.clients[index as usize].link {
+        let Client { link, session, .. } = &mut self.clients[index as usize];
+        if let Link::Connected(connection) = link {
             self.connections_silent -= u64::from(connection.is_silent());
-            if let Channel::Quic { key, .. } = connection.channel
-                && let Some(quic) = &mut self.quic
-            {
-                quic.forget(key);
+            if let Some(tls) = &mut connection.tls {
+                *session = tls.take_memory();
+            }
+            if let (Channel::Quic { key, .. }, Some(quic)) = (&connection.channel, &mut self.quic) {
+                *session = quic.take_memory(*key);
+                quic.forget(*key);
             }
         }
         self.connections_open -= u64::from(ended.was_usable);
@@ -424,9 +422,6 @@ impl Worker {
         let mut went_well = false;
         if let Link::Connected(connection) = &mut client.link {
             went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
-            if let Some(tls) = &mut connection.tls {
-                client.session = tls.take_memory();
-            }
         }
         let retry_at = if ended.was_usable && went_well {
             now + delay

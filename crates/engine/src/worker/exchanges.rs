@@ -29,7 +29,11 @@ impl Worker {
             // It was given up, and its exchange with it: what still comes is of no account.
             return;
         };
-        let counts = &mut self.tally.of_query(query.scheduled_at).counts.exchange_failures;
+        let counts = &mut self
+            .tally
+            .of_query(query.scheduled_at)
+            .counts
+            .exchange_failures;
         match end {
             ExchangeEnd::Message(message) => return self.handle_answer(index, query, message, at),
             ExchangeEnd::NotProcessed => return self.unprocessed.push(token),

@@ -275,9 +275,7 @@ impl Worker {
         };
         let client = &mut self.clients[index as usize];
         let wanted = !client.listed && index < self.primaries;
-        if wanted
-            && client.open_queries() < *per_client
-            && client.can_send(&self.plan.connections)
+        if wanted && client.open_queries() < *per_client && client.can_send(&self.plan.connections)
         {
             client.listed = true;
             ready.push_back(index);

@@ -9,16 +9,15 @@ use std::time::Duration;
 use driver::{Close, Driver, OutgoingDatagram, Received, SocketError, SocketSpec};
 use load::Plan;
 use measure::counts::Connections;
-use proto::{Instant, Transport};
 use proto::quic::{
-    By, ClientProtocol, Clock, ConnectionKey, EarlyData, Established, Handshake, LostReason,
-    QuicClient, QuicClientOptions, QuicEvent,
+    By, ClientProtocol, Clock, ConnectionKey, LostReason, QuicClient, QuicClientOptions, QuicEvent,
 };
 use proto::tls::TlsFailure;
+use proto::{Instant, Transport};
 
+use super::Worker;
 use super::connections::Ended;
 use super::send::render_without_id;
-use super::Worker;
 use crate::client::{Channel, Client, Connection, Link, Reason};
 
 /// Datagrams of one connection that are sent in one batch; the next batch follows at once.
@@ -28,7 +27,6 @@ const DATAGRAMS_MAX: usize = 16;
 pub(super) fn client(plan: &Plan, worker: u32, epoch: std::time::Instant) -> Option<QuicClient> {
     let protocol = match plan.transport {
         Transport::Doq => ClientProtocol::Doq,
-        Transport::Doh3 => ClientProtocol::Http3(plan.doh.clone()?),
         _ => return None,
     };
     let mut seed = [0; 32];
@@ -65,9 +63,8 @@ impl Worker {
         let resumes = self.draws_resumption(settings.resume_share);
         let client = &mut self.clients[index as usize];
         let name = settings.name.to_str();
-        let begun = client
-            .session
-            .remember(resumes, || quic.connect(now, &settings.config, &name));
+        let memory = std::mem::take(&mut client.session);
+        let begun = quic.connect_remembering(now, &settings.config, &name, memory, resumes);
         let key = match begun {
             Ok(key) => key,
             Err(error) => {
@@ -109,21 +106,15 @@ impl Worker {
         let Some(mut quic) = self.quic.take() else {
             return;
         };
-        let Client { link, session, .. } = &mut self.clients[index as usize];
-        if let Link::Connected(connection) = link
-            && let Channel::Quic { key, .. } = connection.channel
-        {
-            // Tickets may be in any of them.
-            session.remember(false, || {
-                for datagram in &received.datagrams {
-                    if datagram.from == self.plan.target {
-                        quic.handle_datagram(received.at, key, received.datagram(*datagram));
-                    } else {
-                        let counts = &mut self.tally.of_event(received.at).counts;
-                        counts.unexpected.wrong_source += 1;
-                    }
+        if let Some(key) = self.quic_key(index) {
+            for datagram in &received.datagrams {
+                if datagram.from == self.plan.target {
+                    quic.handle_datagram(received.at, key, received.datagram(*datagram));
+                } else {
+                    let counts = &mut self.tally.of_event(received.at).counts;
+                    counts.unexpected.wrong_source += 1;
                 }
-            });
+            }
         }
         self.quic = Some(quic);
         self.drive_quic(driver, index, received.at);
@@ -184,14 +175,13 @@ impl Worker {
         let in_flight_before = self.clients[index as usize].pending.in_flight();
         let mut lost = None;
         let mut is_usable = false;
-        let mut repeats = false;
         let mut has_served = false;
         while let Some(event) = quic.poll_event(key) {
             match event {
                 QuicEvent::Established(established) => {
-                    self.count_quic_handshake(index, &established, now);
+                    self.count_handshake(index, &established.handshake, now);
+                    self.tls_negotiated = self.tls_negotiated.or(established.negotiated);
                     is_usable = true;
-                    repeats = established.early_data == EarlyData::Rejected;
                 }
                 QuicEvent::Exchange { token, end } => {
                     has_served = true;
@@ -213,7 +203,7 @@ impl Worker {
             self.connection_has_served(index, now);
         }
         self.after_messages(index, in_flight_before, now);
-        self.settle_unprocessed(index, repeats || !can_request, now);
+        self.settle_unprocessed(index, !can_request, now);
         let sent = self.transmit_quic(driver, index, key, now);
         if let Some(reason) = lost {
             self.end_quic(driver, index, &reason, now);
@@ -339,36 +329,6 @@ impl Worker {
         self.transmit_quic(driver, index, key, now);
     }
 
-    fn count_quic_handshake(&mut self, index: u32, established: &Established, now: Instant) {
-        let Some(connection) = self.clients[index as usize].connection() else {
-            return;
-        };
-        let took_ns = now.nanos_since(connection.attempted_at);
-        if self.tls_negotiated.is_none() {
-            self.tls_negotiated = established.negotiated;
-        }
-        let interval = self.tally.of_event(now);
-        let counts = &mut interval.counts.connections;
-        counts.handshake_sent_octets += established.octets_sent;
-        counts.handshake_received_octets += established.octets_received;
-        match established.early_data {
-            EarlyData::Accepted => counts.early_data.accepted += 1,
-            EarlyData::Rejected => counts.early_data.rejected += 1,
-            EarlyData::NotOffered => {}
-        }
-        let times = &mut interval.distributions.connections;
-        match established.handshake {
-            Handshake::Full => {
-                counts.handshakes.full += 1;
-                times.quic_handshake.record(took_ns);
-            }
-            Handshake::Resumed => {
-                counts.handshakes.resumed += 1;
-                times.quic_handshake_resumed.record(took_ns);
-            }
-        }
-    }
-
     /// A connection is gone, by no decision of ours.
     fn end_quic(
         &mut self,
@@ -383,10 +343,6 @@ impl Worker {
         let (socket, usable) = (connection.socket, connection.is_open());
         match reason {
             LostReason::Tls(failure) => self.count_tls_failure(failure, usable, now),
-            LostReason::NoApplicationProtocol => {
-                let failure = TlsFailure::Alpn("no_application_protocol".to_owned());
-                self.count_tls_failure(&failure, usable, now);
-            }
             _ => {
                 let counts = &mut self.tally.of_event(now).counts.connections;
                 count_quic_end(counts, reason, usable);
@@ -440,7 +396,7 @@ fn count_quic_end(counts: &mut Connections, reason: &LostReason, usable: bool) {
         (LostReason::VersionNegotiation, _) => failed.quic_version += 1,
         (LostReason::ClosedByUs, true) => counts.closed_by_client += 1,
         (LostReason::ClosedByUs, false) => failed.closed += 1,
-        (LostReason::Tls(_) | LostReason::NoApplicationProtocol, _) => {}
+        (LostReason::Tls(_), _) => {}
     }
 }
 

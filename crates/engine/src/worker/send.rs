@@ -5,6 +5,7 @@ use load::Plan;
 use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State};
+use proto::tls::ClientTls;
 
 use super::Worker;
 use crate::client::{Channel, Client, Link, Role};
@@ -261,7 +262,10 @@ impl Worker {
             return false;
         };
         if let Some(tls) = &mut connection.tls {
-            tls.write(&self.plain_out);
+            match connection.channel {
+                Channel::Framed(_) => write_records(tls, &self.plain_out),
+                _ => tls.write(&self.plain_out),
+            }
             self.cipher_out.clear();
             tls.poll_transmit(&mut self.cipher_out);
             return self.write_cipher_out(driver, index, now);
@@ -392,6 +396,17 @@ impl Worker {
                 self.list_client(index);
             }
         }
+    }
+}
+
+/// Encrypts framed messages, each in a TLS record of its own: servers are in use that read one
+/// message from a record and leave the rest of it until more octets come.
+fn write_records(tls: &mut ClientTls, mut framed: &[u8]) {
+    while let Some((length, rest)) = framed.split_first_chunk() {
+        let octets = 2 + usize::from(u16::from_be_bytes(*length)).min(rest.len());
+        let (message, after) = framed.split_at(octets);
+        tls.write(message);
+        framed = after;
     }
 }
 

@@ -4,7 +4,7 @@ use driver::{Driver, Received, SocketId};
 use proto::Instant;
 use proto::exchange::ExchangeEnd;
 use proto::http2::{Http2Client, Http2Options};
-use proto::tls::{ClientTls, EarlyData, HandshakeKind, TlsFailure};
+use proto::tls::{ClientTls, EarlyData, Handshake, HandshakeKind, TlsFailure};
 
 use super::{TlsSettings, Worker};
 use crate::client::{Channel, Link, Progress, Reason, Role};
@@ -104,29 +104,39 @@ impl Worker {
     /// The last handshake of a TCP connection is over.
     fn stream_is_usable(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         self.begin_requests(driver, index, now);
-        if let Err(failure) = self.count_handshake(index, now) {
+        if let Err(failure) = self.check_handshake(index, now) {
             return self.end_by_tls(driver, index, &failure, now);
         }
         self.connection_is_usable(driver, index, now);
         self.write_own(driver, index, now);
     }
 
-    /// Counts a completed TLS handshake, if the connection has TLS.
-    fn count_handshake(&mut self, index: u32, now: Instant) -> Result<(), TlsFailure> {
+    /// Looks at what a TLS handshake within TCP led to, if the connection has TLS.
+    fn check_handshake(&mut self, index: u32, now: Instant) -> Result<(), TlsFailure> {
         let Some(connection) = self.clients[index as usize].connection() else {
             return Ok(());
         };
-        let Some(handshake) = connection.tls.as_ref().and_then(|tls| tls.handshake()) else {
+        let Some(tls) = &connection.tls else {
             return Ok(());
         };
-        let negotiated = connection.tls.as_ref().and_then(|tls| tls.negotiated());
+        let (handshake, negotiated) = (tls.handshake(), tls.negotiated());
         if let (Channel::Http2(_), Some(negotiated)) = (&connection.channel, &negotiated) {
             negotiated.require_alpn("h2")?;
         }
-        let since = connection.established_at;
-        if self.tls_negotiated.is_none() {
-            self.tls_negotiated = negotiated;
+        self.tls_negotiated = self.tls_negotiated.or(negotiated);
+        if let Some(handshake) = handshake {
+            self.count_handshake(index, &handshake, now);
         }
+        Ok(())
+    }
+
+    /// Counts a completed TLS handshake, within TCP or QUIC.
+    pub(super) fn count_handshake(&mut self, index: u32, handshake: &Handshake, now: Instant) {
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return;
+        };
+        let is_quic = matches!(connection.channel, Channel::Quic { .. });
+        let since = connection.established_at;
         let interval = self.tally.of_event(now);
         let counts = &mut interval.counts.connections;
         counts.handshake_sent_octets += u64::from(handshake.octets_sent);
@@ -136,21 +146,19 @@ impl Worker {
             EarlyData::Rejected => counts.early_data.rejected += 1,
             EarlyData::NotSent | EarlyData::Pending => {}
         }
+        match handshake.kind {
+            HandshakeKind::Full => counts.handshakes.full += 1,
+            HandshakeKind::FullWithHelloRetryRequest => counts.handshakes.full_with_retry += 1,
+            HandshakeKind::Resumed => counts.handshakes.resumed += 1,
+        }
         let times = &mut interval.distributions.connections;
-        let (counter, times) = match handshake.kind {
-            HandshakeKind::Full => (&mut counts.handshakes.full, &mut times.tls_handshake),
-            HandshakeKind::FullWithHelloRetryRequest => {
-                let counter = &mut counts.handshakes.full_with_retry;
-                (counter, &mut times.tls_handshake)
-            }
-            HandshakeKind::Resumed => {
-                let counter = &mut counts.handshakes.resumed;
-                (counter, &mut times.tls_handshake_resumed)
-            }
+        let times = match (is_quic, handshake.kind) {
+            (false, HandshakeKind::Resumed) => &mut times.tls_handshake_resumed,
+            (false, _) => &mut times.tls_handshake,
+            (true, HandshakeKind::Resumed) => &mut times.quic_handshake_resumed,
+            (true, _) => &mut times.quic_handshake,
         };
-        *counter += 1;
         times.record(now.nanos_since(since));
-        Ok(())
     }
 
     /// Octets on the stream of client `index`.

@@ -186,7 +186,7 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         seed: plan.seed,
         local_addresses: words.local_addresses.clone(),
         local_port: plan.local_port,
-connections: connections(&plan.connections),
+        connections: connections(&plan.connections),
         http: None,
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: words.edns.clone(),

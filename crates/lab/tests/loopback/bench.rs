@@ -169,6 +169,7 @@ impl Load {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
+                resume_share: 0.0,
             },
             verified: true,
             name: "localhost".to_owned(),

@@ -339,7 +339,9 @@ fn connections_that_are_reset_unanswered_are_tried_again_ever_more_rarely() {
 fn open_loop_waits_for_the_next_connection_and_loses_nothing() {
     for transport in STREAMS {
         let sim = steady(transport).clients(5);
-        let run = sim.plan(|plan| plan.connections.queries_max = Some(8)).run();
+        let run = sim
+            .plan(|plan| plan.connections.queries_max = Some(8))
+            .run();
         assert_eq!((run.offered(), run.responses()), (1_000, 1_000));
         let opened = run.record.connections().established;
         // 200 queries a client, and a last connection that may have been opened in advance.

@@ -325,6 +325,7 @@ impl Sim {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
+                resume_share: 0.0,
             },
             verified: self.tls_verify,
             name: "localhost".to_owned(),
