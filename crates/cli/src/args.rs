@@ -9,8 +9,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
 use connections::ConnectionArguments;
+use doh::DohArguments;
 
 mod connections;
+pub(crate) mod doh;
 
 /// Measures what a DNS service can take, and says what limited the result.
 ///
@@ -229,6 +231,8 @@ pub(crate) struct RunArguments {
 
     #[command(flatten)]
     pub(crate) connections: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) doh: DohArguments,
     #[command(flatten)]
     pub(crate) simulation: SimulationArguments,
     #[command(flatten)]
