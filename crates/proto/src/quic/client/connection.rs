@@ -7,7 +7,9 @@ use crate::quic::streams::{Octets, ReadTo, StreamMap, read, write_and_finish};
 use crate::quic::{By, Established, LostReason, established};
 use crate::tls::{ClientSession, EarlyData};
 use bytes::Bytes;
-use quinn_proto::{ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event, Side, StreamEvent, StreamId, VarInt};
+use quinn_proto::{
+    ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event, Side, StreamEvent, StreamId, VarInt,
+};
 use std::collections::VecDeque;
 use std::time::Instant;
 
