@@ -12,6 +12,7 @@
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
 //! | [`plan`] | one run as decided, and what it may not contradict |
+//! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
 //! | [`name_sets`] | generated names with the zones that hold them; shuffling |
 
@@ -30,6 +31,7 @@ pub mod names_file;
 pub mod plan;
 pub mod questions;
 mod rdata;
+pub mod tls;
 pub mod update_file;
 mod words;
 
@@ -37,3 +39,4 @@ pub use arrival::{Arrival, Schedule};
 pub use names_error::NamesError;
 pub use plan::{Plan, PlanError};
 pub use questions::QuestionSet;
+pub use tls::{Resume, TlsAsked};

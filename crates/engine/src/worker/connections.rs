@@ -263,8 +263,12 @@ impl Worker {
         match (usable, failure) {
             (true, _) => counts.ended_by_tls += 1,
             (false, TlsFailure::Alert(_)) => counts.failed.tls_alert += 1,
-            (false, TlsFailure::Certificate(_)) => counts.failed.tls_certificate += 1,
-            (false, TlsFailure::Protocol(_)) => counts.failed.tls_protocol += 1,
+            (false, TlsFailure::Certificate(_) | TlsFailure::Pin(_)) => {
+                counts.failed.tls_certificate += 1;
+            }
+            (false, TlsFailure::Protocol(_) | TlsFailure::Alpn(_)) => {
+                counts.failed.tls_protocol += 1;
+            }
         }
         self.note_tls_failure(failure);
         driver.close(socket, Close::Graceful);

@@ -165,6 +165,8 @@ impl Load {
             ..ClientTlsOptions::default()
         });
         TlsRequest {
+            asked: load::TlsAsked::default(),
+            key_log: None,
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),

@@ -321,6 +321,8 @@ impl Sim {
             ..ClientTlsOptions::default()
         });
         TlsRequest {
+            asked: load::TlsAsked::default(),
+            key_log: None,
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
