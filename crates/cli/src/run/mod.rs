@@ -3,6 +3,7 @@
 mod progress;
 mod request;
 mod self_test;
+pub(crate) mod tls;
 mod unused;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ fn measure(arguments: &RunArguments) -> Result<RunRecord, Failure> {
     let mut display = Display::new(&request, arguments.quiet);
     let outcome = lab::run::run(&request, &control, |progress| display.show(progress));
     display.finish();
+    tls::report_losses(request.tls.as_ref());
     drop(serving);
     Ok(outcome?)
 }

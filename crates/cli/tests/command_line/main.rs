@@ -19,3 +19,5 @@ mod questions;
 mod records;
 mod responder;
 mod run;
+mod tls;
+mod tls_refused;
