@@ -1,5 +1,5 @@
-//! Transports compared, as text, JSON and CSV: a table of the transports, the cost of each step, and
-//! what limited each run.
+//! Transports compared, as text, JSON and CSV: a table of the transports, the cost of each step,
+//! and what limited each run.
 
 use std::fmt::Write;
 
@@ -146,7 +146,7 @@ fn transports(comparison: &Comparison) -> String {
     let mut text = String::new();
     table.write_to(&mut text);
     if has_spread {
-        text.push_str("  figures are medians of the runs\n");
+        text.push_str("  figures are medians of the runs; of an even number the lower one\n");
     }
     text
 }
@@ -240,7 +240,7 @@ fn servers(cost: &Cost) -> String {
         };
         let _ = write!(words, "{joint}: {doubt}");
     }
-    if cost.ranges_overlap == Some(true) {
+    if cost.servers.is_some() && cost.ranges_overlap == Some(true) {
         words.push_str("; the runs do not tell them apart");
     }
     words
@@ -254,7 +254,11 @@ fn percent_of(change: &Change) -> String {
 
 /// A difference with its sign, the size as `words` writes it.
 fn signed(difference: f64, words: impl Fn(f64) -> String) -> String {
-    let sign = if difference < 0.0 { "-" } else { "+" };
+    let sign = match difference {
+        less if less < 0.0 => "-",
+        more if more > 0.0 => "+",
+        _ => "",
+    };
     format!("{sign}{}", words(difference.abs()))
 }
 

@@ -1,7 +1,7 @@
 //! Renderings of run records, one or several compared: text for people, JSON, CSV.
 //!
-//! Sees the records only: whatever a rendering shows can be shown again from their files. Does no I/O;
-//! every rendering is a `String` that the caller prints or writes.
+//! Sees the records only: whatever a rendering shows can be shown again from their files. Does no
+//! I/O; every rendering is a `String` that the caller prints or writes.
 
 #![forbid(unsafe_code)]
 
