@@ -32,6 +32,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Send load to a server and measure it
     Run(Box<RunArguments>),
+    /// Measure the same load over several transports in turn, and what each step costs
+    CompareTransports(Box<CompareArguments>),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
@@ -56,7 +58,7 @@ pub(crate) enum Command {
 }
 
 /// Flags of `throng run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArguments {
     /// Server under test; without it the built-in responder is, and the run is a self-test
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
@@ -251,8 +253,72 @@ pub(crate) struct RunArguments {
     pub(crate) behaviour: SelfTestBehaviour,
 }
 
+/// Flags of `throng compare-transports`: its own, and those of each run.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("server", |arg| arg
+    .value_name("[TRANSPORT=]HOST|IP[:PORT],...")
+    .help("Server under test, for all transports or for one; without it the built-in responder")))]
+#[command(mut_arg("names", |arg| arg
+    .value_name("FILE")
+    .help("Questions, one `name type` a line")))]
+#[command(mut_arg("transport", |arg| arg
+    .hide(true)
+    .default_value(IN_TURN)
+    .value_parser(only_transports)))]
+#[command(mut_arg("record", |arg| arg.hide(true).value_parser(only_records)))]
+#[command(mut_arg("format", |arg| arg.help("Form of the comparison on standard output")))]
+pub(crate) struct CompareArguments {
+    /// Transports to compare, in order; the first is what the others are compared with
+    #[arg(
+        long,
+        default_value = "udp,tcp,dot",
+        value_name = "udp|tcp|dot,...",
+        value_delimiter = ',',
+        help_heading = "Comparison"
+    )]
+    pub(crate) transports: Vec<Transport>,
+    /// Ports of the server, where they are not those of the transport's standard
+    #[arg(
+        long,
+        value_name = "TRANSPORT=PORT,...",
+        value_delimiter = ',',
+        help_heading = "Comparison"
+    )]
+    pub(crate) port: Vec<String>,
+    /// Runs of each transport: in turn, and every other time in reverse order
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1_000),
+        help_heading = "Comparison"
+    )]
+    pub(crate) repeat: u32,
+    /// Keep every run record (JSON) in this folder, as udp-1.json and so on
+    #[arg(long, value_name = "FOLDER", help_heading = "Comparison")]
+    pub(crate) records: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+/// Stands for the transport of a run where each transport has its turn.
+const IN_TURN: &str = "each in turn";
+
+/// The transport of a single run means nothing where each has its turn.
+fn only_transports(text: &str) -> Result<Transport, String> {
+    match text == IN_TURN {
+        true => Ok(Transport::Udp),
+        false => Err("several are compared: use --transports".into()),
+    }
+}
+
+/// One file cannot keep the records of several runs.
+fn only_records(_: &str) -> Result<PathBuf, String> {
+    Err("there are several records: use --records FOLDER".into())
+}
+
 /// The simulated network of `--driver sim`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Simulation (--driver sim)")]
 pub(crate) struct SimulationArguments {
     /// One-way delay
@@ -273,7 +339,7 @@ pub(crate) struct SimulationArguments {
 }
 
 /// Behaviour of the built-in responder in self-tests and simulations.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Built-in responder (self-test and simulation)")]
 pub(crate) struct SelfTestBehaviour {
     #[command(flatten)]

@@ -82,6 +82,14 @@ impl Failure {
         &self.what
     }
 
+    /// The same with what it belongs to before it.
+    pub(crate) fn of(self, what: &str) -> Self {
+        Failure {
+            what: format!("{what}: {}", self.what),
+            ..self
+        }
+    }
+
     /// Prints it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("error: {}", self.what);

@@ -53,6 +53,17 @@ pub(super) fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Serving),
 
 /// Runs in virtual time.
 pub(super) fn simulate(arguments: &RunArguments) -> Result<RunRecord, Failure> {
+    let (request, simulation) = prepare_simulation(arguments)?;
+    let (record, _) = lab::run::simulate(&request, &simulation)?;
+    Ok(record)
+}
+
+/// Checks all that can be checked before a simulation.
+pub(super) fn check_simulation(arguments: &RunArguments) -> Result<(), Failure> {
+    prepare_simulation(arguments).map(drop)
+}
+
+fn prepare_simulation(arguments: &RunArguments) -> Result<(RunRequest, Simulation), Failure> {
     if let Some(server) = &arguments.server {
         return Err(Failure::usage(
             format!("--driver sim simulates the target too; it cannot reach {server}"),
@@ -78,8 +89,7 @@ pub(super) fn simulate(arguments: &RunArguments) -> Result<RunRecord, Failure> {
         responder,
         ..Simulation::default()
     };
-    let (record, _) = lab::run::simulate(&request, &simulation)?;
-    Ok(record)
+    Ok((request, simulation))
 }
 
 fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
