@@ -19,6 +19,7 @@ mod tests;
 pub use error::{ErrorCode, Http3Error};
 pub use peer_streams::{PeerStreams, Role, StreamEnd, UniStep};
 
+pub use frame::Content;
 use frame::write_frame_header;
 
 /// The application protocol (RFC 9114, section 3.1).

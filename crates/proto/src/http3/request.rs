@@ -91,7 +91,7 @@ impl RequestTemplate {
             }
             Method::Post => {
                 let octets = message.len() as u32;
-                qpack::write_number_field("content-length", "", octets, &mut self.section);
+                qpack::write_number_field("content-length", octets, &mut self.section);
             }
         }
         write_frame_header(frame::HEADERS, self.section.len(), out);

@@ -55,6 +55,14 @@ fn rfc9114_4_1_response_is_headers_and_data() {
     let mut stream = Vec::new();
     response::write(b"message", Some(300), &mut stream);
     assert_eq!(message_of(&stream).as_deref(), Some(&b"message"[..]));
+    let section = [
+        OK,
+        DNS,
+        ("content-length", "7"),
+        ("cache-control", "max-age=300"),
+    ];
+    let written = [headers(&section), data(b"message")].concat();
+    assert_eq!(stream, written);
     let parts = [headers(&[OK, DNS]), data(b"mes"), data(b""), data(b"sage")];
     assert_eq!(
         message_of(&parts.concat()).as_deref(),

@@ -45,23 +45,39 @@ pub(crate) fn write_string_octets(octets: usize, out: &mut Vec<u8>) {
     integer::write(0, 7, octets as u32, out);
 }
 
-/// Appends a field whose value is `before` and a number, such as `content-length`. Does not
-/// allocate itself.
-pub fn write_number_field(name: &str, before: &str, number: u32, out: &mut Vec<u8>) {
+/// Appends a field whose value is a number, such as `content-length`. Does not allocate itself.
+pub fn write_number_field(name: &str, number: u32, out: &mut Vec<u8>) {
     write_name(name, out);
-    let mut digits = [0; 10];
-    let mut start = digits.len();
-    let mut rest = number;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
+    write_string(Decimal::new(number).digits(), out);
+}
+
+/// A number in decimal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decimal {
+    digits: [u8; 10],
+    start: u8,
+}
+
+impl Decimal {
+    pub(crate) fn new(number: u32) -> Self {
+        let mut digits = [0; 10];
+        let mut start = digits.len();
+        let mut rest = number;
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        Decimal {
+            digits,
+            start: start as u8,
         }
     }
-    let digits = &digits[start..];
-    write_string_octets(before.len() + digits.len(), out);
-    out.extend_from_slice(before.as_bytes());
-    out.extend_from_slice(digits);
+
+    pub(crate) fn digits(&self) -> &[u8] {
+        &self.digits[usize::from(self.start)..]
+    }
 }

@@ -14,7 +14,7 @@ mod tests;
 
 pub(crate) use decode::SECTION_OCTETS_MAX;
 pub use decode::{DecodeError, decode};
+pub(crate) use encode::{Decimal, write_name, write_string_octets};
 pub use encode::{start_section, write_field, write_number_field};
-pub(crate) use encode::{write_name, write_string_octets};
 pub use instructions::{DecoderInstructions, check_encoder_instructions};
 pub use static_table::{entry, name_index};
