@@ -8,6 +8,12 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
+use connections::ConnectionArguments;
+use doh::DohArguments;
+
+pub(crate) mod connections;
+pub(crate) mod doh;
+
 /// Measures what a DNS service can take, and says what limited the result.
 ///
 /// `throng run` by itself tests this tool against its own built-in responder. `throng run --server
@@ -123,9 +129,6 @@ pub(crate) struct RunArguments {
     /// Simulated clients, each with its own socket or connection [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
     pub(crate) clients: Option<u32>,
-    /// Close a connection after that many queries and open a new one
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub(crate) queries_per_connection: Option<u32>,
     /// A query without response for that long has timed out
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = duration,
           help_heading = "Load")]
@@ -228,6 +231,10 @@ pub(crate) struct RunArguments {
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,
 
+    #[command(flatten)]
+    pub(crate) connections: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) doh: DohArguments,
     #[command(flatten)]
     pub(crate) simulation: SimulationArguments,
     #[command(flatten)]

@@ -84,6 +84,12 @@ impl Failure {
         }
     }
 
+    /// What is wrong, without the hint.
+    #[cfg(test)]
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     /// Prints it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("error: {}", self.what);

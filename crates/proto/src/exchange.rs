@@ -23,4 +23,7 @@ pub enum ExchangeEnd<'a> {
     /// The stream broke the rules of its protocol without breaking the connection's: no message, more
     /// than one, one longer than 65,535 octets, or one that its framing contradicts.
     Malformed,
+    /// A message came for an exchange that was cancelled before. The token is that of the cancelled
+    /// exchange, and it is the second time that it is given back: only for counting.
+    Late,
 }

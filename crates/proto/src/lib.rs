@@ -12,8 +12,12 @@
 //! | [`query`] | building query and update messages, EDNS |
 //! | [`response`] | reading what came back and matching it to its query |
 //! | [`tsig`] | transaction signatures (RFC 8945) |
+//! | [`doh`] | what requests of DNS over HTTPS have in common |
+//! | [`http2`], [`hpack`] | HTTP/2 for DoH, both ends |
+//! | [`doq`] | DNS over QUIC: what is on a stream |
 //! | [`exchange`] | what becomes of one request over HTTP, or one QUIC stream |
 //! | [`framing`] | the two-octet length prefix of DNS over streams |
+//! | [`quic`] | QUIC connections, the one module that knows quinn-proto |
 //! | [`tls`] | DNS over TLS, the one module that knows rustls |
 //! | [`pending`] | queries in flight of one client: IDs, instants, time-outs |
 
@@ -23,11 +27,16 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+pub mod doh;
+pub mod doq;
 pub mod exchange;
 pub mod framing;
+pub mod hpack;
+pub mod http2;
 pub mod name;
 pub mod pending;
 pub mod query;
+pub mod quic;
 pub mod response;
 pub mod rr;
 pub mod time;

@@ -10,11 +10,11 @@ use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, default_workers, target_scope};
 use load::arrival::{Arrival, Process, parse_rate};
 use load::{Plan, QuestionSet, line_options, names_file};
-use proto::Transport;
 use proto::query::{Edns, QueryOptions};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots};
 
+use crate::args::doh::Server;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
@@ -35,7 +35,10 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
         ));
     };
     let (questions, source) = read_questions(arguments, names)?;
-    let (target, host) = resolve(server, arguments.transport, arguments)?;
+    let parts = Server::parse(server);
+    let doh = arguments.doh.request(arguments.transport, &parts)?;
+    let port = parts.default_port(arguments.transport);
+    let (target, host) = resolve(parts.authority, port, arguments)?;
     if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
         return Err(Failure::usage(
             format!("{} is a public address", target.ip()),
@@ -44,7 +47,9 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
     }
     let mut request = build(arguments, target, questions, source)?;
     request.description.server_name = Some(server.to_owned());
-    if arguments.transport == Transport::Dot {
+    request.plan.doh = doh;
+    request.plan.validate()?;
+    if arguments.transport.has_tls() && !parts.is_plain_http() {
         request.tls = Some(tls(arguments, &host)?);
     }
     Ok(request)
@@ -82,7 +87,8 @@ pub(crate) fn build(
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
-        queries_per_connection: arguments.queries_per_connection,
+        connections: arguments.connections.policy()?,
+        doh: None,
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,
@@ -252,10 +258,9 @@ fn goodput(arguments: &RunArguments) -> Result<Vec<u16>, Failure> {
 /// The target's address, and its name or address without the port.
 fn resolve(
     server: &str,
-    transport: Transport,
+    port: u16,
     arguments: &RunArguments,
 ) -> Result<(SocketAddr, String), Failure> {
-    let port = transport.default_port();
     if let Ok(address) = server.parse::<SocketAddr>() {
         return Ok((address, address.ip().to_string()));
     }
@@ -338,6 +343,7 @@ pub(crate) fn tls_request(roots: Roots, verify: bool, name: &str) -> Result<TlsR
     let settings = TlsSettings {
         config,
         name: server_name,
+        resume_share: 0.0,
     };
     Ok(TlsRequest {
         settings,

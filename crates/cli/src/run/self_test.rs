@@ -13,6 +13,7 @@ use responder::certificate::{Identity, SelfSigned, self_signed};
 
 use super::request;
 use crate::args::RunArguments;
+use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::responder::behaviour;
 
@@ -153,6 +154,9 @@ fn finish(
     identity: Option<&Identity>,
 ) -> Result<(), Failure> {
     request.description.self_test = true;
+    let authority = request.plan.target.to_string();
+    let server = Server::parse(&authority);
+    request.plan.doh = arguments.doh.request(arguments.transport, &server)?;
     if let Some(identity) = identity {
         let roots = Roots::Pem(identity.certificate_pem.clone().into_bytes());
         let verify = !arguments.tls_insecure;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use proto::Transport;
-
 use crate::args::{DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 
@@ -13,6 +11,7 @@ const SIM_DELAY: Duration = Duration::from_millis(1);
 /// Refuses flags that have no effect on this run.
 pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     reject_tls(arguments)?;
+    reject_doh(arguments)?;
     reject_questions(arguments)?;
     let is_simulated = arguments.driver == DriverChoice::Sim;
     match given(&simulation(arguments)) {
@@ -48,7 +47,7 @@ fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
         ("--tls-name", arguments.tls_name.is_some()),
     ];
     let transport = arguments.transport;
-    if transport != Transport::Dot {
+    if !transport.has_tls() {
         let insecure = [("--tls-insecure", arguments.tls_insecure)];
         let flag = given(&verification).or_else(|| given(&insecure));
         return flag.map_or(Ok(()), |flag| {
@@ -62,6 +61,17 @@ fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
             "a self-test, which verifies a certificate of its own",
             "give a server with --server",
         )),
+        _ => Ok(()),
+    }
+}
+
+fn reject_doh(arguments: &RunArguments) -> Result<(), Failure> {
+    let transport = arguments.transport;
+    match given(&arguments.doh.given()) {
+        Some(flag) if !transport.is_doh() => {
+            let what = format!("transport {transport}");
+            Err(unused(flag, &what, "use --transport doh2 or doh3"))
+        }
         _ => Ok(()),
     }
 }

@@ -186,10 +186,7 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         seed: plan.seed,
         local_addresses: words.local_addresses.clone(),
         local_port: plan.local_port,
-        connections: ConnectionPolicy {
-            queries_per_connection: plan.queries_per_connection.map(u64::from),
-            ..ConnectionPolicy::default()
-        },
+        connections: connections(&plan.connections),
         http: None,
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: words.edns.clone(),
@@ -259,4 +256,17 @@ fn warnings(request: &RunRequest, outcome: &Outcome) -> Vec<String> {
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
+    let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    ConnectionPolicy {
+        queries_per_connection: policy.queries_max.map(u64::from),
+        duration_ns: policy.duration.map(nanos),
+        idle_timeout_ns: policy.idle_timeout.map(nanos),
+        reconnect_delay_ns: nanos(policy.reconnect_delay),
+        in_flight_max: policy.in_flight_max.map(u64::from),
+        tcp_fast_open: policy.tcp_fast_open,
+        rate_max: policy.rate_max,
+    }
 }

@@ -60,7 +60,8 @@ impl Load {
             seed: 1,
             local_addresses: Vec::new(),
             local_port: 0,
-            queries_per_connection: None,
+            connections: load::ConnectionPolicy::default(),
+            doh: None,
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
@@ -168,6 +169,7 @@ impl Load {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
+                resume_share: 0.0,
             },
             verified: true,
             name: "localhost".to_owned(),

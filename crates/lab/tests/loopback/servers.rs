@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use lab::target::{
-    BindOptions, BindTarget, Families, KnotOptions, KnotTarget, TsigKey, UnboundOptions,
+    BindOptions, BindTarget, Families, KnotOptions, KnotTarget, Service, TsigKey, UnboundOptions,
     UnboundTarget, Zone,
 };
 use measure::Limit;
@@ -39,7 +39,7 @@ fn assert_answers_ten_thousand(load: Load, address: SocketAddr) {
 fn bind_counts_the_queries_that_were_sent() {
     let _alone = alone();
     let options = BindOptions {
-        dot: true,
+        services: vec![Service::Dot],
         families: Families::Both,
         ..BindOptions::new(zone())
     };
@@ -109,7 +109,7 @@ fn bind_answers_queries_that_are_signed() {
 fn unbound_answers_whole_runs_over_udp_tcp_and_dot() {
     let _alone = alone();
     let options = UnboundOptions {
-        dot: true,
+        services: vec![Service::Dot],
         tcp_clients_max: Some(50),
         ..UnboundOptions::new(zone())
     };
@@ -134,7 +134,7 @@ fn knot_answers_whole_runs_over_udp_and_tcp() {
 fn cap_of_bind_on_tcp_clients_is_named_by_the_verdict() {
     let _alone = alone();
     let options = BindOptions {
-        dot: true,
+        services: vec![Service::Dot],
         tcp_clients_max: Some(50),
         ..BindOptions::new(zone())
     };

@@ -89,7 +89,8 @@ impl Sim {
             seed,
             local_addresses: Vec::new(),
             local_port: 0,
-            queries_per_connection: None,
+            connections: load::ConnectionPolicy::default(),
+            doh: None,
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
@@ -324,6 +325,7 @@ impl Sim {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
+                resume_share: 0.0,
             },
             verified: self.tls_verify,
             name: "localhost".to_owned(),

@@ -1,9 +1,10 @@
 //! Real servers start, answer, count and are gone afterwards.
 //!
-//! Needs BIND, Unbound and Knot DNS installed; `./test` sees to it.
+//! Needs the servers and clients that `./test` installs and prepares.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bind;
+mod independent;
 mod knot;
 mod query;
 mod unbound;

@@ -18,6 +18,10 @@ pub struct Connections {
     pub attempted: u64,
     /// TCP connections established; none over QUIC.
     pub established: u64,
+    /// TCP connections whose target took octets from the SYN (RFC 7413).
+    pub fast_opened: u64,
+    /// QUIC datagrams that the kernel did not take; to the connection they are lost on the way.
+    pub quic_datagrams_not_sent: u64,
     /// TLS handshakes over TCP, or QUIC handshakes, completed.
     pub handshakes: Handshakes,
     /// Early data (0-RTT) of TLS 1.3 and QUIC.
@@ -134,7 +138,8 @@ pub struct ConnectionFailures {
 impl_add!(
     Connections,
     numbers: [
-        attempted, established, handshake_sent_octets, handshake_received_octets,
+        attempted, established, fast_opened, quic_datagrams_not_sent,
+        handshake_sent_octets, handshake_received_octets,
         closed_by_client, closed_by_target, reset_by_target, ended_by_tls, ended_by_http,
         quic_idle_timeouts,
     ],

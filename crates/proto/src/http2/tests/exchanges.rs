@@ -1,0 +1,189 @@
+//! Whole exchanges of our client with our server.
+
+use super::*;
+use crate::http2::frame::flag;
+
+/// Messages of several lengths.
+fn messages(number: usize) -> Vec<Vec<u8>> {
+    (0..number)
+        .map(|index| {
+            (0..20 + index * 7 % 50)
+                .map(|at| (at + index) as u8)
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn every_message_comes_back_to_its_token_whatever_the_split() {
+    for method in [Method::Get, Method::Post] {
+        for chunk_octets in [1, 7, 100, 100_000] {
+            let (mut client, mut server) = (Client::new(method), Server::new());
+            let messages = messages(60);
+            for (token, message) in messages.iter().enumerate() {
+                client.request(message, token as u32).unwrap();
+            }
+            exchange(&mut client, &mut server, chunk_octets, Some(60));
+            let ends = client.take_ends();
+            assert_eq!(ends.len(), messages.len());
+            for (token, end) in ends {
+                assert_eq!(end, End::Message(reversed(&messages[token as usize])));
+            }
+            assert_eq!(
+                (client.http2.open_streams(), server.http2.open_streams()),
+                (0, 0)
+            );
+        }
+    }
+}
+
+#[test]
+fn from_the_second_on_fields_are_one_octet_each() {
+    let mut client = Client::settled(&[]);
+    client.request(&[1; 40], 0).unwrap();
+    client.request(&[2; 41], 1).unwrap();
+    client.take_frames();
+    client.request(&[3; 40], 2).unwrap();
+    let frames = client.take_frames();
+    assert_eq!(frames.len(), 2);
+    // :method, :scheme, :authority, :path, accept, content-type, content-length.
+    assert_eq!(frames[0].payload.len(), 7);
+    assert!(frames[0].payload.iter().all(|octet| octet & 0x80 != 0));
+    assert_eq!(
+        (frames[1].flags, frames[1].payload.len()),
+        (flag::END_STREAM, 40)
+    );
+}
+
+#[test]
+fn small_windows_delay_octets_and_lose_none() {
+    let small = Http2Options {
+        stream_window_octets: 10,
+        ..Http2Options::default()
+    };
+    let mut client = Client::with(Method::Post, &small);
+    let mut server = Server::with(Http2ServerOptions {
+        http2: small,
+        ..Http2ServerOptions::default()
+    });
+    let messages = messages(50);
+    let mut ended = Vec::new();
+    for (token, message) in messages.iter().enumerate() {
+        while client.request(message, token as u32).is_err() {
+            exchange(&mut client, &mut server, 33, None);
+        }
+    }
+    exchange(&mut client, &mut server, 33, None);
+    ended.extend(client.take_ends());
+    ended.sort_by_key(|(token, _)| *token);
+    let expected = messages
+        .iter()
+        .map(|message| End::Message(reversed(message)));
+    let found: Vec<End> = ended.into_iter().map(|(_, end)| end).collect();
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    assert_eq!(server.http2.queued_octets(), 0);
+}
+
+#[test]
+fn longest_message_goes_both_ways() {
+    let longest: Vec<u8> = (0..65_535_u32).map(|at| at as u8).collect();
+    let (mut client, mut server) = (Client::new(Method::Post), Server::new());
+    for token in 0..40 {
+        while client.request(&longest, token).is_err() {
+            exchange(&mut client, &mut server, 5_000, Some(1));
+        }
+    }
+    exchange(&mut client, &mut server, 5_000, Some(1));
+    let ends = client.take_ends();
+    assert_eq!(ends.len(), 40);
+    let expected = End::Message(reversed(&longest));
+    assert!(ends.iter().all(|(_, end)| *end == expected));
+}
+
+#[test]
+fn message_in_one_frame_is_handed_out_in_place() {
+    let mut client = Client::settled(&[]);
+    client.request(&[7; 30], 1).unwrap();
+    let bytes = [headers(1, false, &OK), data(1, true, &[8; 50])].concat();
+    let mut in_place = Vec::new();
+    let progress = client
+        .http2
+        .handle_bytes(&bytes, &mut client.out, |_, end| {
+            if let ExchangeEnd::Message(octets) = end {
+                in_place.push(bytes.as_ptr_range().contains(&octets.as_ptr()));
+            }
+        });
+    assert_eq!((progress, in_place), (Ok(Progress::Continues), vec![true]));
+}
+
+#[test]
+fn nothing_is_allocated_for_a_query_after_warm_up() {
+    for method in [Method::Get, Method::Post] {
+        let mut out = Vec::with_capacity(1 << 16);
+        let mut replies = Vec::with_capacity(1 << 16);
+        let options = Http2Options::default();
+        let mut client = Http2Client::new(doh_request(method), &options, &mut out);
+        let mut server = Http2Server::new(Arc::new(Http2ServerOptions::default()), &mut replies);
+        let mut requests = Vec::with_capacity(64);
+        let mut round = |rounds: usize| {
+            for token in 0..rounds * 8 {
+                let message = [9; 60];
+                client
+                    .request(&message[..30 + token % 30], token as u32, &mut out)
+                    .unwrap();
+                if token % 8 != 7 {
+                    continue;
+                }
+                let read = server.handle_bytes(&out, &mut replies, |id, query| {
+                    requests.push((id, query.unwrap().message[0]));
+                });
+                read.unwrap();
+                out.clear();
+                for (id, octet) in requests.drain(..) {
+                    let response = [octet; 90];
+                    server
+                        .respond(id, &response, Some(300), &mut replies)
+                        .unwrap();
+                }
+                let mut ended = 0;
+                client
+                    .handle_bytes(&replies, &mut out, |_, _| ended += 1)
+                    .unwrap();
+                replies.clear();
+                assert_eq!(ended, 8);
+            }
+        };
+        round(20);
+        let counted = allocation_counter::measure(|| round(100));
+        assert_eq!(counted.count_total, 0, "{method}");
+    }
+}
+
+#[test]
+fn idle_client_holds_less_than_a_kibibyte() {
+    let counted = allocation_counter::measure(|| {
+        let request = doh_request(Method::Post);
+        let mut server = Server::new();
+        let before = allocation_counter::measure(|| {
+            let mut client = Client::with(Method::Post, &Http2Options::default());
+            client.http2.request(&[5; 40], 1, &mut client.out).unwrap();
+            client.http2.request(&[5; 41], 2, &mut client.out).unwrap();
+            exchange(&mut client, &mut server, 1_000, Some(5));
+            assert_eq!(client.take_ends().len(), 2);
+            drop((
+                std::mem::take(&mut client.out),
+                std::mem::take(&mut client.ends),
+            ));
+            std::mem::forget(client);
+        });
+        drop((request, server));
+        // With the request, which connections share, and what the server keeps.
+        assert!(before.bytes_current < 4_096, "{before:?}");
+    });
+    assert!(counted.bytes_current > 0);
+    assert!(
+        size_of::<Http2Client>() < 600,
+        "{}",
+        size_of::<Http2Client>()
+    );
+}
