@@ -86,17 +86,36 @@ pub fn extended_rcode(message: &[u8]) -> u16 {
         return 0;
     };
     let low_bits = u16::from(header[3] & 0x0f);
-    match opt_ttl(header, &message[HEADER_OCTETS..]) {
+    match opt_record(header, &message[HEADER_OCTETS..]) {
         // The first octet of the TTL is EXTENDED-RCODE (RFC 6891, section 6.1.3).
-        Some([high_bits, ..]) => u16::from(high_bits) << 4 | low_bits,
+        Some(RecordHead {
+            ttl: [high_bits, ..],
+            ..
+        }) => u16::from(high_bits) << 4 | low_bits,
         None => low_bits,
     }
 }
 
-/// The TTL field of the first OPT record in the additional section; `sections` follow the header.
+/// The data of the first EDNS option with this code (RFC 6891, section 6.1.2); `None` if there is
+/// none, or if the message is malformed before it.
+pub(crate) fn edns_option(message: &[u8], code: u16) -> Option<&[u8]> {
+    let (header, sections) = message.split_first_chunk::<HEADER_OCTETS>()?;
+    let mut options = opt_record(header, sections)?.rdata;
+    loop {
+        let (head, rest) = options.split_first_chunk::<4>()?;
+        let octets = usize::from(u16::from_be_bytes([head[2], head[3]]));
+        let (data, after) = rest.split_at_checked(octets)?;
+        if u16::from_be_bytes([head[0], head[1]]) == code {
+            return Some(data);
+        }
+        options = after;
+    }
+}
+
+/// The first OPT record in the additional section; `sections` follow the header.
 ///
 /// Each record takes eleven octets or more off `sections`, which bounds the walk.
-fn opt_ttl(header: &[u8; HEADER_OCTETS], sections: &[u8]) -> Option<[u8; 4]> {
+fn opt_record<'a>(header: &[u8; HEADER_OCTETS], sections: &'a [u8]) -> Option<RecordHead<'a>> {
     let count = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let (questions, answers, authorities, additionals) = (count(4), count(6), count(8), count(10));
     if additionals == 0 {
@@ -112,31 +131,34 @@ fn opt_ttl(header: &[u8; HEADER_OCTETS], sections: &[u8]) -> Option<[u8; 4]> {
     for _ in 0..additionals {
         let (record, after) = split_record(rest)?;
         if record.record_type == TYPE_OPT && record.owner_is_root {
-            return Some(record.ttl);
+            return Some(record);
         }
         rest = after;
     }
     None
 }
 
-/// What [`opt_ttl`] needs to know of a resource record.
-struct RecordHead {
+/// What [`opt_record`] needs to know of a resource record.
+struct RecordHead<'a> {
     owner_is_root: bool,
     record_type: u16,
     ttl: [u8; 4],
+    rdata: &'a [u8],
 }
 
 /// The record at the start of `octets` and the octets after it; `None` if it is malformed.
-fn split_record(octets: &[u8]) -> Option<(RecordHead, &[u8])> {
+fn split_record(octets: &[u8]) -> Option<(RecordHead<'_>, &[u8])> {
     let after_name = skip_name(octets)?;
     let (fixed, rest) = after_name.split_first_chunk::<10>()?;
+    let rdata_octets = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
+    let (rdata, after) = rest.split_at_checked(rdata_octets)?;
     let head = RecordHead {
         owner_is_root: octets.first() == Some(&0),
         record_type: u16::from_be_bytes([fixed[0], fixed[1]]),
         ttl: [fixed[4], fixed[5], fixed[6], fixed[7]],
+        rdata,
     };
-    let rdata_octets = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
-    Some((head, rest.get(rdata_octets..)?))
+    Some((head, after))
 }
 
 /// The octets after the name at the start of `octets`; a compression pointer ends it unfollowed.

@@ -112,7 +112,7 @@ fn add_sockets(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
     if plan.local_port != 0 {
         words.push(format!("--local-port {}", plan.local_port));
     }
-    if let Some(queries) = plan.queries_per_connection {
+    if let Some(queries) = plan.connections.queries_max {
         words.push(format!("--queries-per-connection {queries}"));
     }
     if let Some(octets) = plan.socket_buffer_octets {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
-use load::Plan;
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
+use load::{ConnectionPolicy, Plan, Resume, TlsAsked};
 use proto::Transport;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, client_config};
@@ -54,11 +54,15 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         seed: 1,
         local_addresses: settings.local_address.into_iter().collect(),
         local_port: settings.local_port,
-        queries_per_connection: match settings.transport {
+        connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
-            Transport::Udp => None,
-            _ => settings.long.queries_per_connection,
+            queries_max: match settings.transport {
+                Transport::Udp => None,
+                _ => settings.long.queries_per_connection,
+            },
+            ..ConnectionPolicy::default()
         },
+        doh: None,
         tcp_fallback: false,
         socket_buffer_octets: settings.buffer_octets,
         offload: true,
@@ -171,9 +175,16 @@ fn tls(settings: &Settings, target: SocketAddr) -> Result<Option<TlsRequest>, Co
     };
     let config =
         client_config(&options).map_err(|what| Complaint::plain(format!("TLS: {what}")))?;
+    let text = name.to_str().into_owned();
     Ok(Some(TlsRequest {
-        name: name.to_str().into_owned(),
-        settings: TlsSettings { config, name },
+        asked: TlsAsked::of(&options, &text, Resume::NEVER),
+        key_log: None,
+        name: text,
+        settings: TlsSettings {
+            config,
+            name,
+            resume: Resume::NEVER,
+        },
         verified: false,
     }))
 }

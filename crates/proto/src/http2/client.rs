@@ -109,6 +109,12 @@ impl Http2Client {
         }
     }
 
+    /// How many concurrent streams the peer's SETTINGS allow; `None` if they do not say.
+    pub fn streams_max(&self) -> Option<u32> {
+        let streams_max = self.endpoint.peer.streams_max;
+        (self.endpoint.settings_received && streams_max != u32::MAX).then_some(streams_max)
+    }
+
     /// How many exchanges have not ended.
     pub fn open_streams(&self) -> usize {
         self.streams.len()

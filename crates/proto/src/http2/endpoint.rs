@@ -89,7 +89,7 @@ pub(super) struct Endpoint {
     table_octets: u32,
     /// The largest SETTINGS_ENABLE_PUSH that the peer may send: a server sends 0.
     enable_push_max: u32,
-    settings_received: bool,
+    pub(super) settings_received: bool,
     pub(super) settings_acknowledged: bool,
     block: Option<Box<PartialBlock>>,
     trifles: u32,

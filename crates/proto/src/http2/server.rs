@@ -723,7 +723,7 @@ impl Stream {
 }
 
 /// What a request is, or the status with which to refuse it (RFC 8484, section 4.1; RFC 9110).
-fn classify(
+pub(crate) fn classify(
     fields: &RequestFields,
     content_length: ContentLength,
     end_stream: bool,

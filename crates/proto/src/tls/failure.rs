@@ -1,6 +1,7 @@
 //! Naming how TLS failed, for the record and for people.
 
-use rustls::{AlertDescription, CertificateError, Error};
+use super::pins::PinMismatch;
+use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerMisbehaved};
 use std::fmt;
 
 /// How a handshake or an established session failed, named for the record.
@@ -10,6 +11,10 @@ pub enum TlsFailure {
     Alert(String),
     /// The peer's certificate was refused, with the reason.
     Certificate(String),
+    /// No SPKI pin is that of the peer (RFC 7858, section 4.2), with the one it has.
+    Pin(String),
+    /// No ALPN protocol was agreed on, or a wrong one (RFC 7301, section 3.2).
+    Alpn(String),
     /// The peer broke the protocol, with rustls' description.
     Protocol(String),
 }
@@ -21,6 +26,8 @@ impl fmt::Display for TlsFailure {
             TlsFailure::Certificate(reason) => {
                 write!(f, "the peer's certificate was refused: {reason}")
             }
+            TlsFailure::Pin(reason) => write!(f, "the peer is not the one pinned: {reason}"),
+            TlsFailure::Alpn(reason) => write!(f, "ALPN: {reason}"),
             TlsFailure::Protocol(description) => write!(f, "TLS failed: {description}"),
         }
     }
@@ -31,9 +38,36 @@ impl std::error::Error for TlsFailure {}
 impl From<Error> for TlsFailure {
     fn from(error: Error) -> Self {
         match error {
-            Error::AlertReceived(alert) => TlsFailure::Alert(alert_name(alert)),
+            Error::AlertReceived(alert) => TlsFailure::from_alert(alert.into()),
+            Error::InvalidCertificate(CertificateError::Other(other)) if is_pin(&other) => {
+                TlsFailure::Pin(other.to_string())
+            }
             Error::InvalidCertificate(error) => TlsFailure::Certificate(reason(&error)),
+            Error::NoApplicationProtocol => {
+                TlsFailure::Alpn("the peer offers none of our protocols".to_owned())
+            }
+            Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
+                TlsFailure::Alpn("the peer chose a protocol that was not offered".to_owned())
+            }
             other => TlsFailure::Protocol(other.to_string()),
+        }
+    }
+}
+
+fn is_pin(error: &OtherError) -> bool {
+    error.0.is::<PinMismatch>()
+}
+
+impl TlsFailure {
+    /// What a fatal alert of the peer says, by its number; QUIC carries it as the transport error
+    /// 0x100 plus the number (RFC 9001, section 4.8).
+    pub fn from_alert(number: u8) -> TlsFailure {
+        match AlertDescription::from(number) {
+            AlertDescription::NoApplicationProtocol => {
+                let what = "the peer sent the TLS alert no_application_protocol";
+                TlsFailure::Alpn(what.to_owned())
+            }
+            alert => TlsFailure::Alert(alert_name(alert)),
         }
     }
 }
@@ -109,11 +143,20 @@ mod tests {
             (48, "unknown_ca"),
             (70, "protocol_version"),
             (112, "unrecognized_name"),
-            (120, "no_application_protocol"),
+            (116, "certificate_required"),
             (200, "alert_200"),
         ] {
             let failure = TlsFailure::from(Error::AlertReceived(AlertDescription::from(number)));
             assert_eq!(failure, TlsFailure::Alert(name.to_owned()));
+        }
+    }
+
+    #[test]
+    fn missing_protocol_is_told_from_other_alerts() {
+        let alert = AlertDescription::from(120);
+        for failure in [Error::AlertReceived(alert), Error::NoApplicationProtocol] {
+            let failure = TlsFailure::from(failure);
+            assert!(matches!(failure, TlsFailure::Alpn(_)), "{failure}");
         }
     }
 

@@ -42,6 +42,23 @@ impl RecordBoundaries {
         piece
     }
 
+    /// Takes the rest of the record that the stream stands in, or as much of it as fits.
+    ///
+    /// Takes at least one octet from what is not empty, and none of the next record.
+    pub(super) fn take_record<'a>(&mut self, rest: &mut &'a [u8]) -> &'a [u8] {
+        let window = &rest[..rest.len().min(READ_OCTETS_MAX)];
+        let mut at = 0;
+        while at < window.len() {
+            at += self.advance(&window[at..]);
+            if self.header_octets == 0 {
+                break;
+            }
+        }
+        let (piece, after) = rest.split_at(at);
+        *rest = after;
+        piece
+    }
+
     /// Moves over one octet of a header or the body of a record; returns the octets moved over.
     fn advance(&mut self, octets: &[u8]) -> usize {
         let moved = if self.header_octets < HEADER_OCTETS {
@@ -98,6 +115,18 @@ mod tests {
             piece_octets(&mut boundaries, &stream),
             [4_015, 4_096, 4_096, 1_823]
         );
+        assert_eq!(boundaries.header_octets, 0);
+    }
+
+    #[test]
+    fn single_records_are_taken_however_many_came() {
+        let stream = [record(100), record(0), record(5_000), record(1)].concat();
+        let (mut rest, mut boundaries) = (&stream[..], RecordBoundaries::default());
+        let mut octets = Vec::new();
+        while !rest.is_empty() {
+            octets.push(boundaries.take_record(&mut rest).len());
+        }
+        assert_eq!(octets, [105, 5, 4_096, 909, 6]);
         assert_eq!(boundaries.header_octets, 0);
     }
 

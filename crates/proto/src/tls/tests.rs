@@ -1,10 +1,20 @@
 //! Client and server talking through buffers, as sentences about what each side then knows.
 
 use super::*;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair,
+};
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
+use std::sync::Arc;
 use std::time::Duration;
+
+mod choices;
+mod client_certificates;
+mod rfc7301;
+mod rfc7858;
+mod rfc8446;
 
 /// An authority, and a certificate for `dns.example` signed by it, as PEM.
 struct Certificates {
@@ -18,18 +28,23 @@ fn certificates() -> Certificates {
 }
 
 fn certificates_of(authority_name: &str) -> Certificates {
+    certificates_with(KeyPair::generate().unwrap(), authority_name)
+}
+
+fn certificates_with(key: KeyPair, authority_name: &str) -> Certificates {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority
         .distinguished_name
         .push(DnType::CommonName, authority_name);
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
     let names = vec!["dns.example".to_owned(), "127.0.0.1".to_owned()];
-    let chain = CertificateParams::new(names)
-        .unwrap()
-        .signed_by(&key, &authority)
-        .unwrap();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ServerAuth,
+        ExtendedKeyUsagePurpose::ClientAuth,
+    ];
+    let chain = params.signed_by(&key, &authority).unwrap();
     Certificates {
         authority: authority.pem().into_bytes(),
         chain: chain.pem().into_bytes(),
@@ -69,8 +84,25 @@ impl Pair {
     fn new(options: &ClientTlsOptions, name: &str, certificates: &Certificates) -> Pair {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let server = server_config(&certificates.chain, &certificates.key).unwrap();
+        let client = ClientTls::new(client_config(options).unwrap(), name).unwrap();
+        Pair::of(client, server)
+    }
+
+    /// A client and a server that is configured, too.
+    fn with(
+        options: &ClientTlsOptions,
+        server_options: &ServerTlsOptions,
+        certificates: &Certificates,
+    ) -> Pair {
+        let Certificates { chain, key, .. } = certificates;
+        let server = server_config_with(chain, key, server_options).unwrap();
+        let client = ClientTls::new(client_config(options).unwrap(), name()).unwrap();
+        Pair::of(client, server)
+    }
+
+    fn of(client: ClientTls, server: Arc<rustls::ServerConfig>) -> Pair {
         Pair {
-            client: ClientTls::new(client_config(options).unwrap(), name).unwrap(),
+            client,
             server: ServerTls::new(server).unwrap(),
             client_received: Vec::new(),
             server_received: Vec::new(),
@@ -102,6 +134,10 @@ impl Pair {
     fn is_established(&self) -> bool {
         !self.client.is_handshaking() && !self.server.is_handshaking()
     }
+}
+
+fn name() -> ServerName<'static> {
+    ServerName::try_from("dns.example").unwrap()
 }
 
 fn established(options: &ClientTlsOptions) -> Pair {
@@ -378,31 +414,6 @@ fn fatal_alert_of_the_peer_is_named() {
 }
 
 #[test]
-fn each_connection_makes_a_full_handshake_unless_resumption_is_asked_for() {
-    let certificates = certificates();
-    for resumption in [false, true] {
-        let options = ClientTlsOptions {
-            resumption,
-            ..trusting(&certificates.authority)
-        };
-        let client = client_config(&options).unwrap();
-        let server = server_config(&certificates.chain, &certificates.key).unwrap();
-        let kinds: Vec<_> = (0..2)
-            .map(|_| {
-                let mut pair = Pair::new(&options, "dns.example", &certificates);
-                let name = ServerName::try_from("dns.example").unwrap();
-                pair.client = ClientTls::new(client.clone(), name).unwrap();
-                pair.server = ServerTls::new(server.clone()).unwrap();
-                pair.exchange(usize::MAX);
-                pair.client.session.handshake_kind()
-            })
-            .collect();
-        let resumed = kinds[1] == Some(rustls::HandshakeKind::Resumed);
-        assert_eq!(resumed, resumption, "{kinds:?}");
-    }
-}
-
-#[test]
 fn alpn_is_offered_only_if_asked_for() {
     let offers_dot = |alpn: Vec<Vec<u8>>| {
         let options = ClientTlsOptions {
@@ -428,20 +439,34 @@ fn malformed_files_are_refused_with_a_reason() {
     } = certificates();
     for pem in [&b""[..], &b"no PEM"[..], &key[..], &authority[..60]] {
         let error = client_config(&trusting(pem)).unwrap_err();
-        assert!(!error.is_empty());
+        assert_eq!(error.setting, TlsSetting::Roots, "{error}");
         assert!(server_config(pem, &key).is_err());
     }
-    assert!(
-        server_config(&chain, &chain)
-            .unwrap_err()
-            .contains("private key")
-    );
+    let without_key = server_config(&chain, &chain).unwrap_err();
+    assert_eq!(without_key.setting, TlsSetting::Key, "{without_key}");
     let other_key = certificates().key;
+    let differing = server_config(&chain, &other_key).unwrap_err();
     assert!(
-        server_config(&chain, &other_key).is_err(),
-        "key and certificate differ"
+        differing
+            .to_string()
+            .contains("not that of the certificate"),
+        "{differing}"
     );
     assert!(server_config(&chain, &key).is_ok());
+}
+
+/// Bytes of heap and value of a client that has been answered and is now idle.
+fn idle_bytes(mut pair: Pair) -> i64 {
+    pair.client.write(&[1; 100]);
+    pair.exchange(usize::MAX);
+    for _ in 0..50 {
+        pair.server.write(&[2; 200]);
+    }
+    pair.exchange(usize::MAX);
+    assert_eq!(pair.client_received.len(), 10_000);
+    let client = pair.client;
+    let freed = allocation_counter::measure(move || drop(client));
+    size_of::<ClientTls>() as i64 - freed.bytes_current
 }
 
 #[test]
@@ -452,22 +477,31 @@ fn idle_client_holds_at_most_eight_kibibytes() {
             versions,
             ..trusting(&certificates.authority)
         };
-        let config = client_config(&options).unwrap();
-        let mut pair = Pair::new(&options, "dns.example", &certificates);
-        let name = ServerName::try_from("dns.example").unwrap();
-        pair.client = ClientTls::new(config.clone(), name).unwrap();
-        pair.client.write(&[1; 100]);
-        pair.exchange(usize::MAX);
-        for _ in 0..50 {
-            pair.server.write(&[2; 200]);
-        }
-        pair.exchange(usize::MAX);
-        assert_eq!(pair.client_received.len(), 10_000);
-        let client = pair.client;
-        let freed = allocation_counter::measure(move || drop(client));
-        let octets = size_of::<ClientTls>() as i64 - freed.bytes_current;
-        assert!(octets <= 8_192, "{versions:?}: {octets}");
         // The group's configuration outlives the client and is not part of its cost.
+        let config = client_config(&options).unwrap();
+        let server = server_config(&certificates.chain, &certificates.key).unwrap();
+        let client = ClientTls::new(config.clone(), name()).unwrap();
+        let bytes = idle_bytes(Pair::of(client, server));
+        assert!(bytes <= 8_192, "{versions:?}: {bytes}");
+        drop(config);
+    }
+}
+
+#[test]
+fn idle_client_with_a_ticket_holds_at_most_nine_and_a_half_kibibytes() {
+    for versions in [TlsVersions::Tls12, TlsVersions::Tls13] {
+        let certificates = certificates();
+        let options = ClientTlsOptions {
+            versions,
+            resumption: true,
+            ..trusting(&certificates.authority)
+        };
+        let config = client_config(&options).unwrap();
+        let server = server_config(&certificates.chain, &certificates.key).unwrap();
+        let memory = ClientSession::default();
+        let client = ClientTls::remembering(config.clone(), name(), memory, true).unwrap();
+        let bytes = idle_bytes(Pair::of(client, server));
+        assert!(bytes <= 9_728, "{versions:?}: {bytes}");
         drop(config);
     }
 }

@@ -72,7 +72,11 @@ fn connections_have_a_block_of_their_own() {
     let mut interval = interval();
     interval.counts.connections.attempted = 4;
     interval.counts.connections.established = 3;
-    interval.distributions.tcp_connect.record_many(20_000, 3);
+    interval
+        .distributions
+        .connections
+        .tcp_connect
+        .record_many(20_000, 3);
     let text = layout(true).statistics(&Figures::of_interval(&interval), Scope::Run);
     let expected = "\n\nConnection Statistics:\n\
         \n\

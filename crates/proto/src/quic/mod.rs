@@ -1,0 +1,77 @@
+//! QUIC connections for DoQ (RFC 9250) and DoH over HTTP/3 (RFC 9114): the one module that knows
+//! quinn-proto.
+//!
+//! [`QuicClient`] holds all connections of one worker, [`QuicServer`] all connections of one
+//! socket. Both own no socket, read no clock and draw no randomness but from the seed they are
+//! given (key exchanges excepted, which rustls draws from the system). quinn-proto wants
+//! `std::time::Instant`: [`Clock`] converts, from an epoch that the caller hands in.
+//!
+//! Calling order of both: `handle_datagram` or `handle_timeout`, then `poll_event` until it is
+//! `None`, then what is to be sent (`request`, `respond`, `close`), then `poll_transmit` until it
+//! is `None`, then `timeout`.
+//!
+//! Not here: connection migration, unreliable datagrams, a store for address validation tokens
+//! (RFC 9000, section 8.1.3; every client arrives as a new one), MTU discovery.
+
+mod client;
+mod clock;
+mod http3_streams;
+mod identity;
+mod lost;
+mod server;
+mod session;
+mod slab;
+mod streams;
+mod transport;
+
+#[cfg(test)]
+mod tests;
+
+use crate::tls::{EarlyData, Handshake, HandshakeKind, Negotiated};
+use session::HandshakeFacts;
+
+pub use client::{Blocked, ClientProtocol, ConnectError, QuicClient, QuicClientOptions, QuicEvent};
+pub use clock::Clock;
+pub use lost::{By, LostReason};
+pub use server::{
+    Admission, Arrival, QuicServer, QuicServerOptions, ServerEvent, ServerProtocol, ServerTransmit,
+};
+pub use slab::ConnectionKey;
+
+/// A burst of datagrams that `poll_transmit` has appended, to be cut into equal pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Octets of each datagram but the last, which may be shorter.
+    pub datagram_octets: usize,
+    /// Octets of all datagrams.
+    pub octets: usize,
+}
+
+/// What a handshake led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Established {
+    /// What it was like. Octets are those of UDP payload, with what was sent again and with early
+    /// data; what a client sends once it is done, its Finished among it, is not in them.
+    pub handshake: Handshake,
+    /// Cipher suite, group and ALPN.
+    pub negotiated: Option<Negotiated>,
+}
+
+/// What a handshake that is complete says about itself.
+fn established(quic: &quinn_proto::Connection, early_data: EarlyData) -> Established {
+    let facts = quic.crypto_session().handshake_data();
+    let facts = facts.and_then(|facts| facts.downcast::<HandshakeFacts>().ok());
+    let stats = quic.stats();
+    let octets = |octets: u64| u32::try_from(octets).unwrap_or(u32::MAX);
+    Established {
+        handshake: Handshake {
+            kind: facts
+                .as_ref()
+                .map_or(HandshakeKind::Full, |facts| facts.kind),
+            early_data,
+            octets_sent: octets(stats.udp_tx.bytes),
+            octets_received: octets(stats.udp_rx.bytes),
+        },
+        negotiated: facts.and_then(|facts| facts.negotiated),
+    }
+}

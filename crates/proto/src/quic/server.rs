@@ -1,0 +1,570 @@
+//! The server's end of all QUIC connections that arrive at one socket.
+
+mod connection;
+mod version_negotiation;
+
+use super::client::ARENA_OCTETS;
+use super::clock::Clock;
+use super::identity::server_endpoint_config;
+use super::session::ServerCrypto;
+use super::slab::{ConnectionKey, Slab};
+use super::transport::{self, Parameters};
+use super::{Burst, Established, LostReason};
+use crate::{Instant, doq, http3};
+use bytes::{Bytes, BytesMut};
+use connection::{Buffers, Connection, Step};
+use quinn_proto::{
+    ConnectionHandle, DatagramEvent, Endpoint, EndpointEvent, Incoming, ServerConfig,
+};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Datagrams of the endpoint itself (Retry, refusals, resets) that wait to be sent; more are
+/// dropped, as the network might have done.
+const REPLIES_MAX: usize = 1_024;
+
+/// How a [`QuicServer`] behaves.
+#[derive(Clone, Debug)]
+pub struct QuicServerOptions {
+    /// What is spoken on the streams.
+    pub protocol: ServerProtocol,
+    /// Queries that a client may have open on one connection. Each costs two map entries at once.
+    pub streams_max: u32,
+    /// A connection ends after this long without a datagram; `None` for the client's own timeout.
+    pub idle_timeout: Option<Duration>,
+    /// All that is random but for key exchanges is drawn from here.
+    pub seed: [u8; 32],
+    /// What [`Instant::ZERO`] corresponds to.
+    pub clock: Clock,
+}
+
+/// What a server speaks on its streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerProtocol {
+    /// DNS over QUIC (RFC 9250).
+    Doq,
+    /// DNS over HTTPS (RFC 8484) with HTTP/3 (RFC 9114).
+    Http3 {
+        /// The path of the resource, without query, such as `/dns-query`.
+        path: Arc<str>,
+    },
+}
+
+impl ServerProtocol {
+    const fn alpn(&self) -> &'static [u8] {
+        match self {
+            ServerProtocol::Doq => doq::ALPN,
+            ServerProtocol::Http3 { .. } => http3::ALPN,
+        }
+    }
+
+    const fn is_http3(&self) -> bool {
+        matches!(self, ServerProtocol::Http3 { .. })
+    }
+}
+
+/// What is done with a datagram that begins a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The handshake begins.
+    Accept,
+    /// The client has to come back with a token (RFC 9000, section 8.1.2), then it is accepted.
+    Retry,
+    /// CONNECTION_CLOSE with CONNECTION_REFUSED.
+    Refuse,
+    /// A Version Negotiation packet without a version that anybody speaks.
+    VersionNegotiation,
+    /// No answer at all.
+    Ignore,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It belongs to this connection.
+    Known(ConnectionKey),
+    /// It began this connection.
+    Accepted(ConnectionKey),
+    /// It would have begun a connection, and this was done instead.
+    NotAccepted(Admission),
+    /// The endpoint answered by itself: an unknown version, or a connection that it does not know.
+    Answered,
+    /// It was dropped.
+    Dropped,
+}
+
+/// What happened to a connection; see [`QuicServer::poll_event`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum ServerEvent<'a> {
+    /// The handshake is complete.
+    Established(ConnectionKey, Established),
+    /// A query.
+    Query {
+        /// The connection it came on.
+        key: ConnectionKey,
+        /// Its stream, for the response.
+        stream: u64,
+        /// The whole DNS message.
+        message: &'a [u8],
+        /// It came in 0-RTT, and may be a replay (RFC 9250, section 4.5).
+        early: bool,
+    },
+    /// An HTTP request without a query in it: answer it with this status
+    /// ([`QuicServer::respond_status`]).
+    Refused {
+        /// The connection.
+        key: ConnectionKey,
+        /// The stream of the request.
+        stream: u64,
+        /// 400, 404, 405, 413 or 415.
+        status: u16,
+    },
+    /// An HTTP request that is malformed; its stream has been reset.
+    Malformed {
+        /// The connection.
+        key: ConnectionKey,
+        /// The stream of the request.
+        stream: u64,
+    },
+    /// The client does not want the response on this stream any more.
+    Cancelled {
+        /// The connection.
+        key: ConnectionKey,
+        /// The stream of the query.
+        stream: u64,
+    },
+    /// The connection is gone; its key is void from now on.
+    Lost(ConnectionKey, LostReason),
+}
+
+/// A burst of datagrams to one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerTransmit {
+    /// Who receives it.
+    pub to: SocketAddr,
+    /// How the octets are cut.
+    pub burst: Burst,
+}
+
+/// The connections of one server socket.
+pub struct QuicServer {
+    endpoint: Endpoint,
+    options: QuicServerOptions,
+    connections: Slab<Connection>,
+    /// Connections by quinn-proto's handle.
+    keys: Vec<Option<ConnectionKey>>,
+    /// Connections that may have events, and those that may have something to send.
+    with_events: VecDeque<ConnectionKey>,
+    with_transmits: VecDeque<ConnectionKey>,
+    /// Earliest timers first; entries whose instant is not the connection's are void.
+    timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
+    /// Datagrams of the endpoint itself.
+    replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    arena: BytesMut,
+    datagrams: Vec<u8>,
+    outgoing: Vec<u8>,
+    scratch: Vec<u8>,
+    held: Bytes,
+    now: Instant,
+}
+
+impl QuicServer {
+    /// An endpoint without connections.
+    ///
+    /// `tls` is made for QUIC ([`ServerTlsOptions::quic`](crate::tls::ServerTlsOptions::quic));
+    /// its ALPN is replaced by that of the protocol. Queries in the first flight of a resumed
+    /// session (RFC 9001, section 4.6) are taken if it allows early data.
+    ///
+    /// # Errors
+    /// The configuration cannot serve QUIC; the text says why.
+    pub fn new(tls: &rustls::ServerConfig, options: QuicServerOptions) -> Result<Self, String> {
+        let crypto = ServerCrypto::new(tls, options.protocol.alpn())?;
+        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+        let transport = transport::config(&Parameters {
+            bidi_streams_max: options.streams_max,
+            http3: options.protocol.is_http3(),
+            idle_timeout: options.idle_timeout,
+            keep_alive: None,
+        });
+        config.transport_config(Arc::new(transport)).migration(true);
+        let endpoint_config = Arc::new(server_endpoint_config(options.seed));
+        Ok(QuicServer {
+            endpoint: Endpoint::new(endpoint_config, Some(Arc::new(config)), false, None),
+            options,
+            connections: Slab::new(),
+            keys: Vec::new(),
+            with_events: VecDeque::new(),
+            with_transmits: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            replies: VecDeque::new(),
+            arena: BytesMut::with_capacity(ARENA_OCTETS),
+            datagrams: Vec::new(),
+            outgoing: Vec::new(),
+            scratch: Vec::new(),
+            held: Bytes::new(),
+            now: Instant::ZERO,
+        })
+    }
+
+    /// Takes a datagram; `admission` says what to do if it begins a connection.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        octets: &[u8],
+        admission: Admission,
+    ) -> Arrival {
+        self.now = now;
+        self.arena.extend_from_slice(octets);
+        let datagram = self.arena.split();
+        let std_now = self.options.clock.to_std(now);
+        self.datagrams.clear();
+        let buffer = &mut self.datagrams;
+        match self
+            .endpoint
+            .handle(std_now, from, None, None, datagram, buffer)
+        {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                let Some(key) = self.keys.get(handle.0).copied().flatten() else {
+                    return Arrival::Dropped;
+                };
+                if let Some(connection) = self.connections.get_mut(key) {
+                    connection.quic.handle_event(event);
+                    connection.settle(&mut self.endpoint);
+                }
+                self.mark(key);
+                Arrival::Known(key)
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.admit(incoming, admission, octets),
+            Some(DatagramEvent::Response(_)) => {
+                self.reply(from);
+                Arrival::Answered
+            }
+            None => Arrival::Dropped,
+        }
+    }
+
+    fn admit(&mut self, incoming: Incoming, admission: Admission, octets: &[u8]) -> Arrival {
+        let from = incoming.remote_address();
+        let comes_back = !incoming.may_retry();
+        self.datagrams.clear();
+        match admission {
+            Admission::Accept => return self.accept(incoming),
+            Admission::Retry if comes_back => return self.accept(incoming),
+            Admission::Retry => {
+                // It may be retried, which has just been asked.
+                let _ = self.endpoint.retry(incoming, &mut self.datagrams);
+            }
+            Admission::Refuse => {
+                let _ = self.endpoint.refuse(incoming, &mut self.datagrams);
+            }
+            Admission::VersionNegotiation => {
+                self.endpoint.ignore(incoming);
+                version_negotiation::write(octets, &mut self.datagrams);
+            }
+            Admission::Ignore => self.endpoint.ignore(incoming),
+        }
+        self.reply(from);
+        Arrival::NotAccepted(admission)
+    }
+
+    fn accept(&mut self, incoming: Incoming) -> Arrival {
+        let from = incoming.remote_address();
+        let now = self.options.clock.to_std(self.now);
+        match self
+            .endpoint
+            .accept(incoming, now, &mut self.datagrams, None)
+        {
+            Ok((handle, quic)) => {
+                let mut connection =
+                    Connection::new(quic, handle, self.options.protocol.is_http3());
+                connection.settle(&mut self.endpoint);
+                let key = self.connections.insert(connection);
+                if self.keys.len() <= handle.0 {
+                    self.keys.resize(handle.0 + 1, None);
+                }
+                self.keys[handle.0] = Some(key);
+                self.mark(key);
+                Arrival::Accepted(key)
+            }
+            Err(error) => {
+                if error.response.is_some() {
+                    self.reply(from);
+                }
+                Arrival::Dropped
+            }
+        }
+    }
+
+    /// Queues what the endpoint has written to `datagrams`.
+    fn reply(&mut self, to: SocketAddr) {
+        if !self.datagrams.is_empty() && self.replies.len() < REPLIES_MAX {
+            self.replies.push_back((to, self.datagrams.clone()));
+        }
+        self.datagrams.clear();
+    }
+
+    /// Notes that a connection may have events and something to send.
+    fn mark(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        if !std::mem::replace(&mut connection.in_events, true) {
+            self.with_events.push_back(key);
+        }
+        if !std::mem::replace(&mut connection.in_transmits, true) {
+            self.with_transmits.push_back(key);
+        }
+    }
+
+    /// The next event of any connection, until there is none.
+    pub fn poll_event(&mut self) -> Option<ServerEvent<'_>> {
+        let now = self.options.clock.to_std(self.now);
+        let (key, step) = loop {
+            let key = *self.with_events.front()?;
+            if let Some(connection) = self.connections.get_mut(key) {
+                let buffers = Buffers {
+                    held: &mut self.held,
+                    scratch: &mut self.scratch,
+                    protocol: &self.options.protocol,
+                };
+                let step = connection.next_step(now, buffers);
+                connection.settle(&mut self.endpoint);
+                if let Some(step) = step {
+                    break (key, step);
+                }
+                connection.in_events = false;
+                if connection.is_drained() {
+                    self.remove(key);
+                }
+            }
+            self.with_events.pop_front();
+        };
+        Some(match step {
+            Step::Established(established) => ServerEvent::Established(key, established),
+            Step::Query { stream, early } => ServerEvent::Query {
+                key,
+                stream,
+                message: &self.held,
+                early,
+            },
+            Step::Refused { stream, status } => ServerEvent::Refused {
+                key,
+                stream,
+                status,
+            },
+            Step::Malformed { stream } => ServerEvent::Malformed { key, stream },
+            Step::Cancelled { stream } => ServerEvent::Cancelled { key, stream },
+            Step::Lost(reason) => ServerEvent::Lost(key, reason),
+        })
+    }
+
+    /// Sends the response on a query's stream; false if stream or connection are gone.
+    ///
+    /// `max_age` is for how many seconds an HTTP response is fresh (RFC 8484, section 5.1); DoQ
+    /// has no such thing.
+    pub fn respond(
+        &mut self,
+        key: ConnectionKey,
+        stream: u64,
+        message: &[u8],
+        max_age: Option<u32>,
+    ) -> bool {
+        self.outgoing.clear();
+        match self.options.protocol {
+            ServerProtocol::Doq => doq::write_stream(message, &mut self.outgoing),
+            ServerProtocol::Http3 { .. } => {
+                http3::response::write(message, max_age, &mut self.outgoing);
+            }
+        }
+        self.send(key, stream)
+    }
+
+    /// Answers an HTTP request with a status and no content; false if stream or connection are
+    /// gone, or if it is DoQ that is spoken.
+    pub fn respond_status(&mut self, key: ConnectionKey, stream: u64, status: u16) -> bool {
+        self.outgoing.clear();
+        http3::response::write_status(status, &mut self.outgoing);
+        self.options.protocol.is_http3() && self.send(key, stream)
+    }
+
+    /// Sends what is in `outgoing`.
+    fn send(&mut self, key: ConnectionKey, stream: u64) -> bool {
+        let connection = self.connections.get_mut(key);
+        let sent = connection.is_some_and(|connection| connection.send(stream, &self.outgoing));
+        self.mark(key);
+        sent
+    }
+
+    /// Tells an HTTP client that no requests after those received so far are processed (GOAWAY);
+    /// they are reset as rejected. Does nothing for DoQ, which has no such message.
+    pub fn go_away(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.go_away();
+        }
+        self.mark(key);
+    }
+
+    /// Sends octets and FIN on a stream, whatever they are: how a peer misbehaves.
+    #[cfg(test)]
+    pub(super) fn respond_raw(&mut self, key: ConnectionKey, stream: u64, octets: &[u8]) -> bool {
+        let connection = self.connections.get_mut(key);
+        let sent = connection.is_some_and(|connection| connection.send(stream, octets));
+        self.mark(key);
+        sent
+    }
+
+    /// Sends octets on a stream, without FIN.
+    #[cfg(test)]
+    pub(super) fn write_raw(&mut self, key: ConnectionKey, stream: u64, octets: &[u8]) -> bool {
+        let id =
+            quinn_proto::StreamId::new(quinn_proto::Side::Client, quinn_proto::Dir::Bi, stream);
+        let connection = self.connections.get_mut(key);
+        let sent = connection.is_some_and(|connection| {
+            connection.quic.send_stream(id).write(octets) == Ok(octets.len())
+        });
+        self.mark(key);
+        sent
+    }
+
+    /// Resets a query's stream in place of a response; false if stream or connection are gone.
+    pub fn reset_stream(&mut self, key: ConnectionKey, stream: u64, code: u64) -> bool {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return false;
+        };
+        let reset = connection.reset(stream, code);
+        self.mark(key);
+        reset
+    }
+
+    /// Closes a connection with an application error code. It is gone for the caller; datagrams
+    /// that are still under way are taken until it is drained (RFC 9000, section 10.2).
+    pub fn close(&mut self, now: Instant, key: ConnectionKey, code: u64) {
+        self.now = now;
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.close(self.options.clock.to_std(now), code, "");
+        }
+        self.mark(key);
+    }
+
+    /// Forgets a connection without a word, as after a restart: whatever the client sends next is
+    /// answered with a stateless reset (RFC 9000, section 10.3).
+    pub fn forget(&mut self, key: ConnectionKey) {
+        self.remove(key);
+    }
+
+    fn remove(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connections.remove(key) {
+            let handle: ConnectionHandle = connection.handle;
+            self.keys[handle.0] = None;
+            self.endpoint.handle_event(handle, EndpointEvent::drained());
+        }
+    }
+
+    /// Appends datagrams for one client to `octets`, at most `datagrams_max` of equal length but
+    /// for the last. `None` if there is nothing to send (now); call it again until then.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        octets: &mut Vec<u8>,
+        datagrams_max: usize,
+    ) -> Option<ServerTransmit> {
+        self.now = now;
+        if let Some((to, reply)) = self.replies.pop_front() {
+            octets.extend_from_slice(&reply);
+            let burst = Burst {
+                datagram_octets: reply.len(),
+                octets: reply.len(),
+            };
+            return Some(ServerTransmit { to, burst });
+        }
+        let std_now = self.options.clock.to_std(now);
+        loop {
+            let key = *self.with_transmits.front()?;
+            if let Some(connection) = self.connections.get_mut(key) {
+                self.datagrams.clear();
+                let buffer = &mut self.datagrams;
+                let transmit = connection
+                    .quic
+                    .poll_transmit(std_now, datagrams_max, buffer);
+                if let Some(transmit) = transmit {
+                    octets.extend_from_slice(buffer);
+                    let burst = Burst {
+                        datagram_octets: transmit.segment_size.unwrap_or(transmit.size),
+                        octets: transmit.size,
+                    };
+                    let to = transmit.destination;
+                    return Some(ServerTransmit { to, burst });
+                }
+                connection.in_transmits = false;
+                self.set_timer(key);
+            }
+            self.with_transmits.pop_front();
+        }
+    }
+
+    /// Adds a timer if the connection's is earlier than the one that is set.
+    fn set_timer(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let Some(due) = connection.quic.poll_timeout() else {
+            return;
+        };
+        let due = self.options.clock.from_std(due);
+        if connection.timer.is_none_or(|set| due < set) {
+            connection.timer = Some(due);
+            self.timers.push(Reverse((due, key)));
+        }
+    }
+
+    /// When [`QuicServer::handle_timeout`] is to be called next; ask after `poll_transmit`. It may
+    /// then find that nothing is due, and say a later instant.
+    pub fn timeout(&mut self) -> Option<Instant> {
+        self.timers.peek().map(|&Reverse((due, _))| due)
+    }
+
+    /// Fires what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
+        while let Some(&Reverse((due, key))) = self.timers.peek() {
+            if due > now {
+                return;
+            }
+            self.timers.pop();
+            let Some(connection) = self.connections.get_mut(key) else {
+                continue;
+            };
+            if connection.timer != Some(due) {
+                continue;
+            }
+            connection.timer = None;
+            let std_now = self.options.clock.to_std(now);
+            if connection
+                .quic
+                .poll_timeout()
+                .is_some_and(|due| due <= std_now)
+            {
+                connection.quic.handle_timeout(std_now);
+                connection.settle(&mut self.endpoint);
+                self.mark(key);
+            } else {
+                self.set_timer(key);
+            }
+        }
+    }
+
+    /// Connections, those included that are closed and not yet drained.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Octets of UDP payload sent and received on a connection so far.
+    pub fn udp_octets(&self, key: ConnectionKey) -> Option<(u64, u64)> {
+        let stats = self.connections.get(key)?.quic.stats();
+        Some((stats.udp_tx.bytes, stats.udp_rx.bytes))
+    }
+}

@@ -1,0 +1,251 @@
+//! The client's side of a session: handshakes full, resumed and with early data.
+
+use super::client_session::ClientSession;
+use super::failure::TlsFailure;
+use super::handshake::{EarlyData, Handshake, HandshakeKind, Negotiated};
+use super::records::RecordBoundaries;
+use super::stream::{Progress, receive, receive_piece, send, take_records};
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
+use std::io::Write;
+use std::sync::Arc;
+
+/// A client-side session over octets that the caller moves.
+///
+/// After `handle_bytes` or `write`, drain `poll_transmit` into the socket.
+pub struct ClientTls {
+    session: ClientConnection,
+    boundaries: RecordBoundaries,
+    /// Given to clients that resume sessions; borrowed by rustls whenever it works.
+    memory: Option<ClientSession>,
+    /// Until the handshake is over and its last flight taken.
+    set_up: Option<Box<SetUp>>,
+    handshake: Option<Handshake>,
+}
+
+/// What only the set-up of a session needs.
+#[derive(Default)]
+struct SetUp {
+    /// Records taken out of rustls to be counted, that wait for the socket.
+    flight: Vec<u8>,
+    /// Plaintext written so far, for after the handshake. The first `early_octets` of it have
+    /// been sent as early data, too.
+    written: Vec<u8>,
+    early_octets: usize,
+    octets_sent: usize,
+    octets_received: usize,
+}
+
+impl ClientTls {
+    /// Starts a full handshake; the first flight is ready in [`ClientTls::poll_transmit`].
+    ///
+    /// # Errors
+    /// The configuration and name do not go together (rustls' description).
+    pub fn new(
+        config: Arc<rustls::ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Self, String> {
+        let mut session = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
+        session.set_buffer_limit(None);
+        Ok(ClientTls {
+            session,
+            boundaries: RecordBoundaries::default(),
+            memory: None,
+            set_up: Some(Box::default()),
+            handshake: None,
+        })
+    }
+
+    /// Starts a handshake of a client that keeps its tickets in `memory`, of a configuration with
+    /// [`resumption`](super::ClientTlsOptions::resumption) and always for the same name.
+    ///
+    /// With `resume`, the handshake resumes the session in `memory`, if there is one. The memory
+    /// comes back from [`ClientTls::take_memory`].
+    ///
+    /// # Errors
+    /// As [`ClientTls::new`].
+    pub fn remembering(
+        config: Arc<rustls::ClientConfig>,
+        name: ServerName<'static>,
+        mut memory: ClientSession,
+        resume: bool,
+    ) -> Result<Self, String> {
+        let mut client = memory.remember(resume, || ClientTls::new(config, name))?;
+        client.memory = Some(memory);
+        Ok(client)
+    }
+
+    /// Takes back what the client remembers, for its next connection. Tickets that come later
+    /// are forgotten.
+    pub fn take_memory(&mut self) -> ClientSession {
+        self.memory.take().unwrap_or_default()
+    }
+
+    /// True until both sides have finished the handshake.
+    pub fn is_handshaking(&self) -> bool {
+        self.session.is_handshaking()
+    }
+
+    /// Takes octets from the socket; appends the plaintext in them to `plaintext`.
+    ///
+    /// All of `bytes` is taken, up to a close_notify or an error.
+    ///
+    /// # Errors
+    /// The session is over; an alert for the peer may be waiting in `poll_transmit`. Plaintext
+    /// from before the error has been appended.
+    pub fn handle_bytes(
+        &mut self,
+        bytes: &[u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<Progress, TlsFailure> {
+        match self.memory.take() {
+            None => self.receive(bytes, plaintext),
+            Some(mut memory) => {
+                let received = memory.remember(false, || self.receive(bytes, plaintext));
+                self.memory = Some(memory);
+                received
+            }
+        }
+    }
+
+    fn receive(
+        &mut self,
+        mut bytes: &[u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<Progress, TlsFailure> {
+        // A record at a time, because the handshake's octets are counted to its very end.
+        while !bytes.is_empty() && self.session.is_handshaking() {
+            let record = self.boundaries.take_record(&mut bytes);
+            if let Some(set_up) = &mut self.set_up {
+                set_up.octets_received += record.len();
+            }
+            let progress = receive_piece(&mut self.session, record, plaintext)?;
+            if !self.session.is_handshaking() {
+                self.finish_handshake();
+            }
+            if progress.peer_closed {
+                return Ok(progress);
+            }
+        }
+        receive(&mut self.session, &mut self.boundaries, bytes, plaintext)
+    }
+
+    /// Counts our last flight and sends what has been written so far behind it.
+    fn finish_handshake(&mut self) {
+        let Some(set_up) = &mut self.set_up else {
+            return;
+        };
+        set_up.octets_sent += take_records(&mut self.session, &mut set_up.flight);
+        let accepted = self.session.is_early_data_accepted();
+        let early_data = match (set_up.early_octets, accepted) {
+            (0, _) => EarlyData::NotSent,
+            (_, true) => EarlyData::Accepted,
+            (_, false) => EarlyData::Rejected,
+        };
+        let done = if accepted { set_up.early_octets } else { 0 };
+        send(&mut self.session, &set_up.written[done..]);
+        set_up.written = Vec::new();
+        let kind = self.session.handshake_kind();
+        self.handshake = Some(Handshake {
+            kind: kind.map_or(HandshakeKind::Full, HandshakeKind::from),
+            early_data,
+            octets_sent: u32::try_from(set_up.octets_sent).unwrap_or(u32::MAX),
+            octets_received: u32::try_from(set_up.octets_received).unwrap_or(u32::MAX),
+        });
+    }
+
+    /// Encrypts `plaintext`; records wait in `poll_transmit`.
+    ///
+    /// Before the end of the handshake the plaintext goes as early data if it may
+    /// ([`ClientTls::can_write_early`]), or else is kept, without a limit, and sent after it.
+    /// Early data that the server rejects is sent again after the handshake, before anything
+    /// else: the caller has nothing to do in either case. Dropped without a word once the session
+    /// has failed or [`ClientTls::close`] has been called.
+    pub fn write(&mut self, plaintext: &[u8]) {
+        match &mut self.set_up {
+            Some(set_up) if self.handshake.is_none() => {
+                let is_next = set_up.written.len() == set_up.early_octets;
+                if is_next && write_early(&mut self.session, set_up, plaintext) {
+                    set_up.early_octets += plaintext.len();
+                }
+                set_up.written.extend_from_slice(plaintext);
+            }
+            _ => send(&mut self.session, plaintext),
+        }
+    }
+
+    /// True if `octets` written now go as early data (0-RTT; RFC 8446, section 2.3): they fit into
+    /// what the server allowed with the ticket, and nothing waits for the end of the handshake.
+    pub fn can_write_early(&mut self, octets: usize) -> bool {
+        let Some(set_up) = &self.set_up else {
+            return false;
+        };
+        set_up.written.len() == set_up.early_octets
+            && self
+                .session
+                .early_data()
+                .is_some_and(|early| early.bytes_left() >= octets)
+    }
+
+    /// Octets of plaintext that have been sent as early data; 0 after the handshake.
+    pub fn early_octets(&self) -> usize {
+        match (&self.set_up, self.handshake) {
+            (Some(set_up), None) => set_up.early_octets,
+            _ => 0,
+        }
+    }
+
+    /// What becomes of early data.
+    pub fn early_data(&self) -> EarlyData {
+        match self.handshake {
+            Some(handshake) => handshake.early_data,
+            None if self.early_octets() > 0 => EarlyData::Pending,
+            None => EarlyData::NotSent,
+        }
+    }
+
+    /// Says that nothing more will be written (close_notify).
+    pub fn close(&mut self) {
+        self.session.send_close_notify();
+    }
+
+    /// Appends all octets that wait for the socket to `transmit`.
+    pub fn poll_transmit(&mut self, transmit: &mut Vec<u8>) {
+        if let Some(set_up) = &mut self.set_up {
+            transmit.append(&mut set_up.flight);
+            if self.handshake.is_none() {
+                set_up.octets_sent += take_records(&mut self.session, transmit);
+                return;
+            }
+            self.set_up = None;
+        }
+        take_records(&mut self.session, transmit);
+    }
+
+    /// What the handshake agreed on; `None` before that.
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        Negotiated::of(&self.session)
+    }
+
+    /// What the handshake was like; `None` before its end.
+    pub fn handshake(&self) -> Option<Handshake> {
+        self.handshake
+    }
+}
+
+/// Sends all of `plaintext` as early data, or nothing of it; true if it did.
+fn write_early(session: &mut ClientConnection, set_up: &mut SetUp, plaintext: &[u8]) -> bool {
+    let fits = session
+        .early_data()
+        .is_some_and(|early| early.bytes_left() >= plaintext.len());
+    if !fits || plaintext.is_empty() {
+        return false;
+    }
+    set_up.octets_sent += take_records(session, &mut set_up.flight);
+    let written = session
+        .early_data()
+        .is_some_and(|mut early| early.write_all(plaintext).is_ok());
+    // Not counted: these are no octets of the handshake.
+    take_records(session, &mut set_up.flight);
+    written
+}
