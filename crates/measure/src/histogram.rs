@@ -6,9 +6,9 @@
 //! enter `max` and `sum`. Percentiles of merged histograms equal those of one histogram.
 //!
 //! A histogram made by [`Histogram::new`] holds all buckets and never allocates again; one made by
-//! [`Histogram::on_demand`] allocates them with its first value. A [shrunk](Histogram::shrink_to_fit)
-//! one, a clone, and one read from JSON hold the used range only and grow when they must. They all
-//! compare equal.
+//! [`Histogram::on_demand`] allocates them with its first value. One that was
+//! [shrunk](Histogram::shrink_to_fit), a clone, and one read from JSON hold the used range only and
+//! grow when they must. They all compare equal.
 
 use std::ops::Range;
 

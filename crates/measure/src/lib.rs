@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 pub mod counts;
 pub mod facts;
 pub mod histogram;
@@ -18,6 +19,7 @@ pub mod verdict;
 #[cfg(test)]
 mod example;
 
+pub use comparison::Comparison;
 pub use counts::Counts;
 pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;

@@ -8,12 +8,12 @@
 //!    waiting for it because something else runs there (generator-bound results read as server
 //!    limits; generator beside the server); queries left late; queries not sent.
 //! 3. *Network*: this host's own drop counters explain the losses.
-//! 4. *Server*: it refuses, resets or closes some connections (caps on TCP clients), or ends queries
-//!    by HTTP or stream errors (limits on the rate of one client).
+//! 4. *Server*: it refuses, resets or closes some connections (caps on TCP clients), or ends
+//!    queries by HTTP or stream errors (limits on the rate of one client).
 //! 5. Closed loop: places held by lost queries, places all in use while nothing queues (both
 //!    *outstanding*); all in use and queueing (*server*). Where a connection may carry only so many
-//!    queries at once, those are all the places there are. With places to spare: a rate cap held, of
-//!    queries or of connections (*rate*); connections that take long to set up (*server* if they
+//!    queries at once, those are all the places there are. With places to spare: a rate cap held,
+//!    of queries or of connections (*rate*); connections that take long to set up (*server* if they
 //!    queue there, else *outstanding*).
 //! 6. Open loop: a rate cap of connections held (*rate*); losses or growing latency (*server*);
 //!    everything answered on time (*rate*).

@@ -208,6 +208,46 @@ pub(crate) fn doh2() -> RunRecord {
     record
 }
 
+/// Closed loop with all 100 places in use for a second, one query in a thousand unhindered.
+pub(crate) fn full(transport: Transport, responses: u64) -> RunRecord {
+    let arrival = Arrival::Closed {
+        outstanding: 100,
+        rate_qps_max: None,
+    };
+    let mut scenario = scenario(transport, arrival);
+    scenario.clients = 10;
+    let mut interval = Interval {
+        end_ns: SECOND,
+        ..Interval::default()
+    };
+    let counts = &mut interval.counts;
+    counts.offered = responses;
+    counts.sent = responses;
+    counts.responses = responses;
+    counts.rcodes.by_rcode[0] = responses;
+    let quick = responses / 1_000;
+    for (latency_ns, times) in [
+        (20_000, quick),
+        (100 * SECOND / responses, responses - quick),
+    ] {
+        let distributions = &mut interval.distributions;
+        distributions.latency.record_many(latency_ns, times);
+        distributions.service.record_many(latency_ns, times);
+    }
+    interval.in_flight_ns = interval.distributions.latency.sum_ns();
+    let times = &mut interval.distributions.connections;
+    if transport.has_connections() {
+        times.tcp_connect.record_many(30_000, 10);
+    }
+    if transport.has_tls() {
+        times.tls_handshake.record_many(800_000, 10);
+    }
+    let mut record = record(scenario, vec![interval]);
+    record.measured_ns = SECOND;
+    record.verdict = judge(&record);
+    record
+}
+
 /// A second in which each of 100 connections carried ten queries, and 30 more were turned away.
 fn reconnect(interval: &mut Interval) {
     let counts = &mut interval.counts;

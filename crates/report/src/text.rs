@@ -106,7 +106,10 @@ fn header(record: &RunRecord) -> String {
         scenario.questions.source,
         counted(scenario.questions.count, "question")
     );
-    table.row(["load".into(), format!("{}; {workers}", load(record))]);
+    table.row([
+        "load".into(),
+        format!("{}; {workers}", load(&record.scenario.arrival)),
+    ]);
     table.row(["questions".into(), questions]);
     table.row(["options".into(), options(record)]);
     for (label, words) in [
@@ -126,8 +129,9 @@ fn header(record: &RunRecord) -> String {
     text
 }
 
-fn load(record: &RunRecord) -> String {
-    match record.scenario.arrival {
+/// When queries were due, in words.
+pub(crate) fn load(arrival: &Arrival) -> String {
+    match *arrival {
         Arrival::Closed {
             outstanding,
             rate_qps_max,

@@ -81,7 +81,7 @@ fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
         .to_string();
     show(&output::initial_status(settings, request.plan.target, &now))?;
     let control = Arc::new(Control::new(request.plan.workers));
-    signals::stop_on_interrupt(&control, || {});
+    signals::watch(|| {}).stops(&control);
     let mut display = Intervals::new(settings, &request);
     let record = lab::run::run(&request, &control, |progress| {
         if display.show(progress).is_err() {

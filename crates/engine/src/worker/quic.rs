@@ -27,6 +27,7 @@ const DATAGRAMS_MAX: usize = 16;
 pub(super) fn client(plan: &Plan, worker: u32, epoch: std::time::Instant) -> Option<QuicClient> {
     let protocol = match plan.transport {
         Transport::Doq => ClientProtocol::Doq,
+        Transport::Doh3 => ClientProtocol::Http3(plan.doh.clone()?),
         _ => return None,
     };
     let mut seed = [0; 32];
@@ -60,7 +61,7 @@ impl Worker {
                 return self.attempt_failed(index, SocketError::of(&error), now);
             }
         };
-        let resumes = self.draws_resumption(settings.resume_share);
+        let resumes = settings.resume.decide(self.draw());
         let client = &mut self.clients[index as usize];
         let name = settings.name.to_str();
         let memory = std::mem::take(&mut client.session);

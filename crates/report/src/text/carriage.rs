@@ -1,5 +1,5 @@
-//! What of the scenario says how queries were carried: HTTP, TLS, connections. Each is empty when it
-//! was the default.
+//! What of the scenario says how queries were carried: HTTP, TLS, connections. Each is empty when
+//! it was the default.
 
 use measure::notation::{counted, decimal, latency, percent};
 use measure::{HttpMethod, HttpScheme, ScenarioRecord, TlsFacts};

@@ -73,8 +73,33 @@ pub(super) fn oddities(record: &RunRecord) -> String {
     let counts = &record.total.counts;
     let distributions = &record.total.distributions;
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
-    let overflow = distributions.latency.overflow();
-    let rows = [
+    let rows = odd_messages(record).into_iter().chain(odd_queries(counts));
+    for (label, number, what) in rows.filter(|row| row.1 > 0) {
+        table.row([label.into(), count(number), what.into()]);
+    }
+    let fallback = &counts.tcp_fallback;
+    if fallback.sent > 0 {
+        let outcome = format!(
+            "queries again over TCP: {} answered, {} timed out, {} connection lost",
+            count(fallback.responses),
+            count(fallback.timeouts),
+            count(fallback.connection_losses)
+        );
+        table.row(["TCP fallback".into(), count(fallback.sent), outcome]);
+    }
+    let mut text = text_of(&table);
+    if !distributions.tcp_fallback.is_empty() {
+        let latency = p50_p99_max(&distributions.tcp_fallback);
+        let _ = writeln!(text, "  TCP fallback latency: {latency}");
+    }
+    text
+}
+
+/// Messages that should not have come, or not like that.
+fn odd_messages(record: &RunRecord) -> [(&'static str, u64, &'static str); 9] {
+    let counts = &record.total.counts;
+    let overflow = record.total.distributions.latency.overflow();
+    [
         (
             "late",
             counts.late,
@@ -112,6 +137,12 @@ pub(super) fn oddities(record: &RunRecord) -> String {
             "datagrams, receive buffer full",
         ),
         ("off the scale", overflow, "responses after 68.7 s or more"),
+    ]
+}
+
+/// Queries that did not go straight to the target.
+fn odd_queries(counts: &Counts) -> [(&'static str, u64, &'static str); 2] {
+    [
         (
             "sent again",
             counts.retried_unprocessed,
@@ -122,26 +153,7 @@ pub(super) fn oddities(record: &RunRecord) -> String {
             counts.waited_for_stream,
             "queries whose connection carried as many as it may",
         ),
-    ];
-    for (label, number, what) in rows.into_iter().filter(|row| row.1 > 0) {
-        table.row([label.into(), count(number), what.into()]);
-    }
-    let fallback = &counts.tcp_fallback;
-    if fallback.sent > 0 {
-        let outcome = format!(
-            "queries again over TCP: {} answered, {} timed out, {} connection lost",
-            count(fallback.responses),
-            count(fallback.timeouts),
-            count(fallback.connection_losses)
-        );
-        table.row(["TCP fallback".into(), count(fallback.sent), outcome]);
-    }
-    let mut text = text_of(&table);
-    if !distributions.tcp_fallback.is_empty() {
-        let latency = p50_p99_max(&distributions.tcp_fallback);
-        let _ = writeln!(text, "  TCP fallback latency: {latency}");
-    }
-    text
+    ]
 }
 
 /// How hard this tool worked, and whether it was on time.
