@@ -1,10 +1,11 @@
 //! Real servers start, answer, count and are gone afterwards.
 //!
-//! Needs BIND, Unbound and Knot DNS installed; `./test` sees to it.
+//! Needs BIND, Unbound, Knot DNS and openssl installed; `./test` sees to it.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bind;
 mod knot;
+mod openssl;
 mod query;
 mod unbound;
 
