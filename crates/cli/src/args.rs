@@ -10,9 +10,11 @@ use proto::Transport;
 
 use connections::ConnectionArguments;
 use doh::DohArguments;
+pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
 pub(crate) mod doh;
+mod tls;
 
 /// Measures what a DNS service can take, and says what limited the result.
 ///
@@ -96,6 +98,23 @@ pub(crate) struct RunArguments {
     /// Send an EDNS option, again and again for several (implies EDNS)
     #[arg(long, value_name = "CODE:HEX", help_heading = "Questions")]
     pub(crate) edns_option: Vec<String>,
+    /// Pad queries with EDNS to a multiple of so many octets, TSIG included (RFC 8467; implies
+    /// EDNS) [default if no number is given: 128]
+    #[arg(
+        long,
+        value_name = "OCTETS",
+        num_args = 0..=1,
+        default_missing_value = "128",
+        value_parser = clap::value_parser!(u16).range(1..),
+        help_heading = "Questions"
+    )]
+    pub(crate) edns_padding: Option<u16>,
+    /// Pad also where nothing is encrypted and so nothing hidden
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) allow_plain_padding: bool,
+    /// Ask how long idle connections are kept (RFC 7828; implies EDNS)
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) edns_keepalive: bool,
     /// Sign each query; the algorithm is hmac-sha256 unless given
     #[arg(
         long,
@@ -198,15 +217,8 @@ pub(crate) struct RunArguments {
     #[arg(long, default_value = "epoll", value_enum, help_heading = "Generator")]
     pub(crate) driver: DriverChoice,
 
-    /// Certificates (PEM) of the authorities that the server's is verified against
-    #[arg(long, value_name = "FILE", help_heading = "TLS")]
-    pub(crate) tls_ca: Option<PathBuf>,
-    /// Name for SNI and verification [default: the server as given]
-    #[arg(long, value_name = "NAME", help_heading = "TLS")]
-    pub(crate) tls_name: Option<String>,
-    /// Accept any certificate
-    #[arg(long, conflicts_with = "tls_ca", help_heading = "TLS")]
-    pub(crate) tls_insecure: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
 
     /// Write the run record (JSON) to this file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -407,6 +419,8 @@ pub(crate) struct ResponderArguments {
     /// Write the self-signed certificate (PEM) here, for clients to verify
     #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
     pub(crate) write_certificate: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: ServerTlsArguments,
     /// CPUs to use, one worker each
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,

@@ -76,18 +76,18 @@ impl Failure {
         }
     }
 
+    /// What is wrong, without the hint.
+    #[cfg(test)]
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     /// The same with what it belongs to before it.
     pub(crate) fn of(self, what: &str) -> Self {
         Failure {
             what: format!("{what}: {}", self.what),
             ..self
         }
-    }
-
-    /// What is wrong, without the hint.
-    #[cfg(test)]
-    pub(crate) fn what(&self) -> &str {
-        &self.what
     }
 
     /// Prints it on standard error.

@@ -14,6 +14,7 @@
 //! | [`tsig`] | transaction signatures (RFC 8945) |
 //! | [`doh`] | what requests of DNS over HTTPS have in common |
 //! | [`http2`], [`hpack`] | HTTP/2 for DoH, both ends |
+//! | [`http3`], [`qpack`] | HTTP/3 for DoH, both ends |
 //! | [`doq`] | DNS over QUIC: what is on a stream |
 //! | [`exchange`] | what becomes of one request over HTTP, or one QUIC stream |
 //! | [`framing`] | the two-octet length prefix of DNS over streams |
@@ -33,8 +34,10 @@ pub mod exchange;
 pub mod framing;
 pub mod hpack;
 pub mod http2;
+pub mod http3;
 pub mod name;
 pub mod pending;
+pub mod qpack;
 pub mod query;
 pub mod quic;
 pub mod response;
@@ -92,6 +95,18 @@ impl Transport {
             Transport::Udp | Transport::Tcp => 53,
             Transport::Dot | Transport::Doq => 853,
             Transport::Doh2 | Transport::Doh3 => 443,
+        }
+    }
+
+    /// The protocol that it is in ALPN (RFC 7301), where it has TLS: `dot` (RFC 7858), `h2`, `h3`,
+    /// `doq` (RFC 9250).
+    pub const fn alpn(self) -> Option<&'static str> {
+        match self {
+            Transport::Udp | Transport::Tcp => None,
+            Transport::Dot => Some("dot"),
+            Transport::Doh2 => Some("h2"),
+            Transport::Doh3 => Some("h3"),
+            Transport::Doq => Some("doq"),
         }
     }
 

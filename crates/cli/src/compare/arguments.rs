@@ -7,7 +7,7 @@ use proto::Transport;
 
 use crate::args::connections::ConnectionArguments;
 use crate::args::doh::{DohArguments, Server};
-use crate::args::{CompareArguments, RunArguments};
+use crate::args::{CompareArguments, RunArguments, TlsArguments};
 use crate::failure::Failure;
 
 /// The flags of one run of each transport, in order.
@@ -48,9 +48,7 @@ fn leave_out_unsuited(run: &mut RunArguments, transports: &[Transport]) {
         !suits(transport) && transports.iter().any(|other| suits(*other))
     };
     if is_for_others(Transport::has_tls) {
-        run.tls_ca = None;
-        run.tls_name = None;
-        run.tls_insecure = false;
+        run.tls = TlsArguments::default();
     }
     if is_for_others(Transport::has_connections) {
         run.connections = ConnectionArguments::default();
@@ -287,7 +285,7 @@ mod tests {
         let flags = "--transports udp,tcp,dot,doh2,doq --tls-insecure --tcp-fallback \
                      --queries-per-connection 5 --tcp-fast-open --doh-method get";
         let runs = of_each(&parse(flags)).unwrap();
-        let insecure: Vec<bool> = runs.iter().map(|run| run.tls_insecure).collect();
+        let insecure: Vec<bool> = runs.iter().map(|run| run.tls.tls_insecure).collect();
         assert_eq!(insecure, [false, false, true, true, true]);
         let policies: Vec<_> = runs
             .iter()
@@ -306,6 +304,6 @@ mod tests {
         assert_eq!(fallback, [true, false, false, false, false]);
         // None of them has TLS: the flag stays, and is refused.
         let runs = of_each(&parse("--transports udp,tcp --tls-insecure")).unwrap();
-        assert!(runs.iter().all(|run| run.tls_insecure));
+        assert!(runs.iter().all(|run| run.tls.tls_insecure));
     }
 }

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
-use load::ConnectionPolicy;
-use load::Plan;
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
+use load::{ConnectionPolicy, Plan, Resume, TlsAsked};
 use proto::Transport;
 use proto::doh::{DohRequest, Scheme};
 use proto::tls::rustls::pki_types::ServerName;
@@ -190,12 +189,15 @@ fn tls(settings: &Settings, plan: &Plan) -> Result<Option<TlsRequest>, Complaint
     };
     let config =
         client_config(&options).map_err(|what| Complaint::plain(format!("TLS: {what}")))?;
+    let text = name.to_str().into_owned();
     Ok(Some(TlsRequest {
-        name: name.to_str().into_owned(),
+        asked: TlsAsked::of(&options, &text, Resume::NEVER),
+        key_log: None,
+        name: text,
         settings: TlsSettings {
             config,
             name,
-            resume_share: 0.0,
+            resume: Resume::NEVER,
         },
         verified: false,
     }))

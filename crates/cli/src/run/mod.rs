@@ -3,6 +3,7 @@
 mod progress;
 mod request;
 mod self_test;
+pub(crate) mod tls;
 mod unused;
 
 use std::process::ExitCode;
@@ -39,9 +40,14 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// True if the run tried and got no response at all.
+/// True if the run tried and got no response at all; one that only opens connections, not a single
+/// one.
 pub(crate) fn was_in_vain(record: &RunRecord) -> bool {
-    let tried = record.total.counts.offered > 0 || record.connections().attempted > 0;
+    let connections = record.connections();
+    if record.scenario.connections.queries_per_connection == Some(0) {
+        return connections.failed.total() >= connections.attempted;
+    }
+    let tried = record.total.counts.offered > 0 || connections.attempted > 0;
     tried && record.total.counts.responses == 0
 }
 
@@ -60,6 +66,7 @@ pub(crate) fn measure(
     let mut display = Display::new(&request, arguments.quiet);
     let outcome = lab::run::run(&request, &control, |progress| display.show(progress));
     display.finish();
+    tls::report_losses(request.tls.as_ref());
     drop(serving);
     Ok(outcome?)
 }

@@ -7,11 +7,11 @@ use driver::sim::{Jitter, Link, WorldConfig};
 use lab::run::{RunRequest, Serving, Simulation};
 use measure::RunRecord;
 use proto::Transport;
-use proto::tls::Roots;
+use proto::tls::{ServerTlsOptions, Tickets};
 use responder::ResponderConfig;
 use responder::certificate::{Identity, SelfSigned, self_signed};
 
-use super::request;
+use super::{request, tls};
 use crate::args::RunArguments;
 use crate::args::doh::Server;
 use crate::failure::Failure;
@@ -142,9 +142,29 @@ fn identity(
         deterministic_lengths,
         ..SelfSigned::default()
     };
-    self_signed(&options)
-        .map(Some)
-        .map_err(Failure::in_operation)
+    let mut identity = self_signed(&options).map_err(Failure::in_operation)?;
+    if arguments.tls.tls_early_data {
+        let options = early_data(arguments.clients.unwrap_or(request::CLIENTS));
+        identity.server_config = identity
+            .config(arguments.transport, &options)
+            .map_err(Failure::in_operation)?;
+    }
+    Ok(Some(identity))
+}
+
+/// A responder that takes early data, and remembers what so many clients need.
+fn early_data(clients: u32) -> ServerTlsOptions {
+    // A client has used or forgotten all but the last of its tickets; as many connections again
+    // may be about to.
+    let sessions_max = (clients as usize).saturating_mul(8).max(1_024);
+    ServerTlsOptions {
+        tickets: Tickets::Stored {
+            count: 2,
+            sessions_max,
+        },
+        early_data_octets_max: tls::EARLY_DATA_OCTETS_MAX,
+        ..ServerTlsOptions::default()
+    }
 }
 
 /// Completes the request: TLS that trusts the responder, and the words of the record.
@@ -158,9 +178,7 @@ fn finish(
     let server = Server::parse(&authority);
     request.plan.doh = arguments.doh.request(arguments.transport, &server)?;
     if let Some(identity) = identity {
-        let roots = Roots::Pem(identity.certificate_pem.clone().into_bytes());
-        let verify = !arguments.tls_insecure;
-        request.tls = Some(request::tls_request(roots, verify, "localhost")?);
+        request.tls = Some(tls::self_test(arguments, &identity.certificate_pem)?);
     }
     Ok(())
 }

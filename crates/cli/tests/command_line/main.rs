@@ -20,3 +20,5 @@ mod questions;
 mod records;
 mod responder;
 mod run;
+mod tls;
+mod tls_refused;

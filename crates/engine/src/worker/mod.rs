@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
-use load::Plan;
 use load::plan::share;
+use load::{Plan, Resume};
 use measure::Interval;
 use proto::quic::QuicClient;
 use proto::tls::Negotiated;
@@ -62,8 +62,8 @@ pub struct TlsSettings {
     pub config: Arc<proto::tls::rustls::ClientConfig>,
     /// The target's name, for SNI and verification.
     pub name: proto::tls::rustls::pki_types::ServerName<'static>,
-    /// Share of the connections that resume their client's last session, if they can.
-    pub resume_share: f64,
+    /// Which connections resume their client's last session, if they can.
+    pub resume: Resume,
 }
 
 /// Why a run ended.

@@ -60,7 +60,7 @@ impl Worker {
                 return self.attempt_failed(index, SocketError::of(&error), now);
             }
         };
-        let resumes = self.draws_resumption(settings.resume_share);
+        let resumes = settings.resume.decide(self.draw());
         let client = &mut self.clients[index as usize];
         let name = settings.name.to_str();
         let memory = std::mem::take(&mut client.session);

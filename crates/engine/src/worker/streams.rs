@@ -42,7 +42,7 @@ impl Worker {
         settings: &TlsSettings,
         now: Instant,
     ) {
-        let resumes = self.draws_resumption(settings.resume_share);
+        let resumes = settings.resume.decide(self.draw());
         let client = &mut self.clients[index as usize];
         let session = std::mem::take(&mut client.session);
         let (config, name) = (settings.config.clone(), settings.name.clone());
@@ -68,14 +68,13 @@ impl Worker {
         self.write_own(driver, index, now);
     }
 
-    /// True if the next connection is to resume a session, by the share asked for.
-    pub(super) fn draws_resumption(&mut self, share: f64) -> bool {
-        // Splitmix64; 53 bits of it as a number from 0 to below 1.
+    /// The next random number: of those that decide on resumption, all equally likely.
+    pub(super) fn draw(&mut self) -> u64 {
+        // Splitmix64.
         self.draws = self.draws.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.draws ^ (self.draws >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let uniform = ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
-        uniform < share
+        mixed ^ (mixed >> 31)
     }
 
     /// HTTP/2 begins with octets of its own. Within TLS they travel with the first request.

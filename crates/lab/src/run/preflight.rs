@@ -188,6 +188,15 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
              with --tls-name NAME, or skip verification with --tls-insecure",
             request.name
         ),
+        TlsFailure::Pin(_) => "give the pin of its key with --tls-pin, after making sure that it \
+                               is the server's own"
+            .to_owned(),
+        TlsFailure::Alpn(_) => {
+            "give a protocol that the server speaks with --tls-alpn, or the right port".to_owned()
+        }
+        TlsFailure::Alert(alert) if alert == "certificate_required" => {
+            "give a certificate that the server knows with --tls-cert and --tls-key".to_owned()
+        }
         _ => "check that the port speaks TLS (DoT: 853)".to_owned(),
     };
     RunError::new(what, hint)

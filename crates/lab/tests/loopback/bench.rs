@@ -166,10 +166,12 @@ impl Load {
             ..ClientTlsOptions::default()
         });
         TlsRequest {
+            asked: load::TlsAsked::default(),
+            key_log: None,
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
-                resume_share: 0.0,
+                resume: load::Resume::NEVER,
             },
             verified: true,
             name: "localhost".to_owned(),

@@ -322,10 +322,12 @@ impl Sim {
             ..ClientTlsOptions::default()
         });
         TlsRequest {
+            asked: load::TlsAsked::default(),
+            key_log: None,
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
-                resume_share: 0.0,
+                resume: load::Resume::NEVER,
             },
             verified: self.tls_verify,
             name: "localhost".to_owned(),

@@ -1,12 +1,16 @@
-//! Real servers start, answer, count and are gone afterwards.
+//! Real servers start, answer, count and are gone afterwards; real clients get their answers, from
+//! them and from our responder.
 //!
 //! Needs the servers and clients that `./test` installs and prepares.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bind;
-mod independent;
+mod clients;
 mod knot;
+mod kxdpgun;
+mod products;
 mod query;
+mod responder;
 mod unbound;
 
 use std::net::{SocketAddr, TcpStream};
@@ -50,4 +54,13 @@ pub(crate) fn check_gone(process: u32, folder: &Path, address: SocketAddr) {
         TcpStream::connect(address).is_err(),
         "{address} still accepts connections"
     );
+}
+
+/// The first number after each occurrence of `label`, as other generators print their counts.
+pub(crate) fn numbers_after(text: &str, label: &str) -> Vec<u64> {
+    let number = |rest: &str| {
+        let digits = rest.trim_start().split([' ', '\n']).next()?;
+        digits.replace(',', "").parse().ok()
+    };
+    text.split(label).skip(1).filter_map(number).collect()
 }

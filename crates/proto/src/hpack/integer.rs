@@ -6,7 +6,7 @@ use super::DecodeError;
 const VALUE_MAX: u32 = 1 << 24;
 
 /// Appends `value` behind the bits `flags`, with a prefix of `prefix_bits`.
-pub(super) fn write(flags: u8, prefix_bits: u8, value: u32, out: &mut Vec<u8>) {
+pub(crate) fn write(flags: u8, prefix_bits: u8, value: u32, out: &mut Vec<u8>) {
     let prefix_max = (1_u32 << prefix_bits) - 1;
     if value < prefix_max {
         out.push(flags | value as u8);
@@ -22,7 +22,7 @@ pub(super) fn write(flags: u8, prefix_bits: u8, value: u32, out: &mut Vec<u8>) {
 }
 
 /// Takes an integer from the front of `bytes`; its first octet has a prefix of `prefix_bits`.
-pub(super) fn read(bytes: &mut &[u8], prefix_bits: u8) -> Result<u32, DecodeError> {
+pub(crate) fn read(bytes: &mut &[u8], prefix_bits: u8) -> Result<u32, DecodeError> {
     let (&first, mut rest) = bytes.split_first().ok_or(DecodeError::Truncated)?;
     let prefix_max = (1_u32 << prefix_bits) - 1;
     let mut value = u32::from(first) & prefix_max;

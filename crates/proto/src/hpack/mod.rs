@@ -10,7 +10,7 @@ pub mod static_table;
 
 mod decoder;
 mod encoder;
-mod integer;
+pub(crate) mod integer;
 
 pub use decoder::{DecodeError, Decoder};
 pub use encoder::{Encoder, Field, FieldRef, NumberField};

@@ -72,6 +72,7 @@ impl Http2Client {
     pub fn new(request: Arc<DohRequest>, options: &Http2Options, out: &mut Vec<u8>) -> Self {
         let endpoint = Endpoint::new(
             STREAMS_MAX_ASSUMED,
+            0,
             options.table_octets,
             options.connection_window_octets,
         );
@@ -205,7 +206,7 @@ impl Http2Client {
         encoder.static_entry(scheme, out);
         let mut ordinal = 0;
         for field in request.pseudo_fields() {
-            encoder.field(ordinal, field.hpack.as_ref(), out);
+            encoder.field(ordinal, field.hpack.borrowed(), out);
             ordinal += 1;
         }
         if request.method() == Method::Get {
@@ -215,7 +216,7 @@ impl Http2Client {
             });
         }
         for field in request.regular_fields() {
-            encoder.field(ordinal, field.hpack.as_ref(), out);
+            encoder.field(ordinal, field.hpack.borrowed(), out);
             ordinal += 1;
         }
         if request.method() == Method::Post {

@@ -4,17 +4,17 @@ use crate::doh;
 
 /// Collects the fields of a response, or of trailers.
 #[derive(Debug, Default)]
-pub(super) struct ResponseFields {
+pub(crate) struct ResponseFields {
     /// `:status`; 0 if there was none.
-    pub(super) status: u16,
-    pub(super) is_dns_message: bool,
-    pub(super) content_length: ContentLength,
-    pub(super) is_malformed: bool,
+    pub(crate) status: u16,
+    pub(crate) is_dns_message: bool,
+    pub(crate) content_length: ContentLength,
+    pub(crate) is_malformed: bool,
     regular_seen: bool,
 }
 
 impl ResponseFields {
-    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
         if name == b":status" {
             match status(value) {
                 Some(status) if self.status == 0 && !self.regular_seen => self.status = status,
@@ -34,8 +34,8 @@ impl ResponseFields {
 
 /// The value of `content-length`, said any number of times.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ContentLength {
-    pub(super) octets: Option<u64>,
+pub(crate) struct ContentLength {
+    pub(crate) octets: Option<u64>,
     is_malformed: bool,
 }
 
@@ -49,7 +49,7 @@ impl ContentLength {
 
     /// The value as an open stream keeps it: whatever no message can have is as good as the
     /// largest.
-    pub(super) fn for_stream(self) -> Option<u32> {
+    pub(crate) fn for_stream(self) -> Option<u32> {
         let octets = self.octets?;
         Some(u32::try_from(octets).unwrap_or(u32::MAX))
     }
@@ -71,7 +71,7 @@ fn status(value: &[u8]) -> Option<u16> {
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestMethod {
+pub(crate) enum RequestMethod {
     Get,
     Post,
     Other,
@@ -79,7 +79,7 @@ pub(super) enum RequestMethod {
 
 /// What a GET's path said about the query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum DnsVariable {
+pub(crate) enum DnsVariable {
     #[default]
     Absent,
     Invalid,
@@ -89,15 +89,15 @@ pub(super) enum DnsVariable {
 
 /// Collects the fields of a request, or of trailers.
 #[derive(Debug, Default)]
-pub(super) struct RequestFields {
-    pub(super) method: Option<RequestMethod>,
-    pub(super) path_seen: bool,
-    pub(super) path_matches: bool,
-    pub(super) dns: DnsVariable,
+pub(crate) struct RequestFields {
+    pub(crate) method: Option<RequestMethod>,
+    pub(crate) path_seen: bool,
+    pub(crate) path_matches: bool,
+    pub(crate) dns: DnsVariable,
     /// The message of a GET.
-    pub(super) message: Vec<u8>,
-    pub(super) is_dns_message: bool,
-    pub(super) content_length: ContentLength,
+    pub(crate) message: Vec<u8>,
+    pub(crate) is_dns_message: bool,
+    pub(crate) content_length: ContentLength,
     scheme_seen: bool,
     authority_seen: bool,
     is_malformed: bool,
@@ -107,7 +107,7 @@ pub(super) struct RequestFields {
 
 impl RequestFields {
     /// No fields yet; a GET's message will be in `message`.
-    pub(super) fn new(message: Vec<u8>) -> Self {
+    pub(crate) fn new(message: Vec<u8>) -> Self {
         RequestFields {
             message,
             ..RequestFields::default()
@@ -115,7 +115,7 @@ impl RequestFields {
     }
 
     /// Reads a field; `path` is that of the resource, without query.
-    pub(super) fn add(&mut self, name: &[u8], value: &[u8], path: &str) {
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8], path: &str) {
         if name.first() == Some(&b':') {
             self.pseudo_seen = true;
             self.is_malformed |= self.regular_seen || !self.add_pseudo(name, value, path);
@@ -170,7 +170,7 @@ impl RequestFields {
     }
 
     /// True if it cannot be a request (section 8.1.1).
-    pub(super) fn is_malformed_request(&self) -> bool {
+    pub(crate) fn is_malformed_request(&self) -> bool {
         let complete = match self.method {
             None => false,
             // CONNECT has neither scheme nor path (section 8.5).
@@ -181,7 +181,7 @@ impl RequestFields {
     }
 
     /// True if these cannot be trailers (section 8.1).
-    pub(super) fn is_malformed_trailer(&self) -> bool {
+    pub(crate) fn is_malformed_trailer(&self) -> bool {
         self.is_malformed || self.pseudo_seen
     }
 }

@@ -8,10 +8,10 @@
 
 mod client;
 mod endpoint;
-mod fields;
+pub(crate) mod fields;
 mod frame;
 mod response;
-mod server;
+pub(crate) mod server;
 mod streams;
 
 pub use client::{Blocked, Http2Client};

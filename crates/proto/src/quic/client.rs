@@ -1,6 +1,7 @@
 //! All QUIC connections of the simulated clients of one worker.
 
 mod connection;
+mod responses;
 
 use super::clock::Clock;
 use super::identity::{VERSION_1, client_endpoint_config, initial_ids};
@@ -8,11 +9,13 @@ use super::session::ClientCrypto;
 use super::slab::{ConnectionKey, Slab};
 use super::transport::{self, Parameters};
 use super::{Burst, Established, LostReason};
+use crate::doh::DohRequest;
 use crate::exchange::ExchangeEnd;
+use crate::http3::request::RequestTemplate;
 use crate::tls::ClientSession;
-use crate::{Instant, doq};
+use crate::{Instant, doq, http3};
 use bytes::{Bytes, BytesMut};
-use connection::{Connection, Step};
+use connection::{Buffers, Connection, Step};
 use quinn_proto::{
     ConnectionId, DatagramEvent, Endpoint, EndpointEvent, NoneTokenStore, TransportConfig,
 };
@@ -45,12 +48,15 @@ pub struct QuicClientOptions {
 pub enum ClientProtocol {
     /// DNS over QUIC (RFC 9250).
     Doq,
+    /// DNS over HTTPS (RFC 8484) with HTTP/3 (RFC 9114); each query becomes this request.
+    Http3(Arc<DohRequest>),
 }
 
 impl ClientProtocol {
     const fn alpn(&self) -> &'static [u8] {
         match self {
             ClientProtocol::Doq => doq::ALPN,
+            ClientProtocol::Http3(_) => http3::ALPN,
         }
     }
 }
@@ -84,6 +90,9 @@ pub enum Blocked {
     Streams,
     /// The peer takes no new queries on this connection (HTTP/3 GOAWAY).
     GoingAway,
+    /// The request's fields take more than the peer says it takes (HTTP/3
+    /// SETTINGS_MAX_FIELD_SECTION_SIZE).
+    FieldsTooLarge,
     /// The connection is closed or unknown.
     Closed,
 }
@@ -120,8 +129,12 @@ pub struct QuicClient {
     arena: BytesMut,
     /// Datagrams before they are appended to the caller's.
     datagrams: Vec<u8>,
+    /// Makes requests, if it is HTTP that is spoken.
+    template: Option<RequestTemplate>,
     /// A query with its framing.
     outgoing: Vec<u8>,
+    /// A query with ID 0; strings of field sections while they are decoded.
+    scratch: Vec<u8>,
     /// The response that the latest event shows.
     held: Bytes,
     now: Instant,
@@ -133,7 +146,7 @@ impl QuicClient {
         let endpoint_config = Arc::new(client_endpoint_config(options.seed));
         let transport = transport::config(&Parameters {
             bidi_streams_max: 0,
-            http3: false,
+            http3: matches!(options.protocol, ClientProtocol::Http3(_)),
             idle_timeout: options.idle_timeout,
             keep_alive: options.keep_alive,
         });
@@ -144,7 +157,12 @@ impl QuicClient {
             connections: Slab::new(),
             arena: BytesMut::with_capacity(ARENA_OCTETS),
             datagrams: Vec::new(),
+            template: match &options.protocol {
+                ClientProtocol::Doq => None,
+                ClientProtocol::Http3(request) => Some(RequestTemplate::new(Arc::clone(request))),
+            },
             outgoing: Vec::new(),
+            scratch: Vec::new(),
             held: Bytes::new(),
             now: Instant::ZERO,
             options,
@@ -185,7 +203,7 @@ impl QuicClient {
             quinn_proto::ConnectError::InvalidServerName(name) => ConnectError::ServerName(name),
             _ => ConnectError::NoTls13,
         })?;
-        let connection = Connection::new(quic, handle);
+        let connection = Connection::new(quic, handle, self.template.is_some());
         Ok(self.connections.insert(connection))
     }
 
@@ -308,7 +326,11 @@ impl QuicClient {
     pub fn poll_event(&mut self, key: ConnectionKey) -> Option<QuicEvent<'_>> {
         let connection = self.connections.get_mut(key)?;
         let now = self.options.clock.to_std(self.now);
-        let step = connection.next_step(now, &mut self.held);
+        let buffers = Buffers {
+            held: &mut self.held,
+            scratch: &mut self.scratch,
+        };
+        let step = connection.next_step(now, buffers);
         connection.settle(&mut self.endpoint);
         Some(match step? {
             Step::Established(established) => QuicEvent::Established(established),
@@ -318,6 +340,7 @@ impl QuicClient {
             },
             Step::Ended { token, end } => QuicEvent::Exchange { token, end },
             Step::StreamsAvailable => QuicEvent::StreamsAvailable,
+            Step::GoingAway => QuicEvent::GoingAway,
             Step::Lost(reason) => QuicEvent::Lost(reason),
         })
     }
@@ -330,7 +353,8 @@ impl QuicClient {
 
     /// Sends a query on a new stream; its datagrams wait in [`QuicClient::poll_transmit`].
     ///
-    /// `message` is a whole DNS message; its ID goes out as 0, and the response has ID 0 too.
+    /// `message` is a whole DNS message, of one octet at least; its ID goes out as 0, and the
+    /// response has ID 0 too.
     /// `token` comes back with the end of the exchange, exactly once; unless it is cancelled, or
     /// the connection is lost first.
     ///
@@ -347,8 +371,16 @@ impl QuicClient {
         let connection = self.connections.get_mut(key).ok_or(Blocked::Closed)?;
         let stream = connection.open_stream()?;
         self.outgoing.clear();
-        match self.options.protocol {
-            ClientProtocol::Doq => doq::write_stream(message, &mut self.outgoing),
+        match &mut self.template {
+            None => doq::write_stream(message, &mut self.outgoing),
+            Some(template) => {
+                connection.check_fields(template.counted_octets(message.len()))?;
+                self.scratch.clear();
+                self.scratch.extend_from_slice(message);
+                // RFC 8484, section 4.1.
+                self.scratch.iter_mut().take(2).for_each(|octet| *octet = 0);
+                template.write(&self.scratch, &mut self.outgoing);
+            }
         }
         connection.request(stream, &self.outgoing, token);
         Ok(())
@@ -378,7 +410,8 @@ impl QuicClient {
     /// How many abandoned exchanges a connection keeps.
     pub const ABANDONED_MAX: usize = connection::ABANDONED_MAX;
 
-    /// Closes a connection with an application error code; one datagram waits in `poll_transmit`,
+    /// Closes a connection with an application error code
+    /// ([`DOQ_NO_ERROR`](doq::DOQ_NO_ERROR), [`NO_ERROR`](http3::ErrorCode::NO_ERROR)); one datagram waits in `poll_transmit`,
     /// and no event follows. Then [`QuicClient::forget`] it.
     pub fn close(&mut self, now: Instant, key: ConnectionKey, code: u64) {
         self.now = now;

@@ -15,6 +15,7 @@
 
 mod client;
 mod clock;
+mod http3_streams;
 mod identity;
 mod lost;
 mod server;

@@ -10,9 +10,9 @@ use super::session::ServerCrypto;
 use super::slab::{ConnectionKey, Slab};
 use super::transport::{self, Parameters};
 use super::{Burst, Established, LostReason};
-use crate::{Instant, doq};
+use crate::{Instant, doq, http3};
 use bytes::{Bytes, BytesMut};
-use connection::{Connection, Step};
+use connection::{Buffers, Connection, Step};
 use quinn_proto::{
     ConnectionHandle, DatagramEvent, Endpoint, EndpointEvent, Incoming, ServerConfig,
 };
@@ -42,17 +42,27 @@ pub struct QuicServerOptions {
 }
 
 /// What a server speaks on its streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerProtocol {
     /// DNS over QUIC (RFC 9250).
     Doq,
+    /// DNS over HTTPS (RFC 8484) with HTTP/3 (RFC 9114).
+    Http3 {
+        /// The path of the resource, without query, such as `/dns-query`.
+        path: Arc<str>,
+    },
 }
 
 impl ServerProtocol {
-    const fn alpn(self) -> &'static [u8] {
+    const fn alpn(&self) -> &'static [u8] {
         match self {
             ServerProtocol::Doq => doq::ALPN,
+            ServerProtocol::Http3 { .. } => http3::ALPN,
         }
+    }
+
+    const fn is_http3(&self) -> bool {
+        matches!(self, ServerProtocol::Http3 { .. })
     }
 }
 
@@ -102,6 +112,23 @@ pub enum ServerEvent<'a> {
         /// It came in 0-RTT, and may be a replay (RFC 9250, section 4.5).
         early: bool,
     },
+    /// An HTTP request without a query in it: answer it with this status
+    /// ([`QuicServer::respond_status`]).
+    Refused {
+        /// The connection.
+        key: ConnectionKey,
+        /// The stream of the request.
+        stream: u64,
+        /// 400, 404, 405, 413 or 415.
+        status: u16,
+    },
+    /// An HTTP request that is malformed; its stream has been reset.
+    Malformed {
+        /// The connection.
+        key: ConnectionKey,
+        /// The stream of the request.
+        stream: u64,
+    },
     /// The client does not want the response on this stream any more.
     Cancelled {
         /// The connection.
@@ -139,6 +166,7 @@ pub struct QuicServer {
     arena: BytesMut,
     datagrams: Vec<u8>,
     outgoing: Vec<u8>,
+    scratch: Vec<u8>,
     held: Bytes,
     now: Instant,
 }
@@ -157,7 +185,7 @@ impl QuicServer {
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         let transport = transport::config(&Parameters {
             bidi_streams_max: options.streams_max,
-            http3: false,
+            http3: options.protocol.is_http3(),
             idle_timeout: options.idle_timeout,
             keep_alive: None,
         });
@@ -175,6 +203,7 @@ impl QuicServer {
             arena: BytesMut::with_capacity(ARENA_OCTETS),
             datagrams: Vec::new(),
             outgoing: Vec::new(),
+            scratch: Vec::new(),
             held: Bytes::new(),
             now: Instant::ZERO,
         })
@@ -250,7 +279,8 @@ impl QuicServer {
             .accept(incoming, now, &mut self.datagrams, None)
         {
             Ok((handle, quic)) => {
-                let mut connection = Connection::new(quic, handle);
+                let mut connection =
+                    Connection::new(quic, handle, self.options.protocol.is_http3());
                 connection.settle(&mut self.endpoint);
                 let key = self.connections.insert(connection);
                 if self.keys.len() <= handle.0 {
@@ -296,7 +326,12 @@ impl QuicServer {
         let (key, step) = loop {
             let key = *self.with_events.front()?;
             if let Some(connection) = self.connections.get_mut(key) {
-                let step = connection.next_step(now, &mut self.held);
+                let buffers = Buffers {
+                    held: &mut self.held,
+                    scratch: &mut self.scratch,
+                    protocol: &self.options.protocol,
+                };
+                let step = connection.next_step(now, buffers);
                 connection.settle(&mut self.endpoint);
                 if let Some(step) = step {
                     break (key, step);
@@ -316,23 +351,61 @@ impl QuicServer {
                 message: &self.held,
                 early,
             },
+            Step::Refused { stream, status } => ServerEvent::Refused {
+                key,
+                stream,
+                status,
+            },
+            Step::Malformed { stream } => ServerEvent::Malformed { key, stream },
             Step::Cancelled { stream } => ServerEvent::Cancelled { key, stream },
             Step::Lost(reason) => ServerEvent::Lost(key, reason),
         })
     }
 
     /// Sends the response on a query's stream; false if stream or connection are gone.
-    pub fn respond(&mut self, key: ConnectionKey, stream: u64, message: &[u8]) -> bool {
+    ///
+    /// `max_age` is for how many seconds an HTTP response is fresh (RFC 8484, section 5.1); DoQ
+    /// has no such thing.
+    pub fn respond(
+        &mut self,
+        key: ConnectionKey,
+        stream: u64,
+        message: &[u8],
+        max_age: Option<u32>,
+    ) -> bool {
         self.outgoing.clear();
         match self.options.protocol {
             ServerProtocol::Doq => doq::write_stream(message, &mut self.outgoing),
+            ServerProtocol::Http3 { .. } => {
+                http3::response::write(message, max_age, &mut self.outgoing);
+            }
         }
-        let Some(connection) = self.connections.get_mut(key) else {
-            return false;
-        };
-        let sent = connection.send(stream, &self.outgoing);
+        self.send(key, stream)
+    }
+
+    /// Answers an HTTP request with a status and no content; false if stream or connection are
+    /// gone, or if it is DoQ that is spoken.
+    pub fn respond_status(&mut self, key: ConnectionKey, stream: u64, status: u16) -> bool {
+        self.outgoing.clear();
+        http3::response::write_status(status, &mut self.outgoing);
+        self.options.protocol.is_http3() && self.send(key, stream)
+    }
+
+    /// Sends what is in `outgoing`.
+    fn send(&mut self, key: ConnectionKey, stream: u64) -> bool {
+        let connection = self.connections.get_mut(key);
+        let sent = connection.is_some_and(|connection| connection.send(stream, &self.outgoing));
         self.mark(key);
         sent
+    }
+
+    /// Tells an HTTP client that no requests after those received so far are processed (GOAWAY);
+    /// they are reset as rejected. Does nothing for DoQ, which has no such message.
+    pub fn go_away(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.go_away();
+        }
+        self.mark(key);
     }
 
     /// Sends octets and FIN on a stream, whatever they are: how a peer misbehaves.

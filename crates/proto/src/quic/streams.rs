@@ -1,7 +1,7 @@
 //! Streams of one connection, found by stream ID.
 
 use bytes::Bytes;
-use quinn_proto::{Connection, ReadError, StreamId};
+use quinn_proto::{Connection, ReadError, StreamId, WriteError};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -114,23 +114,31 @@ fn join(octets: Octets, more: Bytes) -> Octets {
     }
 }
 
-/// Writes as much of `octets` as flow control allows, then FIN if that is all of them.
+/// Writes as much of `octets` as flow control allows.
 ///
 /// Returns the octets that are left; `None` if the stream is not there (any more).
-pub(super) fn write_and_finish<'a>(
-    quic: &mut Connection,
-    id: StreamId,
-    octets: &'a [u8],
-) -> Option<&'a [u8]> {
+pub(super) fn write<'a>(quic: &mut Connection, id: StreamId, octets: &'a [u8]) -> Option<&'a [u8]> {
     let mut rest = octets;
     let mut stream = quic.send_stream(id);
     while !rest.is_empty() {
         match stream.write(rest) {
             Ok(written) => rest = &rest[written..],
-            Err(quinn_proto::WriteError::Blocked) => return Some(rest),
+            Err(WriteError::Blocked) => break,
             Err(_) => return None,
         }
     }
-    stream.finish().ok()?;
+    Some(rest)
+}
+
+/// As [`write`], and FIN behind all of them.
+pub(super) fn write_and_finish<'a>(
+    quic: &mut Connection,
+    id: StreamId,
+    octets: &'a [u8],
+) -> Option<&'a [u8]> {
+    let rest = write(quic, id, octets)?;
+    if rest.is_empty() {
+        quic.send_stream(id).finish().ok()?;
+    }
     Some(rest)
 }

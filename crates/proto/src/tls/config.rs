@@ -137,8 +137,10 @@ pub enum TlsSetting {
     Roots,
     /// The side's own certificates.
     Certificate,
-    /// The private key, by itself or because it does not fit the certificate.
+    /// The private key.
     Key,
+    /// The certificate and the key together: one is not the other's.
+    CertificateAndKey,
     /// The cipher suites.
     CipherSuites,
     /// The key exchange groups.
@@ -239,6 +241,14 @@ pub(super) fn provider(
         let what = format!("{suite} is of TLS {its}, the only version is {version}");
         return Err(TlsConfigError::new(TlsSetting::CipherSuites, what));
     }
+    if let Some(twice) = repeated(cipher_suites) {
+        let what = format!("{twice} is given twice");
+        return Err(TlsConfigError::new(TlsSetting::CipherSuites, what));
+    }
+    if let Some(twice) = repeated(groups) {
+        let what = format!("{twice} is given twice");
+        return Err(TlsConfigError::new(TlsSetting::Groups, what));
+    }
     if cipher_suites.is_empty() {
         let what = "there is no cipher suite to offer";
         return Err(TlsConfigError::new(TlsSetting::CipherSuites, what));
@@ -259,6 +269,13 @@ pub(super) fn provider(
         kx_groups: groups.iter().map(|group| group.supported()).collect(),
         ..aws_lc_rs::default_provider()
     }))
+}
+
+fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
+    let mut positions = list.iter().enumerate();
+    positions
+        .find(|(at, item)| list[..*at].contains(item))
+        .map(|(_, item)| item)
 }
 
 /// What judges the server's certificate.
@@ -344,13 +361,13 @@ pub(super) fn unusable_key(error: Error) -> TlsConfigError {
     match error {
         Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             let what = "the private key is not that of the certificate";
-            TlsConfigError::new(TlsSetting::Key, what)
+            TlsConfigError::new(TlsSetting::CertificateAndKey, what)
         }
         Error::InvalidCertificate(reason) => {
             let what = format!("the certificate cannot be used: {reason}");
             TlsConfigError::new(TlsSetting::Certificate, what)
         }
-        other => TlsConfigError::new(TlsSetting::Key, other),
+        other => TlsConfigError::new(TlsSetting::CertificateAndKey, other),
     }
 }
 

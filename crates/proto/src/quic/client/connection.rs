@@ -1,9 +1,11 @@
 //! One connection of a client: its streams, and what comes of them.
 
-use crate::doq::{self, StreamState, Violation};
+use crate::doq::{self, Violation};
 use crate::exchange::ExchangeEnd;
+use crate::http3::{self, Role, UniStep};
 use crate::quic::client::Blocked;
-use crate::quic::streams::{Octets, ReadTo, StreamMap, read, write_and_finish};
+use crate::quic::http3_streams::Http3Streams;
+use crate::quic::streams::{StreamMap, write_and_finish};
 use crate::quic::{By, Established, LostReason, established};
 use crate::tls::{ClientSession, EarlyData};
 use bytes::Bytes;
@@ -29,16 +31,23 @@ pub(super) enum Step {
         end: ExchangeEnd<'static>,
     },
     StreamsAvailable,
+    GoingAway,
     Lost(LostReason),
 }
 
-/// One query and its response, on a stream of their own.
-struct Exchange {
-    token: u32,
-    progress: Progress,
+/// Where [`Connection::next_step`] puts what it finds, and what it needs for that.
+pub(super) struct Buffers<'a> {
+    pub(super) held: &'a mut Bytes,
+    pub(super) scratch: &'a mut Vec<u8>,
 }
 
-enum Progress {
+/// One query and its response, on a stream of their own.
+pub(super) struct Exchange {
+    pub(super) token: u32,
+    pub(super) progress: Progress,
+}
+
+pub(super) enum Progress {
     /// Sent whole; nothing of the response has come.
     Waiting,
     /// Octets that flow control has held back, or that are an incomplete response.
@@ -48,22 +57,26 @@ enum Progress {
 }
 
 #[derive(Default)]
-struct Partial {
+pub(super) struct Partial {
     unsent: Vec<u8>,
-    received: Vec<u8>,
+    pub(super) received: Vec<u8>,
 }
 
 pub(super) struct Connection {
     pub(super) quic: quinn_proto::Connection,
     pub(super) handle: ConnectionHandle,
-    exchanges: StreamMap<Exchange>,
+    pub(super) exchanges: StreamMap<Exchange>,
+    /// `None` for DoQ.
+    pub(super) http3: Option<Box<Http3Streams>>,
     /// A stream that is opened and not used yet: quinn-proto tells in no other way whether the
     /// peer allows one. Opening puts nothing on the wire.
     spare: Option<StreamId>,
     /// Abandoned exchanges, oldest first.
-    abandoned: VecDeque<StreamId>,
+    pub(super) abandoned: VecDeque<StreamId>,
     /// Steps that came about beside another one.
-    queued: VecDeque<Step>,
+    pub(super) queued: VecDeque<Step>,
+    /// The peer takes no new requests.
+    is_going_away: bool,
     /// Queries in the first flight with their framing, until the server has taken them.
     early: Vec<(u32, Vec<u8>)>,
     /// What the client remembers of its sessions, if it resumes any.
@@ -80,8 +93,14 @@ enum Phase {
 }
 
 impl Connection {
-    pub(super) fn new(quic: quinn_proto::Connection, handle: ConnectionHandle) -> Self {
+    pub(super) fn new(
+        quic: quinn_proto::Connection,
+        handle: ConnectionHandle,
+        is_http3: bool,
+    ) -> Self {
         Connection {
+            http3: is_http3.then(|| Box::new(Http3Streams::new(Role::Client))),
+            is_going_away: false,
             quic,
             handle,
             exchanges: StreamMap::default(),
@@ -117,8 +136,8 @@ impl Connection {
     }
 
     pub(super) fn exchanges_open(&self) -> usize {
-        let ended = |exchange: &&Exchange| !matches!(exchange.progress, Progress::Ended);
-        self.exchanges.values().filter(ended).count()
+        let is_open = |exchange: &&Exchange| !exchange.has_ended();
+        self.exchanges.values().filter(is_open).count()
     }
 
     /// Opens a stream, or finds the one that is open and unused.
@@ -128,16 +147,30 @@ impl Connection {
             Phase::Handshaking if !self.quic.has_0rtt() => return Err(Blocked::Handshaking),
             Phase::Handshaking | Phase::Established => {}
         }
+        if self.is_going_away {
+            return Err(Blocked::GoingAway);
+        }
         if self.spare.is_none() {
             self.spare = self.quic.streams().open(Dir::Bi);
         }
         self.spare.ok_or(Blocked::Streams)
     }
 
+    /// Whether the peer takes a field section that counts `octets`.
+    pub(super) fn check_fields(&self, octets: usize) -> Result<(), Blocked> {
+        let max = self.http3.as_ref();
+        let max = max.and_then(|http3| http3.peer.field_section_octets_max());
+        match max {
+            Some(max) if max < octets as u64 => Err(Blocked::FieldsTooLarge),
+            _ => Ok(()),
+        }
+    }
+
     /// Sends a framed query on the stream that [`Connection::open_stream`] gave.
     pub(super) fn request(&mut self, stream: StreamId, octets: &[u8], token: u32) {
         if self.phase == Phase::Handshaking {
             self.early.push((token, octets.to_vec()));
+            self.ensure_control();
         }
         self.send(stream, octets, token);
     }
@@ -159,8 +192,8 @@ impl Connection {
     }
 
     /// Handles events of quinn-proto until one is of interest outside.
-    pub(super) fn next_step(&mut self, now: Instant, held: &mut Bytes) -> Option<Step> {
-        *held = Bytes::new();
+    pub(super) fn next_step(&mut self, now: Instant, mut buffers: Buffers<'_>) -> Option<Step> {
+        *buffers.held = Bytes::new();
         loop {
             if let Some(step) = self.queued.pop_front() {
                 return Some(step);
@@ -175,7 +208,7 @@ impl Connection {
                     self.phase = Phase::Over;
                     Some(Step::Lost(LostReason::of(reason, was_handshaking)))
                 }
-                Event::Stream(event) => self.on_stream_event(event, now, held),
+                Event::Stream(event) => self.on_stream_event(event, now, &mut buffers),
                 Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {
                     None
                 }
@@ -197,6 +230,7 @@ impl Connection {
         if self.quic.has_0rtt() && !self.quic.accepted_0rtt() {
             self.on_early_data_rejected(early);
         }
+        self.ensure_control();
         Step::Established(established(&self.quic, early_data))
     }
 
@@ -204,6 +238,9 @@ impl Connection {
     fn on_early_data_rejected(&mut self, early: Vec<(u32, Vec<u8>)>) {
         self.spare = None;
         self.abandoned.clear();
+        if let Some(http3) = &mut self.http3 {
+            http3.forget_ours();
+        }
         let open = std::mem::take(&mut self.exchanges);
         for (token, octets) in early {
             // Those that were cancelled meanwhile are not.
@@ -221,25 +258,100 @@ impl Connection {
         }
     }
 
+    /// Opens the control stream of HTTP/3.
+    fn ensure_control(&mut self) {
+        if let Some(http3) = &mut self.http3 {
+            http3.ensure_control(&mut self.quic);
+        }
+    }
+
     fn on_stream_event(
         &mut self,
         event: StreamEvent,
         now: Instant,
-        held: &mut Bytes,
+        buffers: &mut Buffers<'_>,
     ) -> Option<Step> {
         match event {
-            StreamEvent::Readable { id } => self.on_readable(id, now, held),
+            StreamEvent::Readable { id } if id.dir() == Dir::Uni => self.on_uni_readable(id, now),
+            StreamEvent::Readable { id } => self.on_readable(id, now, buffers),
+            StreamEvent::Opened { .. } => {
+                // Bidirectional streams are not allowed to the peer.
+                while let Some(id) = self.quic.streams().accept(Dir::Uni) {
+                    let step = self.on_uni_readable(id, now);
+                    self.queued.extend(step);
+                }
+                None
+            }
             StreamEvent::Writable { id } => {
+                if let Some(http3) = &mut self.http3 {
+                    http3.send_rest(&mut self.quic, id);
+                }
                 self.send_rest(id);
                 None
             }
-            StreamEvent::Stopped { .. } => self.abort(Violation::StopSending, now),
+            StreamEvent::Stopped { id, .. } => self.on_stopped(id, now),
             StreamEvent::Available { dir: Dir::Bi } => Some(Step::StreamsAvailable),
-            // Unidirectional streams are not allowed to the peer; acknowledged streams have
-            // nothing left to do.
-            StreamEvent::Available { dir: Dir::Uni }
-            | StreamEvent::Opened { .. }
-            | StreamEvent::Finished { .. } => None,
+            StreamEvent::Available { dir: Dir::Uni } => {
+                self.ensure_control();
+                None
+            }
+            StreamEvent::Finished { .. } => None,
+        }
+    }
+
+    /// The peer does not want to read what we send on a stream.
+    fn on_stopped(&mut self, id: StreamId, now: Instant) -> Option<Step> {
+        if self.http3.is_none() {
+            return self.abort(
+                doq::DOQ_PROTOCOL_ERROR,
+                Violation::StopSending.reason(),
+                now,
+            );
+        }
+        if id.dir() == Dir::Uni {
+            let code = http3::ErrorCode::CLOSED_CRITICAL_STREAM;
+            return self.abort(code.0, "STOP_SENDING for the control stream", now);
+        }
+        // The response may still come (RFC 9114, section 4.1); the rest of the request is not sent.
+        let exchange = self.exchanges.get_mut(&number(id))?;
+        if let Progress::Partial(partial) = &mut exchange.progress {
+            partial.unsent.clear();
+        }
+        None
+    }
+
+    fn on_uni_readable(&mut self, id: StreamId, now: Instant) -> Option<Step> {
+        let http3 = self.http3.as_mut()?;
+        match http3.read(&mut self.quic, id) {
+            Ok(UniStep::None | UniStep::Stop(_)) => None,
+            Ok(UniStep::GoAway(id)) => {
+                self.on_goaway(StreamId::from(VarInt::from_u64(id).unwrap_or(VarInt::MAX)));
+                None
+            }
+            Err(error) => self.abort(error.code.0, error.what, now),
+        }
+    }
+
+    /// Requests from stream `id` on are not processed (RFC 9114, section 5.2).
+    fn on_goaway(&mut self, id: StreamId) {
+        if !std::mem::replace(&mut self.is_going_away, true) {
+            self.queued.push_back(Step::GoingAway);
+        }
+        let open = self.exchanges.iter();
+        let mut refused: Vec<u64> = open
+            .filter(|&(&stream, exchange)| stream >= number(id) && !exchange.has_ended())
+            .map(|(&stream, _)| stream)
+            .collect();
+        refused.sort_unstable();
+        for refused in refused {
+            let is_wanted = !self.abandoned.contains(&stream(refused));
+            let exchange = self.cancel(stream(refused));
+            if let Some(exchange) = exchange.filter(|_| is_wanted) {
+                self.queued.push_back(Step::Ended {
+                    token: exchange.token,
+                    end: ExchangeEnd::NotProcessed,
+                });
+            }
         }
     }
 
@@ -259,89 +371,9 @@ impl Connection {
         partial.unsent.drain(..sent);
     }
 
-    fn on_readable(&mut self, id: StreamId, now: Instant, held: &mut Bytes) -> Option<Step> {
-        let exchange = self.exchanges.get_mut(&number(id))?;
-        let earlier = match &mut exchange.progress {
-            Progress::Partial(partial) => std::mem::take(&mut partial.received),
-            Progress::Waiting | Progress::Ended => Vec::new(),
-        };
-        let (octets, read_to) = read(&mut self.quic, id, earlier);
-        let token = exchange.token;
-        let has_ended = matches!(exchange.progress, Progress::Ended);
-        match read_to {
-            ReadTo::Gone => None,
-            ReadTo::Reset(code) => {
-                let was_wanted = !has_ended && !self.abandoned.contains(&id);
-                self.remove(id);
-                was_wanted.then_some(Step::Ended {
-                    token,
-                    end: ExchangeEnd::Reset(code),
-                })
-            }
-            ReadTo::Open | ReadTo::Finished if has_ended => {
-                if !octets.as_slice().is_empty() {
-                    return self.abort(Violation::MoreThanOneMessage, now);
-                }
-                if read_to == ReadTo::Finished {
-                    self.remove(id);
-                }
-                None
-            }
-            ReadTo::Open | ReadTo::Finished => {
-                let finished = read_to == ReadTo::Finished;
-                self.on_response_octets(id, octets, finished, now, held)
-            }
-        }
-    }
-
-    /// A message counts when it is whole, whether FIN comes with it or later.
-    fn on_response_octets(
-        &mut self,
-        id: StreamId,
-        octets: Octets,
-        finished: bool,
-        now: Instant,
-        held: &mut Bytes,
-    ) -> Option<Step> {
-        let exchange = self.exchanges.get_mut(&number(id))?;
-        let token = exchange.token;
-        match doq::parse_stream(octets.as_slice(), finished) {
-            Ok(StreamState::Incomplete) => {
-                exchange.keep_received(octets.into_vec());
-                None
-            }
-            Ok(StreamState::Message(message)) => {
-                let start = octets.as_slice().len() - message.len();
-                *held = octets.into_bytes().slice(start..);
-                exchange.progress = Progress::Ended;
-                let is_late = self.abandoned.contains(&id);
-                if finished {
-                    self.remove(id);
-                }
-                let end = ExchangeEnd::Late;
-                Some(match is_late {
-                    true => Step::Ended { token, end },
-                    false => Step::Message { token },
-                })
-            }
-            Err(violation) => {
-                let was_wanted = !self.abandoned.contains(&id);
-                self.remove(id);
-                let lost = self.abort(violation, now);
-                if !was_wanted {
-                    return lost;
-                }
-                self.queued.extend(lost);
-                let end = ExchangeEnd::Malformed;
-                Some(Step::Ended { token, end })
-            }
-        }
-    }
-
-    /// Aborts the connection (RFC 9250, section 4.3.3).
-    fn abort(&mut self, violation: Violation, now: Instant) -> Option<Step> {
-        let code = doq::DOQ_PROTOCOL_ERROR;
-        self.close(now, code, violation.reason());
+    /// Aborts the connection because of what the peer did.
+    pub(super) fn abort(&mut self, code: u64, reason: &'static str, now: Instant) -> Option<Step> {
+        self.close(now, code, reason);
         Some(Step::Lost(LostReason::Application { code, by: By::Us }))
     }
 
@@ -380,27 +412,28 @@ impl Connection {
         let mut open = self
             .exchanges
             .iter()
-            .filter(|(_, exchange)| !matches!(exchange.progress, Progress::Ended));
+            .filter(|(_, exchange)| !exchange.has_ended());
         open.find(|(_, exchange)| exchange.token == token)
             .map(|(&number, _)| stream(number))
     }
 
-    /// RFC 9250, section 4.3.1: STOP_SENDING, and RESET_STREAM unless FIN has been sent.
-    fn cancel(&mut self, id: StreamId) {
-        let code = VarInt::from_u32(doq::DOQ_REQUEST_CANCELLED as u32);
-        let exchange = self.remove(id);
-        let unsent = exchange.is_some_and(|exchange| match exchange.progress {
-            Progress::Partial(partial) => !partial.unsent.is_empty(),
-            Progress::Waiting | Progress::Ended => false,
+    /// STOP_SENDING, and RESET_STREAM unless FIN has been sent (RFC 9250, section 4.3.1; RFC 9114,
+    /// section 4.1.1).
+    pub(super) fn cancel(&mut self, id: StreamId) -> Option<Exchange> {
+        let code = VarInt::from_u32(match self.http3 {
+            None => doq::DOQ_REQUEST_CANCELLED as u32,
+            Some(_) => http3::ErrorCode::REQUEST_CANCELLED.0 as u32,
         });
+        let exchange = self.remove(id)?;
         // Either fails only if the stream is gone already.
         let _ = self.quic.recv_stream(id).stop(code);
-        if unsent {
+        if matches!(&exchange.progress, Progress::Partial(partial) if !partial.unsent.is_empty()) {
             let _ = self.quic.send_stream(id).reset(code);
         }
+        Some(exchange)
     }
 
-    fn remove(&mut self, id: StreamId) -> Option<Exchange> {
+    pub(super) fn remove(&mut self, id: StreamId) -> Option<Exchange> {
         if !self.abandoned.is_empty() {
             self.abandoned.retain(|&abandoned| abandoned != id);
         }
@@ -409,7 +442,11 @@ impl Connection {
 }
 
 impl Exchange {
-    fn keep_received(&mut self, received: Vec<u8>) {
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.progress, Progress::Ended)
+    }
+
+    pub(super) fn keep_received(&mut self, received: Vec<u8>) {
         match &mut self.progress {
             Progress::Partial(partial) => partial.received = received,
             Progress::Waiting if received.is_empty() => {}
@@ -424,7 +461,7 @@ impl Exchange {
 }
 
 /// Streams of a client are numbered apart from their ID's two bits for kind and initiator.
-fn number(id: StreamId) -> u64 {
+pub(super) fn number(id: StreamId) -> u64 {
     id.index()
 }
 

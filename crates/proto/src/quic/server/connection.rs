@@ -1,8 +1,13 @@
 //! One connection of a server: queries in, responses out.
 
 use crate::Instant;
-use crate::doq::{self, StreamState, Violation};
+use crate::doq::{self, StreamState};
+use crate::http3::request::{self, Request};
+use crate::http3::{Content, ErrorCode, Http3Error, Role, write_goaway};
+use crate::quic::http3_streams::Http3Streams;
+use crate::quic::server::ServerProtocol;
 use crate::quic::streams::{Octets, ReadTo, StreamMap, read, write_and_finish};
+use crate::quic::transport::STREAM_OCTETS_MAX;
 use crate::quic::{By, Established, LostReason, established};
 use crate::tls::EarlyData;
 use bytes::Bytes;
@@ -17,10 +22,26 @@ pub(super) enum Step {
         stream: u64,
         early: bool,
     },
+    /// HTTP: to be refused with this status.
+    Refused {
+        stream: u64,
+        status: u16,
+    },
+    /// HTTP: malformed, and reset already.
+    Malformed {
+        stream: u64,
+    },
     Cancelled {
         stream: u64,
     },
     Lost(LostReason),
+}
+
+/// Where [`Connection::next_step`] puts what it finds, and what it needs for that.
+pub(super) struct Buffers<'a> {
+    pub(super) held: &'a mut Bytes,
+    pub(super) scratch: &'a mut Vec<u8>,
+    pub(super) protocol: &'a ServerProtocol,
 }
 
 pub(super) struct Connection {
@@ -31,6 +52,12 @@ pub(super) struct Connection {
     /// Responses that flow control has held back in part.
     unsent: StreamMap<Vec<u8>>,
     queued: VecDeque<Step>,
+    /// `None` for DoQ.
+    http3: Option<Box<Http3Streams>>,
+    /// Streams of requests that the client has opened, and how many of them are processed after
+    /// our GOAWAY.
+    streams_seen: u64,
+    goaway: Option<u64>,
     /// The client has opened streams that have not been looked at.
     has_new_streams: bool,
     /// A query came before the handshake was complete.
@@ -48,8 +75,15 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(quic: quinn_proto::Connection, handle: ConnectionHandle) -> Self {
+    pub(super) fn new(
+        quic: quinn_proto::Connection,
+        handle: ConnectionHandle,
+        is_http3: bool,
+    ) -> Self {
         Connection {
+            http3: is_http3.then(|| Box::new(Http3Streams::new(Role::Server))),
+            streams_seen: 0,
+            goaway: None,
             quic,
             handle,
             received: StreamMap::default(),
@@ -84,8 +118,15 @@ impl Connection {
     }
 
     /// Handles events of quinn-proto until one is of interest outside.
-    pub(super) fn next_step(&mut self, now: std::time::Instant, held: &mut Bytes) -> Option<Step> {
-        *held = Bytes::new();
+    pub(super) fn next_step(
+        &mut self,
+        now: std::time::Instant,
+        mut buffers: Buffers<'_>,
+    ) -> Option<Step> {
+        *buffers.held = Bytes::new();
+        if let Some(http3) = &mut self.http3 {
+            http3.ensure_control(&mut self.quic);
+        }
         loop {
             if let Some(step) = self.queued.pop_front() {
                 return Some(step);
@@ -94,7 +135,7 @@ impl Connection {
                 return None;
             }
             if self.has_new_streams {
-                let step = self.accept_stream(now, held);
+                let step = self.accept_stream(now, &mut buffers);
                 self.has_new_streams = step.is_some();
                 if step.is_some() {
                     return step;
@@ -106,7 +147,7 @@ impl Connection {
                     self.is_over = true;
                     Some(Step::Lost(LostReason::of(reason, self.is_handshaking)))
                 }
-                Event::Stream(event) => self.on_stream_event(event, now, held),
+                Event::Stream(event) => self.on_stream_event(event, now, &mut buffers),
                 Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {
                     None
                 }
@@ -128,9 +169,14 @@ impl Connection {
     }
 
     /// Takes new streams until one of them has a whole query.
-    fn accept_stream(&mut self, now: std::time::Instant, held: &mut Bytes) -> Option<Step> {
+    fn accept_stream(
+        &mut self,
+        now: std::time::Instant,
+        buffers: &mut Buffers<'_>,
+    ) -> Option<Step> {
         while let Some(id) = self.quic.streams().accept(Dir::Bi) {
-            let step = self.on_readable(id, now, held);
+            self.streams_seen = self.streams_seen.max(id.index() + 1);
+            let step = self.on_readable(id, now, buffers);
             if step.is_some() {
                 return step;
             }
@@ -142,13 +188,21 @@ impl Connection {
         &mut self,
         event: StreamEvent,
         now: std::time::Instant,
-        held: &mut Bytes,
+        buffers: &mut Buffers<'_>,
     ) -> Option<Step> {
         match event {
-            StreamEvent::Readable { id } => self.on_readable(id, now, held),
+            StreamEvent::Readable { id } if id.dir() == Dir::Uni => self.on_uni_readable(id, now),
+            StreamEvent::Readable { id } => self.on_readable(id, now, buffers),
             StreamEvent::Writable { id } => {
+                if let Some(http3) = &mut self.http3 {
+                    http3.send_rest(&mut self.quic, id);
+                }
                 self.send_rest(id);
                 None
+            }
+            StreamEvent::Stopped { id, .. } if id.dir() == Dir::Uni => {
+                let code = ErrorCode::CLOSED_CRITICAL_STREAM;
+                self.abort(code.0, "STOP_SENDING for the control stream", now)
             }
             StreamEvent::Stopped { id, error_code } => {
                 self.unsent.remove(&id.index());
@@ -157,7 +211,14 @@ impl Connection {
                 let stream = id.index();
                 Some(Step::Cancelled { stream })
             }
-            StreamEvent::Opened { .. } => {
+            StreamEvent::Opened { dir: Dir::Uni } => {
+                while let Some(id) = self.quic.streams().accept(Dir::Uni) {
+                    let step = self.on_uni_readable(id, now);
+                    self.queued.extend(step);
+                }
+                None
+            }
+            StreamEvent::Opened { dir: Dir::Bi } => {
                 self.has_new_streams = true;
                 None
             }
@@ -165,58 +226,132 @@ impl Connection {
         }
     }
 
+    fn on_uni_readable(&mut self, id: StreamId, now: std::time::Instant) -> Option<Step> {
+        let http3 = self.http3.as_mut()?;
+        let error = http3.read(&mut self.quic, id).err()?;
+        self.abort(error.code.0, error.what, now)
+    }
+
     fn on_readable(
         &mut self,
         id: StreamId,
         now: std::time::Instant,
-        held: &mut Bytes,
+        buffers: &mut Buffers<'_>,
     ) -> Option<Step> {
-        let earlier = self.received.remove(&id.index()).unwrap_or_default();
+        let stream = id.index();
+        if self.goaway.is_some_and(|processed| stream >= processed) {
+            self.refuse(id, ErrorCode::REQUEST_REJECTED);
+            return None;
+        }
+        let earlier = self.received.remove(&stream).unwrap_or_default();
         let (octets, read_to) = read(&mut self.quic, id, earlier);
-        match read_to {
-            ReadTo::Gone => None,
-            ReadTo::Reset(_) => {
-                let stream = id.index();
-                Some(Step::Cancelled { stream })
-            }
-            ReadTo::Open | ReadTo::Finished => {
-                let finished = read_to == ReadTo::Finished;
-                self.on_query_octets(id, octets, finished, now, held)
+        let finished = read_to == ReadTo::Finished;
+        match (read_to, buffers.protocol) {
+            (ReadTo::Gone, _) => None,
+            (ReadTo::Reset(_), _) => Some(Step::Cancelled { stream }),
+            (_, ServerProtocol::Doq) => self.on_doq_octets(id, octets, finished, now, buffers),
+            (ReadTo::Open, ServerProtocol::Http3 { .. }) => self.on_http3_octets(id, octets),
+            (ReadTo::Finished, ServerProtocol::Http3 { path }) => {
+                let parsed = request::parse(octets.as_slice(), path, buffers.scratch);
+                self.on_http3_request(id, octets, parsed, now, buffers)
             }
         }
     }
 
-    /// A query counts when FIN has come: only then is it known to be the only one.
-    fn on_query_octets(
+    /// DoQ: a query counts when FIN has come: only then is it known to be the only one.
+    fn on_doq_octets(
         &mut self,
         id: StreamId,
         octets: Octets,
         finished: bool,
         now: std::time::Instant,
-        held: &mut Bytes,
+        buffers: &mut Buffers<'_>,
     ) -> Option<Step> {
         match doq::parse_stream(octets.as_slice(), finished) {
             Ok(StreamState::Message(message)) if finished => {
                 let start = octets.as_slice().len() - message.len();
-                *held = octets.into_bytes().slice(start..);
-                self.had_early_data |= self.is_handshaking;
-                Some(Step::Query {
-                    stream: id.index(),
-                    early: self.is_handshaking,
-                })
+                *buffers.held = octets.into_bytes().slice(start..);
+                Some(self.query(id))
             }
             Ok(StreamState::Message(_) | StreamState::Incomplete) => {
                 self.received.insert(id.index(), octets.into_vec());
                 None
             }
-            Err(violation) => self.abort(violation, now),
+            Err(violation) => self.abort(doq::DOQ_PROTOCOL_ERROR, violation.reason(), now),
         }
     }
 
-    /// Aborts the connection (RFC 9250, section 4.3.3).
-    fn abort(&mut self, violation: Violation, now: std::time::Instant) -> Option<Step> {
-        let code = doq::DOQ_PROTOCOL_ERROR;
-        self.close(now, code, violation.reason());
+    /// HTTP/3: a request is read when it is whole; one that is too long is refused before.
+    fn on_http3_octets(&mut self, id: StreamId, octets: Octets) -> Option<Step> {
+        let stream = id.index();
+        if octets.as_slice().len() < STREAM_OCTETS_MAX as usize {
+            self.received.insert(stream, octets.into_vec());
+            return None;
+        }
+        // RFC 9114, section 4.1: a response may come before the request is whole.
+        let code = VarInt::from_u64(ErrorCode::NO_ERROR.0).unwrap_or(VarInt::MAX);
+        let _ = self.quic.recv_stream(id).stop(code);
+        Some(Step::Refused {
+            stream,
+            status: 413,
+        })
+    }
+
+    fn on_http3_request(
+        &mut self,
+        id: StreamId,
+        octets: Octets,
+        parsed: Result<Request, Http3Error>,
+        now: std::time::Instant,
+        buffers: &mut Buffers<'_>,
+    ) -> Option<Step> {
+        let stream = id.index();
+        match parsed {
+            Ok(Request::Query { message, .. }) => {
+                *buffers.held = match message {
+                    Content::At(place) => octets.into_bytes().slice(place),
+                    Content::Joined(message) => message.into(),
+                };
+                Some(self.query(id))
+            }
+            Ok(Request::Refused(status)) => Some(Step::Refused { stream, status }),
+            Ok(Request::Broken(code)) => {
+                self.refuse(id, code);
+                Some(Step::Malformed { stream })
+            }
+            Err(error) => self.abort(error.code.0, error.what, now),
+        }
+    }
+
+    fn query(&mut self, id: StreamId) -> Step {
+        self.had_early_data |= self.is_handshaking;
+        Step::Query {
+            stream: id.index(),
+            early: self.is_handshaking,
+        }
+    }
+
+    /// Neither reads nor answers a stream.
+    fn refuse(&mut self, id: StreamId, code: ErrorCode) {
+        let code = VarInt::from_u64(code.0).unwrap_or(VarInt::MAX);
+        // Either fails only if the stream is gone already.
+        let _ = self.quic.recv_stream(id).stop(code);
+        let _ = self.quic.send_stream(id).reset(code);
+    }
+
+    /// Says that no further requests are processed (RFC 9114, section 5.2); nothing for DoQ.
+    pub(super) fn go_away(&mut self) {
+        if let Some(http3) = &mut self.http3 {
+            self.goaway = Some(self.streams_seen);
+            let mut frame = Vec::new();
+            write_goaway(client_stream(self.streams_seen).into(), &mut frame);
+            http3.write_control(&mut self.quic, &frame);
+        }
+    }
+
+    /// Aborts the connection because of what the client did.
+    fn abort(&mut self, code: u64, reason: &'static str, now: std::time::Instant) -> Option<Step> {
+        self.close(now, code, reason);
         Some(Step::Lost(LostReason::Application { code, by: By::Us }))
     }
 

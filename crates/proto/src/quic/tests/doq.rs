@@ -84,8 +84,12 @@ fn rfc9250_4_3_1_cancelled_query_is_not_heard_of_again() {
     let Some(&Served::Cancelled(server_key, stream)) = world.served.last() else {
         panic!("{:?}", world.served);
     };
-    assert!(!world.server.respond(server_key, stream, &query(1)));
-    assert!(world.server.respond(server_key, stream + 1, &query(2)));
+    assert!(!world.server.respond(server_key, stream, &query(1), None));
+    assert!(
+        world
+            .server
+            .respond(server_key, stream + 1, &query(2), None)
+    );
     world.run_for(Duration::from_millis(50));
     assert_eq!(world.messages(client), [2]);
     assert_eq!(world.lost(client), None);
@@ -103,7 +107,7 @@ fn late_response_to_an_abandoned_query_is_seen() {
     let Some(Served::Query { key, stream, .. }) = world.served.last().cloned() else {
         panic!("{:?}", world.served);
     };
-    world.server.respond(key, stream, &query(7));
+    world.server.respond(key, stream, &query(7), None);
     world.run_for(Duration::from_millis(50));
     assert_eq!(world.seen[client][1..], [Seen::Ended(7, ExchangeEnd::Late)]);
 }

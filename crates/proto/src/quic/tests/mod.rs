@@ -1,6 +1,7 @@
 //! Client and server over a network in memory and in virtual time.
 
 mod doq;
+mod http3;
 
 use super::*;
 use crate::Instant;
@@ -107,6 +108,8 @@ pub(super) enum Served {
         message: Vec<u8>,
         early: bool,
     },
+    Refused(ConnectionKey, u64, u16),
+    Malformed(ConnectionKey, u64),
     Cancelled(ConnectionKey, u64),
     Lost(ConnectionKey, LostReason),
 }
@@ -326,6 +329,12 @@ impl World {
                     message: message.to_vec(),
                     early,
                 },
+                ServerEvent::Refused {
+                    key,
+                    stream,
+                    status,
+                } => Served::Refused(key, stream, status),
+                ServerEvent::Malformed { key, stream } => Served::Malformed(key, stream),
                 ServerEvent::Cancelled { key, stream } => Served::Cancelled(key, stream),
                 ServerEvent::Lost(key, reason) => Served::Lost(key, reason),
             });
@@ -339,7 +348,8 @@ impl World {
             } = &event
                 && self.responds
             {
-                self.server.respond(*key, *stream, &response_to(message));
+                self.server
+                    .respond(*key, *stream, &response_to(message), Some(60));
             }
             self.served.push(event);
         }
