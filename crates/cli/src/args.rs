@@ -12,7 +12,7 @@ use connections::ConnectionArguments;
 use doh::DohArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
-mod connections;
+pub(crate) mod connections;
 pub(crate) mod doh;
 mod tls;
 

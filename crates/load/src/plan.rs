@@ -269,6 +269,18 @@ impl Plan {
             ));
         }
         self.connections.validate(self)?;
+        if self.transport.is_doh() != self.doh.is_some() {
+            let transport = self.transport;
+            let what = match self.doh {
+                None => format!("{transport} needs the URI of its requests"),
+                Some(_) => format!("{transport} has no HTTP requests"),
+            };
+            return Err(PlanError::new(
+                "doh-path",
+                what,
+                "use it with doh2 and doh3",
+            ));
+        }
         if self.tcp_fallback && self.transport.has_connections() {
             let transport = self.transport;
             let what = format!("{transport} has no truncated responses to repeat over TCP");

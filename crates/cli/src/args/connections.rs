@@ -37,6 +37,11 @@ pub(crate) struct ConnectionArguments {
 }
 
 impl ConnectionArguments {
+    /// Leaves out what only TCP has.
+    pub(crate) fn leave_out_tcp(&mut self) {
+        self.tcp_fast_open = false;
+    }
+
     /// As the plan wants them.
     ///
     /// # Errors

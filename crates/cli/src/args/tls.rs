@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 /// TLS of `throng run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArguments {
     /// Certificates (PEM) of the authorities that the server's is verified against
@@ -63,8 +63,20 @@ pub(crate) struct TlsArguments {
     pub(crate) tls_keylog: Option<PathBuf>,
 }
 
+impl Default for TlsArguments {
+    /// What no flag at all means; read from the definitions, which hold the defaults.
+    fn default() -> Self {
+        #[derive(Parser)]
+        struct NoFlags {
+            #[command(flatten)]
+            tls: TlsArguments,
+        }
+        NoFlags::parse_from(["throng"]).tls
+    }
+}
+
 /// TLS of `throng responder`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct ServerTlsArguments {
     /// The only version accepted: 1.2 or 1.3 [default: both]

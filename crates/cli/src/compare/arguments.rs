@@ -5,7 +5,9 @@ use std::path::Path;
 
 use proto::Transport;
 
-use crate::args::{CompareArguments, RunArguments};
+use crate::args::connections::ConnectionArguments;
+use crate::args::doh::{DohArguments, Server};
+use crate::args::{CompareArguments, RunArguments, TlsArguments};
 use crate::failure::Failure;
 
 /// The flags of one run of each transport, in order.
@@ -46,12 +48,16 @@ fn leave_out_unsuited(run: &mut RunArguments, transports: &[Transport]) {
         !suits(transport) && transports.iter().any(|other| suits(*other))
     };
     if is_for_others(Transport::has_tls) {
-        run.tls_ca = None;
-        run.tls_name = None;
-        run.tls_insecure = false;
+        run.tls = TlsArguments::default();
     }
     if is_for_others(Transport::has_connections) {
-        run.queries_per_connection = None;
+        run.connections = ConnectionArguments::default();
+    }
+    if is_for_others(Transport::is_stream) {
+        run.connections.leave_out_tcp();
+    }
+    if is_for_others(Transport::is_doh) {
+        run.doh = DohArguments::default();
     }
     if is_for_others(|transport| transport == Transport::Udp) {
         run.tcp_fallback = false;
@@ -156,6 +162,12 @@ impl Servers {
         let Some((_, port)) = self.ports.iter().find(|(of, _)| *of == transport) else {
             return Ok(Some(server.clone()));
         };
+        if server.contains("://") {
+            return Err(Failure::usage(
+                format!("--port {transport}={port}: {server} is a URI"),
+                "give the port within the URI",
+            ));
+        }
         if has_port(server) {
             return Err(Failure::usage(
                 format!("{transport} has two ports: that of {server}, and --port {port}"),
@@ -203,8 +215,9 @@ fn add<T>(
 
 /// True if a server is given with its port.
 fn has_port(server: &str) -> bool {
-    let is_address = server.parse::<IpAddr>().is_ok() || server.ends_with(']');
-    !is_address && server.contains(':')
+    let authority = Server::parse(server).authority;
+    let is_address = authority.parse::<IpAddr>().is_ok() || authority.ends_with(']');
+    !is_address && authority.contains(':')
 }
 
 #[cfg(test)]
@@ -259,22 +272,38 @@ mod tests {
             let expected = expected.map(|server: Option<&str>| server.map(str::to_owned));
             assert_eq!(servers(flags), expected, "{flags}");
         }
+        let uri = "https://dns.example:8443/q{?dns}";
+        let flags = format!("--server 192.0.2.1,doh2={uri} --transports udp,doh2");
+        let expected = ["192.0.2.1", uri].map(|server| Some(server.to_owned()));
+        assert_eq!(servers(&flags), expected);
         let one_port = servers("--server 192.0.2.1:5300 --transports udp,tcp");
         assert_eq!(one_port.len(), 2);
     }
 
     #[test]
     fn flags_go_to_the_transports_that_have_them() {
-        let flags = "--tls-insecure --queries-per-connection 5 --tcp-fallback";
+        let flags = "--transports udp,tcp,dot,doh2,doq --tls-insecure --tcp-fallback \
+                     --queries-per-connection 5 --tcp-fast-open --doh-method get";
         let runs = of_each(&parse(flags)).unwrap();
-        let insecure: Vec<bool> = runs.iter().map(|run| run.tls_insecure).collect();
-        assert_eq!(insecure, [false, false, true]);
-        let queries: Vec<_> = runs.iter().map(|run| run.queries_per_connection).collect();
-        assert_eq!(queries, [None, Some(5), Some(5)]);
+        let insecure: Vec<bool> = runs.iter().map(|run| run.tls.tls_insecure).collect();
+        assert_eq!(insecure, [false, false, true, true, true]);
+        let policies: Vec<_> = runs
+            .iter()
+            .map(|run| run.connections.policy().unwrap())
+            .collect();
+        let queries: Vec<_> = policies.iter().map(|it| it.queries_max).collect();
+        assert_eq!(queries, [None, Some(5), Some(5), Some(5), Some(5)]);
+        let fast: Vec<bool> = policies.iter().map(|it| it.tcp_fast_open).collect();
+        assert_eq!(fast, [false, true, true, true, false]);
+        let methods: Vec<bool> = runs
+            .iter()
+            .map(|run| run.doh.doh_method.is_some())
+            .collect();
+        assert_eq!(methods, [false, false, false, true, false]);
         let fallback: Vec<bool> = runs.iter().map(|run| run.tcp_fallback).collect();
-        assert_eq!(fallback, [true, false, false]);
+        assert_eq!(fallback, [true, false, false, false, false]);
         // None of them has TLS: the flag stays, and is refused.
         let runs = of_each(&parse("--transports udp,tcp --tls-insecure")).unwrap();
-        assert!(runs.iter().all(|run| run.tls_insecure));
+        assert!(runs.iter().all(|run| run.tls.tls_insecure));
     }
 }

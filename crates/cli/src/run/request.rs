@@ -36,7 +36,6 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
     };
     let (questions, source) = read_questions(arguments, names)?;
     let parts = Server::parse(server);
-    let doh = arguments.doh.request(arguments.transport, &parts)?;
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
     if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
@@ -45,10 +44,8 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
             "load may only be sent where you have permission; if you have it, add --allow-public",
         ));
     }
-    let mut request = build(arguments, target, questions, source)?;
+    let mut request = build(arguments, (target, &parts), questions, source)?;
     request.description.server_name = Some(server.to_owned());
-    request.plan.doh = doh;
-    request.plan.validate()?;
     if arguments.transport.has_tls() && !parts.is_plain_http() {
         request.tls = Some(tls::against(arguments, &host)?);
     }
@@ -58,7 +55,7 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
 /// Everything that does not depend on who answers.
 pub(crate) fn build(
     arguments: &RunArguments,
-    target: SocketAddr,
+    (target, server): (SocketAddr, &Server),
     questions: QuestionSet,
     source: String,
 ) -> Result<RunRequest, Failure> {
@@ -89,7 +86,7 @@ pub(crate) fn build(
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
         connections: arguments.connections.policy()?,
-        doh: None,
+        doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,

@@ -20,11 +20,15 @@ use crate::responder::behaviour;
 /// Where the simulated target is (RFC 5737).
 const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
+/// What the built-in responder is called in its certificate and in requests.
+const SELF_TEST_NAME: &str = "localhost";
+
 /// Starts the responder on the CPUs that the workers do not use, and makes the request for it.
 pub(super) fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Serving), Failure> {
+    let server = Server::parse(SELF_TEST_NAME);
     let (questions, source) = request::self_test_questions(arguments)?;
     let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut request = request::build(arguments, probe_target(), questions, source)?;
+    let mut request = request::build(arguments, (probe_target(), &server), questions, source)?;
     let (generator_cpus, responder_cpus) = split_cpus(arguments, request.plan.workers);
     request.cpus = generator_cpus;
 
@@ -70,9 +74,10 @@ fn prepare_simulation(arguments: &RunArguments) -> Result<(RunRequest, Simulatio
             "leave out --server, or use --driver epoll",
         ));
     }
+    let server = Server::parse(SELF_TEST_NAME);
     let (questions, source) = request::self_test_questions(arguments)?;
     let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
-    let mut request = request::build(arguments, target, questions, source)?;
+    let mut request = request::build(arguments, (target, &server), questions, source)?;
     let identity = identity(arguments, true)?;
     finish(&mut request, arguments, identity.as_ref())?;
     let responder = ResponderConfig {
@@ -174,9 +179,6 @@ fn finish(
     identity: Option<&Identity>,
 ) -> Result<(), Failure> {
     request.description.self_test = true;
-    let authority = request.plan.target.to_string();
-    let server = Server::parse(&authority);
-    request.plan.doh = arguments.doh.request(arguments.transport, &server)?;
     if let Some(identity) = identity {
         request.tls = Some(tls::self_test(arguments, &identity.certificate_pem)?);
     }

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
-use load::{Plan, Resume};
 use load::plan::share;
+use load::{Plan, Resume};
 use measure::Interval;
 use proto::quic::QuicClient;
 use proto::tls::Negotiated;

@@ -27,6 +27,7 @@ const DATAGRAMS_MAX: usize = 16;
 pub(super) fn client(plan: &Plan, worker: u32, epoch: std::time::Instant) -> Option<QuicClient> {
     let protocol = match plan.transport {
         Transport::Doq => ClientProtocol::Doq,
+        Transport::Doh3 => ClientProtocol::Http3(plan.doh.clone()?),
         _ => return None,
     };
     let mut seed = [0; 32];

@@ -278,7 +278,9 @@ impl Worker {
         };
         let mut own = std::mem::take(&mut self.plain_out);
         own.clear();
+        let mut has_served = false;
         let outcome = session.handle_bytes(octets, &mut own, |token, end: ExchangeEnd<'_>| {
+            has_served = true;
             self.handle_exchange_end(index, token, end, at);
         });
         let is_going_away = session.is_going_away();
@@ -299,8 +301,10 @@ impl Worker {
         if !self.has_connection(index, socket) {
             return false;
         }
-        if outcome.is_ok() {
+        if has_served {
             self.connection_has_served(index, at);
+        }
+        if outcome.is_ok() {
             return true;
         }
         let counts = &mut self.tally.of_event(at).counts.connections;

@@ -32,7 +32,8 @@ pub struct ClientTlsOptions {
     pub versions: TlsVersions,
     /// The cipher suites offered, preferred first.
     pub cipher_suites: Vec<CipherSuite>,
-    /// The key exchange groups offered, preferred first; a key share is sent for the first.
+    /// The key exchange groups offered, preferred first; a key share is sent for the first. In
+    /// TLS 1.2 they are also the curves that certificates may have (RFC 8422, section 4).
     pub groups: Vec<Group>,
     /// The ALPN protocols offered; none by default, `dot` is registered for RFC 7858.
     pub alpn: Vec<Vec<u8>>,
