@@ -8,6 +8,14 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
+use connections::ConnectionArguments;
+use doh::DohArguments;
+pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
+
+pub(crate) mod connections;
+pub(crate) mod doh;
+mod tls;
+
 /// Measures what a DNS service can take, and says what limited the result.
 ///
 /// `throng run` by itself tests this tool against its own built-in responder. `throng run --server
@@ -24,6 +32,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Send load to a server and measure it
     Run(Box<RunArguments>),
+    /// Measure the same load over several transports in turn, and what each step costs
+    CompareTransports(Box<CompareArguments>),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
@@ -48,7 +58,7 @@ pub(crate) enum Command {
 }
 
 /// Flags of `throng run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArguments {
     /// Server under test; without it the built-in responder is, and the run is a self-test
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
@@ -88,6 +98,23 @@ pub(crate) struct RunArguments {
     /// Send an EDNS option, again and again for several (implies EDNS)
     #[arg(long, value_name = "CODE:HEX", help_heading = "Questions")]
     pub(crate) edns_option: Vec<String>,
+    /// Pad queries with EDNS to a multiple of so many octets, TSIG included (RFC 8467; implies
+    /// EDNS) [default if no number is given: 128]
+    #[arg(
+        long,
+        value_name = "OCTETS",
+        num_args = 0..=1,
+        default_missing_value = "128",
+        value_parser = clap::value_parser!(u16).range(1..),
+        help_heading = "Questions"
+    )]
+    pub(crate) edns_padding: Option<u16>,
+    /// Pad also where nothing is encrypted and so nothing hidden
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) allow_plain_padding: bool,
+    /// Ask how long idle connections are kept (RFC 7828; implies EDNS)
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) edns_keepalive: bool,
     /// Sign each query; the algorithm is hmac-sha256 unless given
     #[arg(
         long,
@@ -121,9 +148,6 @@ pub(crate) struct RunArguments {
     /// Simulated clients, each with its own socket or connection [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
     pub(crate) clients: Option<u32>,
-    /// Close a connection after that many queries and open a new one
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub(crate) queries_per_connection: Option<u32>,
     /// A query without response for that long has timed out
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = duration,
           help_heading = "Load")]
@@ -193,15 +217,8 @@ pub(crate) struct RunArguments {
     #[arg(long, default_value = "epoll", value_enum, help_heading = "Generator")]
     pub(crate) driver: DriverChoice,
 
-    /// Certificates (PEM) of the authorities that the server's is verified against
-    #[arg(long, value_name = "FILE", help_heading = "TLS")]
-    pub(crate) tls_ca: Option<PathBuf>,
-    /// Name for SNI and verification [default: the server as given]
-    #[arg(long, value_name = "NAME", help_heading = "TLS")]
-    pub(crate) tls_name: Option<String>,
-    /// Accept any certificate
-    #[arg(long, conflicts_with = "tls_ca", help_heading = "TLS")]
-    pub(crate) tls_insecure: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
 
     /// Write the run record (JSON) to this file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -227,13 +244,81 @@ pub(crate) struct RunArguments {
     pub(crate) quiet: bool,
 
     #[command(flatten)]
+    pub(crate) connections: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) doh: DohArguments,
+    #[command(flatten)]
     pub(crate) simulation: SimulationArguments,
     #[command(flatten)]
     pub(crate) behaviour: SelfTestBehaviour,
 }
 
+/// Flags of `throng compare-transports`: its own, and those of each run.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("server", |arg| arg
+    .value_name("[TRANSPORT=]HOST|IP[:PORT],...")
+    .help("Server under test, for all transports or for one; without it the built-in responder")))]
+#[command(mut_arg("names", |arg| arg
+    .value_name("FILE")
+    .help("Questions, one `name type` a line")))]
+#[command(mut_arg("transport", |arg| arg
+    .hide(true)
+    .default_value(IN_TURN)
+    .value_parser(only_transports)))]
+#[command(mut_arg("record", |arg| arg.hide(true).value_parser(only_records)))]
+#[command(mut_arg("format", |arg| arg.help("Form of the comparison on standard output")))]
+pub(crate) struct CompareArguments {
+    /// Transports to compare, in order; the first is what the others are compared with
+    #[arg(
+        long,
+        default_value = "udp,tcp,dot",
+        value_name = "udp|tcp|dot,...",
+        value_delimiter = ',',
+        help_heading = "Comparison"
+    )]
+    pub(crate) transports: Vec<Transport>,
+    /// Ports of the server, where they are not those of the transport's standard
+    #[arg(
+        long,
+        value_name = "TRANSPORT=PORT,...",
+        value_delimiter = ',',
+        help_heading = "Comparison"
+    )]
+    pub(crate) port: Vec<String>,
+    /// Runs of each transport: in turn, and every other time in reverse order
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1_000),
+        help_heading = "Comparison"
+    )]
+    pub(crate) repeat: u32,
+    /// Keep every run record (JSON) in this folder, as udp-1.json and so on
+    #[arg(long, value_name = "FOLDER", help_heading = "Comparison")]
+    pub(crate) records: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+/// Stands for the transport of a run where each transport has its turn.
+const IN_TURN: &str = "each in turn";
+
+/// The transport of a single run means nothing where each has its turn.
+fn only_transports(text: &str) -> Result<Transport, String> {
+    match text == IN_TURN {
+        true => Ok(Transport::Udp),
+        false => Err("several are compared: use --transports".into()),
+    }
+}
+
+/// One file cannot keep the records of several runs.
+fn only_records(_: &str) -> Result<PathBuf, String> {
+    Err("there are several records: use --records FOLDER".into())
+}
+
 /// The simulated network of `--driver sim`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Simulation (--driver sim)")]
 pub(crate) struct SimulationArguments {
     /// One-way delay
@@ -254,7 +339,7 @@ pub(crate) struct SimulationArguments {
 }
 
 /// Behaviour of the built-in responder in self-tests and simulations.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Built-in responder (self-test and simulation)")]
 pub(crate) struct SelfTestBehaviour {
     #[command(flatten)]
@@ -334,6 +419,8 @@ pub(crate) struct ResponderArguments {
     /// Write the self-signed certificate (PEM) here, for clients to verify
     #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
     pub(crate) write_certificate: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: ServerTlsArguments,
     /// CPUs to use, one worker each
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,

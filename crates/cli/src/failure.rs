@@ -76,6 +76,20 @@ impl Failure {
         }
     }
 
+    /// What is wrong, without the hint.
+    #[cfg(test)]
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The same with what it belongs to before it.
+    pub(crate) fn of(self, what: &str) -> Self {
+        Failure {
+            what: format!("{what}: {}", self.what),
+            ..self
+        }
+    }
+
     /// Prints it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("error: {}", self.what);

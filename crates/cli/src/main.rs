@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod compare;
 mod dnsperf;
 mod failure;
 mod manual;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
 fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Run(arguments) => run::execute(&arguments),
+        Command::CompareTransports(arguments) => compare::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Report(arguments) => records::report(&arguments),

@@ -112,6 +112,11 @@ impl Destination {
         })
     }
 
+    /// The file's name as text.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
     /// Writes the record: all of it or, if the process dies meanwhile, none.
     pub(crate) fn write(&self, record: &RunRecord) -> Result<(), Failure> {
         let json = report::json::render(record);

@@ -7,17 +7,26 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use proto::Transport;
+use proto::tls::{
+    ClientCertificates, Group, ServerTlsOptions, Tickets, TlsConfigError, TlsSetting,
+};
 use responder::behaviour::{parse_rcode_shares, parse_share};
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
 use responder::{Behaviour, FaultShares, ResponderConfig, Zone};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::{BehaviourArguments, ResponderArguments};
+use crate::args::{
+    BehaviourArguments, ClientCertificatePolicy, ResponderArguments, ServerTlsArguments,
+};
 use crate::failure::{Failure, print};
+use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
 
 /// How long a responder without --duration may run: a forgotten one must end some day.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+/// Tickets after a handshake unless told otherwise.
+const TICKETS: u8 = 2;
 
 /// Serves until told to stop, then prints what was counted.
 pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
@@ -88,15 +97,13 @@ fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure>
         .iter()
         .any(|(transport, _)| *transport == Transport::Dot)
     {
-        let unused = match (&arguments.write_certificate, &arguments.tls_certificate) {
-            (Some(_), _) => "--write-certificate",
-            (None, Some(_)) => "--tls-certificate",
-            (None, None) => return Ok(None),
+        return match unused_tls(arguments) {
+            None => Ok(None),
+            Some(unused) => Err(Failure::usage(
+                format!("{unused} has no effect: nothing listens for dot"),
+                format!("add --listen dot:127.0.0.1:0, or leave out {unused}"),
+            )),
         };
-        return Err(Failure::usage(
-            format!("{unused} has no effect: nothing listens for dot"),
-            format!("add --listen dot:127.0.0.1:0, or leave out {unused}"),
-        ));
     }
     let identity = match (&arguments.tls_certificate, &arguments.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -109,7 +116,90 @@ fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure>
         }
         _ => self_signed(&SelfSigned::default()),
     };
-    identity.map(Some).map_err(Failure::plain)
+    let mut identity = identity.map_err(Failure::plain)?;
+    identity.server_config = identity
+        .config(Transport::Dot, &tls_options(&arguments.tls)?)
+        .map_err(|error| refused(&error))?;
+    Ok(Some(identity))
+}
+
+fn refused(error: &TlsConfigError) -> Failure {
+    match error.setting {
+        TlsSetting::Roots => Failure::usage(
+            format!("--tls-client-ca: {error}"),
+            "give the PEM file of the authority",
+        ),
+        _ => tls::refused(error),
+    }
+}
+
+/// A flag of TLS where nothing speaks it.
+fn unused_tls(arguments: &ResponderArguments) -> Option<&'static str> {
+    let flags = &arguments.tls;
+    let given = [
+        ("--write-certificate", arguments.write_certificate.is_some()),
+        ("--tls-certificate", arguments.tls_certificate.is_some()),
+        ("--tls-version", flags.tls_version.is_some()),
+        ("--tls-ciphers", !flags.tls_ciphers.is_empty()),
+        ("--tls-groups", !flags.tls_groups.is_empty()),
+        ("--tls-tickets", flags.tls_tickets != TICKETS),
+        ("--tls-early-data", flags.tls_early_data),
+        ("--tls-client-ca", flags.tls_client_ca.is_some()),
+    ];
+    let mut given = given.iter().filter(|(_, is_given)| *is_given);
+    given.next().map(|(flag, _)| *flag)
+}
+
+fn tls_options(flags: &ServerTlsArguments) -> Result<ServerTlsOptions, Failure> {
+    let client_certificates = match &flags.tls_client_ca {
+        None => ClientCertificates::Ignored,
+        Some(path) => {
+            let pem = tls::read(
+                "--tls-client-ca",
+                path,
+                "give the PEM file of the authority",
+            )?;
+            match flags.tls_client_cert {
+                ClientCertificatePolicy::Optional => ClientCertificates::Optional(pem),
+                ClientCertificatePolicy::Required => ClientCertificates::Required(pem),
+            }
+        }
+    };
+    let groups = match flags.tls_groups.is_empty() {
+        true => Group::ALL.to_vec(),
+        false => tls::groups(&flags.tls_groups)?,
+    };
+    let (tickets, early_data_octets_max) = tickets(flags)?;
+    Ok(ServerTlsOptions {
+        versions: tls::versions(flags.tls_version.as_deref())?,
+        cipher_suites: tls::cipher_suites(&flags.tls_ciphers)?,
+        groups,
+        tickets,
+        early_data_octets_max,
+        client_certificates,
+        ..ServerTlsOptions::default()
+    })
+}
+
+/// The tickets, and how much early data a session of one may begin with.
+fn tickets(flags: &ServerTlsArguments) -> Result<(Tickets, u32), Failure> {
+    let count = flags.tls_tickets;
+    match (count, flags.tls_early_data) {
+        (0, true) => Err(Failure::usage(
+            "--tls-early-data: without tickets nobody resumes a session",
+            "leave out --tls-tickets 0",
+        )),
+        (0, false) => Ok((Tickets::None, 0)),
+        (_, false) => Ok((Tickets::Stateless { count }, 0)),
+        (_, true) => {
+            let sessions_max = flags.tls_sessions as usize;
+            let stored = Tickets::Stored {
+                count,
+                sessions_max,
+            };
+            Ok((stored, EARLY_DATA_OCTETS_MAX))
+        }
+    }
 }
 
 /// The behaviour that the flags describe.

@@ -29,7 +29,7 @@ pub struct SocketId {
 }
 
 /// Where a socket is bound and what it talks to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketSpec {
     /// Local address; port 0 lets the kernel choose.
     pub local: Option<SocketAddr>,
@@ -37,6 +37,9 @@ pub struct SocketSpec {
     pub peer: Option<SocketAddr>,
     /// Several workers share the local port (SO_REUSEPORT); server sockets only.
     pub shared_port: bool,
+    /// A stream sends its first octets with the SYN, or takes them from it (RFC 7413), if kernel
+    /// and peer can. A client's stream is then connected at once as far as one can see.
+    pub fast_open: bool,
 }
 
 /// How a stream ends.
@@ -65,6 +68,28 @@ pub enum SocketError {
     NoResources,
     /// Anything else, with its errno.
     Other(i32),
+}
+
+impl SocketError {
+    /// What an error of the system means for the record.
+    pub fn of(error: &io::Error) -> SocketError {
+        SocketError::of_errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+
+    /// What an errno means for the record.
+    pub(crate) fn of_errno(errno: i32) -> SocketError {
+        match errno {
+            libc::ECONNREFUSED => SocketError::Refused,
+            libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => SocketError::Reset,
+            libc::ETIMEDOUT => SocketError::TimedOut,
+            libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
+                SocketError::Unreachable
+            }
+            libc::EADDRINUSE | libc::EADDRNOTAVAIL => SocketError::NoLocalPort,
+            libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM => SocketError::NoResources,
+            other => SocketError::Other(other),
+        }
+    }
 }
 
 /// What one call of [`Driver::receive`] delivered.
@@ -246,6 +271,12 @@ pub trait Driver {
     /// Reads the clock.
     fn now(&mut self) -> Instant;
 
+    /// An instant of the standard library to stand for [`Instant::ZERO`]: QUIC counts in these.
+    /// Only their differences matter, so that any will do, also where time is virtual.
+    fn epoch(&self) -> std::time::Instant {
+        std::time::Instant::now()
+    }
+
     /// Time since 1970, for TSIG and certificates; virtual in the simulator.
     fn unix_time(&self) -> Duration;
 
@@ -262,6 +293,11 @@ pub trait Driver {
 
     /// Opens a listening stream socket; [`Event::Accepted`] follows for each connection.
     fn listen_tcp(&mut self, spec: &SocketSpec) -> io::Result<SocketId>;
+
+    /// True if the peer took octets of ours from the SYN (RFC 7413).
+    fn was_fast_opened(&self, _socket: SocketId) -> bool {
+        false
+    }
 
     /// The local address of a socket.
     fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr>;

@@ -26,6 +26,7 @@ fn server() -> SocketSpec {
         local,
         peer: None,
         shared_port: false,
+        fast_open: false,
     }
 }
 
@@ -34,6 +35,7 @@ fn client_of(peer: SocketAddr) -> SocketSpec {
         local: None,
         peer: Some(peer),
         shared_port: false,
+        fast_open: false,
     }
 }
 

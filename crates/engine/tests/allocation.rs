@@ -55,6 +55,7 @@ fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
         tls: is_dot.then(|| TlsSettings {
             config: client,
             name: ServerName::try_from("localhost").unwrap(),
+            resume: load::Resume::NEVER,
         }),
     };
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));

@@ -66,14 +66,14 @@ pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
 }
 
 /// `rate_qps` if it can be offered.
-pub(crate) fn check_rate(setting: &'static str, rate_qps: f64) -> Result<f64, PlanError> {
-    if (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate_qps) {
-        return Ok(rate_qps);
+pub(crate) fn check_rate(setting: &'static str, rate: f64) -> Result<f64, PlanError> {
+    if (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate) {
+        return Ok(rate);
     }
     Err(PlanError::new(
         setting,
-        format!("{rate_qps} queries a second cannot be offered"),
-        "rates go from 0.000001 to 1000000000 queries a second",
+        format!("{rate} a second cannot be offered"),
+        "rates go from 0.000001 to 1000000000 a second",
     ))
 }
 
@@ -144,7 +144,41 @@ impl Schedule {
         };
         self.next = later(self.next, gap_ns);
     }
+
+    /// Passes over the queries due before `end`, at most `most` of them; returns how many. Takes
+    /// no longer for a billion than for a few: beyond [`DRAWN_MAX`] Poisson arrivals are as many
+    /// as the rate says.
+    pub fn skip_until(&mut self, end: Instant, most: u64) -> u64 {
+        match &mut self.gaps {
+            Gaps::Constant(gaps) => {
+                let (skipped, gap_ns) = gaps.skip(end.nanos_since(self.next), most);
+                self.next = later(self.next, gap_ns);
+                skipped
+            }
+            Gaps::Poisson(_) => self.skip_poisson(end, most),
+        }
+    }
+
+    fn skip_poisson(&mut self, end: Instant, most: u64) -> u64 {
+        let mut skipped = 0;
+        while self.next < end && skipped < most {
+            if skipped == DRAWN_MAX {
+                let Gaps::Poisson(gaps) = &self.gaps else {
+                    break;
+                };
+                let rest = end.nanos_since(self.next) as f64 / gaps.gap_ns_mean;
+                self.next = end;
+                return skipped + (rest.round() as u64).min(most - skipped);
+            }
+            self.advance();
+            skipped += 1;
+        }
+        skipped
+    }
 }
+
+/// Poisson arrivals that [`Schedule::skip_until`] draws one by one.
+const DRAWN_MAX: u64 = 1_000_000;
 
 #[inline]
 fn later(instant: Instant, gap_ns: u64) -> Instant {
@@ -187,6 +221,24 @@ impl ConstantGaps {
             rate_micro,
         };
         (gaps, offset_ns)
+    }
+
+    /// How many queries are due within `span_ns` from the next one on, that one included, at most
+    /// `most`; and the nanoseconds from it to the one after them.
+    fn skip(&mut self, span_ns: u64, most: u64) -> (u64, u64) {
+        let rate = u128::from(self.rate_micro);
+        // One gap in units of 1/`rate_micro` ns; the products stay far below 2^128.
+        let gap = u128::from(self.gap_ns) * rate + u128::from(self.gap_remainder);
+        let span = (u128::from(span_ns) * rate).saturating_sub(u128::from(self.remainder));
+        let due = if gap == 0 {
+            u128::from(most)
+        } else {
+            span.div_ceil(gap)
+        };
+        let skipped = due.min(u128::from(most)) as u64;
+        let passed = u128::from(skipped) * gap + u128::from(self.remainder);
+        self.remainder = (passed % rate) as u64;
+        (skipped, u64::try_from(passed / rate).unwrap_or(u64::MAX))
     }
 
     #[inline]

@@ -11,7 +11,9 @@
 //! | [`questions`] | what these become: message templates in one block of memory |
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
+//! | [`connection_policy`] | how long connections live, and how they are opened |
 //! | [`plan`] | one run as decided, and what it may not contradict |
+//! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
 //! | [`name_sets`] | generated names with the zones that hold them; shuffling |
 
@@ -22,6 +24,7 @@
 )]
 
 pub mod arrival;
+pub mod connection_policy;
 pub mod line_options;
 pub mod local_addresses;
 pub mod name_sets;
@@ -30,10 +33,13 @@ pub mod names_file;
 pub mod plan;
 pub mod questions;
 mod rdata;
+pub mod tls;
 pub mod update_file;
 mod words;
 
 pub use arrival::{Arrival, Schedule};
+pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
 pub use plan::{Plan, PlanError};
 pub use questions::QuestionSet;
+pub use tls::{Resume, TlsAsked};

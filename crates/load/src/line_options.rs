@@ -9,23 +9,28 @@
 //! | `+noedns`, `-edns` | leaves the OPT record out; contradicts every EDNS option on the line |
 //! | `+do`, `-do` | sets (adding an OPT record), clears the DO bit (RFC 3225) |
 //! | `+ecs=ADDRESS/BITS` | Client Subnet (RFC 7871), replacing the default; without `/BITS` whole |
+//! | `+padding`, `+padding=BLOCK` | pads to a multiple of BLOCK octets (RFC 8467), 128 without |
+//! | `-padding` | leaves padding out |
+//! | `+keepalive`, `-keepalive` | adds, leaves out edns-tcp-keepalive (RFC 7828) |
 //! | `+opt=CODE:HEX` | adds an EDNS option of code CODE with the octets HEX, which may be empty |
 //!
-//! Upper and lower case are the same. Options work from left to right.
+//! There is one Padding in a message (RFC 7830, section 3): `+padding` replaces `+opt=12:HEX` and
+//! the other way round. Upper and lower case are the same. Options work from left to right.
 
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
-use proto::query::{Edns, QueryOptions, client_subnet};
+use proto::query::{
+    Edns, OPTION_CLIENT_SUBNET, OPTION_KEEPALIVE, OPTION_PADDING, PADDING_BLOCK_OCTETS,
+    QueryOptions, client_subnet,
+};
 
 use crate::names_error::Fault;
 use crate::words::Word;
 
 const HINT: &str = "known are +do -do +cd -cd +ad -ad +rd -rd +edns +edns=SIZE +noedns \
-     +ecs=ADDRESS/BITS +opt=CODE:HEX";
-
-/// The EDNS option code of Client Subnet (RFC 7871, section 6).
-const CLIENT_SUBNET_CODE: u16 = 8;
+     +padding +padding=BLOCK -padding +keepalive -keepalive +ecs=ADDRESS/BITS +opt=CODE:HEX";
 
 /// Changes `options` by the option words of one line.
 pub(crate) fn apply(words: &[Word<'_>], options: &mut QueryOptions) -> Result<(), Fault> {
@@ -75,7 +80,13 @@ fn apply_one(word: &Word<'_>, options: &mut QueryOptions) -> Result<Touched, Fau
             *edns = None;
             return Ok(Touched::EdnsRemoved);
         }
-        ("+do" | "+edns", None) | ("+edns" | "+ecs" | "+opt", Some(_)) => {
+        ("-padding" | "-keepalive", None) => {
+            if let Some(edns) = edns {
+                remove(key, edns);
+            }
+        }
+        ("+do" | "+edns" | "+padding" | "+keepalive", None)
+        | ("+edns" | "+ecs" | "+opt" | "+padding", Some(_)) => {
             let edns = edns.get_or_insert_default();
             change_edns(key, value, edns)
                 .map_err(|what| word.fault(format!("{what} in option `{}`", word.text), HINT))?;
@@ -104,13 +115,47 @@ fn change_edns(key: &str, value: Option<&str>, edns: &mut Edns) -> Result<(), St
         }
         ("+ecs", Some(subnet)) => {
             let option = parse_client_subnet(subnet)?;
-            edns.options.retain(|(code, _)| *code != CLIENT_SUBNET_CODE);
+            edns.options
+                .retain(|(code, _)| *code != OPTION_CLIENT_SUBNET);
             edns.options.push(option);
         }
-        ("+opt", Some(option)) => edns.options.push(parse_edns_option(option)?),
+        ("+padding", block) => {
+            let block = block.map_or(Ok(PADDING_BLOCK_OCTETS), parse_padding_block)?;
+            remove("-padding", edns);
+            edns.padding_block_octets = Some(block);
+        }
+        ("+keepalive", _) => {
+            remove("-keepalive", edns);
+            edns.options.push((OPTION_KEEPALIVE, Vec::new()));
+        }
+        ("+opt", Some(option)) => {
+            let option = parse_edns_option(option)?;
+            if option.0 == OPTION_PADDING {
+                remove("-padding", edns);
+            }
+            edns.options.push(option);
+        }
         _ => {}
     }
     Ok(())
+}
+
+/// Leaves out what `-padding` or `-keepalive` names.
+fn remove(key: &str, edns: &mut Edns) {
+    let removed = match key {
+        "-padding" => {
+            edns.padding_block_octets = None;
+            OPTION_PADDING
+        }
+        _ => OPTION_KEEPALIVE,
+    };
+    edns.options.retain(|(code, _)| *code != removed);
+}
+
+fn parse_padding_block(text: &str) -> Result<NonZeroU16, String> {
+    decimal_u16(text)
+        .and_then(NonZeroU16::new)
+        .ok_or_else(|| format!("`{text}` is not a block of 1 to 65535 octets"))
 }
 
 /// Reads `CODE:HEX`, an EDNS option (RFC 6891, section 6.1.2), as (code, data).

@@ -11,13 +11,13 @@
 //!
 //! Nothing is ever skipped: the first fault makes the file unusable.
 
-use proto::query::{QueryOptions, write_query};
+use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions, write_query};
 use proto::response::Header;
 use proto::{name, rr};
 
 use crate::line_options;
 use crate::names_error::{Fault, NAME_HINT, NamesError, Place, name_fault};
-use crate::questions::QuestionSet;
+use crate::questions::{EdnsUses, QuestionSet};
 use crate::words::{self, Quotes, Word};
 
 /// CLASS IN (RFC 1035, section 3.2.4).
@@ -106,7 +106,18 @@ impl TextReader<'_> {
             place.fault(what, "give fewer or shorter EDNS options")
         })?;
         self.questions.push(&self.message, self.qname.len() + 4);
+        if let Some(edns) = &options.edns {
+            self.questions.note_edns_uses(edns_uses(edns));
+        }
         Ok(())
+    }
+}
+
+fn edns_uses(edns: &Edns) -> EdnsUses {
+    let has = |wanted: u16| edns.options.iter().any(|(code, _)| *code == wanted);
+    EdnsUses {
+        padding: edns.padding_block_octets.is_some() || has(OPTION_PADDING),
+        keepalive: has(OPTION_KEEPALIVE),
     }
 }
 

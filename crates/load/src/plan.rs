@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Transport;
+use proto::doh::DohRequest;
 
 use crate::arrival::{Arrival, check_rate};
+use crate::connection_policy::ConnectionPolicy;
 use crate::questions::QuestionSet;
 
 pub use crate::local_addresses::expand_local_addresses;
@@ -53,8 +55,10 @@ pub struct Plan {
     pub local_addresses: Vec<IpAddr>,
     /// First local port, 0 to let the kernel choose; client `n` gets this port plus `n`.
     pub local_port: u16,
-    /// Close a connection after that many queries and open a new one.
-    pub queries_per_connection: Option<u32>,
+    /// How long connections live, and how they are opened.
+    pub connections: ConnectionPolicy,
+    /// The requests of DoH; `None` on other transports.
+    pub doh: Option<Arc<DohRequest>>,
     /// Repeat a query over TCP when its UDP response is truncated.
     pub tcp_fallback: bool,
     /// Socket send and receive buffers in octets; `None` for 4 MiB.
@@ -264,13 +268,18 @@ impl Plan {
                 "give the port it listens on",
             ));
         }
-        if self.queries_per_connection == Some(0) {
-            return Err(at_least_one("queries-per-connection"));
-        }
-        if self.queries_per_connection.is_some() && !self.transport.has_connections() {
-            let hint = "use transport tcp or dot, or leave it out";
-            let what = "udp has no connections to close";
-            return Err(PlanError::new("queries-per-connection", what, hint));
+        self.connections.validate(self)?;
+        if self.transport.is_doh() != self.doh.is_some() {
+            let transport = self.transport;
+            let what = match self.doh {
+                None => format!("{transport} needs the URI of its requests"),
+                Some(_) => format!("{transport} has no HTTP requests"),
+            };
+            return Err(PlanError::new(
+                "doh-path",
+                what,
+                "use it with doh2 and doh3",
+            ));
         }
         if self.tcp_fallback && self.transport.has_connections() {
             let transport = self.transport;

@@ -8,6 +8,16 @@ const HEADER_OCTETS: usize = 12;
 pub struct QuestionSet {
     octets: Vec<u8>,
     entries: Vec<Entry>,
+    edns_uses: EdnsUses,
+}
+
+/// EDNS options of some query, which not every transport may carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdnsUses {
+    /// Padding (RFC 7830), which makes sense where the transport encrypts.
+    pub padding: bool,
+    /// edns-tcp-keepalive (RFC 7828), which is TCP's.
+    pub keepalive: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +60,17 @@ impl QuestionSet {
             message_octets,
             question_octets,
         });
+    }
+
+    /// Notes that a query has these EDNS options; messages pushed as they are note none.
+    pub fn note_edns_uses(&mut self, uses: EdnsUses) {
+        self.edns_uses.padding |= uses.padding;
+        self.edns_uses.keepalive |= uses.keepalive;
+    }
+
+    /// The EDNS options noted for any of the queries.
+    pub fn edns_uses(&self) -> EdnsUses {
+        self.edns_uses
     }
 
     /// Number of templates.

@@ -1,17 +1,39 @@
 //! Counters of one interval, one worker or one run; merged by addition.
 //!
 //! The accounting identity (asserted by [`Counts::check_identity`]):
-//! `offered = sent + not_sent`, `sent = responses + timeouts + connection_losses`. It holds for
-//! whole phases of a run, not for single intervals: a query may be sent in one interval and
-//! answered in the next.
+//! `offered = sent + not_sent`, `sent = responses + timeouts + connection_losses +
+//! exchange_failures`. It holds for whole phases of a run, not for single intervals: a query may be
+//! sent in one interval and answered in the next.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Implements `add`, which adds the named fields of `other`: numbers by `+=`, groups by `add`.
+macro_rules! impl_add {
+    ($type:ty, numbers: [$($number:ident),* $(,)?], groups: [$($group:ident),* $(,)?]) => {
+        impl $type {
+            /// Adds everything counted in `other`.
+            pub fn add(&mut self, other: &Self) {
+                // Names every field, so that a new one cannot be forgotten here.
+                let Self { $($number,)* $($group,)* } = other;
+                $(self.$number += $number;)*
+                $(self.$group.add($group);)*
+            }
+        }
+    };
+}
+
+mod codes;
+mod connections;
+pub mod error_codes;
+mod exchanges;
 mod rcodes;
 #[cfg(test)]
 mod tests;
 
+pub use codes::{Alerts, CODES_MAX, Codes};
+pub use connections::{ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures};
+pub use exchanges::ExchangeFailures;
 pub use rcodes::{Rcodes, rcode_name};
 
 /// Everything that is counted. Unit: messages, unless the name ends in `octets`.
@@ -30,6 +52,15 @@ pub struct Counts {
     pub timeouts: u64,
     /// Queries sent whose connection was lost before the response came.
     pub connection_losses: u64,
+    /// Queries sent that HTTP or a QUIC stream ended without a DNS message, by cause.
+    pub exchange_failures: ExchangeFailures,
+    /// Times that a query was sent again on another connection because the target said that it had
+    /// not processed it (GOAWAY, REFUSED_STREAM). It is still one query: `sent` and `sent_octets`
+    /// count it once.
+    pub retried_unprocessed: u64,
+    /// Queries that had to wait because their connection carried as many streams at once as the
+    /// target allows, or as many queries as the scenario allows.
+    pub waited_for_stream: u64,
     /// Responses by RCODE.
     pub rcodes: Rcodes,
     /// Responses with the TC bit set.
@@ -49,7 +80,7 @@ pub struct Counts {
     /// Queries sent again over TCP because the UDP response was truncated; counted apart from all
     /// of the above.
     pub tcp_fallback: TcpFallback,
-    /// Connections of stream transports.
+    /// Connections of TCP and QUIC.
     pub connections: Connections,
 }
 
@@ -96,78 +127,13 @@ pub struct TcpFallback {
     pub connection_losses: u64,
 }
 
-/// Connections of stream transports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Connections {
-    /// Attempts to connect.
-    pub attempted: u64,
-    /// TCP connections established.
-    pub established: u64,
-    /// TLS handshakes completed.
-    pub handshakes: u64,
-    /// Attempts that never became usable, by cause.
-    pub failed: ConnectionFailures,
-    /// Usable connections closed by us.
-    pub closed_by_client: u64,
-    /// Usable connections closed in order by the target.
-    pub closed_by_target: u64,
-    /// Usable connections reset by the target.
-    pub reset_by_target: u64,
-    /// Usable connections ended by a TLS alert or a TLS error.
-    pub ended_by_tls: u64,
-}
-
-/// Why a connection never became usable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ConnectionFailures {
-    /// Connection refused.
-    pub refused: u64,
-    /// Reset before it was usable.
-    pub reset: u64,
-    /// Closed by the target before it was usable.
-    pub closed: u64,
-    /// Not usable within the time-out.
-    pub timed_out: u64,
-    /// Network or host unreachable.
-    pub unreachable: u64,
-    /// No free local port.
-    pub no_local_port: u64,
-    /// Out of file descriptors or kernel memory.
-    pub no_resources: u64,
-    /// The target sent a TLS alert.
-    pub tls_alert: u64,
-    /// The target's certificate was refused.
-    pub tls_certificate: u64,
-    /// Another TLS error.
-    pub tls_protocol: u64,
-    /// Any other socket error.
-    pub other: u64,
-}
-
-/// Implements `add`, which adds the named fields of `other`: numbers by `+=`, groups by `add`.
-macro_rules! impl_add {
-    ($type:ty, numbers: [$($number:ident),* $(,)?], groups: [$($group:ident),* $(,)?]) => {
-        impl $type {
-            /// Adds everything counted in `other`.
-            pub fn add(&mut self, other: &Self) {
-                // Names every field, so that a new one cannot be forgotten here.
-                let Self { $($number,)* $($group,)* } = other;
-                $(self.$number += $number;)*
-                $(self.$group.add($group);)*
-            }
-        }
-    };
-}
-
 impl_add!(
     Counts,
     numbers: [
         offered, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
-        port_unreachable, sent_octets, received_octets,
+        port_unreachable, sent_octets, received_octets, retried_unprocessed, waited_for_stream,
     ],
-    groups: [not_sent, rcodes, unexpected, tcp_fallback, connections]
+    groups: [not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, connections]
 );
 impl_add!(NotSent, numbers: [timed_out_waiting, no_free_id, send_failed, run_ended], groups: []);
 impl_add!(
@@ -180,23 +146,6 @@ impl_add!(
     numbers: [sent, responses, timeouts, connection_losses],
     groups: []
 );
-impl_add!(
-    Connections,
-    numbers: [
-        attempted, established, handshakes, closed_by_client, closed_by_target, reset_by_target,
-        ended_by_tls,
-    ],
-    groups: [failed]
-);
-impl_add!(
-    ConnectionFailures,
-    numbers: [
-        refused, reset, closed, timed_out, unreachable, no_local_port, no_resources, tls_alert,
-        tls_certificate, tls_protocol, other,
-    ],
-    groups: []
-);
-
 impl NotSent {
     /// Queries not sent for whatever cause.
     pub fn total(&self) -> u64 {
@@ -211,35 +160,12 @@ impl Unexpected {
     }
 }
 
-impl ConnectionFailures {
-    /// Attempts that never became usable, whatever the cause.
-    pub fn total(&self) -> u64 {
-        self.by_cause().iter().map(|(_, count)| count).sum()
-    }
-
-    /// Every cause in plain words with its count, zero counts included.
-    pub fn by_cause(&self) -> [(&'static str, u64); 11] {
-        [
-            ("refused", self.refused),
-            ("reset", self.reset),
-            ("closed by the target", self.closed),
-            ("timed out", self.timed_out),
-            ("unreachable", self.unreachable),
-            ("no free local port", self.no_local_port),
-            ("out of file descriptors or memory", self.no_resources),
-            ("TLS alert", self.tls_alert),
-            ("TLS certificate refused", self.tls_certificate),
-            ("TLS error", self.tls_protocol),
-            ("other", self.other),
-        ]
-    }
-}
-
 impl Counts {
     /// Queries that got no response, whatever the cause: timed out, lost with their connection,
-    /// or never sent.
+    /// ended by HTTP or their stream, or never sent.
     pub fn lost(&self) -> u64 {
-        self.timeouts + self.connection_losses + self.not_sent.total()
+        let unanswered = self.timeouts + self.connection_losses;
+        unanswered + self.exchange_failures.total() + self.not_sent.total()
     }
 
     /// Responses whose RCODE is in `rcodes`. An RCODE from 24 up is never in it.
@@ -267,6 +193,7 @@ impl Counts {
                 ("responses", self.responses),
                 ("timeouts", self.timeouts),
                 ("connection_losses", self.connection_losses),
+                ("exchange_failures", self.exchange_failures.total()),
             ],
         )?;
         balance(

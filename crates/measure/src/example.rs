@@ -3,7 +3,9 @@
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::interval::Interval;
 use crate::record::{EndedBy, Phases, RunRecord, SCHEMA_VERSION};
-use crate::scenario::{Arrival, DriverKind, Questions, ScenarioRecord, Transport};
+use crate::scenario::{
+    Arrival, ConnectionPolicy, DriverKind, Questions, ScenarioRecord, Transport,
+};
 use crate::verdict::Verdict;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -104,9 +106,12 @@ fn scenario(duration_ns: u64) -> ScenarioRecord {
         seed: 7,
         local_addresses: Vec::new(),
         local_port: 0,
-        queries_per_connection: None,
+        connections: ConnectionPolicy::default(),
+        http: None,
         socket_buffer_octets: None,
         edns: Some("1232 octets".into()),
+        edns_padding_octets: None,
+        edns_keepalive: false,
         tcp_fallback: false,
         offload: true,
         tls: None,

@@ -51,6 +51,9 @@ pub struct WorkerFacts {
     pub send_lateness_p99_ns: Option<u64>,
     /// Queries it sent.
     pub queries: u64,
+    /// The lowest limit of streams open at once that the target set on one of its connections;
+    /// none if the transport has no such limit or no connection was set up.
+    pub streams_max: Option<u64>,
 }
 
 impl WorkerFacts {

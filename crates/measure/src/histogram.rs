@@ -5,9 +5,10 @@
 //! at most 0.39 % off. Values from 2^36 ns (68.7 s) up are counted in an overflow bucket and still
 //! enter `max` and `sum`. Percentiles of merged histograms equal those of one histogram.
 //!
-//! A histogram made by [`Histogram::new`] holds all buckets and never allocates again; one that
-//! was [shrunk](Histogram::shrink_to_fit) or read from JSON holds the used range only and grows
-//! when it must. The two compare equal.
+//! A histogram made by [`Histogram::new`] holds all buckets and never allocates again; one made by
+//! [`Histogram::on_demand`] allocates them with its first value. One that was
+//! [shrunk](Histogram::shrink_to_fit), a clone, and one read from JSON hold the used range only and
+//! grow when they must. They all compare equal.
 
 use std::ops::Range;
 
@@ -25,7 +26,7 @@ pub const RANGE_BITS: u32 = 36;
 pub const BUCKETS: usize = ((RANGE_BITS - PRECISION_BITS + 1) as usize) << PRECISION_BITS;
 
 /// A latency distribution in nanoseconds.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Histogram {
     /// Index of the bucket that `buckets[0]` is; 0 where all buckets are held.
     first: usize,
@@ -46,6 +47,12 @@ impl Histogram {
             buckets: vec![0; BUCKETS],
             ..Histogram::unallocated()
         }
+    }
+
+    /// An empty histogram that allocates its buckets, all at once, with its first value: for what
+    /// most runs never measure.
+    pub fn on_demand() -> Self {
+        Histogram::unallocated()
     }
 
     /// An empty histogram without buckets; they are allocated as values need them.
@@ -94,6 +101,9 @@ impl Histogram {
         if index >= BUCKETS {
             self.overflow += times;
         } else {
+            if self.buckets.is_empty() {
+                self.cover(0..BUCKETS);
+            }
             self.cover(index..index + 1);
             self.buckets[index - self.first] += times;
         }
@@ -232,6 +242,58 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
+    /// The values of this histogram without those of `part`, which are all among them.
+    ///
+    /// Counts, buckets, sums and with them mean and deviation are exact. So are the least and the
+    /// greatest value, except where `part` has a value in their bucket: then they are the bounds of
+    /// the outermost buckets that are left. A `part` that is none gives what is left, never less
+    /// than nothing.
+    pub fn without(&self, part: &Histogram) -> Histogram {
+        if part.count == 0 || part.count >= self.count {
+            return match part.count {
+                0 => self.clone(),
+                _ => Histogram::unallocated(),
+            };
+        }
+        let mut rest = self.clone();
+        for (index, count) in part.occupied() {
+            if let Some(bucket) = rest.buckets.get_mut(index.wrapping_sub(rest.first)) {
+                *bucket = bucket.saturating_sub(count);
+            }
+        }
+        rest.overflow = self.overflow.saturating_sub(part.overflow);
+        rest.count = rest.buckets.iter().sum::<u64>() + rest.overflow;
+        rest.sum_ns = self.sum_ns.saturating_sub(part.sum_ns);
+        rest.sum_squares_ns2 = self.sum_squares_ns2.saturating_sub(part.sum_squares_ns2);
+        rest.tighten(part);
+        rest.shrink_to_fit();
+        rest
+    }
+
+    /// Corrects least and greatest value after those of `part` were taken out.
+    fn tighten(&mut self, part: &Histogram) {
+        let first = self.first;
+        let mut held = self
+            .buckets
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0);
+        let lowest = held.next().map(|(offset, _)| first + offset);
+        let highest = held
+            .next_back()
+            .map(|(offset, _)| first + offset)
+            .or(lowest);
+        let lowest_of_part = bucket_index(part.min_ns);
+        if lowest_of_part <= bucket_index(self.min_ns) {
+            let bound = lowest.map_or(1 << RANGE_BITS, |index| bucket_bounds(index).0);
+            self.min_ns = self.min_ns.max(bound);
+        }
+        if bucket_index(part.max_ns) >= bucket_index(self.max_ns) && self.overflow == 0 {
+            let bound = highest.map_or(self.max_ns, |index| bucket_bounds(index).1);
+            self.max_ns = self.max_ns.min(bound);
+        }
+    }
+
     /// Forgets all values and keeps the memory.
     pub fn clear(&mut self) {
         let used = self.used();
@@ -248,8 +310,10 @@ impl Histogram {
     /// a long run stay small. Recording into it afterwards may allocate.
     pub fn shrink_to_fit(&mut self) {
         let used = self.used();
-        self.first += used.start;
-        self.buckets = self.buckets[used].to_vec();
+        if used.len() < self.buckets.len() {
+            self.first += used.start;
+            self.buckets = self.buckets[used].to_vec();
+        }
     }
 
     /// The positions in `buckets` that may be non-empty.
@@ -274,6 +338,18 @@ impl Histogram {
         let length = wanted.end - self.first;
         if length > self.buckets.len() {
             self.buckets.resize(length, 0);
+        }
+    }
+}
+
+/// A clone holds the used range only, as if shrunk: an interval is copied once a second.
+impl Clone for Histogram {
+    fn clone(&self) -> Self {
+        let used = self.used();
+        Histogram {
+            first: self.first + used.start,
+            buckets: self.buckets[used].to_vec(),
+            ..*self
         }
     }
 }

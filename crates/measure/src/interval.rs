@@ -23,12 +23,93 @@ pub struct Distributions {
     pub service: Histogram,
     /// How long after its scheduled instant each query was sent.
     pub send_lateness: Histogram,
-    /// TCP connection set-up: SYN to established.
-    pub tcp_connect: Histogram,
-    /// TLS handshake: established to usable.
-    pub tls_handshake: Histogram,
     /// TCP fallback: latency from the scheduled instant of the truncated UDP query.
     pub tcp_fallback: Histogram,
+    /// Connection set-up and the first query of each connection.
+    pub connections: ConnectionTimes,
+}
+
+/// How long connections took to set up, and their first queries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionTimes {
+    /// TCP connection set-up: SYN to established.
+    pub tcp_connect: Histogram,
+    /// Full TLS handshakes over TCP: established to complete.
+    pub tls_handshake: Histogram,
+    /// Resumed TLS handshakes over TCP: established to complete.
+    pub tls_handshake_resumed: Histogram,
+    /// Full QUIC handshakes: first Initial packet to complete.
+    pub quic_handshake: Histogram,
+    /// Resumed QUIC handshakes: first Initial packet to complete.
+    pub quic_handshake_resumed: Histogram,
+    /// Service time of the first query of each connection that got a response: its sending to its
+    /// response. These values are in `service` too; without them, it is that of later queries.
+    pub first_query: Histogram,
+    /// The same with the set-up: SYN or first Initial packet to the response.
+    pub set_up_and_first_query: Histogram,
+}
+
+impl Default for ConnectionTimes {
+    /// Nothing measured; no memory for what is never measured.
+    fn default() -> Self {
+        ConnectionTimes {
+            tcp_connect: Histogram::on_demand(),
+            tls_handshake: Histogram::on_demand(),
+            tls_handshake_resumed: Histogram::on_demand(),
+            quic_handshake: Histogram::on_demand(),
+            quic_handshake_resumed: Histogram::on_demand(),
+            first_query: Histogram::on_demand(),
+            set_up_and_first_query: Histogram::on_demand(),
+        }
+    }
+}
+
+impl ConnectionTimes {
+    /// Adds all values of `other`.
+    pub fn merge(&mut self, other: &ConnectionTimes) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let ConnectionTimes {
+            tcp_connect,
+            tls_handshake,
+            tls_handshake_resumed,
+            quic_handshake,
+            quic_handshake_resumed,
+            first_query,
+            set_up_and_first_query,
+        } = other;
+        self.tcp_connect.merge(tcp_connect);
+        self.tls_handshake.merge(tls_handshake);
+        self.tls_handshake_resumed.merge(tls_handshake_resumed);
+        self.quic_handshake.merge(quic_handshake);
+        self.quic_handshake_resumed.merge(quic_handshake_resumed);
+        self.first_query.merge(first_query);
+        self.set_up_and_first_query.merge(set_up_and_first_query);
+    }
+
+    fn each(&mut self, change: impl FnMut(&mut Histogram)) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let ConnectionTimes {
+            tcp_connect,
+            tls_handshake,
+            tls_handshake_resumed,
+            quic_handshake,
+            quic_handshake_resumed,
+            first_query,
+            set_up_and_first_query,
+        } = self;
+        [
+            tcp_connect,
+            tls_handshake,
+            tls_handshake_resumed,
+            quic_handshake,
+            quic_handshake_resumed,
+            first_query,
+            set_up_and_first_query,
+        ]
+        .into_iter()
+        .for_each(change);
+    }
 }
 
 impl Distributions {
@@ -39,29 +120,26 @@ impl Distributions {
             latency,
             service,
             send_lateness,
-            tcp_connect,
-            tls_handshake,
             tcp_fallback,
+            connections,
         } = other;
         self.latency.merge(latency);
         self.service.merge(service);
         self.send_lateness.merge(send_lateness);
-        self.tcp_connect.merge(tcp_connect);
-        self.tls_handshake.merge(tls_handshake);
         self.tcp_fallback.merge(tcp_fallback);
+        self.connections.merge(connections);
     }
 
-    fn each(&mut self, change: impl FnMut(&mut Histogram)) {
+    fn each(&mut self, mut change: impl FnMut(&mut Histogram)) {
         [
             &mut self.latency,
             &mut self.service,
             &mut self.send_lateness,
-            &mut self.tcp_connect,
-            &mut self.tls_handshake,
             &mut self.tcp_fallback,
         ]
         .into_iter()
-        .for_each(change);
+        .for_each(&mut change);
+        self.connections.each(change);
     }
 }
 
@@ -200,7 +278,11 @@ mod tests {
         };
         interval.counts.responses = responses;
         interval.distributions.latency.record_many(1_000, responses);
-        interval.distributions.tls_handshake.record(start_ns);
+        interval
+            .distributions
+            .connections
+            .tls_handshake
+            .record(start_ns);
         interval
     }
 
@@ -212,7 +294,7 @@ mod tests {
         assert_eq!((merged.counts.responses, merged.connections_open), (11, 7));
         assert_eq!((merged.in_flight_ns, merged.cpu_ns), (100, 14));
         assert_eq!(merged.distributions.latency.count(), 11);
-        assert_eq!(merged.distributions.tls_handshake.count(), 2);
+        assert_eq!(merged.distributions.connections.tls_handshake.count(), 2);
     }
 
     #[test]

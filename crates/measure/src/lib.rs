@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 pub mod counts;
 pub mod facts;
 pub mod histogram;
@@ -18,11 +19,15 @@ pub mod verdict;
 #[cfg(test)]
 mod example;
 
+pub use comparison::Comparison;
 pub use counts::Counts;
 pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
-pub use interval::{Distributions, Interval};
+pub use interval::{ConnectionTimes, Distributions, Interval};
 pub use merge::merge;
 pub use record::{EndedBy, Phases, RunRecord};
-pub use scenario::{Arrival, DriverKind, Process, Questions, ScenarioRecord, TlsFacts, Transport};
+pub use scenario::{
+    Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process, Questions,
+    ScenarioRecord, TlsFacts, TlsSettings, Transport,
+};
 pub use verdict::{Limit, Verdict, judge};

@@ -8,7 +8,7 @@
 use crate::interval::Interval;
 use crate::notation::seconds;
 use crate::record::RunRecord;
-use crate::scenario::{Arrival, ScenarioRecord};
+use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord};
 use crate::verdict::judge;
 
 #[cfg(test)]
@@ -124,6 +124,8 @@ fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
     merged.duration_ns = merged.duration_ns.max(other.duration_ns);
     merged.queries_max = both(merged.queries_max, other.queries_max, |a, b| a + b);
     add_new(&mut merged.local_addresses, other.local_addresses);
+    let rates = (merged.connections.rate_max, other.connections.rate_max);
+    merged.connections.rate_max = both(rates.0, rates.1, |a, b| a + b);
     match (&mut merged.arrival, other.arrival) {
         (
             Arrival::Closed {
@@ -169,6 +171,14 @@ fn add_new<T: PartialEq>(items: &mut Vec<T>, others: Vec<T>) {
     }
 }
 
+/// What should be alike in a policy: all but the rate, which adds up.
+fn alike(policy: ConnectionPolicy) -> ConnectionPolicy {
+    ConnectionPolicy {
+        rate_max: None,
+        ..policy
+    }
+}
+
 /// Names the fields that should be alike, are not, and keep the value of the first record.
 fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> {
     let (a, b) = (&first.scenario, &record.scenario);
@@ -184,10 +194,19 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
         ("scenario.warmup_ns", a.warmup_ns != b.warmup_ns),
         ("scenario.timeout_ns", a.timeout_ns != b.timeout_ns),
         (
-            "scenario.queries_per_connection",
-            a.queries_per_connection != b.queries_per_connection,
+            "scenario.connections",
+            alike(a.connections) != alike(b.connections),
         ),
+        ("scenario.http", a.http != b.http),
         ("scenario.edns", a.edns != b.edns),
+        (
+            "scenario.edns_padding_octets",
+            a.edns_padding_octets != b.edns_padding_octets,
+        ),
+        (
+            "scenario.edns_keepalive",
+            a.edns_keepalive != b.edns_keepalive,
+        ),
         ("scenario.tcp_fallback", a.tcp_fallback != b.tcp_fallback),
         ("scenario.offload", a.offload != b.offload),
         ("scenario.tls", a.tls != b.tls),

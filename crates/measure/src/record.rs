@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::Connections;
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::histogram::Histogram;
-use crate::interval::{Interval, per};
+use crate::interval::{ConnectionTimes, Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::verdict::Verdict;
 
@@ -20,7 +20,7 @@ mod pretty;
 mod tests;
 
 /// Version of the record's JSON form; changes when an older reader could misread it.
-pub const SCHEMA_VERSION: &str = "1";
+pub const SCHEMA_VERSION: &str = "2";
 
 /// Everything that one run (or several, merged) measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -193,19 +193,45 @@ impl RunRecord {
 
     /// Connections of the whole run, those set up before it and during warm-up included.
     pub fn connections(&self) -> Connections {
-        let mut all = self.warmup.counts.connections;
+        let mut all = self.warmup.counts.connections.clone();
         all.add(&self.total.counts.connections);
         all
     }
 
-    /// TCP set-up and TLS handshake times of all connections, as [`RunRecord::connections`].
-    pub fn connection_times(&self) -> (Histogram, Histogram) {
-        let (before, after) = (&self.warmup.distributions, &self.total.distributions);
-        let (mut connect, mut handshake) =
-            (before.tcp_connect.clone(), before.tls_handshake.clone());
-        connect.merge(&after.tcp_connect);
-        handshake.merge(&after.tls_handshake);
-        (connect, handshake)
+    /// Set-up times of all connections and of their first queries, as [`RunRecord::connections`].
+    pub fn connection_times(&self) -> ConnectionTimes {
+        let mut all = self.warmup.distributions.connections.clone();
+        all.merge(&self.total.distributions.connections);
+        all
+    }
+
+    /// Service time of all queries but the first of each connection, warm-up included.
+    pub fn later_queries(&self) -> Histogram {
+        let mut all = self.warmup.distributions.service.clone();
+        all.merge(&self.total.distributions.service);
+        all.without(&self.connection_times().first_query)
+    }
+
+    /// TLS and QUIC handshakes completed a second within the window.
+    pub fn handshakes_per_second(&self) -> f64 {
+        let each = self
+            .intervals_in_window()
+            .map(|interval| interval.counts.connections.handshakes.total());
+        self.per_second(each.sum())
+    }
+
+    /// Attempts to connect a second within the window.
+    pub fn attempts_per_second(&self) -> f64 {
+        let each = self
+            .intervals_in_window()
+            .map(|interval| interval.counts.connections.attempted);
+        self.per_second(each.sum())
+    }
+
+    /// The lowest limit of streams open at once that the target set; none without such a limit.
+    pub fn streams_max(&self) -> Option<u64> {
+        let limits = self.workers.iter().filter_map(|worker| worker.streams_max);
+        limits.min()
     }
 
     /// Queries scheduled a second.

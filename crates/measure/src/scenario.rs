@@ -44,22 +44,99 @@ pub struct ScenarioRecord {
     pub local_addresses: Vec<String>,
     /// First local port; 0 if the kernel chose.
     pub local_port: u16,
-    /// A connection was closed after that many queries.
-    pub queries_per_connection: Option<u64>,
+    /// How long connections lived and what they carried.
+    pub connections: ConnectionPolicy,
+    /// The HTTP request that carried each query; none without HTTP.
+    pub http: Option<HttpRequest>,
     /// Socket buffers that were asked for, in octets; none for the default.
     pub socket_buffer_octets: Option<u64>,
     /// EDNS of every query in words, such as `1232 octets, DO`; none without EDNS.
     pub edns: Option<String>,
+    /// Queries were padded to a multiple of that many octets (RFC 8467); none without padding.
+    pub edns_padding_octets: Option<u64>,
+    /// Queries asked the target how long it keeps idle connections (RFC 7828).
+    pub edns_keepalive: bool,
     /// Truncated UDP responses were followed by a query over TCP.
     pub tcp_fallback: bool,
     /// UDP GSO and GRO were allowed.
     pub offload: bool,
-    /// TLS as negotiated; none without TLS.
+    /// TLS as asked for and as negotiated; none without TLS.
     pub tls: Option<TlsFacts>,
     /// TSIG algorithm, such as `hmac-sha256`; none without TSIG.
     pub tsig_algorithm: Option<String>,
     /// RCODEs that count as goodput.
     pub goodput_rcodes: Vec<u16>,
+}
+
+impl ScenarioRecord {
+    /// True if its connections are usable only after a TLS or QUIC handshake: not over TCP, nor
+    /// with `http://`.
+    pub fn has_handshakes(&self) -> bool {
+        let is_cleartext = self
+            .http
+            .as_ref()
+            .is_some_and(|http| http.scheme == HttpScheme::Http);
+        self.transport.has_tls() && !is_cleartext
+    }
+}
+
+/// How long connections lived, what they carried, and how fast they were opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionPolicy {
+    /// A connection was closed after that many queries, with 0 as soon as it was usable; none for
+    /// any number.
+    pub queries_per_connection: Option<u64>,
+    /// A connection was closed after that long; none if its age did not matter.
+    pub duration_ns: Option<u64>,
+    /// A connection was closed after that long without a query in flight; none if it was kept.
+    pub idle_timeout_ns: Option<u64>,
+    /// A client waited that long between the end of a connection and its next one.
+    pub reconnect_delay_ns: u64,
+    /// Queries that one connection carried at once; none for as many as the transport allows.
+    pub in_flight_max: Option<u64>,
+    /// TCP Fast Open was asked for (RFC 7413).
+    pub tcp_fast_open: bool,
+    /// Connections opened a second over all workers, at most; none for as fast as possible.
+    pub rate_max: Option<f64>,
+}
+
+/// How DoH carried queries (RFC 8484).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpRequest {
+    /// The method.
+    pub method: HttpMethod,
+    /// The scheme: `http` is HTTP/2 without TLS, with prior knowledge.
+    pub scheme: HttpScheme,
+    /// The authority (`:authority`), such as `dns.example` or `192.0.2.1:8443`.
+    pub authority: String,
+    /// The path without query component, such as `/dns-query`.
+    pub path: String,
+    /// Further header fields of every request, such as `x-tester: 1`, in order.
+    pub headers: Vec<String>,
+}
+
+/// A method of HTTP that carries DNS queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum HttpMethod {
+    /// The query in the URI, in base64url.
+    Get,
+    /// The query as the content of the request.
+    #[default]
+    Post,
+}
+
+/// A scheme of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HttpScheme {
+    /// Over TLS or QUIC.
+    #[default]
+    Https,
+    /// Over TCP alone.
+    Http,
 }
 
 /// A transport of DNS messages, named as in RFC 9499.
@@ -84,6 +161,21 @@ impl Transport {
     /// True if its queries travel in connections.
     pub fn has_connections(self) -> bool {
         self != Transport::Udp
+    }
+
+    /// True if its connections are QUIC's (RFC 9000).
+    pub fn is_quic(self) -> bool {
+        matches!(self, Transport::Doh3 | Transport::Doq)
+    }
+
+    /// True if each query is an HTTP request.
+    pub fn is_doh(self) -> bool {
+        matches!(self, Transport::Doh2 | Transport::Doh3)
+    }
+
+    /// True if each query has a stream of its own, which HTTP or QUIC may end without a message.
+    pub fn has_exchanges(self) -> bool {
+        self.is_doh() || self.is_quic()
     }
 
     /// True if its connections begin with a TLS handshake.
@@ -155,16 +247,51 @@ pub enum Process {
     Poisson,
 }
 
-/// TLS as it was negotiated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// TLS as it was asked for and negotiated, over TCP or within QUIC.
+///
+/// How many sessions were resumed and what became of early data is counted, see
+/// [`Connections`](crate::counts::Connections).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFacts {
     /// The target's certificate was verified.
     pub verified: bool,
-    /// Name sent as SNI and verified against; none if an address was used.
+    /// Name that the certificate was verified against; none if an address was used.
     pub name: Option<String>,
+    /// What was asked for, where it was not the default.
+    pub settings: TlsSettings,
     /// Version, such as `TLSv1.3`; none if no handshake completed.
     pub version: Option<String>,
     /// Cipher suite; none if no handshake completed.
     pub cipher_suite: Option<String>,
+    /// Group of the key exchange, such as `X25519MLKEM768`; none if no full handshake completed.
+    pub group: Option<String>,
+    /// Protocol chosen by ALPN, such as `h2`; none if none was chosen.
+    pub alpn: Option<String>,
+}
+
+/// How TLS was to be used. Empty lists stand for the defaults of this tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSettings {
+    /// Versions offered.
+    pub versions: Vec<String>,
+    /// Cipher suites offered, in order of preference.
+    pub cipher_suites: Vec<String>,
+    /// Groups of the key exchange offered, in order of preference.
+    pub groups: Vec<String>,
+    /// Protocols offered by ALPN, in order of preference.
+    pub alpn: Vec<String>,
+    /// The server name that was sent (SNI); none if none was, as with an address.
+    pub sni: Option<String>,
+    /// Share of the connections that were to resume the session of their client, 0 to 1.
+    pub resume_share: f64,
+    /// Queries were to be sent in early data where a session allowed it.
+    pub early_data: bool,
+    /// The clients had a certificate.
+    pub client_certificate: bool,
+    /// Number of SPKI pins that the target's key was compared with.
+    pub spki_pins: u64,
+    /// The secrets of the connections were written to a file.
+    pub key_log: bool,
 }

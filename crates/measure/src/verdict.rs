@@ -8,10 +8,15 @@
 //!    waiting for it because something else runs there (generator-bound results read as server
 //!    limits; generator beside the server); queries left late; queries not sent.
 //! 3. *Network*: this host's own drop counters explain the losses.
-//! 4. *Server*, connections: it refuses, resets or closes some of them (caps on TCP clients).
+//! 4. *Server*: it refuses, resets or closes some connections (caps on TCP clients), or ends
+//!    queries by HTTP or stream errors (limits on the rate of one client).
 //! 5. Closed loop: places held by lost queries, places all in use while nothing queues (both
-//!    *outstanding*); all in use and queueing (*server*); a rate cap held (*rate*).
-//! 6. Open loop: losses or growing latency (*server*); everything answered on time (*rate*).
+//!    *outstanding*); all in use and queueing (*server*). Where a connection may carry only so many
+//!    queries at once, those are all the places there are. With places to spare: a rate cap held,
+//!    of queries or of connections (*rate*); connections that take long to set up (*server* if they
+//!    queue there, else *outstanding*).
+//! 6. Open loop: a rate cap of connections held (*rate*); losses or growing latency (*server*);
+//!    everything answered on time (*rate*).
 //!
 //! Closed-loop results always carry Little's law: there, mean latency times rate is the number of
 //! places in use, whatever the target's own latency is.
@@ -25,6 +30,7 @@ use crate::record::RunRecord;
 mod figures;
 mod generator;
 mod load;
+mod set_up;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -101,6 +107,7 @@ pub fn judge(record: &RunRecord) -> Verdict {
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))
         .or_else(|| target::connections(&figures))
+        .or_else(|| target::exchanges(&figures))
         .unwrap_or_else(|| load::judge(&figures));
     let mut verdict = Verdict {
         limit: finding.limit,
@@ -127,6 +134,8 @@ pub fn judge(record: &RunRecord) -> Verdict {
 fn add_context(verdict: &mut Verdict, figures: &Figures<'_>) {
     let context = [
         target::connection_limit(figures),
+        target::ended_exchanges(figures),
+        load::waited_for_streams(figures),
         load::held_by_lost(figures, 0.01),
         target::receive_drops_of_local_target(figures),
         littles_law(figures),

@@ -98,6 +98,18 @@ impl Transport {
         }
     }
 
+    /// The protocol that it is in ALPN (RFC 7301), where it has TLS: `dot` (RFC 7858), `h2`, `h3`,
+    /// `doq` (RFC 9250).
+    pub const fn alpn(self) -> Option<&'static str> {
+        match self {
+            Transport::Udp | Transport::Tcp => None,
+            Transport::Dot => Some("dot"),
+            Transport::Doh2 => Some("h2"),
+            Transport::Doh3 => Some("h3"),
+            Transport::Doq => Some("doq"),
+        }
+    }
+
     /// True if messages travel in a connection that has to be set up first.
     pub const fn has_connections(self) -> bool {
         !matches!(self, Transport::Udp)

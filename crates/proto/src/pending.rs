@@ -87,6 +87,8 @@ const EMPTY: Slot = Slot {
 pub struct Query {
     /// Its place; valid until the next [`Pending::submit`].
     pub position: u32,
+    /// Its number among the client's queries; says which one it is for as long as it is known.
+    pub number: u32,
     /// Its message ID.
     pub id: u16,
     /// Index of its question in the run's question set.
@@ -95,7 +97,7 @@ pub struct Query {
     pub state: State,
     /// When the scenario wanted it sent.
     pub scheduled_at: Instant,
-    /// When it was handed to the network; zero while it waits.
+    /// When it was handed to the network; zero while it waits for the first time.
     pub sent_at: Instant,
 }
 
@@ -209,8 +211,17 @@ impl Pending {
         self.query(position as usize)
     }
 
-    /// Marks the waiting query at `position` as handed to the network at `sent_at`; returns when
-    /// it was scheduled.
+    /// The query with this number, if it is still remembered.
+    #[inline]
+    pub fn numbered(&self, number: u32) -> Option<Query> {
+        let position = number as usize & self.mask();
+        let slot = self.slots.get(position)?;
+        let known = slot.state != State::Empty && slot.number == number;
+        known.then(|| self.query(position))
+    }
+
+    /// Marks the waiting query at `position` as handed to the network at `sent_at`, if it is for
+    /// the first time; returns when it was scheduled.
     #[inline]
     pub fn mark_sent(&mut self, position: u32, sent_at: Instant) -> Instant {
         let slot = &mut self.slots[position as usize];
@@ -220,13 +231,35 @@ impl Pending {
             "only a waiting query can be sent"
         );
         slot.state = State::InFlight;
-        slot.sent_at = sent_at;
-        if self.in_flight == 0 {
+        // One that is sent again has been under way since it was first sent.
+        if slot.sent_at == Instant::ZERO {
+            slot.sent_at = sent_at;
+        }
+        let age = self.next.wrapping_sub(slot.number);
+        if self.in_flight == 0 || age > self.next.wrapping_sub(self.first_in_flight) {
             self.first_in_flight = slot.number;
         }
         self.waiting -= 1;
         self.in_flight += 1;
         slot.scheduled_at
+    }
+
+    /// Takes back the query in flight at `position`: it waits again, to be sent once more. It keeps
+    /// the instant at which it was first sent, which tells it from one that never was.
+    pub fn requeue(&mut self, position: u32) {
+        let slot = &mut self.slots[position as usize];
+        assert_eq!(
+            slot.state,
+            State::InFlight,
+            "only a query in flight can be taken back"
+        );
+        slot.state = State::Waiting;
+        self.in_flight -= 1;
+        let age = self.next.wrapping_sub(slot.number);
+        if self.waiting == 0 || age > self.next.wrapping_sub(self.first_waiting) {
+            self.first_waiting = slot.number;
+        }
+        self.waiting += 1;
     }
 
     /// The latest query with message ID `id` that is still remembered, open or ended.
@@ -335,6 +368,7 @@ impl Pending {
         let slot = &self.slots[position];
         Query {
             position: position as u32,
+            number: slot.number,
             id: (slot.number as u16)
                 .wrapping_mul(SPREAD)
                 .wrapping_add(self.id_offset),
@@ -395,6 +429,28 @@ mod tests {
         assert_eq!(query.question, 7);
         let others = (0..=u16::MAX).filter(|id| *id != query.id);
         assert_eq!(others.filter(|id| pending.find(*id).is_some()).count(), 0);
+    }
+
+    #[test]
+    fn a_query_taken_back_is_the_next_to_be_sent_and_times_out_as_if_it_had_not_been() {
+        let mut pending = Pending::new(0);
+        let first = send_one(&mut pending, at(1));
+        let second = send_one(&mut pending, at(2));
+        assert!(pending.submit(at(3), 8));
+        pending.requeue(first.position);
+        assert_eq!((pending.waiting(), pending.in_flight()), (2, 1));
+        assert_eq!(
+            pending.oldest_in_flight().unwrap().position,
+            second.position
+        );
+        let next = pending.next_waiting().unwrap();
+        assert_eq!((next.position, next.sent_at), (first.position, at(1)));
+        assert_eq!(pending.next_waiting_after(next).unwrap().question, 8);
+        pending.mark_sent(next.position, at(4));
+        assert_eq!(pending.oldest_in_flight().unwrap().sent_at, at(1));
+        let timeout = Duration::from_millis(5);
+        let expired = pending.expired(at(6), timeout).unwrap();
+        assert_eq!(expired.position, first.position);
     }
 
     #[test]

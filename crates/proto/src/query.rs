@@ -1,6 +1,8 @@
-//! Building query messages (RFC 1035, section 4.1) with EDNS (RFC 6891).
+//! Building query messages (RFC 1035, section 4.1) with EDNS (RFC 6891), padded if asked for
+//! (RFC 7830, RFC 8467).
 
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 /// What goes into a query beside its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,9 @@ pub struct QueryOptions {
     pub authentic_data: bool,
     /// An OPT record, if any.
     pub edns: Option<Edns>,
+    /// Octets that follow the message before it is sent, those of a TSIG record. Who watches the
+    /// line sees them as well, so padding counts them.
+    pub signature_octets: u16,
 }
 
 impl Default for QueryOptions {
@@ -22,6 +27,7 @@ impl Default for QueryOptions {
             checking_disabled: false,
             authentic_data: false,
             edns: None,
+            signature_octets: 0,
         }
     }
 }
@@ -35,6 +41,9 @@ pub struct Edns {
     pub dnssec_ok: bool,
     /// Options in the order sent: code and data.
     pub options: Vec<(u16, Vec<u8>)>,
+    /// Pads the message to a multiple of that many octets (RFC 8467, section 4.1), by an option
+    /// after all others; `options` may not have one of its own (RFC 7830, section 3).
+    pub padding_block_octets: Option<NonZeroU16>,
 }
 
 impl Default for Edns {
@@ -43,6 +52,7 @@ impl Default for Edns {
             udp_payload_octets: 1232,
             dnssec_ok: false,
             options: Vec::new(),
+            padding_block_octets: None,
         }
     }
 }
@@ -53,8 +63,23 @@ const HEADER_OCTETS: usize = 12;
 /// Octets of an OPT record without options: root, TYPE, CLASS, TTL, RDLENGTH.
 const OPT_OCTETS: usize = 11;
 
+/// Octets of an EDNS option without data: code and length (RFC 6891, section 6.1.2).
+const OPTION_OCTETS: usize = 4;
+
+/// Longest message (RFC 1035, section 4.2.2).
+const MESSAGE_OCTETS_MAX: usize = u16::MAX as usize;
+
 /// The option code of EDNS Client Subnet (RFC 7871, section 6).
-const OPTION_CLIENT_SUBNET: u16 = 8;
+pub const OPTION_CLIENT_SUBNET: u16 = 8;
+
+/// The option code of edns-tcp-keepalive, which is empty in queries (RFC 7828, section 3.1).
+pub const OPTION_KEEPALIVE: u16 = 11;
+
+/// The option code of Padding (RFC 7830, section 3).
+pub const OPTION_PADDING: u16 = 12;
+
+/// The block that queries are padded to unless told otherwise (RFC 8467, section 4.1).
+pub const PADDING_BLOCK_OCTETS: NonZeroU16 = NonZeroU16::new(128).expect("128 is not zero");
 
 /// Appends a whole query message with ID 0 to `message`.
 ///
@@ -74,8 +99,16 @@ pub fn write_query(
         .edns
         .as_ref()
         .map_or(0, |edns| OPT_OCTETS + options_octets(edns));
-    let octets = HEADER_OCTETS + qname.len() + 4 + edns_octets;
-    if octets > usize::from(u16::MAX) {
+    let unpadded = HEADER_OCTETS + qname.len() + 4 + edns_octets;
+    let block = options
+        .edns
+        .as_ref()
+        .and_then(|edns| edns.padding_block_octets);
+    let padding = block
+        .map(|block| padding_octets(unpadded + usize::from(options.signature_octets), block))
+        .transpose()?;
+    let octets = unpadded + padding.map_or(0, |octets| OPTION_OCTETS + octets);
+    if octets > MESSAGE_OCTETS_MAX {
         return Err(MessageTooLong);
     }
     message.reserve(octets);
@@ -86,9 +119,19 @@ pub fn write_query(
     message.extend_from_slice(&qtype.to_be_bytes());
     message.extend_from_slice(&qclass.to_be_bytes());
     if let Some(edns) = &options.edns {
-        write_opt(edns, message);
+        write_opt(edns, padding, message);
     }
     Ok(())
+}
+
+/// How many octets the Padding option of a message has that is `octets` long without the option,
+/// as sent. As many as there is room for, if that is less than the block asks for (RFC 8467,
+/// section 3).
+fn padding_octets(octets: usize, block: NonZeroU16) -> Result<usize, MessageTooLong> {
+    let least = octets + OPTION_OCTETS;
+    let padded = least.next_multiple_of(block.get().into());
+    let padded = padded.min(MESSAGE_OCTETS_MAX);
+    padded.checked_sub(least).ok_or(MessageTooLong)
 }
 
 /// The second 16 bits of the header (RFC 1035, section 4.1.1; AD and CD from RFC 4035).
@@ -100,21 +143,30 @@ fn flags(options: &QueryOptions) -> u16 {
 
 /// Octets of the options in the RDATA, each with its code and length.
 fn options_octets(edns: &Edns) -> usize {
-    edns.options.iter().map(|(_, data)| 4 + data.len()).sum()
+    let options = edns.options.iter();
+    options.map(|(_, data)| OPTION_OCTETS + data.len()).sum()
 }
 
 /// Appends the OPT record (RFC 6891, section 6.1.2), whose size `write_query` has checked.
-fn write_opt(edns: &Edns, message: &mut Vec<u8>) {
+fn write_opt(edns: &Edns, padding: Option<usize>, message: &mut Vec<u8>) {
     let flags = u32::from(edns.dnssec_ok) << 15;
+    let padding_octets = padding.map_or(0, |octets| OPTION_OCTETS + octets);
+    let rdata_octets = options_octets(edns) + padding_octets;
     message.push(0);
     message.extend_from_slice(&crate::rr::TYPE_OPT.to_be_bytes());
     message.extend_from_slice(&edns.udp_payload_octets.to_be_bytes());
     message.extend_from_slice(&flags.to_be_bytes());
-    message.extend_from_slice(&(options_octets(edns) as u16).to_be_bytes());
+    message.extend_from_slice(&(rdata_octets as u16).to_be_bytes());
     for (code, data) in &edns.options {
         message.extend_from_slice(&code.to_be_bytes());
         message.extend_from_slice(&(data.len() as u16).to_be_bytes());
         message.extend_from_slice(data);
+    }
+    if let Some(octets) = padding {
+        // Of zeros, as RFC 7830, section 3 would have it.
+        message.extend_from_slice(&OPTION_PADDING.to_be_bytes());
+        message.extend_from_slice(&(octets as u16).to_be_bytes());
+        message.resize(message.len() + octets, 0);
     }
 }
 
@@ -221,6 +273,71 @@ mod tests {
         }
     }
 
+    fn padded(block: u16, signature_octets: u16, data_octets: usize) -> QueryOptions {
+        QueryOptions {
+            edns: Some(Edns {
+                options: vec![(65_001, vec![7; data_octets])],
+                padding_block_octets: NonZeroU16::new(block),
+                ..Edns::default()
+            }),
+            signature_octets,
+            ..QueryOptions::default()
+        }
+    }
+
+    #[test]
+    fn rfc7830_section_3_option_12_of_zeros_comes_last_and_may_be_empty() {
+        let bare = query("a.bc", 1, &padded(1, 0, 3));
+        assert!(bare.ends_with(&[0xfd, 0xe9, 0, 3, 7, 7, 7, 0, 12, 0, 0]));
+        let octets = bare.len() as u16;
+        assert_eq!(
+            query("a.bc", 1, &padded(octets, 0, 3)),
+            bare,
+            "exactly a block"
+        );
+        let more = query("a.bc", 1, &padded(octets + 2, 0, 3));
+        assert!(more.ends_with(&[7, 7, 7, 0, 12, 0, 2, 0, 0]));
+    }
+
+    #[test]
+    fn rfc8467_section_4_1_queries_are_padded_to_128_octets() {
+        assert_eq!(PADDING_BLOCK_OCTETS.get(), 128);
+        for (data_octets, octets) in [(0, 128), (80, 128), (87, 128), (88, 256), (300, 384)] {
+            let message = query("a.bc", 1, &padded(128, 0, data_octets));
+            assert_eq!(message.len(), octets, "{data_octets}");
+        }
+    }
+
+    #[test]
+    fn rfc8467_section_4_1_what_is_sent_is_padded_with_its_tsig_record() {
+        let key: crate::tsig::Key = "key.example:c2VjcmV0".parse().unwrap();
+        let signature_octets = key.record_octets() as u16;
+        for data_octets in 0..300 {
+            let mut message = query("a.bc", 1, &padded(128, signature_octets, data_octets));
+            key.sign(
+                &mut message,
+                0,
+                std::time::Duration::from_secs(1_780_000_000),
+            );
+            assert_eq!(message.len() % 128, 0, "{data_octets}");
+        }
+    }
+
+    #[test]
+    fn rfc8467_section_3_padding_never_makes_a_message_too_long() {
+        let room = 65_535 - HEADER_OCTETS - 6 - 4 - OPT_OCTETS - 4;
+        for (data_octets, padding) in [(room - 4, 0), (room - 5, 1), (room - 100, 96)] {
+            let message = query("a.bc", 1, &padded(1_000, 0, data_octets));
+            assert_eq!(message.len(), 65_535);
+            let length = message[message.len() - padding - 2..][..2].to_vec();
+            assert_eq!(length, (padding as u16).to_be_bytes());
+        }
+        let mut message = Vec::new();
+        let options = padded(128, 0, room - 3);
+        let refused = write_query(b"\x01a\x02bc\0", 1, 1, &options, &mut message);
+        assert_eq!((refused, message.len()), (Err(MessageTooLong), 0));
+    }
+
     fn edns() -> impl Strategy<Value = Edns> {
         let option = (
             65_001_u16..65_534,
@@ -230,14 +347,16 @@ mod tests {
             any::<u16>(),
             any::<bool>(),
             prop::collection::vec(option, 0..3),
+            prop::option::of(any::<NonZeroU16>()),
         )
-            .prop_map(|(udp_payload_octets, dnssec_ok, mut options)| {
+            .prop_map(|(udp_payload_octets, dnssec_ok, mut options, block)| {
                 options.sort();
                 options.dedup_by_key(|(code, _)| *code);
                 Edns {
                     udp_payload_octets,
                     dnssec_ok,
                     options,
+                    padding_block_octets: block,
                 }
             })
     }
@@ -248,11 +367,14 @@ mod tests {
             (labels, qtype) in ("[a-z0-9]{1,20}(\\.[a-z0-9]{1,20}){0,4}", 1_u16..20),
             (recursion_desired, checking_disabled, authentic_data) in any::<(bool, bool, bool)>(),
             edns in prop::option::of(edns()),
+            signature_octets in 0_u16..300,
         ) {
             let options = QueryOptions {
                 recursion_desired, checking_disabled, authentic_data, edns: edns.clone(),
+                signature_octets,
             };
-            let message = Message::from_vec(&query(&labels, qtype, &options)).unwrap();
+            let octets = query(&labels, qtype, &options);
+            let message = Message::from_vec(&octets).unwrap();
             let head = message.metadata;
             prop_assert_eq!(head.message_type, MessageType::Query);
             prop_assert_eq!(head.op_code, OpCode::Query);
@@ -268,6 +390,12 @@ mod tests {
                 // hickory raises payload sizes below the 512 octets of RFC 6891, section 6.2.3.
                 prop_assert_eq!(theirs.max_payload(), ours.udp_payload_octets.max(512));
                 prop_assert_eq!(theirs.flags().dnssec_ok, ours.dnssec_ok);
+                let padding = theirs.option(EdnsCode::Padding);
+                prop_assert_eq!(padding.is_some(), ours.padding_block_octets.is_some());
+                if let Some(block) = ours.padding_block_octets {
+                    let sent = octets.len() + usize::from(signature_octets);
+                    prop_assert!(sent.is_multiple_of(block.get().into()) || sent == 65_535);
+                }
                 for (code, data) in ours.options {
                     let option = theirs.option(EdnsCode::from(code));
                     prop_assert_eq!(option, Some(&EdnsOption::Unknown(code, data)));

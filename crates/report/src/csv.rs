@@ -5,10 +5,11 @@
 //! interval are over its length, those of the total over the measured window: responses that came
 //! in the drain are counted in the total, and not in its rate.
 
-use measure::{Counts, Histogram, Interval, RunRecord};
+use measure::counts::Connections;
+use measure::{ConnectionTimes, Counts, Histogram, Interval, RunRecord};
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 42] = [
+pub const COLUMNS: [(&str, &str); 52] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -27,6 +28,10 @@ pub const COLUMNS: [(&str, &str); 42] = [
     ),
     ("timeouts", "queries without response within the time-out"),
     ("connection_losses", "queries lost with their connection"),
+    (
+        "exchange_failures",
+        "queries that HTTP or their stream ended without a DNS message",
+    ),
     ("not_sent", "queries scheduled and never sent"),
     ("noerror_responses", "responses with RCODE NOERROR"),
     ("nxdomain_responses", "responses with RCODE NXDOMAIN"),
@@ -48,6 +53,23 @@ pub const COLUMNS: [(&str, &str); 42] = [
     (
         "connections_open",
         "usable connections at the end; in the total: the most",
+    ),
+    (
+        "handshakes_full",
+        "TLS or QUIC handshakes with a certificate",
+    ),
+    ("handshakes_resumed", "TLS or QUIC handshakes of a session"),
+    (
+        "early_data_accepted",
+        "connections whose early data was accepted",
+    ),
+    (
+        "early_data_rejected",
+        "connections whose early data was rejected",
+    ),
+    (
+        "handshake_octets",
+        "octets of handshakes, sent and received",
     ),
     ("cpu_s", "CPU time of all workers, seconds"),
     (
@@ -74,6 +96,19 @@ pub const COLUMNS: [(&str, &str); 42] = [
     (
         "send_lateness_p99_us",
         "99th percentile of the time by which queries left late",
+    ),
+    ("tcp_connect_p50_us", "median of TCP set-up"),
+    (
+        "handshake_full_p50_us",
+        "median of full TLS or QUIC handshakes",
+    ),
+    (
+        "handshake_resumed_p50_us",
+        "median of resumed TLS or QUIC handshakes",
+    ),
+    (
+        "first_query_p50_us",
+        "median service time of the first query of each connection",
     ),
 ];
 
@@ -142,6 +177,9 @@ fn cells(name: &str, interval: &Interval, rates: &Rates, goodput: &[u16]) -> Vec
         counts.connections.attempted.to_string(),
         counts.connections.failed.total().to_string(),
         interval.connections_open.to_string(),
+    ]);
+    cells.extend(handshake_cells(&counts.connections));
+    cells.extend([
         seconds(interval.cpu_ns),
         exact_us(latency.min_ns()),
         mean_us(latency.mean_ns()),
@@ -155,7 +193,34 @@ fn cells(name: &str, interval: &Interval, rates: &Rates, goodput: &[u16]) -> Vec
         percentile_us(service, 0.99),
         percentile_us(&distributions.send_lateness, 0.99),
     ]);
+    cells.extend(set_up_cells(&distributions.connections));
     cells
+}
+
+fn handshake_cells(connections: &Connections) -> [String; 5] {
+    let handshakes = &connections.handshakes;
+    [
+        handshakes.full + handshakes.full_with_retry,
+        handshakes.resumed,
+        connections.early_data.accepted,
+        connections.early_data.rejected,
+        connections.handshake_sent_octets + connections.handshake_received_octets,
+    ]
+    .map(|number| number.to_string())
+}
+
+fn set_up_cells(times: &ConnectionTimes) -> [String; 4] {
+    // Handshakes of one run are those of TLS over TCP or those of QUIC.
+    let either = |tls: &Histogram, quic: &Histogram| {
+        let p50 = tls.percentile(0.5).or_else(|| quic.percentile(0.5));
+        exact_us(p50)
+    };
+    [
+        percentile_us(&times.tcp_connect, 0.5),
+        either(&times.tls_handshake, &times.quic_handshake),
+        either(&times.tls_handshake_resumed, &times.quic_handshake_resumed),
+        percentile_us(&times.first_query, 0.5),
+    ]
 }
 
 fn count_cells(counts: &Counts) -> Vec<String> {
@@ -165,6 +230,7 @@ fn count_cells(counts: &Counts) -> Vec<String> {
     let mut numbers = vec![
         counts.timeouts,
         counts.connection_losses,
+        counts.exchange_failures.total(),
         counts.not_sent.total(),
     ];
     numbers.extend(named);
@@ -219,13 +285,14 @@ mod tests {
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
         let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
-            0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,120,0.250000000,\
+            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,120,0,0,0,0,0,0.250000000,\
             1000.000,5050.000,1350.000,";
         assert!(rows[1].starts_with(first), "{}", rows[1]);
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
-            5,7,8,1800,900,300,0,0,2,3,1,4,120480,168000,";
+            5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,";
         assert!(rows[4].starts_with(total), "{}", rows[4]);
-        assert!(rows[4].ends_with(",10.000"), "{}", rows[4]);
+        let set_up = ",10.000,250.000,2500.000,,";
+        assert!(rows[4].ends_with(set_up), "{}", rows[4]);
     }
 
     #[test]
@@ -234,6 +301,6 @@ mod tests {
         record.intervals = vec![Interval::default()];
         let csv = render(&record);
         let row = csv.lines().nth(1).expect("has a row");
-        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,"), "{row}");
+        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,,,,,"), "{row}");
     }
 }

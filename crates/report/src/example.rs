@@ -2,8 +2,9 @@
 
 use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, Counts, DriverKind, EndedBy, HostFacts, Interval, NetworkFacts, Phases, Process,
-    Questions, RunRecord, ScenarioRecord, TlsFacts, Transport, Verdict, WorkerFacts, judge,
+    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, HostFacts, HttpMethod, HttpRequest,
+    HttpScheme, Interval, NetworkFacts, Phases, Process, Questions, RunRecord, ScenarioRecord,
+    TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -103,9 +104,12 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         seed: 7,
         local_addresses: Vec::new(),
         local_port: 0,
-        queries_per_connection: None,
+        connections: ConnectionPolicy::default(),
+        http: None,
         socket_buffer_octets: None,
         edns: None,
+        edns_padding_octets: None,
+        edns_keepalive: false,
         tcp_fallback: false,
         offload: true,
         tls: None,
@@ -146,7 +150,7 @@ pub(crate) fn dot() -> RunRecord {
         verified: false,
         name: Some("ns1.example".into()),
         version: Some("TLSv1.3".into()),
-        cipher_suite: None,
+        ..TlsFacts::default()
     });
     let mut intervals: Vec<Interval> = (0..3).map(|index| interval(index, 1_000)).collect();
     intervals
@@ -160,6 +164,124 @@ pub(crate) fn dot() -> RunRecord {
         .warnings
         .push("the target is on this host: both compete for its CPUs".into());
     record
+}
+
+/// Open loop over DoH/2 with short-lived connections, resumption, early data and a target that
+/// turns some queries away.
+pub(crate) fn doh2() -> RunRecord {
+    let arrival = Arrival::Open {
+        rate_qps: 1_000.0,
+        process: Process::Constant,
+    };
+    let mut scenario = scenario(Transport::Doh2, arrival);
+    scenario.clients = 50;
+    scenario.edns = Some("1232 octets".into());
+    scenario.edns_padding_octets = Some(128);
+    scenario.connections.queries_per_connection = Some(10);
+    scenario.connections.idle_timeout_ns = Some(2 * SECOND);
+    scenario.http = Some(HttpRequest {
+        method: HttpMethod::Get,
+        scheme: HttpScheme::Https,
+        authority: "dns.example".into(),
+        path: "/dns-query".into(),
+        headers: vec!["x-tester: 1".into()],
+    });
+    scenario.tls = Some(TlsFacts {
+        verified: true,
+        name: Some("dns.example".into()),
+        settings: TlsSettings {
+            resume_share: 0.9,
+            early_data: true,
+            ..TlsSettings::default()
+        },
+        version: Some("TLSv1.3".into()),
+        cipher_suite: Some("TLS_AES_128_GCM_SHA256".into()),
+        group: Some("X25519MLKEM768".into()),
+        alpn: Some("h2".into()),
+    });
+    let mut intervals: Vec<Interval> = (0..2).map(|index| interval(index, 1_000)).collect();
+    intervals.iter_mut().for_each(reconnect);
+    let mut record = record(scenario, intervals);
+    record.warmup.counts.connections.attempted = 50;
+    record.warmup.counts.connections.established = 50;
+    record.warmup.counts.connections.handshakes.full_with_retry = 50;
+    record
+}
+
+/// Closed loop with all 100 places in use for a second, one query in a thousand unhindered.
+pub(crate) fn full(transport: Transport, responses: u64) -> RunRecord {
+    let arrival = Arrival::Closed {
+        outstanding: 100,
+        rate_qps_max: None,
+    };
+    let mut scenario = scenario(transport, arrival);
+    scenario.clients = 10;
+    let mut interval = Interval {
+        end_ns: SECOND,
+        ..Interval::default()
+    };
+    let counts = &mut interval.counts;
+    counts.offered = responses;
+    counts.sent = responses;
+    counts.responses = responses;
+    counts.rcodes.by_rcode[0] = responses;
+    let quick = responses / 1_000;
+    for (latency_ns, times) in [
+        (20_000, quick),
+        (100 * SECOND / responses, responses - quick),
+    ] {
+        let distributions = &mut interval.distributions;
+        distributions.latency.record_many(latency_ns, times);
+        distributions.service.record_many(latency_ns, times);
+    }
+    interval.in_flight_ns = interval.distributions.latency.sum_ns();
+    let times = &mut interval.distributions.connections;
+    if transport.has_connections() {
+        times.tcp_connect.record_many(30_000, 10);
+    }
+    if transport.has_tls() {
+        times.tls_handshake.record_many(800_000, 10);
+    }
+    let mut record = record(scenario, vec![interval]);
+    record.measured_ns = SECOND;
+    record.verdict = judge(&record);
+    record
+}
+
+/// A second in which each of 100 connections carried ten queries, and 30 more were turned away.
+fn reconnect(interval: &mut Interval) {
+    let counts = &mut interval.counts;
+    counts.offered += 30;
+    counts.sent += 30;
+    counts.sent_octets += 1_200;
+    counts.exchange_failures.http_status.record_many(429, 25);
+    counts.exchange_failures.http_status.record_many(502, 3);
+    counts.exchange_failures.stream_reset.record_many(0xb, 2);
+    counts.retried_unprocessed = 4;
+    counts.waited_for_stream = 6;
+    let connections = &mut counts.connections;
+    connections.attempted = 102;
+    connections.established = 101;
+    connections.failed.timed_out = 1;
+    connections.failed.tls_alpn = 1;
+    connections.handshakes.full = 10;
+    connections.handshakes.resumed = 90;
+    connections.early_data.tried = 90;
+    connections.early_data.accepted = 85;
+    connections.early_data.rejected = 5;
+    connections.early_data.queries = 120;
+    connections.handshake_sent_octets = 60_000;
+    connections.handshake_received_octets = 140_000;
+    connections.closed_by_client = 97;
+    connections.closed_by_client_for.idle = 7;
+    connections.ended_by_goaway.record_many(0, 3);
+    interval.connections_open = 50;
+    let times = &mut interval.distributions.connections;
+    times.tcp_connect.record_many(250_000, 101);
+    times.tls_handshake.record_many(2_500_000, 10);
+    times.tls_handshake_resumed.record_many(900_000, 90);
+    times.first_query.record_many(5_490_000, 100);
+    times.set_up_and_first_query.record_many(6_700_000, 100);
 }
 
 fn go_wrong(interval: &mut Interval) {
@@ -179,14 +301,12 @@ fn go_wrong(interval: &mut Interval) {
     let connections = &mut counts.connections;
     connections.attempted = 300;
     connections.established = 210;
-    connections.handshakes = 205;
+    connections.handshakes.full = 205;
     connections.failed.refused = 90;
-    connections.failed.tls_alert = 5;
+    (0..5).for_each(|_| connections.failed.tls_alert.record("handshake_failure"));
     connections.reset_by_target = 85;
     connections.closed_by_client = 120;
-    interval.distributions.tcp_connect.record_many(250_000, 210);
-    interval
-        .distributions
-        .tls_handshake
-        .record_many(2_500_000, 205);
+    let times = &mut interval.distributions.connections;
+    times.tcp_connect.record_many(250_000, 210);
+    times.tls_handshake.record_many(2_500_000, 205);
 }

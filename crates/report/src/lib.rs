@@ -1,10 +1,11 @@
-//! Renderings of a run record: text for people, JSON, CSV.
+//! Renderings of run records, one or several compared: text for people, JSON, CSV.
 //!
-//! Sees the record only: whatever a rendering shows can be shown again from the file. Does no I/O;
-//! every rendering is a `String` that the caller prints or writes.
+//! Sees the records only: whatever a rendering shows can be shown again from their files. Does no
+//! I/O; every rendering is a `String` that the caller prints or writes.
 
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 pub mod csv;
 pub mod json;
 mod table;

@@ -14,6 +14,8 @@ use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 
 use crate::table::{Align, Table};
 
+mod carriage;
+mod connections;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -25,7 +27,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Result", result(record)),
         ("Latency", sections::latencies(record)),
         ("RCODEs", sections::rcodes(record)),
-        ("Connections", sections::connections(record)),
+        ("Connections", connections::section(record)),
         ("Oddities", sections::oddities(record)),
         ("Generator", sections::generator(record)),
         ("Verdict", sections::verdict(record)),
@@ -104,9 +106,21 @@ fn header(record: &RunRecord) -> String {
         scenario.questions.source,
         counted(scenario.questions.count, "question")
     );
-    table.row(["load".into(), format!("{}; {workers}", load(record))]);
+    table.row([
+        "load".into(),
+        format!("{}; {workers}", load(&record.scenario.arrival)),
+    ]);
     table.row(["questions".into(), questions]);
     table.row(["options".into(), options(record)]);
+    for (label, words) in [
+        ("HTTP", carriage::http(scenario)),
+        ("TLS", carriage::tls(scenario)),
+        ("connections", carriage::connections(scenario)),
+    ] {
+        if !words.is_empty() {
+            table.row([label.into(), words]);
+        }
+    }
     table.row(["started".into(), record.started_at.clone()]);
     if record.generators > 1 {
         table.row(["merged".into(), counted(record.generators, "record")]);
@@ -115,8 +129,9 @@ fn header(record: &RunRecord) -> String {
     text
 }
 
-fn load(record: &RunRecord) -> String {
-    match record.scenario.arrival {
+/// When queries were due, in words.
+pub(crate) fn load(arrival: &Arrival) -> String {
+    match *arrival {
         Arrival::Closed {
             outstanding,
             rate_qps_max,
@@ -146,17 +161,13 @@ fn options(record: &RunRecord) -> String {
             .as_ref()
             .map(|name| format!("TSIG {name}")),
     );
-    if let Some(tls) = &scenario.tls {
-        let version = tls.version.as_deref().unwrap_or("TLS");
-        let verified = if tls.verified {
-            "verified"
-        } else {
-            "not verified"
-        };
-        options.push(format!("{version}, certificate {verified}"));
-    }
-    if let Some(queries) = scenario.queries_per_connection {
-        options.push(format!("{} a connection", counted(queries, "query")));
+    options.extend(
+        scenario
+            .edns_padding_octets
+            .map(|octets| format!("padding to multiples of {}", counted(octets, "octet"))),
+    );
+    if scenario.edns_keepalive {
+        options.push("EDNS keepalive".into());
     }
     if scenario.tcp_fallback {
         options.push("TCP after truncation".into());
@@ -196,6 +207,11 @@ fn result(record: &RunRecord) -> String {
         "queries",
         String::new(),
     );
+    let ended = &counts.exchange_failures;
+    if ended.total() > 0 || record.scenario.transport.has_exchanges() {
+        let causes = list(ended.by_cause(record.scenario.transport));
+        row("  no DNS message", ended.total(), "queries", causes);
+    }
     row(
         "  not sent",
         counts.not_sent.total(),
@@ -258,6 +274,14 @@ fn mean_octets(mean: Option<f64>, what: &str) -> String {
     mean.map_or_else(String::new, |mean| {
         format!("{} octets a {what}", decimal(mean, 1))
     })
+}
+
+/// Counts with what they count, separated by commas: `5 refused, 2 reset`.
+fn list(counts: Vec<(String, u64)>) -> String {
+    let each = counts
+        .iter()
+        .map(|(what, number)| format!("{} {what}", count(*number)));
+    each.collect::<Vec<String>>().join(", ")
 }
 
 /// A latency, or `-` where there is none.

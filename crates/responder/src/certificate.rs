@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proto::tls::rustls;
+use proto::Transport;
+use proto::tls::rustls::ServerConfig;
+use proto::tls::{ServerTlsOptions, TlsConfigError, TlsSetting, server_config_with};
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// Names that every self-signed certificate is valid for.
 const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -25,12 +24,48 @@ pub struct SelfSigned {
 }
 
 /// A certificate with its key, ready for a server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Identity {
     /// What a client has to trust: the certificate chain as PEM.
     pub certificate_pem: String,
-    /// For [`crate::ResponderConfig::tls`].
+    /// Its private key as PEM.
+    pub key_pem: String,
+    /// For [`crate::ResponderConfig::tls`]: DoT with default options.
     pub server_config: Arc<ServerConfig>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the key.
+        f.debug_struct("Identity")
+            .field("certificate_pem", &self.certificate_pem)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// A configuration for `transport`, of which the ALPN protocol and QUIC's own settings are
+    /// taken; everything else is as in `options`.
+    ///
+    /// # Errors
+    /// Options that cannot be used or contradict each other.
+    pub fn config(
+        &self,
+        transport: Transport,
+        options: &ServerTlsOptions,
+    ) -> Result<Arc<ServerConfig>, TlsConfigError> {
+        let options = ServerTlsOptions {
+            alpn: transport
+                .alpn()
+                .iter()
+                .map(|name| name.as_bytes().to_vec())
+                .collect(),
+            quic: transport.is_quic(),
+            ..options.clone()
+        };
+        let (chain, key) = (self.certificate_pem.as_bytes(), self.key_pem.as_bytes());
+        server_config_with(chain, key, &options)
+    }
 }
 
 /// Why there is no certificate.
@@ -93,11 +128,7 @@ pub fn self_signed(options: &SelfSigned) -> Result<Identity, CertificateError> {
     let make = |error: rcgen::Error| CertificateError::Make(error.to_string());
     let key = KeyPair::generate_for(algorithm).map_err(make)?;
     let certificate = params.self_signed(&key).map_err(make)?;
-    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    Ok(Identity {
-        certificate_pem: certificate.pem(),
-        server_config: server_config(vec![certificate.der().clone()], key)?,
-    })
+    identity(certificate.pem(), key.serialize_pem())
 }
 
 /// Takes certificate chain (leaf first) and private key from the contents of PEM files.
@@ -105,31 +136,32 @@ pub fn self_signed(options: &SelfSigned) -> Result<Identity, CertificateError> {
 /// # Errors
 /// What is missing or broken, and in which of the two.
 pub fn from_pem(certificates: &str, key: &str) -> Result<Identity, CertificateError> {
-    let chain = CertificateDer::pem_slice_iter(certificates.as_bytes())
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| CertificateError::CertificatePem(error.to_string()))?;
-    if chain.is_empty() {
-        return Err(CertificateError::CertificatePem(
-            "no certificate in it".to_owned(),
-        ));
-    }
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
-        .map_err(|error| CertificateError::KeyPem(error.to_string()))?;
+    identity(certificates.to_owned(), key.to_owned())
+}
+
+fn identity(certificate_pem: String, key_pem: String) -> Result<Identity, CertificateError> {
+    let options = ServerTlsOptions {
+        alpn: Transport::Dot
+            .alpn()
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect(),
+        ..ServerTlsOptions::default()
+    };
+    let server_config =
+        server_config_with(certificate_pem.as_bytes(), key_pem.as_bytes(), &options)
+            .map_err(certificate_error)?;
     Ok(Identity {
-        certificate_pem: certificates.to_owned(),
-        server_config: server_config(chain, key)?,
+        certificate_pem,
+        key_pem,
+        server_config,
     })
 }
 
-fn server_config(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<Arc<ServerConfig>, CertificateError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map(|builder| builder.with_no_client_auth())
-        .and_then(|builder| builder.with_single_cert(chain, key))
-        .map(Arc::new)
-        .map_err(|error| CertificateError::Unusable(error.to_string()))
+fn certificate_error(error: TlsConfigError) -> CertificateError {
+    match error.setting {
+        TlsSetting::Certificate => CertificateError::CertificatePem(error.what),
+        TlsSetting::Key => CertificateError::KeyPem(error.what),
+        _ => CertificateError::Unusable(error.what),
+    }
 }

@@ -65,6 +65,7 @@ fn open_each<D: Driver>(
             local: Some(local),
             peer: None,
             shared_port,
+            fast_open: true,
         };
         let failure = |error: io::Error| Failure {
             port_was_borrowed: port.is_some() && error.kind() == io::ErrorKind::AddrInUse,

@@ -285,13 +285,14 @@ fn transport(value: &str) -> Result<Transport, Complaint> {
     match value {
         // What the option was called before dnsperf 2.5.
         "tls" => Ok(Transport::Dot),
-        "doh" => Err(Complaint::new(
-            "DNS over HTTPS (-m doh) is not there yet",
-            "use -m udp, -m tcp or -m dot",
+        "udp" => Ok(Transport::Udp),
+        "tcp" => Ok(Transport::Tcp),
+        "dot" => Ok(Transport::Dot),
+        "doh" => Ok(Transport::Doh2),
+        _ => Err(Complaint::new(
+            format!("invalid mode `{value}`"),
+            "-m is udp, tcp, dot or doh",
         )),
-        _ => value.parse().map_err(|_| {
-            Complaint::new(format!("invalid mode `{value}`"), "-m is udp, tcp or dot")
-        }),
     }
 }
 
@@ -412,7 +413,7 @@ mod tests {
             ("-p 65536", "-p: invalid value `65536`"),
             ("-f inet7", "invalid family `inet7`"),
             ("-m quic", "invalid mode `quic`"),
-            ("-m doh", "not there yet"),
+            ("-m doq", "invalid mode `doq`"),
             ("-a localhost", "invalid local address `localhost`"),
             ("-E 8:xx", "-E: `xx` is not"),
             ("-y name", "-y: "),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lab::run::{TargetScope, target_scope};
 use load::Plan;
 use load::arrival::Arrival;
-use proto::Transport;
+use proto::doh::Scheme;
 
 use super::args::{Family, Settings};
 
@@ -19,6 +19,7 @@ pub(super) fn command(settings: &Settings, plan: &Plan) -> String {
     let mut differences = Vec::new();
     words.push(format!("--server {}", server(settings, plan)));
     words.push(format!("--transport {}", plan.transport));
+    add_http(plan, &mut words);
     add_questions(settings, &mut words, &mut differences);
     add_load(settings, plan, &mut words, &mut differences);
     add_sockets(settings, plan, &mut words);
@@ -33,10 +34,24 @@ pub(super) fn command(settings: &Settings, plan: &Plan) -> String {
 /// The server as typed, unless only its address says which family was meant.
 fn server(settings: &Settings, plan: &Plan) -> String {
     let is_address = settings.server.parse::<std::net::IpAddr>().is_ok();
-    if is_address || settings.family != Family::Any {
-        return plan.target.to_string();
+    let server = match is_address || settings.family != Family::Any {
+        true => plan.target.to_string(),
+        false => format!("{}:{}", settings.server, settings.port),
+    };
+    match &plan.doh {
+        Some(request) if request.scheme() == Scheme::Http => quoted(&format!("http://{server}")),
+        _ => quoted(&server),
     }
-    quoted(&format!("{}:{}", settings.server, settings.port))
+}
+
+/// The requests of DNS over HTTPS; their URI is dnsperf's, wherever they go.
+fn add_http(plan: &Plan, words: &mut Vec<String>) {
+    if let Some(request) = &plan.doh {
+        let method = request.method().to_string().to_lowercase();
+        words.push(format!("--doh-method {method}"));
+        words.push(format!("--doh-authority {}", quoted(request.authority())));
+        words.push(format!("--doh-path {}", quoted(request.path())));
+    }
 }
 
 fn add_questions(
@@ -112,13 +127,17 @@ fn add_sockets(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
     if plan.local_port != 0 {
         words.push(format!("--local-port {}", plan.local_port));
     }
-    if let Some(queries) = plan.queries_per_connection {
+    if let Some(queries) = plan.connections.queries_max {
         words.push(format!("--queries-per-connection {queries}"));
     }
     if let Some(octets) = plan.socket_buffer_octets {
         words.push(format!("--socket-buffer {octets}"));
     }
-    if plan.transport == Transport::Dot {
+    let is_plain_http = plan
+        .doh
+        .as_ref()
+        .is_some_and(|it| it.scheme() == Scheme::Http);
+    if plan.transport.has_tls() && !is_plain_http {
         words.push("--tls-insecure".to_owned());
         if let Some(name) = &settings.long.tls_sni {
             words.push(format!("--tls-name {}", quoted(name)));

@@ -41,18 +41,18 @@ impl Figures {
     }
 
     fn new(queries: &Interval, connecting: &Interval, times_ns: (u64, u64)) -> Self {
-        let connections = connecting.counts.connections;
+        let connections = &connecting.counts.connections;
         let (tcp, tls) = (
-            Latency::of(&connecting.distributions.tcp_connect),
-            Latency::of(&connecting.distributions.tls_handshake),
+            Latency::of(&connecting.distributions.connections.tcp_connect),
+            Latency::of(&connecting.distributions.connections.tls_handshake),
         );
-        let with_tls = connections.handshakes > 0;
+        let with_tls = connections.handshakes.total() > 0;
         Figures {
             counts: queries.counts.clone(),
             latency: Latency::of(&queries.distributions.service),
-            connections,
+            connections: connections.clone(),
             connections_usable: match with_tls {
-                true => connections.handshakes,
+                true => connections.handshakes.total(),
                 false => connections.established,
             },
             connection_latency: if with_tls { tls.after(&tcp) } else { tcp },
@@ -63,7 +63,8 @@ impl Figures {
 
     /// Queries sent that got no response.
     pub(super) fn lost(&self) -> u64 {
-        self.counts.timeouts + self.counts.connection_losses
+        let counts = &self.counts;
+        counts.timeouts + counts.connection_losses + counts.exchange_failures.total()
     }
 
     /// Responses that fit no open query; dnsperf looks at the ID alone.

@@ -6,7 +6,8 @@
 //! - there are no lines for single queries (`-v`, and `[Timeout]`): nothing is logged per query;
 //! - Ctrl-C waits for the queries in flight, so none are `interrupted`; a second one aborts;
 //! - no limit of 256 clients a thread;
-//! - over TCP and DoT a server that nobody listens on is an error before the run, not a long wait;
+//! - over TCP, DoT and DoH a server that nobody listens on is an error before the run, not a long wait;
+//! - with `http://` in `-O doh-uri`, DNS over HTTP/2 goes without TLS;
 //! - a public target needs `-O allow-public`;
 //! - the secret of `-y` is not repeated in the output.
 //!
@@ -81,7 +82,7 @@ fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
         .to_string();
     show(&output::initial_status(settings, request.plan.target, &now))?;
     let control = Arc::new(Control::new(request.plan.workers));
-    signals::stop_on_interrupt(&control, || {});
+    signals::watch(|| {}).stops(&control);
     let mut display = Intervals::new(settings, &request);
     let record = lab::run::run(&request, &control, |progress| {
         if display.show(progress).is_err() {
@@ -116,6 +117,7 @@ impl Intervals {
             layout: Layout {
                 unit: settings.unit(),
                 histogram: settings.long.latency_histogram,
+                http: settings.transport.is_doh(),
             },
             interval_ns: settings.stats_interval.map(nanos),
             limit_ns: request.plan.duration.map_or(u64::MAX, nanos),

@@ -1,10 +1,16 @@
 //! Long options, `-O name=value`.
 //!
 //! As in dnsperf, a name may be cut short as long as it stays clear which one is meant. Those for
-//! DNS over HTTPS are accepted and have no effect with the other transports, which also goes for
-//! `qps-threshold-wait`: pacing has no busy wait to tune here.
+//! DNS over HTTPS have no effect with the other transports, which also goes for
+//! `qps-threshold-wait`: pacing has no busy wait to tune here. The URI says what requests name, not
+//! where they go: that is said by `-s` and `-p`.
+
+use proto::doh::{DohRequest, Method};
 
 use super::complaint::Complaint;
+
+/// dnsperf's URI of DNS over HTTPS where none is given.
+const DOH_URI: &str = "https://localhost/dns-query";
 
 /// A long option.
 pub(super) struct LongOption {
@@ -85,7 +91,7 @@ pub(super) const LONG_OPTIONS: [LongOption; 9] = [
         name: "doh-uri",
         value: Some("doh_uri"),
         help: "URI of DNS over HTTPS",
-        default: Some("https://localhost/dns-query"),
+        default: Some(DOH_URI),
     },
     LongOption {
         name_of: Name::AllowPublic,
@@ -107,6 +113,8 @@ const MESSAGES: [&str; 5] = [
 /// The long options as given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LongSettings {
+    pub(super) doh_uri: Option<String>,
+    pub(super) doh_method: Option<Method>,
     pub(super) tls_sni: Option<String>,
     pub(super) latency_histogram: bool,
     pub(super) verbose_interval_stats: bool,
@@ -141,10 +149,21 @@ impl LongSettings {
             }
             Name::ThresholdWait => drop(number(option.name, needed()?, 0)?),
             Name::Suppress => self.suppress(needed()?)?,
-            Name::DohUri => drop(needed()?),
-            Name::DohMethod => check_method(needed()?)?,
+            Name::DohUri => self.doh_uri = Some(needed()?.to_owned()),
+            Name::DohMethod => self.doh_method = Some(method(needed()?)?),
         }
         Ok(())
+    }
+
+    /// The requests of DNS over HTTPS: dnsperf asks by GET unless told otherwise.
+    ///
+    /// # Errors
+    /// The URI is none.
+    pub(super) fn doh_request(&self) -> Result<DohRequest, Complaint> {
+        let uri = self.doh_uri.as_deref().unwrap_or(DOH_URI);
+        let method = self.doh_method.unwrap_or(Method::Get);
+        DohRequest::new(method, uri, &[])
+            .map_err(|error| Complaint::new(format!("-O doh-uri: {}", error.fault), error.cure))
     }
 
     /// Most of these messages are about single queries or about sockets that dnsperf polls; they
@@ -169,14 +188,15 @@ impl LongSettings {
     }
 }
 
-fn check_method(value: &str) -> Result<(), Complaint> {
-    if ["GET", "POST"].contains(&value) {
-        return Ok(());
+fn method(value: &str) -> Result<Method, Complaint> {
+    match value {
+        "GET" => Ok(Method::Get),
+        "POST" => Ok(Method::Post),
+        _ => Err(Complaint::new(
+            format!("-O doh-method: `{value}` is no method"),
+            "give GET or POST",
+        )),
     }
-    Err(Complaint::new(
-        format!("-O doh-method: `{value}` is no method"),
-        "give GET or POST",
-    ))
 }
 
 fn number(name: &str, value: &str, min: u32) -> Result<u32, Complaint> {
@@ -257,6 +277,8 @@ mod tests {
             "qps-threshold-wait=0",
         ]);
         let expected = LongSettings {
+            doh_uri: Some("https://localhost/q".to_owned()),
+            doh_method: Some(Method::Post),
             tls_sni: Some("dns.example".to_owned()),
             latency_histogram: true,
             verbose_interval_stats: true,
@@ -301,6 +323,28 @@ mod tests {
         ] {
             assert!(set(&[text]).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn requests_are_those_of_dnsperf_unless_told_otherwise() {
+        let request = set(&[]).unwrap().doh_request().unwrap();
+        assert_eq!(request.method(), Method::Get);
+        assert_eq!(
+            (request.authority(), request.path()),
+            ("localhost", "/dns-query")
+        );
+        let options = ["doh-uri=https://dns.example:8443/q", "doh-method=POST"];
+        let request = set(&options).unwrap().doh_request().unwrap();
+        assert_eq!(request.method(), Method::Post);
+        assert_eq!(
+            (request.authority(), request.path()),
+            ("dns.example:8443", "/q")
+        );
+        let complaint = set(&["doh-uri=/dns-query"])
+            .unwrap()
+            .doh_request()
+            .unwrap_err();
+        assert!(complaint.what.starts_with("-O doh-uri: "), "{complaint:?}");
     }
 
     #[test]

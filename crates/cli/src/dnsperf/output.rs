@@ -61,6 +61,19 @@ pub(super) fn rate_line(since_epoch: Duration, figures: &Figures) -> String {
     format!("{whole}.{micros:06}: {:.6}\n", figures.rate_qps())
 }
 
+/// Statuses of the final HTTP responses with their counts; 200 includes those that carried another
+/// media type.
+fn http_codes(figures: &Figures) -> String {
+    let ended = &figures.counts.exchange_failures;
+    let mut codes: Vec<(u64, u64)> = vec![(200, figures.counts.responses + ended.media_type)];
+    let named = ended.http_status.named();
+    codes.extend(named.filter_map(|(code, count)| code.map(|code| (code, count))));
+    codes.retain(|(_, count)| *count > 0);
+    codes.sort_unstable();
+    let each = codes.iter().map(|(code, count)| format!("{code}: {count}"));
+    each.collect::<Vec<String>>().join(", ")
+}
+
 /// Which block of statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
@@ -77,6 +90,8 @@ pub(super) struct Layout {
     pub(super) unit: &'static str,
     /// Latency histograms are shown.
     pub(super) histogram: bool,
+    /// HTTP statuses are shown.
+    pub(super) http: bool,
 }
 
 impl Layout {
@@ -90,6 +105,11 @@ impl Layout {
         if figures.connections.attempted > 0 {
             let _ = self.write_connections(&mut text, figures, scope);
             text.push('\n');
+        }
+        if self.http && scope == Scope::Run {
+            let codes = http_codes(figures);
+            let _ = writeln!(text, "DNS-over-HTTPS statistics:\n");
+            let _ = writeln!(text, "  HTTP/2 return codes:  {codes}\n");
         }
         text
     }

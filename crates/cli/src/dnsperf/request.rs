@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
-use load::Plan;
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
+use load::{ConnectionPolicy, Plan, Resume, TlsAsked};
 use proto::Transport;
+use proto::doh::{DohRequest, Scheme};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, client_config};
 
@@ -54,11 +55,15 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         seed: 1,
         local_addresses: settings.local_address.into_iter().collect(),
         local_port: settings.local_port,
-        queries_per_connection: match settings.transport {
+        connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
-            Transport::Udp => None,
-            _ => settings.long.queries_per_connection,
+            queries_max: match settings.transport {
+                Transport::Udp => None,
+                _ => settings.long.queries_per_connection,
+            },
+            ..ConnectionPolicy::default()
         },
+        doh: doh(settings)?,
         tcp_fallback: false,
         socket_buffer_octets: settings.buffer_octets,
         offload: true,
@@ -66,13 +71,20 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
     };
     plan.validate()?;
     Ok(RunRequest {
-        tls: tls(settings, target)?,
+        tls: tls(settings, &plan)?,
         cpus: Vec::new(),
         description: describe(settings),
         // dnsperf sends its datagrams whether or not somebody listens, and counts them as lost.
         preflight: plan.transport.is_stream(),
         plan,
     })
+}
+
+fn doh(settings: &Settings) -> Result<Option<Arc<DohRequest>>, Complaint> {
+    if !settings.transport.is_doh() {
+        return Ok(None);
+    }
+    settings.long.doh_request().map(Arc::new).map(Some)
 }
 
 fn resolve(settings: &Settings) -> Result<SocketAddr, Complaint> {
@@ -153,9 +165,11 @@ impl Load {
     }
 }
 
-/// DoT as dnsperf speaks it: any certificate is taken, and no name is sent unless one is given.
-fn tls(settings: &Settings, target: SocketAddr) -> Result<Option<TlsRequest>, Complaint> {
-    if settings.transport != Transport::Dot {
+/// TLS as dnsperf speaks it: any certificate is taken, and no name is sent unless one is given.
+fn tls(settings: &Settings, plan: &Plan) -> Result<Option<TlsRequest>, Complaint> {
+    let request = plan.doh.as_ref();
+    let is_plain_http = request.is_some_and(|request| request.scheme() == Scheme::Http);
+    if !settings.transport.has_tls() || is_plain_http {
         return Ok(None);
     }
     let name = match &settings.long.tls_sni {
@@ -163,17 +177,28 @@ fn tls(settings: &Settings, target: SocketAddr) -> Result<Option<TlsRequest>, Co
             let what = format!("-O tls-sni: `{name}` is not a host name");
             Complaint::new(what, "give the name in the server's certificate")
         })?,
-        None => ServerName::IpAddress(target.ip().into()),
+        None => ServerName::IpAddress(plan.target.ip().into()),
     };
     let options = ClientTlsOptions {
         verify: false,
+        alpn: match settings.transport.is_doh() {
+            true => vec![proto::http2::ALPN.to_vec()],
+            false => Vec::new(),
+        },
         ..ClientTlsOptions::default()
     };
     let config =
         client_config(&options).map_err(|what| Complaint::plain(format!("TLS: {what}")))?;
+    let text = name.to_str().into_owned();
     Ok(Some(TlsRequest {
-        name: name.to_str().into_owned(),
-        settings: TlsSettings { config, name },
+        asked: TlsAsked::of(&options, &text, Resume::NEVER),
+        key_log: None,
+        name: text,
+        settings: TlsSettings {
+            config,
+            name,
+            resume: Resume::NEVER,
+        },
         verified: false,
     }))
 }

@@ -47,7 +47,7 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 27] = [
         "address family: inet, inet6 or any",
         Some("any"),
     ),
-    takes(b'm', "mode", "transport: udp, tcp or dot", Some("udp")),
+    takes(b'm', "mode", "transport: udp, tcp, dot or doh", Some("udp")),
     takes(
         b's',
         "server_addr",
@@ -58,7 +58,7 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 27] = [
         b'p',
         "port",
         "port of the server",
-        Some("53 for udp and tcp, 853 for dot"),
+        Some("53 for udp and tcp, 853 for dot, 443 for doh"),
     ),
     takes(b'a', "local_addr", "source address of the queries", None),
     takes(

@@ -3,18 +3,20 @@
 mod progress;
 mod request;
 mod self_test;
+pub(crate) mod tls;
 mod unused;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use engine::Control;
+use lab::run::{RunRequest, Serving};
 use measure::RunRecord;
 
 use crate::args::{DriverChoice, RunArguments};
 use crate::failure::{Failure, print};
 use crate::records::{self, Destination};
-use crate::signals;
+use crate::signals::{self, Interrupt};
 use progress::Display;
 
 /// Runs and prints.
@@ -24,25 +26,68 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         .as_deref()
         .map(|path| Destination::check("--record", path))
         .transpose()?;
-    let record = measure(arguments)?;
+    let interrupt = signals::watch(|| {
+        eprintln!("ending the run; waiting for open queries (again to abort)");
+    });
+    let record = measure(arguments, &interrupt)?;
     if let Some(destination) = &destination {
         destination.write(&record)?;
     }
     print(&records::render(&record, arguments.format))?;
-    let answered = record.total.counts.responses > 0;
-    let tried = record.total.counts.offered > 0 || record.connections().attempted > 0;
-    Ok(if answered || !tried {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
+    Ok(match was_in_vain(&record) {
+        false => ExitCode::SUCCESS,
+        true => ExitCode::from(1),
     })
 }
 
-fn measure(arguments: &RunArguments) -> Result<RunRecord, Failure> {
+/// True if the run tried and got no response at all; one that only opens connections, not a single
+/// one.
+pub(crate) fn was_in_vain(record: &RunRecord) -> bool {
+    let connections = record.connections();
+    if record.scenario.connections.queries_per_connection == Some(0) {
+        return connections.failed.total() >= connections.attempted;
+    }
+    let tried = record.total.counts.offered > 0 || connections.attempted > 0;
+    tried && record.total.counts.responses == 0
+}
+
+/// Runs with the progress display; `interrupt` ends it.
+pub(crate) fn measure(
+    arguments: &RunArguments,
+    interrupt: &Interrupt,
+) -> Result<RunRecord, Failure> {
     unused::reject(arguments)?;
     if arguments.driver == DriverChoice::Sim {
         return self_test::simulate(arguments);
     }
+    let (request, serving) = prepare(arguments)?;
+    let control = Arc::new(Control::new(request.plan.workers));
+    interrupt.stops(&control);
+    let mut display = Display::new(&request, arguments.quiet);
+    let outcome = lab::run::run(&request, &control, |progress| display.show(progress));
+    display.finish();
+    tls::report_losses(request.tls.as_ref());
+    drop(serving);
+    Ok(outcome?)
+}
+
+/// Checks all that can be checked without sending load: flags, files, this host, and whether
+/// somebody listens.
+pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
+    unused::reject(arguments)?;
+    if arguments.driver == DriverChoice::Sim {
+        return self_test::check_simulation(arguments);
+    }
+    let (request, _serving) = prepare(arguments)?;
+    lab::run::check_host(&request)?;
+    if request.preflight {
+        lab::run::check_target(&request)?;
+    }
+    Ok(())
+}
+
+/// The request, and the built-in responder where it is the target.
+fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Option<Serving>), Failure> {
     let (mut request, serving) = match &arguments.server {
         Some(server) => (request::against(arguments, server)?, None),
         None => {
@@ -51,13 +96,5 @@ fn measure(arguments: &RunArguments) -> Result<RunRecord, Failure> {
         }
     };
     request.preflight = !arguments.no_preflight;
-    let control = Arc::new(Control::new(request.plan.workers));
-    signals::stop_on_interrupt(&control, || {
-        eprintln!("ending the run; waiting for open queries (again to abort)");
-    });
-    let mut display = Display::new(&request, arguments.quiet);
-    let outcome = lab::run::run(&request, &control, |progress| display.show(progress));
-    display.finish();
-    drop(serving);
-    Ok(outcome?)
+    Ok((request, serving))
 }

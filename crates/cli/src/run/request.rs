@@ -2,27 +2,27 @@
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::TlsSettings;
-use lab::run::{Description, RunRequest, TargetScope, TlsRequest, default_workers, target_scope};
+use lab::run::{Description, RunRequest, TargetScope, default_workers, target_scope};
 use load::arrival::{Arrival, Process, parse_rate};
 use load::{Plan, QuestionSet, line_options, names_file};
 use proto::Transport;
-use proto::query::{Edns, QueryOptions};
-use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots};
+use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions};
 
+use crate::args::doh::Server;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
+use crate::run::tls;
 
 /// Queries in flight unless told otherwise.
 const OUTSTANDING: u32 = 100;
 /// Clients unless told otherwise: enough sockets to reach several queues of a server.
-const CLIENTS: u32 = 10;
+pub(super) const CLIENTS: u32 = 10;
 /// Length of a run unless told otherwise.
 const DURATION: Duration = Duration::from_secs(10);
 
@@ -35,17 +35,19 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
         ));
     };
     let (questions, source) = read_questions(arguments, names)?;
-    let (target, host) = resolve(server, arguments.transport, arguments)?;
+    let parts = Server::parse(server);
+    let port = parts.default_port(arguments.transport);
+    let (target, host) = resolve(parts.authority, port, arguments)?;
     if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
         return Err(Failure::usage(
             format!("{} is a public address", target.ip()),
             "load may only be sent where you have permission; if you have it, add --allow-public",
         ));
     }
-    let mut request = build(arguments, target, questions, source)?;
+    let mut request = build(arguments, (target, &parts), questions, source)?;
     request.description.server_name = Some(server.to_owned());
-    if arguments.transport == Transport::Dot {
-        request.tls = Some(tls(arguments, &host)?);
+    if arguments.transport.has_tls() && !parts.is_plain_http() {
+        request.tls = Some(tls::against(arguments, &host)?);
     }
     Ok(request)
 }
@@ -53,10 +55,11 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
 /// Everything that does not depend on who answers.
 pub(crate) fn build(
     arguments: &RunArguments,
-    target: SocketAddr,
+    (target, server): (SocketAddr, &Server),
     questions: QuestionSet,
     source: String,
 ) -> Result<RunRequest, Failure> {
+    reject_edns(arguments, &questions)?;
     let arrival = arrival(arguments)?;
     let clients = arguments.clients.unwrap_or(CLIENTS);
     let queries_max = match arguments.loops {
@@ -82,7 +85,8 @@ pub(crate) fn build(
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
-        queries_per_connection: arguments.queries_per_connection,
+        connections: arguments.connections.policy()?,
+        doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,
@@ -145,8 +149,11 @@ fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
 }
 
 fn edns(arguments: &RunArguments) -> Result<Option<Edns>, Failure> {
-    let wanted =
-        arguments.edns_size.is_some() || arguments.dnssec || !arguments.edns_option.is_empty();
+    let wanted = arguments.edns_size.is_some()
+        || arguments.dnssec
+        || !arguments.edns_option.is_empty()
+        || arguments.edns_padding.is_some()
+        || arguments.edns_keepalive;
     if !wanted {
         return Ok(None);
     }
@@ -162,7 +169,58 @@ fn edns(arguments: &RunArguments) -> Result<Option<Edns>, Failure> {
             .map_err(|reason| Failure::plain(format!("--edns-option {option}: {reason}")))?;
         edns.options.push(parsed);
     }
+    if arguments.edns_keepalive {
+        let given = ("--edns-keepalive", OPTION_KEEPALIVE);
+        reject_twice(given, &edns)?;
+        edns.options.push((OPTION_KEEPALIVE, Vec::new()));
+    }
+    if let Some(octets) = arguments.edns_padding {
+        reject_twice(("--edns-padding", OPTION_PADDING), &edns)?;
+        edns.padding_block_octets = NonZeroU16::new(octets);
+    }
     Ok(Some(edns))
+}
+
+/// An option that a message has but once.
+fn reject_twice((flag, code): (&str, u16), edns: &Edns) -> Result<(), Failure> {
+    if edns.options.iter().any(|(given, _)| *given == code) {
+        return Err(Failure::usage(
+            format!("{flag} contradicts --edns-option {code}"),
+            "use one of them",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses EDNS options that the transport must not carry, of flags or lines.
+fn reject_edns(arguments: &RunArguments, questions: &QuestionSet) -> Result<(), Failure> {
+    let (transport, uses) = (arguments.transport, questions.edns_uses());
+    if uses.keepalive && !transport.is_stream() {
+        // RFC 7828, section 3.2.1; RFC 9250, section 5.5.2.
+        let rule = match transport {
+            Transport::Udp => "RFC 7828 forbids it over UDP",
+            _ => "RFC 9250 forbids it over QUIC",
+        };
+        return Err(Failure::usage(
+            format!("EDNS keepalive over {transport}: {rule}"),
+            "leave out --edns-keepalive and +keepalive",
+        ));
+    }
+    let plain_padding = uses.padding && !transport.has_tls();
+    if plain_padding && !arguments.allow_plain_padding {
+        // RFC 7830, section 6.
+        return Err(Failure::usage(
+            format!("EDNS padding over {transport}: it hides nothing that is not encrypted"),
+            "use an encrypted transport such as --transport dot, or add --allow-plain-padding",
+        ));
+    }
+    if arguments.allow_plain_padding && !plain_padding {
+        return Err(Failure::usage(
+            "--allow-plain-padding has no effect: nothing is padded in the clear",
+            "leave it out",
+        ));
+    }
+    Ok(())
 }
 
 fn describe_edns(edns: &Edns) -> String {
@@ -173,6 +231,9 @@ fn describe_edns(edns: &Edns) -> String {
     for (code, data) in &edns.options {
         words.push_str(&format!(", option {code} ({} octets)", data.len()));
     }
+    if let Some(block) = edns.padding_block_octets {
+        words.push_str(&format!(", padded to {block} octets"));
+    }
     words
 }
 
@@ -181,8 +242,17 @@ pub(crate) fn query_options(arguments: &RunArguments) -> Result<QueryOptions, Fa
     Ok(QueryOptions {
         recursion_desired: !arguments.no_recursion,
         edns: edns(arguments)?,
+        signature_octets: signature_octets(arguments)?,
         ..QueryOptions::default()
     })
+}
+
+/// Octets of the TSIG record of each query.
+fn signature_octets(arguments: &RunArguments) -> Result<u16, Failure> {
+    let key = tsig(arguments)?;
+    let octets = key.as_ref().map_or(0, proto::tsig::Key::record_octets);
+    // Two names and a digest are far below that; the plan refuses what does not fit.
+    Ok(u16::try_from(octets).unwrap_or(u16::MAX))
 }
 
 fn read_questions(arguments: &RunArguments, path: &Path) -> Result<(QuestionSet, String), Failure> {
@@ -252,10 +322,9 @@ fn goodput(arguments: &RunArguments) -> Result<Vec<u16>, Failure> {
 /// The target's address, and its name or address without the port.
 fn resolve(
     server: &str,
-    transport: Transport,
+    port: u16,
     arguments: &RunArguments,
 ) -> Result<(SocketAddr, String), Failure> {
-    let port = transport.default_port();
     if let Ok(address) = server.parse::<SocketAddr>() {
         return Ok((address, address.ip().to_string()));
     }
@@ -299,49 +368,4 @@ fn resolve(
             .unwrap_or(first),
     };
     Ok((address, host.to_owned()))
-}
-
-/// How DoT is spoken with `host`.
-fn tls(arguments: &RunArguments, host: &str) -> Result<TlsRequest, Failure> {
-    let roots = match &arguments.tls_ca {
-        Some(path) => Roots::Pem(fs::read(path).map_err(|error| {
-            Failure::usage(
-                format!("cannot read --tls-ca {}: {error}", path.display()),
-                "give the PEM file of the authority, or skip verification with --tls-insecure",
-            )
-        })?),
-        None => Roots::WebPki,
-    };
-    tls_request(
-        roots,
-        !arguments.tls_insecure,
-        arguments.tls_name.as_deref().unwrap_or(host),
-    )
-}
-
-/// TLS with these roots, verified or not, to a server of this name.
-pub(crate) fn tls_request(roots: Roots, verify: bool, name: &str) -> Result<TlsRequest, Failure> {
-    let options = ClientTlsOptions {
-        roots,
-        verify,
-        ..ClientTlsOptions::default()
-    };
-    let config = proto::tls::client_config(&options)
-        .map_err(|reason| Failure::usage(format!("TLS: {reason}"), "check the --tls-ca file"))?;
-    let server_name =
-        ServerName::try_from(name.trim_end_matches('.').to_owned()).map_err(|_| {
-            Failure::usage(
-                format!("`{name}` is not a name that TLS can verify"),
-                "give the name in the certificate with --tls-name",
-            )
-        })?;
-    let settings = TlsSettings {
-        config,
-        name: server_name,
-    };
-    Ok(TlsRequest {
-        settings,
-        verified: verify,
-        name: name.to_owned(),
-    })
 }

@@ -7,23 +7,28 @@ use driver::sim::{Jitter, Link, WorldConfig};
 use lab::run::{RunRequest, Serving, Simulation};
 use measure::RunRecord;
 use proto::Transport;
-use proto::tls::Roots;
+use proto::tls::{ServerTlsOptions, Tickets};
 use responder::ResponderConfig;
 use responder::certificate::{Identity, SelfSigned, self_signed};
 
-use super::request;
+use super::{request, tls};
 use crate::args::RunArguments;
+use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::responder::behaviour;
 
 /// Where the simulated target is (RFC 5737).
 const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
+/// What the built-in responder is called in its certificate and in requests.
+const SELF_TEST_NAME: &str = "localhost";
+
 /// Starts the responder on the CPUs that the workers do not use, and makes the request for it.
 pub(super) fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Serving), Failure> {
+    let server = Server::parse(SELF_TEST_NAME);
     let (questions, source) = request::self_test_questions(arguments)?;
     let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut request = request::build(arguments, probe_target(), questions, source)?;
+    let mut request = request::build(arguments, (probe_target(), &server), questions, source)?;
     let (generator_cpus, responder_cpus) = split_cpus(arguments, request.plan.workers);
     request.cpus = generator_cpus;
 
@@ -52,15 +57,27 @@ pub(super) fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Serving),
 
 /// Runs in virtual time.
 pub(super) fn simulate(arguments: &RunArguments) -> Result<RunRecord, Failure> {
+    let (request, simulation) = prepare_simulation(arguments)?;
+    let (record, _) = lab::run::simulate(&request, &simulation)?;
+    Ok(record)
+}
+
+/// Checks all that can be checked before a simulation.
+pub(super) fn check_simulation(arguments: &RunArguments) -> Result<(), Failure> {
+    prepare_simulation(arguments).map(drop)
+}
+
+fn prepare_simulation(arguments: &RunArguments) -> Result<(RunRequest, Simulation), Failure> {
     if let Some(server) = &arguments.server {
         return Err(Failure::usage(
             format!("--driver sim simulates the target too; it cannot reach {server}"),
             "leave out --server, or use --driver epoll",
         ));
     }
+    let server = Server::parse(SELF_TEST_NAME);
     let (questions, source) = request::self_test_questions(arguments)?;
     let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
-    let mut request = request::build(arguments, target, questions, source)?;
+    let mut request = request::build(arguments, (target, &server), questions, source)?;
     let identity = identity(arguments, true)?;
     finish(&mut request, arguments, identity.as_ref())?;
     let responder = ResponderConfig {
@@ -77,8 +94,7 @@ pub(super) fn simulate(arguments: &RunArguments) -> Result<RunRecord, Failure> {
         responder,
         ..Simulation::default()
     };
-    let (record, _) = lab::run::simulate(&request, &simulation)?;
-    Ok(record)
+    Ok((request, simulation))
 }
 
 fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
@@ -131,9 +147,29 @@ fn identity(
         deterministic_lengths,
         ..SelfSigned::default()
     };
-    self_signed(&options)
-        .map(Some)
-        .map_err(Failure::in_operation)
+    let mut identity = self_signed(&options).map_err(Failure::in_operation)?;
+    if arguments.tls.tls_early_data {
+        let options = early_data(arguments.clients.unwrap_or(request::CLIENTS));
+        identity.server_config = identity
+            .config(arguments.transport, &options)
+            .map_err(Failure::in_operation)?;
+    }
+    Ok(Some(identity))
+}
+
+/// A responder that takes early data, and remembers what so many clients need.
+fn early_data(clients: u32) -> ServerTlsOptions {
+    // A client has used or forgotten all but the last of its tickets; as many connections again
+    // may be about to.
+    let sessions_max = (clients as usize).saturating_mul(8).max(1_024);
+    ServerTlsOptions {
+        tickets: Tickets::Stored {
+            count: 2,
+            sessions_max,
+        },
+        early_data_octets_max: tls::EARLY_DATA_OCTETS_MAX,
+        ..ServerTlsOptions::default()
+    }
 }
 
 /// Completes the request: TLS that trusts the responder, and the words of the record.
@@ -144,9 +180,7 @@ fn finish(
 ) -> Result<(), Failure> {
     request.description.self_test = true;
     if let Some(identity) = identity {
-        let roots = Roots::Pem(identity.certificate_pem.clone().into_bytes());
-        let verify = !arguments.tls_insecure;
-        request.tls = Some(request::tls_request(roots, verify, "localhost")?);
+        request.tls = Some(tls::self_test(arguments, &identity.certificate_pem)?);
     }
     Ok(())
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use proto::Transport;
+use proto::tls::Group;
 
 use crate::args::{DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
+use crate::run::tls;
 
 /// The default of `--sim-delay`.
 const SIM_DELAY: Duration = Duration::from_millis(1);
@@ -13,6 +14,7 @@ const SIM_DELAY: Duration = Duration::from_millis(1);
 /// Refuses flags that have no effect on this run.
 pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     reject_tls(arguments)?;
+    reject_doh(arguments)?;
     reject_questions(arguments)?;
     let is_simulated = arguments.driver == DriverChoice::Sim;
     match given(&simulation(arguments)) {
@@ -43,20 +45,34 @@ fn unused(flag: &str, what: &str, cure: &str) -> Failure {
 }
 
 fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
-    let verification = [
-        ("--tls-ca", arguments.tls_ca.is_some()),
-        ("--tls-name", arguments.tls_name.is_some()),
+    let flags = &arguments.tls;
+    let knows_server = [
+        ("--tls-ca", flags.tls_ca.is_some()),
+        ("--tls-name", flags.tls_name.is_some()),
+        ("--tls-pin", !flags.tls_pin.is_empty()),
+        ("--tls-cert", flags.tls_cert.is_some()),
+    ];
+    let any_server = [
+        ("--tls-insecure", flags.tls_insecure),
+        ("--tls-version", flags.tls_version.is_some()),
+        ("--tls-ciphers", !flags.tls_ciphers.is_empty()),
+        ("--tls-groups", flags.tls_groups != default_groups()),
+        ("--tls-resume", flags.tls_resume != "never"),
+        ("--tls-early-data", flags.tls_early_data),
+        ("--tls-alpn", !flags.tls_alpn.is_empty()),
+        ("--tls-no-sni", flags.tls_no_sni),
+        ("--tls-keylog", flags.tls_keylog.is_some()),
     ];
     let transport = arguments.transport;
-    if transport != Transport::Dot {
-        let insecure = [("--tls-insecure", arguments.tls_insecure)];
-        let flag = given(&verification).or_else(|| given(&insecure));
+    if !transport.has_tls() {
+        let flag = given(&knows_server).or_else(|| given(&any_server));
         return flag.map_or(Ok(()), |flag| {
             let what = format!("transport {transport}");
             Err(unused(flag, &what, "use --transport dot"))
         });
     }
-    match given(&verification) {
+    tls::check(arguments)?;
+    match given(&knows_server) {
         Some(flag) if arguments.server.is_none() => Err(unused(
             flag,
             "a self-test, which verifies a certificate of its own",
@@ -64,6 +80,22 @@ fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
+}
+
+fn reject_doh(arguments: &RunArguments) -> Result<(), Failure> {
+    let transport = arguments.transport;
+    match given(&arguments.doh.given()) {
+        Some(flag) if !transport.is_doh() => {
+            let what = format!("transport {transport}");
+            Err(unused(flag, &what, "use --transport doh2 or doh3"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The default of `--tls-groups`, which a test compares with what is offered.
+fn default_groups() -> [&'static str; 4] {
+    Group::DEFAULT.map(Group::name)
 }
 
 fn reject_questions(arguments: &RunArguments) -> Result<(), Failure> {
@@ -79,6 +111,8 @@ fn reject_questions(arguments: &RunArguments) -> Result<(), Failure> {
         ("--edns-size", arguments.edns_size.is_some()),
         ("--dnssec", arguments.dnssec),
         ("--edns-option", !arguments.edns_option.is_empty()),
+        ("--edns-padding", arguments.edns_padding.is_some()),
+        ("--edns-keepalive", arguments.edns_keepalive),
     ];
     given(&flags).map_or(Ok(()), |flag| {
         let what = "whole messages, which are sent as they are";

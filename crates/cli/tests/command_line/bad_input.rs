@@ -366,7 +366,7 @@ fn values_out_of_range_name_their_flag() {
         ("--timeout 0s", "--timeout: it is zero"),
         ("--duration 5", "'--duration <TIME>': `5` is not a duration"),
         ("--rate abc", "--rate: `abc` is not a rate"),
-        ("--rate 0", "--rate: 0 queries a second cannot be offered"),
+        ("--rate 0", "--rate: 0 a second cannot be offered"),
         ("--rate -5", "'-5'"),
         ("--clients x", "'--clients <N>'"),
         ("--transport doh", "unknown transport `doh`"),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab::run::{Serving, serve};
-use lab::target::{BindOptions, BindTarget, TsigKey, Zone};
+use lab::target::{BindOptions, BindTarget, DOH_PATH, Service, TsigKey, Zone};
 use load::name_sets::RecordSet;
 use proto::Transport;
 use responder::certificate::{SelfSigned, self_signed};
@@ -182,6 +182,81 @@ fn output_over_tcp_has_the_lines_of_dnsperf_but_for_the_attempts_of_2_14() {
         })
         .collect();
     assert_eq!(ours, theirs);
+}
+
+/// BIND that answers over HTTP/2, with TLS or without.
+fn bind_over_http(service: Service) -> (BindTarget, u16) {
+    let target = bind(|options| BindOptions {
+        services: vec![service],
+        ..options
+    });
+    let port = target.endpoints().service(service).unwrap().port();
+    (target, port)
+}
+
+#[test]
+fn output_over_https_has_the_lines_of_dnsperf_but_for_the_attempts_of_2_14() {
+    let (_target, port) = bind_over_http(Service::Doh2);
+    let folder = Folder::new("https-lines");
+    let names = names_in(&folder);
+    let uri = format!("-O doh-uri=https://localhost{DOH_PATH}");
+    let line = format!("-m doh -c 2 -q 10 -p {port} -d {names} {uri}");
+    let theirs = shapes(&succeed("dnsperf", &line));
+    let ours = succeed("throng", &line);
+    let attempts = "  Connection attempts:  # (# successful, #%)";
+    let theirs: Vec<_> = theirs
+        .into_iter()
+        .map(|line| match line.starts_with("  Reconnections:") {
+            true => attempts.to_owned(),
+            false => line,
+        })
+        .collect();
+    assert_eq!(shapes(&ours), theirs);
+    assert_eq!(completed(&ours), (100.0, 100.0), "{ours}");
+    assert!(
+        ours.contains("  HTTP/2 return codes:  200: 100\n"),
+        "{ours}"
+    );
+}
+
+#[test]
+fn requests_over_http_are_made_as_their_options_say() {
+    let folder = Folder::new("http-options");
+    let names = names_in(&folder);
+    for (service, scheme) in [(Service::Doh2, "https"), (Service::H2c, "http")] {
+        let (target, port) = bind_over_http(service);
+        for (method, path, code) in [
+            ("GET", DOH_PATH, 200),
+            ("POST", DOH_PATH, 200),
+            ("GET", "/nothing", 404),
+        ] {
+            let line = format!(
+                "-m doh -p {port} -d {names} -O doh-uri={scheme}://dns.test{path} \
+                 -O doh-method={method} -O tls-sni=dns.test"
+            );
+            let stdout = succeed("throng", &line);
+            let answered = if code == 200 { 100.0 } else { 0.0 };
+            assert_eq!(completed(&stdout), (100.0, answered), "{line}\n{stdout}");
+            let codes = format!("  HTTP/2 return codes:  {code}: 100\n");
+            assert!(stdout.contains(&codes), "{line}\n{stdout}");
+        }
+        drop(target);
+    }
+}
+
+#[test]
+fn equivalent_run_over_https_names_the_same_requests() {
+    let (_target, port) = bind_over_http(Service::Doh2);
+    let folder = Folder::new("https-equivalent");
+    let names = names_in(&folder);
+    let line = format!("-m doh -p {port} -d {names} -O doh-uri=https://dns.test{DOH_PATH}");
+    let stderr = String::from_utf8(throng(&line).stderr).unwrap();
+    let command = format!(
+        "throng run --server 127.0.0.1:{port} --transport doh2 --doh-method get --doh-authority \
+         dns.test --doh-path {DOH_PATH} --names {names}"
+    );
+    assert!(stderr.contains(&command), "{stderr}");
+    assert!(stderr.contains(" --tls-insecure"), "{stderr}");
 }
 
 #[test]
@@ -478,7 +553,8 @@ fn bad_usage_and_bad_input_are_refused_before_anything_is_sent() {
     for (line, part) in [
         ("-c 0".to_owned(), "Error: -c: invalid value `0`"),
         ("-z".to_owned(), "Error: unknown option `-z`"),
-        ("-m doh".to_owned(), "not there yet"),
+        ("-m doh -O doh-uri=/q".to_owned(), "Error: -O doh-uri: "),
+        ("-m doq".to_owned(), "invalid mode `doq`"),
         (
             "-d /nonexistent/names".to_owned(),
             "unable to open file: /nonexistent/names",

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bad_input;
+mod compare;
 mod dnsperf;
 mod flags;
 mod interrupt;
@@ -19,3 +20,5 @@ mod questions;
 mod records;
 mod responder;
 mod run;
+mod tls;
+mod tls_refused;

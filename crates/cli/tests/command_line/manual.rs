@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::process::{execute, execute_with, throng};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run",
+    "compare-transports",
     "responder",
     "names",
     "names records",

@@ -33,6 +33,9 @@ fn edns_flags_change_the_octets_as_the_rfcs_say() {
             "--edns-option 65001: --edns-option 10:0011223344556677",
             OPT_OCTETS + 4 + 4 + 8,
         ),
+        ("--edns-padding --allow-plain-padding", 128 - QUERY_OCTETS),
+        ("--edns-padding=50 -t dot", 50 - QUERY_OCTETS),
+        ("--edns-keepalive -t tcp", OPT_OCTETS + 4),
     ] {
         let octets = octets_of(&folder, "a.example A", flags);
         assert_eq!(octets, QUERY_OCTETS + more, "{flags}");

@@ -8,8 +8,8 @@ use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::socket::{SockAddr, classify};
-use crate::{Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received};
+use super::socket::SockAddr;
+use crate::{Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError};
 
 /// Control message: length of each segment but the last (linux/udp.h).
 const UDP_SEGMENT: libc::c_int = 103;
@@ -113,7 +113,7 @@ impl Batch {
                     _ => {
                         return Accepted {
                             accepted,
-                            error: Some(classify(errno)),
+                            error: Some(SocketError::of_errno(errno)),
                         };
                     }
                 }

@@ -233,7 +233,7 @@ impl EpollDriver {
             }
             Err(libc::EAGAIN) => Served::Nothing,
             Err(errno) => {
-                received.event = Event::DatagramError(socket::classify(errno));
+                received.event = Event::DatagramError(SocketError::of_errno(errno));
                 Served::More
             }
         }
@@ -319,7 +319,7 @@ impl EpollDriver {
             {
                 libc::EAGAIN => Served::Nothing,
                 errno => {
-                    received.event = Event::Failed(socket::classify(errno));
+                    received.event = Event::Failed(SocketError::of_errno(errno));
                     Served::Last
                 }
             },
@@ -352,12 +352,17 @@ impl Driver for EpollDriver {
     fn connect_tcp(&mut self, spec: &SocketSpec) -> Result<SocketId, SocketError> {
         socket::connect_tcp(spec, &self.options)
             .and_then(|fd| self.add(fd, Kind::Connecting, spec.peer))
-            .map_err(|error| socket::classify(error.raw_os_error().unwrap_or(libc::EIO)))
+            .map_err(|error| SocketError::of(&error))
     }
 
     fn listen_tcp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
         let fd = socket::listen_tcp(spec)?;
         self.add(fd, Kind::Listener, None)
+    }
+
+    fn was_fast_opened(&self, socket: SocketId) -> bool {
+        self.get(socket)
+            .is_some_and(|open| socket::was_fast_opened(&open.fd))
     }
 
     fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr> {
@@ -402,7 +407,7 @@ impl Driver for EpollDriver {
                 .unwrap_or(libc::EIO)
             {
                 libc::EAGAIN | libc::EINTR => 0,
-                errno => return Err(socket::classify(errno)),
+                errno => return Err(SocketError::of_errno(errno)),
             },
         };
         open.blocked = taken < bytes.len();

@@ -34,6 +34,7 @@ fn serving(port: u16) -> SocketSpec {
         local: Some(server_at(port)),
         peer: None,
         shared_port: false,
+        fast_open: false,
     }
 }
 
@@ -42,6 +43,7 @@ fn towards(port: u16) -> SocketSpec {
         local: None,
         peer: Some(server_at(port)),
         shared_port: false,
+        fast_open: false,
     }
 }
 

@@ -1,15 +1,21 @@
-//! Connections of stream transports: set-up, TLS, end, and the next attempt.
+//! Connections: when they are opened, what they end of, and when the next one is tried.
+//!
+//! What happens within one is in `streams` (TCP and TLS) and in `quic`.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use driver::{Close, Driver, Received, SocketError, SocketId, SocketSpec};
+use driver::{Close, Driver, SocketError, SocketSpec};
+use load::Plan;
+use load::arrival::{Process, Schedule};
 use measure::counts::ConnectionFailures;
 use proto::Instant;
+use proto::framing::Deframer;
 use proto::pending::State;
-use proto::tls::{ClientTls, TlsFailure};
+use proto::tls::TlsFailure;
 
 use super::{CONNECTING_MAX, Phase, Worker};
-use crate::client::{Connection, Link, Progress, Role};
+use crate::client::{Channel, Client, Connection, Link, Reason, Role};
 
 /// Pause before the next attempt after a first failure; doubles with each.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -18,35 +24,86 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Distinct reasons of TLS failures kept for the record.
 const TLS_FAILURES_MAX: usize = 8;
 
+/// Progress of connection set-up before the run, and the pace of all attempts.
+#[derive(Debug, Default)]
+pub(super) struct SetUp {
+    next_client: u32,
+    connecting: u32,
+    settled: u32,
+    pub(super) last_progress_at: Instant,
+    /// When attempts may be made, if their rate is limited.
+    pace: Option<Schedule>,
+    /// Clients that wait for their turn.
+    queue: VecDeque<u32>,
+}
+
+impl SetUp {
+    pub(super) fn new(plan: &Plan, worker: u32, now: Instant) -> Self {
+        let share = (worker, plan.workers);
+        SetUp {
+            last_progress_at: now,
+            pace: (plan.connections.rate_max)
+                .map(|rate| Schedule::new(rate, Process::Constant, share, plan.seed, now)),
+            ..SetUp::default()
+        }
+    }
+
+    /// When the next attempt is due, if a client waits for it.
+    pub(super) fn next_due(&self) -> Instant {
+        match (&self.pace, self.queue.is_empty()) {
+            (Some(pace), false) => pace.next_due(),
+            _ => Instant::FAR_FUTURE,
+        }
+    }
+}
+
 impl Worker {
-    /// Before the run: connects the clients, a few at a time, until each has had its try.
+    /// Before the run: connects the clients, a few at a time or at the pace asked for, until each
+    /// has had its try.
     pub(super) fn set_up_connections(&mut self, driver: &mut impl Driver, now: Instant) {
-        let all = match self.plan.transport.has_connections() {
-            true => self.primaries,
-            false => 0,
+        let is_set_up_now =
+            self.plan.transport.has_connections() && !self.plan.connections.asks_nothing();
+        let all = if is_set_up_now { self.primaries } else { 0 };
+        let connecting_max = match self.set_up.pace {
+            Some(_) => u32::MAX,
+            None => CONNECTING_MAX,
         };
-        while self.set_up.connecting < CONNECTING_MAX && self.set_up.next_client < all {
+        while self.set_up.connecting < connecting_max && self.set_up.next_client < all {
             let client = self.set_up.next_client;
             self.set_up.next_client += 1;
             self.set_up.connecting += 1;
             self.connect(driver, client, now);
         }
+        self.connect_queued(driver, now);
         // Clients that the target keeps waiting must not keep the others waiting too.
-        let stuck = now >= self.set_up.last_progress_at + self.plan.timeout;
+        let stuck =
+            now >= self.set_up.last_progress_at + self.plan.timeout && self.set_up.queue.is_empty();
         if self.set_up.settled >= all || stuck || self.control.is_stopped() {
             self.control.worker_is_ready(now);
             self.phase = Phase::Ready;
         }
     }
 
+    /// Connections that are opened for their own sake are opened from the start of the run on.
+    pub(super) fn begin_connections(&mut self, start: Instant) {
+        if self.plan.connections.asks_nothing() {
+            (0..self.primaries).for_each(|index| self.arm(index, start));
+        }
+    }
+
     /// Connects a client that has no connection, if the run still needs it to have one.
     pub(super) fn connect_if_needed(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let client = &self.clients[index as usize];
-        let Link::Down { retry_at } = client.link else {
+        let Link::Down {
+            retry_at,
+            on_demand,
+        } = client.link
+        else {
             return;
         };
-        let wanted = client.pending.waiting() > 0
-            || (client.role == Role::Primary && self.phase != Phase::Draining);
+        let is_kept_connected = client.role == Role::Primary && !on_demand;
+        let wanted =
+            client.pending.waiting() > 0 || (is_kept_connected && self.phase != Phase::Draining);
         if !wanted || self.phase == Phase::Finished {
             return;
         }
@@ -57,173 +114,107 @@ impl Worker {
         }
     }
 
+    /// Connects now, or when the pace lets it.
     fn connect(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let Some(pace) = &mut self.set_up.pace else {
+            return self.attempt(driver, index, now);
+        };
+        let client = &mut self.clients[index as usize];
+        if client.queued {
+            return;
+        }
+        if self.set_up.queue.is_empty() {
+            // Attempts that nobody wanted to make are not made up for.
+            pace.skip_until(now, u64::MAX);
+        }
+        client.queued = true;
+        self.set_up.queue.push_back(index);
+        self.connect_queued(driver, now);
+    }
+
+    /// Makes the attempts that the pace lets be made at `now`.
+    pub(super) fn connect_queued(&mut self, driver: &mut impl Driver, now: Instant) {
+        while self.set_up.next_due() <= now {
+            let Some(index) = self.set_up.queue.pop_front() else {
+                return;
+            };
+            let client = &mut self.clients[index as usize];
+            client.queued = false;
+            let is_down = matches!(client.link, Link::Down { .. });
+            let wanted = self.phase != Phase::Draining || client.pending.waiting() > 0;
+            if is_down && wanted && self.phase != Phase::Finished {
+                if let Some(pace) = &mut self.set_up.pace {
+                    pace.advance();
+                }
+                self.set_up.last_progress_at = now;
+                self.attempt(driver, index, now);
+            }
+        }
+    }
+
+    fn attempt(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         self.tally.of_event(now).counts.connections.attempted += 1;
-        let local = self.clients[index as usize].local;
+        let client = &self.clients[index as usize];
+        // Truncated questions are repeated over TCP alone.
+        if self.plan.transport.is_quic() && client.role == Role::Primary {
+            return self.attempt_quic(driver, index, now);
+        }
         let spec = SocketSpec {
-            local,
+            local: client.local,
             peer: Some(self.plan.target),
-            shared_port: false,
+            fast_open: self.plan.connections.tcp_fast_open,
+            ..SocketSpec::default()
         };
         match driver.connect_tcp(&spec) {
             Ok(socket) => {
                 self.own(socket, index);
-                let connection = Box::new(Connection::new(socket, now));
-                self.clients[index as usize].link = Link::Stream(connection);
+                // HTTP/2 begins when the stream can carry it.
+                let channel = Channel::Framed(Deframer::default());
+                let connection = Box::new(Connection::new(socket, channel, now));
+                self.clients[index as usize].link = Link::Connected(connection);
                 self.arm(index, now + self.plan.timeout);
             }
-            Err(error) => {
-                let failed = &mut self.tally.of_event(now).counts.connections.failed;
-                *failure_counter(failed, Some(error)) += 1;
-                self.connection_is_down(index, now, false);
-            }
+            Err(error) => self.attempt_failed(index, error, now),
         }
     }
 
-    /// TCP is established; DoT begins its handshake.
-    pub(super) fn handle_connected(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
-            return;
-        };
-        connection.established_at = now;
-        let connect_ns = now.nanos_since(connection.attempted_at);
-        let interval = self.tally.of_event(now);
-        interval.counts.connections.established += 1;
-        interval.distributions.tcp_connect.record(connect_ns);
-        let is_fallback = self.clients[index as usize].role == Role::Fallback;
-        let Some(settings) = self.tls.as_ref().filter(|_| !is_fallback) else {
-            return self.connection_is_usable(driver, index, now);
-        };
-        match ClientTls::new(settings.config.clone(), settings.name.clone()) {
-            Ok(tls) => {
-                if let Link::Stream(connection) = &mut self.clients[index as usize].link {
-                    connection.tls = Some(Box::new(tls));
-                    connection.progress = Progress::Handshaking;
-                }
-                self.write_handshake(driver, index, now);
-            }
-            Err(reason) => self.end_by_tls(driver, index, &TlsFailure::Protocol(reason), now),
-        }
+    /// No socket could be had.
+    pub(super) fn attempt_failed(&mut self, index: u32, error: SocketError, now: Instant) {
+        let failed = &mut self.tally.of_event(now).counts.connections.failed;
+        *failure_counter(failed, Some(error)) += 1;
+        self.connection_is_down(index, now, Ended::BEFORE_USE);
     }
 
-    fn connection_is_usable(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let client = &mut self.clients[index as usize];
-        let Link::Stream(connection) = &mut client.link else {
+    /// A connection can carry queries from now on.
+    pub(super) fn connection_is_usable(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) {
+        let policy = &self.plan.connections;
+        let asks_nothing = policy.asks_nothing();
+        let retired_at = policy.duration.map(|duration| now + duration);
+        let idle_at = policy.idle_timeout.map(|timeout| now + timeout);
+        let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
-        connection.progress = Progress::Usable;
-        if let Some(tls) = &connection.tls {
-            if self.tls_negotiated.is_none() {
-                self.tls_negotiated = tls.negotiated();
-            }
-            let handshake_ns = now.nanos_since(connection.established_at);
-            let interval = self.tally.of_event(now);
-            interval.counts.connections.handshakes += 1;
-            interval.distributions.tls_handshake.record(handshake_ns);
-        }
+        connection.progress = crate::client::Progress::Usable;
+        connection.early = false;
+        connection.usable_at = now;
+        connection.active_at = now;
         self.set_up.last_progress_at = now;
         self.connections_open += 1;
         self.connections_open_max = self.connections_open_max.max(self.connections_open);
         self.settle(index);
+        if asks_nothing {
+            return self.close_connection(driver, index, Reason::WithoutQuery, now);
+        }
+        if let Some(at) = [retired_at, idle_at].into_iter().flatten().min() {
+            self.arm(index, at);
+        }
         self.send_waiting(driver, index);
         self.list_client(index);
-    }
-
-    /// Octets on the stream of client `index`.
-    pub(super) fn handle_bytes(
-        &mut self,
-        driver: &mut impl Driver,
-        index: u32,
-        received: &Received,
-    ) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
-            return;
-        };
-        let Some(tls) = &mut connection.tls else {
-            return self.handle_plaintext(driver, index, received.bytes(), received.at);
-        };
-        let mut plaintext = std::mem::take(&mut self.plain_in);
-        plaintext.clear();
-        let was_handshaking = tls.is_handshaking();
-        let outcome = tls.handle_bytes(received.bytes(), &mut plaintext);
-        let is_usable = was_handshaking && !tls.is_handshaking();
-        if !plaintext.is_empty() {
-            self.handle_plaintext(driver, index, &plaintext, received.at);
-        }
-        self.plain_in = plaintext;
-        if self.has_connection(index, received.socket) {
-            self.write_handshake(driver, index, received.at);
-        }
-        // Either may have ended the connection; the next one has no part in what follows.
-        if !self.has_connection(index, received.socket) {
-            return;
-        }
-        match outcome {
-            Ok(progress) if progress.peer_closed => {
-                self.handle_end(driver, index, None, received.at);
-            }
-            Ok(_) if is_usable => self.connection_is_usable(driver, index, received.at),
-            Ok(_) => {}
-            Err(failure) => self.end_by_tls(driver, index, &failure, received.at),
-        }
-    }
-
-    fn has_connection(&self, index: u32, socket: SocketId) -> bool {
-        match &self.clients[index as usize].link {
-            Link::Stream(connection) => connection.socket == socket,
-            _ => false,
-        }
-    }
-
-    fn handle_plaintext(
-        &mut self,
-        driver: &mut impl Driver,
-        index: u32,
-        octets: &[u8],
-        at: Instant,
-    ) {
-        let client = &mut self.clients[index as usize];
-        let in_flight_before = client.pending.in_flight();
-        let Link::Stream(connection) = &mut client.link else {
-            return;
-        };
-        let mut deframer = std::mem::take(&mut connection.deframer);
-        deframer.handle_bytes(octets, |message| self.handle_message(index, message, at));
-        if let Link::Stream(connection) = &mut self.clients[index as usize].link {
-            connection.deframer = deframer;
-            self.connections_silent -= u64::from(connection.is_silent());
-            connection.served = true;
-        }
-        self.clients[index as usize].failures = 0;
-        self.after_messages(index, in_flight_before, at);
-        self.close_if_used_up(driver, index, at);
-    }
-
-    /// Sends what the TLS session wants sent by itself: handshake flights, alerts.
-    fn write_handshake(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
-            return;
-        };
-        let Some(tls) = &mut connection.tls else {
-            return;
-        };
-        self.cipher_out.clear();
-        tls.poll_transmit(&mut self.cipher_out);
-        if self.cipher_out.is_empty() {
-            return;
-        }
-        if !connection.unsent.is_empty() {
-            connection.keep_unsent(&self.cipher_out, now);
-            return;
-        }
-        match driver.send_bytes(connection.socket, &self.cipher_out) {
-            Ok(taken) if taken < self.cipher_out.len() => {
-                connection.keep_unsent(&self.cipher_out[taken..], now);
-                self.arm(index, now + self.plan.timeout);
-            }
-            Ok(_) => {}
-            Err(error) => self.handle_end(driver, index, Some(error), now),
-        }
     }
 
     /// The connection is over: the target closed it (`error` is `None`) or it broke.
@@ -234,10 +225,10 @@ impl Worker {
         error: Option<SocketError>,
         now: Instant,
     ) {
-        let Link::Stream(connection) = &self.clients[index as usize].link else {
+        let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
-        let (socket, usable) = (connection.socket, connection.progress == Progress::Usable);
+        let (socket, usable) = (connection.socket, connection.is_open());
         let counts = &mut self.tally.of_event(now).counts.connections;
         match (usable, error) {
             (true, None) => counts.closed_by_target += 1,
@@ -245,33 +236,36 @@ impl Worker {
             (false, error) => *failure_counter(&mut counts.failed, error) += 1,
         }
         driver.close(socket, Close::Graceful);
-        self.lose_connection(driver, index, usable, now);
+        self.lose_connection(driver, index, Ended::here(usable), now);
     }
 
-    fn end_by_tls(
+    /// TLS, within TCP, ended the connection.
+    pub(super) fn end_by_tls(
         &mut self,
         driver: &mut impl Driver,
         index: u32,
         failure: &TlsFailure,
         now: Instant,
     ) {
-        let Link::Stream(connection) = &self.clients[index as usize].link else {
+        let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
-        let (socket, usable) = (connection.socket, connection.progress == Progress::Usable);
+        let (socket, usable) = (connection.socket, connection.is_open());
+        self.count_tls_failure(failure, usable, now);
+        driver.close(socket, Close::Graceful);
+        self.lose_connection(driver, index, Ended::here(usable), now);
+    }
+
+    pub(super) fn count_tls_failure(&mut self, failure: &TlsFailure, usable: bool, now: Instant) {
         let counts = &mut self.tally.of_event(now).counts.connections;
         match (usable, failure) {
             (true, _) => counts.ended_by_tls += 1,
-            (false, TlsFailure::Alert(_)) => counts.failed.tls_alert += 1,
+            (false, TlsFailure::Alert(alert)) => counts.failed.tls_alert.record(alert),
             (false, TlsFailure::Certificate(_)) => counts.failed.tls_certificate += 1,
+            (false, TlsFailure::Pin(_)) => counts.failed.tls_pin += 1,
+            (false, TlsFailure::Alpn(_)) => counts.failed.tls_alpn += 1,
             (false, TlsFailure::Protocol(_)) => counts.failed.tls_protocol += 1,
         }
-        self.note_tls_failure(failure);
-        driver.close(socket, Close::Graceful);
-        self.lose_connection(driver, index, usable, now);
-    }
-
-    fn note_tls_failure(&mut self, failure: &TlsFailure) {
         let reason = failure.to_string();
         if self.tls_failures.len() < TLS_FAILURES_MAX && !self.tls_failures.contains(&reason) {
             self.tls_failures.push(reason);
@@ -279,55 +273,112 @@ impl Worker {
     }
 
     /// Closes a usable connection in order.
-    pub(super) fn close_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
+    pub(super) fn close_connection(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        reason: Reason,
+        now: Instant,
+    ) {
+        let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
         let socket = connection.socket;
-        if let Some(tls) = &mut connection.tls {
-            tls.close();
-        }
-        self.write_handshake(driver, index, now);
+        self.say_goodbye(driver, index, now);
         if !self.has_connection(index, socket) {
             // It was broken already, and has been counted as that.
             return;
         }
-        self.tally.of_event(now).counts.connections.closed_by_client += 1;
+        let counts = &mut self.tally.of_event(now).counts.connections;
+        match reason {
+            Reason::GoingAway(code) => counts.ended_by_goaway.record(code),
+            _ => counts.closed_by_client += 1,
+        }
+        match reason {
+            Reason::Idle => counts.closed_by_client_for.idle += 1,
+            Reason::Duration => counts.closed_by_client_for.duration += 1,
+            Reason::WithoutQuery => counts.closed_by_client_for.without_query += 1,
+            Reason::Done | Reason::GoingAway(_) => {}
+        }
         driver.close(socket, Close::Graceful);
-        self.lose_connection(driver, index, true, now);
+        let ended = Ended {
+            was_usable: true,
+            by_us: true,
+            on_demand: reason == Reason::Idle,
+        };
+        self.lose_connection(driver, index, ended, now);
+    }
+
+    /// Says the last words of the protocols above TCP or UDP.
+    fn say_goodbye(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return;
+        };
+        if matches!(connection.channel, Channel::Quic { .. }) {
+            return self.close_quic(driver, index, now);
+        }
+        if let Channel::Http2(session) = &mut connection.channel {
+            self.plain_out.clear();
+            session.close(&mut self.plain_out);
+            self.write_plaintext(driver, index, now);
+        }
+        let connection = self.clients[index as usize].connection();
+        if let Some(tls) = connection.and_then(|connection| connection.tls.as_mut()) {
+            tls.close();
+        }
+        self.write_own(driver, index, now);
     }
 
     /// Gives up a usable connection that has taken no octets for too long.
     pub(super) fn give_up_blocked(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Link::Stream(connection) = &self.clients[index as usize].link else {
+        let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
         driver.close(connection.socket, Close::Reset);
         self.tally.of_event(now).counts.connections.closed_by_client += 1;
-        self.lose_connection(driver, index, true, now);
+        self.lose_connection(driver, index, Ended::here(true), now);
     }
 
-    /// Closes a connection that has carried all the queries it may and has all their responses.
+    /// Gives up a connection that did not become usable in time.
+    pub(super) fn give_up_connecting(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) {
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return;
+        };
+        driver.close(connection.socket, Close::Reset);
+        self.tally.of_event(now).counts.connections.failed.timed_out += 1;
+        self.lose_connection(driver, index, Ended::BEFORE_USE, now);
+    }
+
+    /// Closes a connection that has carried all the queries it may, or is to carry no more, once
+    /// it has all their responses.
     pub(super) fn close_if_used_up(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Some(most) = self.plan.queries_per_connection else {
+        let most = self.plan.connections.queries_max.unwrap_or(u32::MAX);
+        let client = &mut self.clients[index as usize];
+        let is_busy = client.pending.in_flight() > 0 || client.role == Role::Fallback;
+        let Some(connection) = client.connection() else {
             return;
         };
-        let client = &self.clients[index as usize];
-        let Link::Stream(connection) = &client.link else {
+        if is_busy || !connection.is_open() {
             return;
-        };
-        let all_sent = connection.queries_sent >= most;
-        if all_sent && client.pending.in_flight() == 0 && client.role == Role::Primary {
-            self.close_connection(driver, index, now);
+        }
+        if connection.queries_sent >= most {
+            self.close_connection(driver, index, Reason::Done, now);
+        } else if let Some(reason) = connection.retired_for {
+            self.close_connection(driver, index, reason, now);
         }
     }
 
     /// Ends the queries in flight on a connection that is gone, and prepares the next one.
-    fn lose_connection(
+    pub(super) fn lose_connection(
         &mut self,
         driver: &mut impl Driver,
         index: u32,
-        was_usable: bool,
+        ended: Ended,
         now: Instant,
     ) {
         let client = &mut self.clients[index as usize];
@@ -345,30 +396,44 @@ impl Worker {
             self.offer.release(lost);
         }
         self.change_in_flight(index, now, -i64::from(lost));
-        if let Link::Stream(connection) = &self.clients[index as usize].link {
+        let Client { link, session, .. } = &mut self.clients[index as usize];
+        if let Link::Connected(connection) = link {
             self.connections_silent -= u64::from(connection.is_silent());
+            if let Some(tls) = &mut connection.tls {
+                *session = tls.take_memory();
+            }
+            if let (Channel::Quic { key, .. }, Some(quic)) = (&connection.channel, &mut self.quic) {
+                *session = quic.take_memory(*key);
+                quic.forget(*key);
+            }
         }
-        self.connections_open -= u64::from(was_usable);
-        self.connection_is_down(index, now, was_usable);
+        self.connections_open -= u64::from(ended.was_usable);
+        self.connection_is_down(index, now, ended);
         self.connect_if_needed(driver, index, now);
+        self.list_client(index);
     }
 
-    /// Notes that a client has no connection, and when it may try again: at once if the last one
-    /// carried a response, else after a pause that doubles with each failure.
-    pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, was_usable: bool) {
+    /// Notes that a client has no connection, and when it may try again: at once, or after the
+    /// delay asked for, if the last one carried a response or was closed by us; else after a pause
+    /// that doubles with each failure.
+    pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, ended: Ended) {
+        let delay = self.plan.connections.reconnect_delay;
         let client = &mut self.clients[index as usize];
-        let went_well = match &client.link {
-            Link::Stream(connection) => connection.served,
-            _ => false,
-        };
-        let retry_at = if was_usable && went_well {
-            now
+        let mut went_well = false;
+        if let Link::Connected(connection) = &mut client.link {
+            went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
+        }
+        let retry_at = if ended.was_usable && went_well {
+            now + delay
         } else {
             let pause = PAUSE_MIN * (1 << client.failures.min(7));
             client.failures = client.failures.saturating_add(1);
-            now + pause.min(PAUSE_MAX)
+            now + pause.min(PAUSE_MAX).max(delay)
         };
-        client.link = Link::Down { retry_at };
+        client.link = Link::Down {
+            retry_at,
+            on_demand: ended.on_demand,
+        };
         self.settle(index);
         if retry_at > now {
             self.arm(index, retry_at);
@@ -382,6 +447,31 @@ impl Worker {
             client.settled = true;
             self.set_up.settled += 1;
             self.set_up.connecting = self.set_up.connecting.saturating_sub(1);
+        }
+    }
+}
+
+/// How a connection ended, for what comes after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    /// It could have carried queries.
+    pub(super) was_usable: bool,
+    /// We closed it in order.
+    by_us: bool,
+    /// The next one is opened when there is a query for it.
+    on_demand: bool,
+}
+
+impl Ended {
+    /// It never became usable.
+    pub(super) const BEFORE_USE: Ended = Ended::here(false);
+
+    /// Not by a decision of ours.
+    pub(super) const fn here(was_usable: bool) -> Ended {
+        Ended {
+            was_usable,
+            by_us: false,
+            on_demand: false,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Messages received: each is matched to its query by socket, ID and question, or counted as what
 //! it is instead.
 
-use driver::{Received, SocketError};
+use driver::{Driver, Received, SocketError};
 use proto::Instant;
 use proto::pending::{Query, State};
 use proto::response::{self, Header};
 
 use super::{EndedBy, Worker};
-use crate::client::Role;
+use crate::client::{Link, Role};
 
 impl Worker {
     /// Datagrams on the socket of client `owner`.
@@ -36,6 +36,12 @@ impl Worker {
         }
         let role = client.role;
         self.change_in_flight(owner, at, -i64::from(ended));
+        // Queries may have waited for a place on the connection.
+        let client = &mut self.clients[owner as usize];
+        if client.pending.waiting() > 0 && !client.dirty {
+            client.dirty = true;
+            self.dirty.push(owner);
+        }
         if role == Role::Primary {
             self.offer.release(ended);
             self.list_client(owner);
@@ -77,11 +83,30 @@ impl Worker {
     }
 
     /// A response to a query in flight.
-    fn complete(&mut self, owner: u32, query: Query, header: &Header, message: &[u8], at: Instant) {
+    pub(super) fn complete(
+        &mut self,
+        owner: u32,
+        query: Query,
+        header: &Header,
+        message: &[u8],
+        at: Instant,
+    ) {
         let client = &mut self.clients[owner as usize];
         client.pending.end(query.position, State::Answered);
         let interval = self.tally.of_query(query.scheduled_at);
         let latency_ns = at.nanos_since(query.scheduled_at);
+        if let Link::Connected(connection) = &mut client.link
+            && !connection.served
+            && client.role == Role::Primary
+        {
+            self.connections_silent -= u64::from(connection.is_silent());
+            connection.served = true;
+            let times = &mut interval.distributions.connections;
+            times.first_query.record(at.nanos_since(query.sent_at));
+            times
+                .set_up_and_first_query
+                .record(at.nanos_since(connection.attempted_at));
+        }
         if client.role == Role::Fallback {
             interval.counts.tcp_fallback.responses += 1;
             interval.distributions.tcp_fallback.record(latency_ns);
@@ -129,10 +154,21 @@ impl Worker {
         }
     }
 
-    /// An ICMP error for a datagram sent earlier; the query itself times out.
-    pub(super) fn handle_datagram_error(&mut self, error: SocketError, at: Instant) {
+    /// An ICMP error for a datagram sent earlier. A query over UDP times out; a QUIC connection
+    /// that is being opened has failed.
+    pub(super) fn handle_datagram_error(
+        &mut self,
+        driver: &mut impl Driver,
+        owner: u32,
+        error: SocketError,
+        at: Instant,
+    ) {
         if error == SocketError::Refused {
             self.tally.of_event(at).counts.port_unreachable += 1;
+        }
+        let connection = self.clients[owner as usize].connection();
+        if connection.is_some_and(|connection| !connection.is_open()) {
+            self.handle_end(driver, owner, Some(error), at);
         }
     }
 }

@@ -8,9 +8,12 @@
 //! and 2 system calls a burst, one copy of the template, no allocation.
 
 mod connections;
+mod exchanges;
 mod messages;
 mod offer;
+mod quic;
 mod send;
+mod streams;
 mod timers;
 
 use std::cmp::Reverse;
@@ -20,16 +23,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
-use load::Plan;
 use load::plan::share;
+use load::{Plan, Resume};
 use measure::Interval;
+use proto::quic::QuicClient;
 use proto::tls::Negotiated;
 use proto::{Instant, Transport};
 
 use crate::SetupError;
-use crate::client::{Client, Link, Progress, Role};
+use crate::client::{Client, Link, Reason, Role};
 use crate::control::Control;
 use crate::tally::Tally;
+use connections::SetUp;
 use offer::Offer;
 
 /// How often a waiting worker looks at the stop flag.
@@ -46,17 +51,19 @@ const GONE_AFTER_MIN: Duration = Duration::from_secs(10);
 pub struct RunInputs {
     /// The run as decided.
     pub plan: Arc<Plan>,
-    /// For DoT.
+    /// For transports with TLS.
     pub tls: Option<TlsSettings>,
 }
 
-/// How DoT connections are made.
+/// How TLS sessions are made.
 #[derive(Clone)]
 pub struct TlsSettings {
     /// Versions, roots, verification.
     pub config: Arc<proto::tls::rustls::ClientConfig>,
     /// The target's name, for SNI and verification.
     pub name: proto::tls::rustls::pki_types::ServerName<'static>,
+    /// Which connections resume their client's last session, if they can.
+    pub resume: Resume,
 }
 
 /// Why a run ended.
@@ -122,6 +129,8 @@ pub struct WorkerSummary {
     pub tls_failures: Vec<String>,
     /// What the first completed TLS handshake agreed on.
     pub tls_negotiated: Option<Negotiated>,
+    /// Lowest limit of concurrent streams that the target has set; none if it has set none.
+    pub streams_max: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
 }
@@ -155,23 +164,24 @@ pub struct Worker {
     tls_failures: Vec<String>,
     tls_negotiated: Option<Negotiated>,
     set_up: SetUp,
+    /// All QUIC connections; none on other transports. Taken out while it is worked with.
+    quic: Option<QuicClient>,
+    /// Lowest limit of concurrent streams that the target has set.
+    streams_max: Option<u64>,
+    /// State of the draws that decide on resumption.
+    draws: u64,
+    /// Numbers of queries whose exchange ended unprocessed in the delivery being handled.
+    unprocessed: Vec<u32>,
     received: Received,
     outgoing: Outgoing,
     /// Positions of the queries in `outgoing`.
     positions: Vec<u32>,
     /// Framed plaintext, ciphertext, and received plaintext of the stream being served.
     plain_out: Vec<u8>,
+    /// One message that travels in a request or stream of its own.
+    message: Vec<u8>,
     cipher_out: Vec<u8>,
     plain_in: Vec<u8>,
-}
-
-/// Progress of connection set-up before the run.
-#[derive(Debug, Default)]
-struct SetUp {
-    next_client: u32,
-    connecting: u32,
-    settled: u32,
-    last_progress_at: Instant,
 }
 
 /// Which question comes next: every `step`-th of the set, from `next` on.
@@ -229,10 +239,15 @@ impl Worker {
             tls_failures: Vec::new(),
             tls_negotiated: None,
             set_up: SetUp::default(),
+            quic: None,
+            streams_max: None,
+            draws: plan.seed ^ u64::from(index) << 32,
+            unprocessed: Vec::new(),
             received: Received::new(),
             outgoing: Outgoing::default(),
             positions: Vec::new(),
             plain_out: Vec::new(),
+            message: Vec::new(),
             cipher_out: Vec::new(),
             plain_in: Vec::new(),
             tls: inputs.tls.clone(),
@@ -248,7 +263,8 @@ impl Worker {
     pub fn open(&mut self, driver: &mut impl Driver) -> Result<(), SetupError> {
         let now = driver.now();
         self.timeline.opened_at = now;
-        self.set_up.last_progress_at = now;
+        self.set_up = SetUp::new(&self.plan, self.index, now);
+        self.quic = quic::client(&self.plan, self.index, driver.epoch());
         if self.plan.transport != Transport::Udp {
             return Ok(());
         }
@@ -257,7 +273,7 @@ impl Worker {
             let spec = SocketSpec {
                 local,
                 peer: Some(self.plan.target),
-                shared_port: false,
+                ..SocketSpec::default()
             };
             let socket = driver.open_udp(&spec).map_err(|error| SetupError::Socket {
                 local,
@@ -284,6 +300,7 @@ impl Worker {
         let now = driver.now();
         self.roll_intervals(driver, now);
         self.fire_timers(driver, now);
+        self.connect_queued(driver, now);
         match self.phase {
             Phase::SettingUp => self.set_up_connections(driver, now),
             Phase::Ready => self.start_when_all_are_ready(now),
@@ -316,6 +333,7 @@ impl Worker {
             connections_open_max: self.connections_open_max,
             tls_failures: self.tls_failures.clone(),
             tls_negotiated: self.tls_negotiated,
+            streams_max: self.streams_max,
             cpu_in_window: self.tally.cpu_in_window,
         }
     }
@@ -326,9 +344,14 @@ impl Worker {
         };
         self.roll_intervals(driver, received.at);
         match received.event {
+            Event::Datagrams if self.quic.is_some() => {
+                self.handle_quic_datagrams(driver, owner, received);
+            }
             Event::Datagrams => self.handle_datagrams(owner, received),
             Event::Writable => self.handle_writable(driver, owner, received.at),
-            Event::DatagramError(error) => self.handle_datagram_error(error, received.at),
+            Event::DatagramError(error) => {
+                self.handle_datagram_error(driver, owner, error, received.at);
+            }
             Event::Connected => self.handle_connected(driver, owner, received.at),
             Event::Bytes => self.handle_bytes(driver, owner, received),
             Event::EndOfStream => self.handle_end(driver, owner, None, received.at),
@@ -365,6 +388,7 @@ impl Worker {
         self.tally.set_start(start, self.timeline.run_started_at);
         self.offer.start(&self.plan, self.index, start);
         self.phase = Phase::Offering;
+        self.begin_connections(start);
     }
 
     fn offer_queries(&mut self, driver: &mut impl Driver, now: Instant) {
@@ -411,7 +435,7 @@ impl Worker {
     }
 
     fn finish_when_drained(&mut self, driver: &mut impl Driver, now: Instant) {
-        let open = self.clients.iter().any(|client| client.open_queries() > 0);
+        let open = self.clients.iter().any(|client| self.is_open(client));
         // A query may wait for its connection for one time-out, and then for its response.
         if open && now < self.run_end + 2 * self.plan.timeout + STOP_POLL {
             return;
@@ -426,6 +450,18 @@ impl Worker {
         self.tally.finish(now, driver.cpu_time(), connections_open);
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
+    }
+
+    /// True if the drain waits for this client.
+    fn is_open(&self, client: &Client) -> bool {
+        let is_connecting = match &client.link {
+            // What becomes of each connection is what such a run is about.
+            Link::Connected(connection) => {
+                self.plan.connections.asks_nothing() && !connection.is_open()
+            }
+            _ => false,
+        };
+        is_connecting || client.open_queries() > 0
     }
 
     fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
@@ -454,6 +490,7 @@ impl Worker {
         };
         timer
             .min(phase)
+            .min(self.set_up.next_due())
             .min(self.tally.interval_end())
             .min(now + STOP_POLL)
     }
@@ -470,10 +507,10 @@ impl Worker {
         for index in 0..self.clients.len() {
             match &self.clients[index].link {
                 Link::Datagram { socket, .. } => driver.close(*socket, Close::Graceful),
-                Link::Stream(connection) if connection.progress == Progress::Usable => {
-                    self.close_connection(driver, index as u32, now);
+                Link::Connected(connection) if connection.is_open() => {
+                    self.close_connection(driver, index as u32, Reason::Done, now);
                 }
-                Link::Stream(connection) => driver.close(connection.socket, Close::Reset),
+                Link::Connected(connection) => driver.close(connection.socket, Close::Reset),
                 Link::Down { .. } => {}
             }
         }

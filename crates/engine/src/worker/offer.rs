@@ -56,7 +56,10 @@ impl Offer {
                 let free = share(outstanding.into(), worker, plan.workers) as u32;
                 Offer::Closed {
                     free,
-                    per_client: free.div_ceil(clients.max(1)).clamp(1, OPEN_MAX),
+                    per_client: match plan.connections.asks_nothing() {
+                        true => 0,
+                        false => free.div_ceil(clients.max(1)).clamp(1, OPEN_MAX),
+                    },
                     ready: ClientQueue::with_capacity(clients as usize),
                     deferred_max: match plan.transport.has_connections() {
                         true => free / DEFERRED_PART,
@@ -157,7 +160,7 @@ impl Worker {
     }
 
     fn fill_closed(&mut self, now: Instant) {
-        let most = self.plan.queries_per_connection;
+        let policy = &self.plan.connections;
         let Offer::Closed {
             free,
             per_client,
@@ -171,7 +174,7 @@ impl Worker {
         while *free > 0 && self.questions.left > 0 {
             let Some(&index) = ready.front() else { break };
             let client = &mut self.clients[index as usize];
-            if client.open_queries() >= *per_client || !client.can_send(most) {
+            if client.open_queries() >= *per_client || !client.can_send(policy) {
                 client.listed = false;
                 ready.pop_front();
                 continue;
@@ -250,14 +253,14 @@ impl Worker {
         else {
             return;
         };
-        while schedule.next_due() < self.run_end && self.questions.left > 0 {
-            let scheduled_at = schedule.next_due();
-            schedule.advance();
-            let is_measured = scheduled_at >= self.timeline.run_started_at;
-            self.questions.take(is_measured);
+        let run_start = self.timeline.run_started_at.min(self.run_end);
+        let of_warmup = schedule.skip_until(run_start, u64::MAX);
+        let of_run = schedule.skip_until(self.run_end, self.questions.left);
+        self.questions.left -= of_run;
+        for (scheduled_at, queries) in [(Instant::ZERO, of_warmup), (run_start, of_run)] {
             let counts = &mut self.tally.of_query(scheduled_at).counts;
-            counts.offered += 1;
-            counts.not_sent.run_ended += 1;
+            counts.offered += queries;
+            counts.not_sent.run_ended += queries;
         }
     }
 
@@ -272,9 +275,7 @@ impl Worker {
         };
         let client = &mut self.clients[index as usize];
         let wanted = !client.listed && index < self.primaries;
-        if wanted
-            && client.open_queries() < *per_client
-            && client.can_send(self.plan.queries_per_connection)
+        if wanted && client.open_queries() < *per_client && client.can_send(&self.plan.connections)
         {
             client.listed = true;
             ready.push_back(index);

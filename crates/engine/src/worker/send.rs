@@ -1,12 +1,14 @@
 //! Sending: the waiting queries of each client that has some, in one batch a client.
 
 use driver::{Driver, SocketId};
+use load::Plan;
 use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State};
+use proto::tls::ClientTls;
 
 use super::Worker;
-use crate::client::{Link, Progress, Role};
+use crate::client::{Channel, Client, Link, Role};
 
 /// Queries of one client sent in one batch; the next batch follows at once.
 const BATCH_MAX: usize = 256;
@@ -40,10 +42,10 @@ impl Worker {
                     blocked: false,
                 } => self.send_datagrams(driver, index, *socket),
                 Link::Datagram { .. } => false,
-                Link::Stream(connection) if connection.progress == Progress::Usable => {
-                    self.send_on_stream(driver, index)
+                Link::Connected(connection) if connection.takes_queries() => {
+                    self.send_on_connection(driver, index)
                 }
-                Link::Stream(_) => false,
+                Link::Connected(_) => false,
                 Link::Down { .. } => {
                     let now = driver.now();
                     self.connect_if_needed(driver, index, now);
@@ -110,31 +112,82 @@ impl Worker {
         }
     }
 
-    /// One batch of messages on a stream; true if all of it was taken.
-    fn send_on_stream(&mut self, driver: &mut impl Driver, index: u32) -> bool {
+    /// One batch of queries on a connection; true if all of it was taken.
+    fn send_on_connection(&mut self, driver: &mut impl Driver, index: u32) -> bool {
         let client = &mut self.clients[index as usize];
-        let Link::Stream(connection) = &mut client.link else {
+        let (waiting, in_flight) = (client.pending.waiting(), client.pending.in_flight());
+        let Some(connection) = client.connection() else {
             return false;
         };
-        let most = self.plan.queries_per_connection.unwrap_or(u32::MAX);
-        let room = (most - connection.queries_sent.min(most)) as usize;
-        if room == 0 || !connection.unsent.is_empty() {
+        let room = connection.room(in_flight, &self.plan.connections);
+        if room < waiting {
+            self.count_kept_waiting(index, waiting - room);
+        }
+        if room == 0 {
             return false;
         }
         let now = driver.now();
-        self.render_frames(index, room.min(BATCH_MAX), driver.unix_time());
+        let room = (room as usize).min(BATCH_MAX);
+        match &self.clients[index as usize].link {
+            Link::Connected(connection) => match connection.channel {
+                Channel::Framed(_) => self.render_frames(index, room, driver.unix_time()),
+                Channel::Http2(_) => self.render_requests(index, room, driver.unix_time()),
+                Channel::Quic { .. } => self.open_streams(index, room, driver.unix_time(), now),
+            },
+            _ => return false,
+        }
+        self.count_batch(index, now);
+        match self.clients[index as usize].link {
+            Link::Connected(ref connection)
+                if matches!(connection.channel, Channel::Quic { .. }) =>
+            {
+                self.drive_quic(driver, index, now)
+            }
+            _ => self.write_plaintext(driver, index, now),
+        }
+    }
+
+    /// Counts the queries of `positions` as sent on the client's connection.
+    fn count_batch(&mut self, index: u32, now: Instant) {
         for place in 0..self.positions.len() {
             let octets = self.outgoing.datagrams[place].length as usize;
             self.count_sent(index, self.positions[place], octets, now);
         }
-        let queries = self.positions.len();
-        if let Link::Stream(connection) = &mut self.clients[index as usize].link {
+        let queries = self.positions.len() as u32;
+        let client = &mut self.clients[index as usize];
+        client.kept_waiting = client.kept_waiting.saturating_sub(queries);
+        if let Some(connection) = client.connection() {
             let was_silent = connection.is_silent();
-            connection.queries_sent = connection.queries_sent.saturating_add(queries as u32);
+            connection.queries_sent = connection.queries_sent.saturating_add(queries);
+            let is_early = connection.early;
             self.connections_silent += u64::from(connection.is_silent() && !was_silent);
+            if is_early {
+                let counts = &mut self.tally.of_event(now).counts.connections;
+                counts.early_data.queries += u64::from(queries);
+            }
         }
-        self.after_sending(index, queries, now);
-        self.write_plaintext(driver, index, now)
+        self.after_sending(index, queries as usize, now);
+    }
+
+    /// Counts queries that wait for a place on their connection, each once.
+    fn count_kept_waiting(&mut self, index: u32, waiting: u32) {
+        let client = &mut self.clients[index as usize];
+        let mut new = waiting.saturating_sub(client.kept_waiting);
+        client.kept_waiting = client.kept_waiting.max(waiting);
+        // The newest are those not counted yet.
+        let mut query = client.pending.next_waiting();
+        let mut passed = 0;
+        while let Some(current) = query
+            && new > 0
+        {
+            passed += 1;
+            if passed + new > client.pending.waiting() {
+                let counts = &mut self.tally.of_query(current.scheduled_at).counts;
+                counts.waited_for_stream += 1;
+                new -= 1;
+            }
+            query = client.pending.next_waiting_after(current);
+        }
     }
 
     /// Frames up to `room` waiting queries into `plain_out`; their lengths go to `outgoing`.
@@ -167,26 +220,94 @@ impl Worker {
         }
     }
 
-    /// Writes `plain_out` to the client's stream, through TLS if it has it.
-    fn write_plaintext(&mut self, driver: &mut impl Driver, index: u32, now: Instant) -> bool {
-        let Link::Stream(connection) = &mut self.clients[index as usize].link else {
+    /// Turns up to `room` waiting queries into HTTP/2 requests in `plain_out`.
+    fn render_requests(&mut self, index: u32, room: usize, unix_time: std::time::Duration) {
+        self.outgoing.clear();
+        self.positions.clear();
+        self.plain_out.clear();
+        let Client { pending, link, .. } = &mut self.clients[index as usize];
+        let Link::Connected(connection) = link else {
+            return;
+        };
+        let Channel::Http2(session) = &mut connection.channel else {
+            return;
+        };
+        let mut next = pending.next_waiting();
+        while let Some(query) = next
+            && self.positions.len() < room
+        {
+            let message = &mut self.message;
+            render_without_id(&self.plan, query.question, unix_time, message);
+            let taken = session.request(message, query.number, &mut self.plain_out);
+            if taken.is_err() {
+                break;
+            }
+            let length = message.len() as u32;
+            self.outgoing
+                .datagrams
+                .push(driver::OutgoingDatagram { length, to: None });
+            self.positions.push(query.position);
+            next = pending.next_waiting_after(query);
+        }
+    }
+
+    /// Writes `plain_out` to the client's stream, through TLS if it has it; true if all was taken.
+    pub(super) fn write_plaintext(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) -> bool {
+        let Some(connection) = self.clients[index as usize].connection() else {
             return false;
         };
-        let socket = connection.socket;
-        let octets = match &mut connection.tls {
-            None => &self.plain_out,
-            Some(tls) => {
-                tls.write(&self.plain_out);
-                self.cipher_out.clear();
-                tls.poll_transmit(&mut self.cipher_out);
-                &self.cipher_out
+        if let Some(tls) = &mut connection.tls {
+            match connection.channel {
+                Channel::Framed(_) => write_records(tls, &self.plain_out),
+                _ => tls.write(&self.plain_out),
             }
+            self.cipher_out.clear();
+            tls.poll_transmit(&mut self.cipher_out);
+            return self.write_cipher_out(driver, index, now);
+        }
+        let octets = std::mem::take(&mut self.plain_out);
+        let taken = self.write_octets(driver, index, &octets, now);
+        self.plain_out = octets;
+        taken
+    }
+
+    /// Writes `cipher_out` to the client's stream; true if all was taken.
+    pub(super) fn write_cipher_out(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) -> bool {
+        let octets = std::mem::take(&mut self.cipher_out);
+        let taken = self.write_octets(driver, index, &octets, now);
+        self.cipher_out = octets;
+        taken
+    }
+
+    fn write_octets(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        octets: &[u8],
+        now: Instant,
+    ) -> bool {
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return false;
         };
-        match driver.send_bytes(socket, octets) {
+        if !connection.unsent.is_empty() {
+            connection.keep_unsent(octets, now);
+            return false;
+        }
+        match driver.send_bytes(connection.socket, octets) {
             Ok(taken) if taken == octets.len() => true,
             Ok(taken) => {
-                // The timer of the queries in these octets is due when patience ends.
                 connection.keep_unsent(&octets[taken..], now);
+                self.arm(index, now + self.plan.timeout);
                 false
             }
             Err(error) => {
@@ -199,7 +320,13 @@ impl Worker {
     #[inline]
     fn count_sent(&mut self, index: u32, position: u32, octets: usize, now: Instant) {
         let client = &mut self.clients[index as usize];
+        let is_repeated = client.pending.at(position).sent_at != Instant::ZERO;
         let scheduled_at = client.pending.mark_sent(position, now);
+        if is_repeated {
+            let counts = &mut self.tally.of_query(scheduled_at).counts;
+            counts.retried_unprocessed += 1;
+            return;
+        }
         if client.role == Role::Fallback {
             // Counted when it was decided on, for it may never get a connection.
             return;
@@ -236,12 +363,15 @@ impl Worker {
 
     /// A socket or stream that was blocked takes octets again.
     pub(super) fn handle_writable(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        if self.plan.transport.is_quic() {
+            return self.handle_quic_writable(driver, index, now);
+        }
         let broken = match &mut self.clients[index as usize].link {
             Link::Datagram { blocked, .. } => {
                 *blocked = false;
                 None
             }
-            Link::Stream(connection) if !connection.unsent.is_empty() => {
+            Link::Connected(connection) if !connection.unsent.is_empty() => {
                 match driver.send_bytes(connection.socket, &connection.unsent) {
                     Ok(taken) if taken == connection.unsent.len() => {
                         connection.unsent = Vec::new();
@@ -266,5 +396,32 @@ impl Worker {
                 self.list_client(index);
             }
         }
+    }
+}
+
+/// Encrypts framed messages, each in a TLS record of its own: servers are in use that read one
+/// message from a record and leave the rest of it until more octets come.
+fn write_records(tls: &mut ClientTls, mut framed: &[u8]) {
+    while let Some((length, rest)) = framed.split_first_chunk() {
+        let octets = 2 + usize::from(u16::from_be_bytes(*length)).min(rest.len());
+        let (message, after) = framed.split_at(octets);
+        tls.write(message);
+        framed = after;
+    }
+}
+
+/// Copies a question into `message`, with message ID 0: over HTTP so that responses can be cached
+/// (RFC 8484, section 4.1), over DoQ because it must be (RFC 9250, section 4.2.1).
+pub(super) fn render_without_id(
+    plan: &Plan,
+    question: u32,
+    unix_time: std::time::Duration,
+    message: &mut Vec<u8>,
+) {
+    message.clear();
+    message.extend_from_slice(plan.questions.get(question as usize).message);
+    message[..2].fill(0);
+    if let Some(key) = &plan.tsig {
+        key.sign(message, 0, unix_time);
     }
 }

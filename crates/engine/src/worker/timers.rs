@@ -5,12 +5,12 @@
 
 use std::cmp::Reverse;
 
-use driver::{Close, Driver};
+use driver::Driver;
 use proto::Instant;
 use proto::pending::State;
 
 use super::Worker;
-use crate::client::{Link, Progress, Role};
+use crate::client::{Link, Role};
 
 impl Worker {
     /// Makes sure that the client's timer is due at `at` or earlier.
@@ -40,28 +40,32 @@ impl Worker {
     }
 
     fn fire(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        self.expire_queries(index, now);
+        self.expire_queries(driver, index, now);
+        self.fire_quic(driver, index, now);
         self.check_connection(driver, index, now);
         let timeout = self.plan.timeout;
+        let policy = &self.plan.connections;
         let client = &mut self.clients[index as usize];
         let query = client.pending.poll_timeout(timeout);
         let connection = match &client.link {
-            Link::Stream(connection) if connection.progress != Progress::Usable => {
+            Link::Connected(connection) if !connection.is_open() => {
                 Some(connection.attempted_at + timeout)
             }
-            Link::Stream(connection) if !connection.unsent.is_empty() => {
+            Link::Connected(connection) if !connection.unsent.is_empty() => {
                 Some(connection.blocked_at + timeout)
             }
-            Link::Down { retry_at } if *retry_at > now => Some(*retry_at),
+            Link::Connected(connection) => connection.next_deadline(policy, now),
+            Link::Down { retry_at, .. } if *retry_at > now => Some(*retry_at),
             _ => None,
         };
-        if let Some(at) = [query, connection].into_iter().flatten().min() {
+        let quic = self.quic_due(index);
+        if let Some(at) = [query, connection, quic].into_iter().flatten().min() {
             self.arm(index, at);
         }
         self.list_client(index);
     }
 
-    fn expire_queries(&mut self, index: u32, now: Instant) {
+    fn expire_queries(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let timeout = self.plan.timeout;
         let mut in_flight_ended = 0;
         loop {
@@ -69,13 +73,15 @@ impl Worker {
             let Some(query) = client.pending.expired(now, timeout) else {
                 break;
             };
-            let counts = &mut self.tally.of_query(query.scheduled_at).counts;
-            let sent = query.state == State::InFlight;
-            in_flight_ended += u32::from(sent);
+            // One that waits to be sent again was sent.
+            let sent = query.sent_at != Instant::ZERO;
+            let in_flight = query.state == State::InFlight;
+            in_flight_ended += u32::from(in_flight);
             client.pending.end(
                 query.position,
                 if sent { State::TimedOut } else { State::Lost },
             );
+            let counts = &mut self.tally.of_query(query.scheduled_at).counts;
             match (client.role, sent) {
                 (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
                 (Role::Primary, true) => counts.timeouts += 1,
@@ -84,29 +90,31 @@ impl Worker {
             if client.role == Role::Primary {
                 self.offer.release(1);
             }
+            if in_flight {
+                self.cancel_exchange(driver, index, query.number, now);
+            }
         }
         self.change_in_flight(index, now, -i64::from(in_flight_ended));
     }
 
     /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
-    /// pause is over, and closes one that has carried all the queries it may.
+    /// pause is over, and closes one that has carried all the queries it may or lived its time.
     fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let timeout = self.plan.timeout;
-        match &self.clients[index as usize].link {
-            Link::Stream(connection) if connection.progress == Progress::Usable => {
+        let client = &mut self.clients[index as usize];
+        let has_open_queries = client.open_queries() > 0;
+        match &mut client.link {
+            Link::Connected(connection) if connection.is_open() => {
                 if !connection.unsent.is_empty() && connection.blocked_at + timeout <= now {
-                    self.give_up_blocked(driver, index, now);
-                } else {
-                    self.close_if_used_up(driver, index, now);
+                    return self.give_up_blocked(driver, index, now);
                 }
+                connection.retire_if_due(&self.plan.connections, has_open_queries, now);
+                self.close_if_used_up(driver, index, now);
             }
-            Link::Stream(connection) if connection.attempted_at + timeout <= now => {
-                let socket = connection.socket;
-                self.tally.of_event(now).counts.connections.failed.timed_out += 1;
-                driver.close(socket, Close::Reset);
-                self.connection_is_down(index, now, false);
+            Link::Connected(connection) if connection.attempted_at + timeout <= now => {
+                self.give_up_connecting(driver, index, now);
             }
-            Link::Down { retry_at } if *retry_at <= now => {
+            Link::Down { retry_at, .. } if *retry_at <= now => {
                 self.connect_if_needed(driver, index, now);
             }
             _ => {}
@@ -122,6 +130,8 @@ impl Worker {
                 client.pending.end(query.position, State::Lost);
                 let counts = &mut self.tally.of_query(query.scheduled_at).counts;
                 match client.role {
+                    // It waits to be sent again.
+                    Role::Primary if query.sent_at != Instant::ZERO => counts.timeouts += 1,
                     Role::Primary => counts.not_sent.run_ended += 1,
                     Role::Fallback => counts.tcp_fallback.connection_losses += 1,
                 }

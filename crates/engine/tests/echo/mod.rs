@@ -33,6 +33,7 @@ impl Echo {
             local: Some(address),
             peer: None,
             shared_port: false,
+            fast_open: false,
         };
         driver.open_udp(&spec).unwrap();
         driver.listen_tcp(&spec).unwrap();
@@ -124,7 +125,8 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         seed: 1,
         local_addresses: Vec::new(),
         local_port: 0,
-        queries_per_connection: None,
+        connections: load::ConnectionPolicy::default(),
+        doh: None,
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use engine::{Control, Progress, RunInputs, RunOptions, TlsSettings};
-use load::Plan;
+use load::{Plan, TlsAsked};
 use measure::RunRecord;
 use measure::scenario::TlsFacts;
+
+use crate::key_log::KeyLogFile;
 
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_target};
@@ -44,6 +46,10 @@ pub struct TlsRequest {
     pub verified: bool,
     /// The name as given.
     pub name: String,
+    /// Everything that was asked for, for the record; the engine takes `resume_share` from it.
+    pub asked: TlsAsked,
+    /// The key log, to be asked for losses after the run.
+    pub key_log: Option<Arc<KeyLogFile>>,
 }
 
 /// What the record says about the scenario beside the plan itself.
@@ -149,6 +155,7 @@ fn tls_facts(request: &TlsRequest, outcome: &engine::Outcome) -> TlsFacts {
         name: Some(request.name.clone()),
         version: negotiated.map(|tls| tls.version.to_owned()),
         cipher_suite: negotiated.map(|tls| tls.cipher_suite.to_owned()),
+        ..TlsFacts::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Looking before running: can this host do it, and is anybody there?
 //!
 //! No DNS query is sent, so that the counters of a target stay comparable with the record: UDP
-//! sends one empty datagram, which servers ignore, and TCP and DoT open one connection.
+//! sends one empty datagram, which servers ignore, and all other transports open one connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -12,6 +12,8 @@ use proto::Transport;
 use proto::tls::{ClientTls, TlsFailure};
 
 use super::{RunError, RunRequest, TlsRequest};
+
+mod quic;
 
 /// Descriptors that the process needs beside its clients' sockets.
 const DESCRIPTORS_OTHER: u64 = 32;
@@ -63,19 +65,23 @@ fn check_descriptors(request: &RunRequest) -> Result<(), RunError> {
     ))
 }
 
-/// Checks that somebody listens at the target, and for DoT that its certificate is accepted.
+/// Checks that somebody listens at the target, and with TLS that its certificate is accepted.
 ///
 /// # Errors
 /// Nobody listens, the target cannot be reached, or its TLS is refused.
 pub fn check_target(request: &RunRequest) -> Result<(), RunError> {
     let plan = &request.plan;
     match plan.transport {
-        Transport::Udp | Transport::Doh3 | Transport::Doq => check_udp(plan),
+        Transport::Udp => check_udp(plan),
+        Transport::Doh3 | Transport::Doq => match &request.tls {
+            Some(tls) => quic::check(request, tls),
+            None => check_udp(plan),
+        },
         Transport::Tcp => check_stream(plan).map(drop),
         Transport::Dot | Transport::Doh2 => {
             let stream = check_stream(plan)?;
             match &request.tls {
-                Some(tls) => check_tls(stream, tls, plan.target),
+                Some(tls) => check_tls(stream, tls, plan),
                 None => Ok(()),
             }
         }
@@ -83,16 +89,8 @@ pub fn check_target(request: &RunRequest) -> Result<(), RunError> {
 }
 
 fn check_udp(plan: &Plan) -> Result<(), RunError> {
-    let any: SocketAddr = match plan.target {
-        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
-        SocketAddr::V6(_) => ([0u16; 8], 0).into(),
-    };
-    let local = plan
-        .local_addresses
-        .first()
-        .map_or(any, |address| (*address, 0).into());
     let refused = || -> std::io::Result<()> {
-        let socket = UdpSocket::bind(local)?;
+        let socket = UdpSocket::bind(any_address(plan))?;
         socket.connect(plan.target)?;
         socket.set_read_timeout(Some(REFUSAL_WAIT))?;
         socket.send(&[])?;
@@ -106,6 +104,16 @@ fn check_udp(plan: &Plan) -> Result<(), RunError> {
         }
     };
     refused().map_err(|error| unreachable(&error, plan.target, plan.transport))
+}
+
+/// Where the first client would bind to.
+fn any_address(plan: &Plan) -> SocketAddr {
+    let any: SocketAddr = match plan.target {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+    };
+    let first = plan.local_addresses.first();
+    first.map_or(any, |address| (*address, 0).into())
 }
 
 fn check_stream(plan: &Plan) -> Result<TcpStream, RunError> {
@@ -125,7 +133,7 @@ fn unreachable(error: &std::io::Error, target: SocketAddr, transport: Transport)
             "check address and port, and that the server listens for this transport",
         ),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => RunError::new(
-            format!("{target} did not accept a TCP connection in time"),
+            format!("{target} did not answer over {over} in time"),
             "check the address and the firewalls on the way",
         ),
         _ => RunError::new(
@@ -135,11 +143,8 @@ fn unreachable(error: &std::io::Error, target: SocketAddr, transport: Transport)
     }
 }
 
-fn check_tls(
-    mut stream: TcpStream,
-    request: &TlsRequest,
-    target: SocketAddr,
-) -> Result<(), RunError> {
+fn check_tls(mut stream: TcpStream, request: &TlsRequest, plan: &Plan) -> Result<(), RunError> {
+    let target = plan.target;
     let settings = &request.settings;
     let failed = |what: String| {
         RunError::new(
@@ -172,6 +177,14 @@ fn check_tls(
         tls.handle_bytes(&octets[..count], &mut plaintext)
             .map_err(|failure| refused_tls(&failure, request, target))?;
     }
+    let negotiated = tls
+        .negotiated()
+        .filter(|_| plan.transport == Transport::Doh2);
+    if let Some(negotiated) = negotiated {
+        negotiated
+            .require_alpn("h2")
+            .map_err(|failure| refused_tls(&failure, request, target))?;
+    }
     transmit.clear();
     tls.close();
     tls.poll_transmit(&mut transmit);
@@ -188,6 +201,15 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
              with --tls-name NAME, or skip verification with --tls-insecure",
             request.name
         ),
+        TlsFailure::Pin(_) => "give the pin of its key with --tls-pin, after making sure that it \
+                               is the server's own"
+            .to_owned(),
+        TlsFailure::Alpn(_) => {
+            "give a protocol that the server speaks with --tls-alpn, or the right port".to_owned()
+        }
+        TlsFailure::Alert(alert) if alert == "certificate_required" => {
+            "give a certificate that the server knows with --tls-cert and --tls-key".to_owned()
+        }
         _ => "check that the port speaks TLS (DoT: 853)".to_owned(),
     };
     RunError::new(what, hint)

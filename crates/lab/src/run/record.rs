@@ -8,7 +8,7 @@ use load::arrival::{Arrival, Process};
 use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
-use measure::scenario::{self, DriverKind, Questions, ScenarioRecord};
+use measure::scenario::{self, ConnectionPolicy, DriverKind, Questions, ScenarioRecord};
 use measure::verdict;
 
 use super::local::{TargetScope, target_scope};
@@ -133,6 +133,7 @@ fn worker_facts(worker: &WorkerOutcome, wall_ns: u64) -> WorkerFacts {
         cpu_wait_ns: Some(nanos(cpu.waited)),
         send_lateness_p99_ns: own.distributions.send_lateness.percentile(0.99),
         queries: own.counts.sent,
+        streams_max: None,
     }
 }
 
@@ -185,9 +186,12 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         seed: plan.seed,
         local_addresses: words.local_addresses.clone(),
         local_port: plan.local_port,
-        queries_per_connection: plan.queries_per_connection.map(u64::from),
+        connections: connections(&plan.connections),
+        http: None,
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: words.edns.clone(),
+        edns_padding_octets: None,
+        edns_keepalive: false,
         tcp_fallback: plan.tcp_fallback,
         offload: plan.offload,
         tls: request.tls.as_ref().map(|tls| tls_facts(tls, outcome)),
@@ -252,4 +256,17 @@ fn warnings(request: &RunRequest, outcome: &Outcome) -> Vec<String> {
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
+    let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    ConnectionPolicy {
+        queries_per_connection: policy.queries_max.map(u64::from),
+        duration_ns: policy.duration.map(nanos),
+        idle_timeout_ns: policy.idle_timeout.map(nanos),
+        reconnect_delay_ns: nanos(policy.reconnect_delay),
+        in_flight_max: policy.in_flight_max.map(u64::from),
+        tcp_fast_open: policy.tcp_fast_open,
+        rate_max: policy.rate_max,
+    }
 }

@@ -1,22 +1,40 @@
-//! Knot DNS (`knotd`) as the server under test, over UDP and TCP.
+//! Knot DNS (`knotd`) as the server under test.
 //!
-//! No DNS over TLS: `knotd` has it from version 3.4 on, and Debian 12 ships 3.2.
+//! It is Debian 12's 3.2 as long as UDP and TCP are enough, and Debian 13's 3.4 for DNS over TLS
+//! and over QUIC, which 3.2 does not have.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::ops::Deref;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
 
-use super::process::Launch;
-use super::ready::Readiness;
-use super::running::{Prepared, RunningServer};
-use super::{Endpoints, Families, StartFailure, Zone, start_on_free_ports};
+use super::process::Program;
+use super::running::RunningServer;
+use super::start::{Place, Server, Start};
+use super::{Families, Service, Zone};
 
-/// What `knotd` logs when the zone is bad; it runs on and answers SERVFAIL.
-const FATAL_LINES: [&str; 2] = ["zone event 'load' failed", "failed to load configuration"];
+/// Debian 13's.
+pub(super) const SERVER: Server = Server {
+    program: Program::Debian13 {
+        name: "knotd",
+        path: "usr/sbin/knotd",
+    },
+    services: &[Service::Dot, Service::Doq],
+    ..SERVER_OF_DEBIAN12
+};
+
+const SERVER_OF_DEBIAN12: Server = Server {
+    program: Program::Debian {
+        name: "knotd",
+        package: "knot",
+    },
+    services: &[],
+    ready_line: Some("server started"),
+    // It runs on and answers SERVFAIL.
+    fatal_lines: &["zone event 'load' failed", "failed to load configuration"],
+};
 
 /// Rounds of moving threads before pinning counts as failed.
 const PIN_ROUNDS_MAX: usize = 10;
@@ -32,6 +50,8 @@ pub struct KnotOptions {
     pub cpu: Option<usize>,
     /// Where it listens.
     pub families: Families,
+    /// What it offers beside UDP and TCP: DNS over TLS, over QUIC.
+    pub services: Vec<Service>,
     /// The `tcp-max-clients` limit.
     pub tcp_clients_max: Option<u32>,
     /// More lines for the `server` section, indented by four spaces.
@@ -46,6 +66,7 @@ impl KnotOptions {
             workers: 1,
             cpu: None,
             families: Families::V4,
+            services: Vec::new(),
             tcp_clients_max: None,
             extra_options: String::new(),
         }
@@ -55,7 +76,7 @@ impl KnotOptions {
 /// A running `knotd`, gone when dropped.
 #[derive(Debug)]
 pub struct KnotTarget {
-    server: RunningServer,
+    pub(super) server: RunningServer,
 }
 
 impl Deref for KnotTarget {
@@ -73,38 +94,22 @@ impl KnotTarget {
     /// Knot DNS is not installed, its configuration or the zone is wrong (the message has the end
     /// of its log), its threads could not be moved to `cpu`, or no free ports were found.
     pub fn start(options: &KnotOptions) -> anyhow::Result<KnotTarget> {
-        let addresses = options.families.addresses();
-        start_on_free_ports(&addresses, 1, |ports| {
-            let endpoints = Endpoints {
-                addresses: addresses.clone(),
-                do53_port: ports[0],
-                dot_port: None,
-            };
-            KnotTarget::start_on(options, endpoints)
-        })
-    }
-
-    fn start_on(options: &KnotOptions, endpoints: Endpoints) -> Result<KnotTarget, StartFailure> {
-        let prepared = Prepared::new("knotd", &options.zone, false)?;
-        let folder = &prepared.folder;
-        let text = configuration(options, &endpoints, folder.path());
-        let file = folder.write("knot.conf", &text)?;
-        let arguments = vec!["-c".into(), file.into()];
-        let cpu = options.cpu;
-        let launch = Launch {
-            program: "knotd",
-            package: "knot",
-            arguments,
-            cpu,
+        let server = match options.services.is_empty() {
+            true => &SERVER_OF_DEBIAN12,
+            false => &SERVER,
         };
-        let readiness = Readiness {
-            endpoints: &endpoints,
-            origin: &options.zone.origin,
-            refused_is_ready: false,
-            ready_line: Some("server started"),
-            fatal_lines: &FATAL_LINES,
+        let start = Start {
+            families: options.families,
+            services: &options.services,
+            cpu: options.cpu,
+            ..Start::new(server, &options.zone)
         };
-        let server = prepared.launch(launch, &readiness)?;
+        let server = start.run(|place| {
+            let file = place
+                .folder
+                .write("knot.conf", &configuration(options, place))?;
+            Ok(vec!["-c".into(), file.into()])
+        })?;
         if let Some(cpu) = options.cpu {
             pin_all_threads(server.process_id(), cpu).with_context(|| {
                 format!("cannot keep `knotd` on core {cpu}; it moves its workers itself")
@@ -114,8 +119,9 @@ impl KnotTarget {
     }
 }
 
-fn configuration(options: &KnotOptions, endpoints: &Endpoints, folder: &Path) -> String {
-    let folder = folder.display();
+fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
+    let endpoints = place.endpoints;
+    let folder = place.folder.path().display();
     let workers = options.workers;
     let listen: Vec<String> = endpoints
         .do53_all()
@@ -127,8 +133,21 @@ fn configuration(options: &KnotOptions, endpoints: &Endpoints, folder: &Path) ->
          tcp-workers: {workers}\n    background-workers: 1\n",
         listen.join(", ")
     );
-    if let Some(clients) = options.tcp_clients_max {
+    for (service, at) in endpoints.services_all() {
+        let key = match service {
+            Service::Doq => "listen-quic",
+            _ => "listen-tls",
+        };
         // Writing to a String does not fail.
+        let _ = writeln!(text, "    {key}: {}@{}", at.ip(), at.port());
+    }
+    if !options.services.is_empty() {
+        let _ = write!(
+            text,
+            "    cert-file: \"{folder}/server.pem\"\n    key-file: \"{folder}/server.key\"\n"
+        );
+    }
+    if let Some(clients) = options.tcp_clients_max {
         let _ = writeln!(text, "    tcp-max-clients: {clients}");
     }
     let _ = write!(

@@ -1,32 +1,44 @@
-//! Real servers under test: BIND, Unbound and Knot DNS on free loopback ports.
+//! Real servers under test, on free loopback ports.
+//!
+//! BIND, Unbound, Knot DNS and CoreDNS answer one zone themselves; dnsdist and HAProxy stand in
+//! front of a BIND that does. [`Product`] starts any of them with everything it offers; the
+//! `Options` types of the first three set limits, keys and cores as well.
 //!
 //! Each target runs in the foreground as a child process in a folder of its own, serves one zone
 //! and is ready when `start` returns. Dropping it kills and reaps the process and removes the
 //! folder; the kernel kills it if the thread that started it dies first. Nothing outside the
 //! folder is written and the servers listen on loopback only.
 //!
-//! Does not install servers: the packages have to be there (`./test` installs them on Debian).
+//! Does not install servers: `./test` installs packages of Debian 12, and `servers/prepare` builds
+//! CoreDNS and unpacks newer programs ([`prepared`]).
 
 mod bind;
+mod bind_counters;
 mod certificate;
+mod coredns;
 mod folder;
 mod knot;
 mod ports;
+pub mod prepared;
 mod process;
+mod product;
+mod proxy;
 mod ready;
 mod running;
+mod service;
+mod start;
 mod unbound;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub use bind::{BindCounters, BindOptions, BindTarget};
+pub use bind::{BindOptions, BindTarget};
+pub use bind_counters::BindCounters;
 pub use certificate::TLS_NAME;
 pub use knot::{KnotOptions, KnotTarget};
+pub use product::Product;
 pub use running::RunningServer;
+pub use service::{DOH_PATH, Endpoints, Service};
 pub use unbound::{UnboundOptions, UnboundTarget};
-
-/// How often a start is repeated when another process took a port first.
-const START_ATTEMPTS_MAX: usize = 5;
 
 /// A zone to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,72 +82,4 @@ impl Families {
             Families::Both => vec![v4, v6],
         }
     }
-}
-
-/// Where a target listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoints {
-    addresses: Vec<IpAddr>,
-    do53_port: u16,
-    dot_port: Option<u16>,
-}
-
-impl Endpoints {
-    /// The first address for UDP and TCP (the same port for both); IPv4 when both families are on.
-    pub fn do53(&self) -> SocketAddr {
-        SocketAddr::new(self.addresses[0], self.do53_port)
-    }
-
-    /// All addresses for UDP and TCP, IPv4 first.
-    pub fn do53_all(&self) -> Vec<SocketAddr> {
-        self.addresses
-            .iter()
-            .map(|address| SocketAddr::new(*address, self.do53_port))
-            .collect()
-    }
-
-    /// The first address for DNS over TLS, if the target was started with it.
-    pub fn dot(&self) -> Option<SocketAddr> {
-        self.dot_port
-            .map(|port| SocketAddr::new(self.addresses[0], port))
-    }
-
-    fn tcp_ports(&self) -> impl Iterator<Item = u16> {
-        std::iter::once(self.do53_port).chain(self.dot_port)
-    }
-}
-
-/// Why one attempt to start a server failed.
-enum StartFailure {
-    /// Another process took one of the ports between their choice and their use; try others.
-    PortTaken(anyhow::Error),
-    /// Trying again would not help.
-    Final(anyhow::Error),
-}
-
-impl From<anyhow::Error> for StartFailure {
-    fn from(error: anyhow::Error) -> Self {
-        StartFailure::Final(error)
-    }
-}
-
-/// Runs `attempt` with fresh free ports until it succeeds, fails for good or the tries are used up.
-///
-/// `attempt` gets `port_count` different ports, each free on all `addresses` for UDP and TCP.
-fn start_on_free_ports<T>(
-    addresses: &[IpAddr],
-    port_count: usize,
-    mut attempt: impl FnMut(&[u16]) -> Result<T, StartFailure>,
-) -> anyhow::Result<T> {
-    let mut last = anyhow::anyhow!("no attempt was made");
-    for _ in 0..START_ATTEMPTS_MAX {
-        match attempt(&ports::free_ports(addresses, port_count)?) {
-            Ok(target) => return Ok(target),
-            Err(StartFailure::Final(error)) => return Err(error),
-            Err(StartFailure::PortTaken(error)) => last = error,
-        }
-    }
-    Err(last.context(format!(
-        "no start in {START_ATTEMPTS_MAX} attempts with different ports"
-    )))
 }

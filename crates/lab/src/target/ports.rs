@@ -1,4 +1,4 @@
-//! Free loopback ports, and which ports are in the LISTEN state.
+//! Free loopback ports, and which ports are listened on or bound.
 //!
 //! A free port is found by binding it and letting it go, so another process can take it before
 //! the server does; the caller tries again with another one.
@@ -72,16 +72,27 @@ pub(crate) fn listening_ports() -> BTreeSet<u16> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
-        .flat_map(|table| parse_listening(&table))
+        .flat_map(|table| parse_ports(&table, "0A"))
         .collect()
 }
 
-/// Ports in state LISTEN (0A) of a /proc/net/tcp table.
-fn parse_listening(table: &str) -> Vec<u16> {
+/// The UDP ports that somebody has bound, of both families.
+pub(crate) fn bound_udp_ports() -> BTreeSet<u16> {
+    ["/proc/net/udp", "/proc/net/udp6"]
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .flat_map(|table| parse_ports(&table, "07"))
+        .collect()
+}
+
+/// Local ports of a /proc/net/tcp or /proc/net/udp table in one state, in hexadecimal.
+///
+/// 0A is LISTEN; 07 is a UDP socket that is not connected.
+fn parse_ports(table: &str, state: &str) -> Vec<u16> {
     let port_of = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
         let (_, port) = fields.nth(1)?.rsplit_once(':')?;
-        (fields.nth(1)? == "0A").then(|| u16::from_str_radix(port, 16).ok())?
+        (fields.nth(1)? == state).then(|| u16::from_str_radix(port, 16).ok())?
     };
     table.lines().filter_map(port_of).collect()
 }
@@ -100,7 +111,7 @@ mod tests {
 
     #[test]
     fn only_sockets_in_listen_state_are_listed_for_both_families() {
-        assert_eq!(parse_listening(TABLE), [0x14eb, 53]);
+        assert_eq!(parse_ports(TABLE, "0A"), [0x14eb, 53]);
     }
 
     #[test]
@@ -108,6 +119,13 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(listening_ports().contains(&port));
+    }
+
+    #[test]
+    fn a_bound_udp_socket_is_seen() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        assert!(bound_udp_ports().contains(&port));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use anyhow::Context;
 
 use super::folder::TempFolder;
+use super::prepared;
 
 /// Lines of the server's log that an error message shows.
 const TAIL_LINES: usize = 20;
@@ -15,12 +16,56 @@ const TAIL_LINES: usize = 20;
 /// Where servers are installed that are not on an ordinary user's PATH.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
 
+/// A server program and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// Installed, from a package of the host's Debian.
+    Debian {
+        /// The program's name, `named`.
+        name: &'static str,
+        /// The package that has it.
+        package: &'static str,
+    },
+    /// Unpacked from Debian 13.
+    Debian13 {
+        /// The program's name.
+        name: &'static str,
+        /// Where it is below the root.
+        path: &'static str,
+    },
+    /// Built from its Go module.
+    CoreDns,
+}
+
+impl Program {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Program::Debian { name, .. } | Program::Debian13 { name, .. } => name,
+            Program::CoreDns => "coredns",
+        }
+    }
+
+    /// The words with which its command line begins.
+    fn words(self) -> anyhow::Result<Vec<OsString>> {
+        match self {
+            Program::Debian { name, package } => {
+                let path = find_program(name).with_context(|| {
+                    format!(
+                        "`{name}` is not installed\nhint: install the Debian package `{package}`"
+                    )
+                })?;
+                Ok(vec![path.into()])
+            }
+            Program::Debian13 { path, .. } => prepared::debian13_words(path),
+            Program::CoreDns => Ok(vec![prepared::coredns()?.into()]),
+        }
+    }
+}
+
 /// How to start one server.
 pub(crate) struct Launch {
-    /// The program's name, `named`.
-    pub(crate) program: &'static str,
-    /// The Debian package that has it.
-    pub(crate) package: &'static str,
+    /// The program.
+    pub(crate) program: Program,
     /// Its arguments; it must stay in the foreground and log to stdout or stderr.
     pub(crate) arguments: Vec<OsString>,
     /// The one core to run on.
@@ -45,13 +90,10 @@ impl ServerProcess {
     pub(crate) fn spawn(launch: Launch, folder: TempFolder) -> anyhow::Result<ServerProcess> {
         let Launch {
             program,
-            package,
             arguments,
             cpu,
         } = launch;
-        let path = find_program(program).with_context(|| {
-            format!("`{program}` is not installed\nhint: install the Debian package `{package}`")
-        })?;
+        let words = program.words()?;
         let log = folder.path().join("server.log");
         let stdout = File::create(&log)
             .with_context(|| format!("cannot create the log `{}`", log.display()))?;
@@ -64,13 +106,16 @@ impl ServerProcess {
         if let Some(cpu) = cpu {
             command.args(["taskset", "--cpu-list", &cpu.to_string()]);
         }
-        command.arg(path).args(arguments).current_dir(folder.path());
+        command
+            .args(words)
+            .args(arguments)
+            .current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         let child = command
             .spawn()
             .context("cannot start `setpriv`\nhint: install the Debian package `util-linux`")?;
         Ok(ServerProcess {
-            program,
+            program: program.name(),
             child,
             log,
             folder,
@@ -144,8 +189,10 @@ mod tests {
     #[test]
     fn missing_program_names_the_package_to_install() {
         let launch = Launch {
-            program: "no-such-server",
-            package: "no-such-package",
+            program: Program::Debian {
+                name: "no-such-server",
+                package: "no-such-package",
+            },
             arguments: Vec::new(),
             cpu: None,
         };

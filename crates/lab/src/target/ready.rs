@@ -1,17 +1,19 @@
 //! Waiting until a server answers on all its ports.
 //!
-//! A server is ready when every stream port is in LISTEN and it has answered the SOA query for
-//! its zone over UDP. The query is repeated only after it was refused or answered with an error,
-//! so that a query which a slow server finds in its socket later is not counted twice.
+//! A server is ready when every stream port is in LISTEN, every QUIC port is bound and it has
+//! answered the SOA query for its zone over UDP, or over TCP if it has no UDP. The query is
+//! repeated only after it was refused or answered with an error, so that a query which a slow
+//! server finds in its socket later is not counted twice.
 
-use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 use super::process::ServerProcess;
-use super::{Endpoints, StartFailure, ports};
+use super::start::StartFailure;
+use super::{Endpoints, ports};
 
 /// How long a server may take to start on a busy machine.
 const START_DURATION_MAX: Duration = Duration::from_secs(30);
@@ -56,8 +58,13 @@ pub(crate) fn wait_until_ready(
         let mut probe = Probe::new(address, readiness).context("cannot probe the server")?;
         loop {
             check_alive(server, readiness)?;
-            let asked = listens(readiness, server) && probe.turn().context("probe failed")?;
-            if asked {
+            let is_ready = match (listens(readiness, server), readiness.endpoints.has_udp) {
+                (false, _) => false,
+                (true, true) => probe.turn().context("probe failed")?,
+                // A proxy without UDP; a failure to connect or to answer is one to repeat.
+                (true, false) => probe.ask_over_tcp(address).unwrap_or(false),
+            };
+            if is_ready {
                 break;
             }
             if !probe.has_waited {
@@ -89,11 +96,10 @@ fn check_alive(server: &mut ServerProcess, readiness: &Readiness<'_>) -> Result<
 }
 
 fn listens(readiness: &Readiness<'_>, server: &ServerProcess) -> bool {
-    let listening = ports::listening_ports();
-    readiness
-        .endpoints
-        .tcp_ports()
-        .all(|port| listening.contains(&port))
+    let (listening, bound) = (ports::listening_ports(), ports::bound_udp_ports());
+    let endpoints = readiness.endpoints;
+    endpoints.tcp_ports().all(|port| listening.contains(&port))
+        && endpoints.udp_ports().all(|port| bound.contains(&port))
         && readiness
             .ready_line
             .is_none_or(|line| server.log().contains(line))
@@ -147,6 +153,17 @@ impl Probe {
             }
             Err(error) => self.no_response(error),
         }
+    }
+
+    /// Asks once on a connection of its own.
+    fn ask_over_tcp(&self, address: SocketAddr) -> io::Result<bool> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(TURN * UNANSWERED_TURNS_MAX))?;
+        let length = u16::try_from(self.query.len()).map_err(io::Error::other)?;
+        stream.write_all(&[&length.to_be_bytes(), &self.query[..]].concat())?;
+        let mut response = [0; 2 + 4];
+        stream.read_exact(&mut response)?;
+        Ok(self.is_good(&response[2..]))
     }
 
     fn no_response(&mut self, error: io::Error) -> io::Result<bool> {

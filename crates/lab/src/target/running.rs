@@ -1,60 +1,19 @@
 //! What all targets have once they run: a process, its addresses, its certificate.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::certificate::Certificate;
-use super::folder::TempFolder;
-use super::process::{Launch, ServerProcess};
-use super::ready::{Readiness, wait_until_ready};
-use super::{Endpoints, StartFailure, Zone};
+use super::Endpoints;
+use super::process::ServerProcess;
 
 /// A server that runs and answers, gone when dropped.
 #[derive(Debug)]
 pub struct RunningServer {
     pub(super) process: ServerProcess,
-    endpoints: Endpoints,
-    ca_pem: Option<String>,
-}
-
-/// The folder of a server that is about to start.
-pub(super) struct Prepared {
-    pub(super) folder: TempFolder,
-    certificate: Option<Certificate>,
-}
-
-impl Prepared {
-    /// Makes the folder, with the zone in `zone.db` and, if DoT is wanted, a certificate in
-    /// `server.pem` and `server.key`.
-    pub(super) fn new(name: &str, zone: &Zone, dot: bool) -> anyhow::Result<Prepared> {
-        let folder = TempFolder::new(name)?;
-        let certificate = dot.then(Certificate::generate).transpose()?;
-        if let Some(certificate) = &certificate {
-            folder.write("server.pem", &certificate.server_pem)?;
-            folder.write("server.key", &certificate.key_pem)?;
-        }
-        folder.write("zone.db", &zone.text)?;
-        Ok(Prepared {
-            folder,
-            certificate,
-        })
-    }
-
-    /// Starts the server and waits until it is ready.
-    pub(super) fn launch(
-        self,
-        launch: Launch,
-        readiness: &Readiness<'_>,
-    ) -> Result<RunningServer, StartFailure> {
-        let mut process = ServerProcess::spawn(launch, self.folder)?;
-        wait_until_ready(&mut process, readiness)?;
-        let ca_pem = self.certificate.map(|certificate| certificate.ca_pem);
-        let endpoints = readiness.endpoints.clone();
-        Ok(RunningServer {
-            process,
-            endpoints,
-            ca_pem,
-        })
-    }
+    pub(super) endpoints: Endpoints,
+    pub(super) extra_ports: Vec<u16>,
+    pub(super) ca_pem: Option<String>,
+    /// What a proxy asks. Dropped after the proxy, because fields go in this order.
+    pub(super) behind: Option<Box<RunningServer>>,
 }
 
 impl RunningServer {
@@ -63,9 +22,14 @@ impl RunningServer {
         &self.endpoints
     }
 
-    /// The certificate of the authority to trust for DNS over TLS, PEM.
+    /// The certificate of the authority to trust for what is encrypted, PEM.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca_pem.as_deref()
+    }
+
+    /// A file with that certificate, for clients that want one.
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder().join("authority.pem")
     }
 
     /// The process ID of the server.
@@ -81,5 +45,10 @@ impl RunningServer {
     /// Everything the server has logged so far.
     pub fn log(&self) -> String {
         self.process.log()
+    }
+
+    /// The server behind a proxy.
+    pub fn behind(&self) -> Option<&RunningServer> {
+        self.behind.as_deref()
     }
 }

@@ -1,17 +1,22 @@
 //! Unbound as the server under test: answers one zone of its own and resolves nothing else.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::ops::Deref;
-use std::path::Path;
 
-use super::process::Launch;
-use super::ready::Readiness;
-use super::running::{Prepared, RunningServer};
-use super::{Endpoints, Families, StartFailure, Zone, start_on_free_ports};
+use super::process::Program;
+use super::running::RunningServer;
+use super::start::{Place, Server, Start};
+use super::{DOH_PATH, Families, Service, Zone};
 
-/// What Unbound logs when the zone file is bad.
-const FATAL_LINES: [&str; 2] = ["error: cannot parse", "fatal error"];
+pub(super) const SERVER: Server = Server {
+    program: Program::Debian {
+        name: "unbound",
+        package: "unbound",
+    },
+    services: &[Service::Dot, Service::Doh2],
+    ready_line: None,
+    fatal_lines: &["error: cannot parse", "fatal error"],
+};
 
 /// How to run `unbound`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +31,8 @@ pub struct UnboundOptions {
     pub families: Families,
     /// The `incoming-num-tcp` limit for each thread (Unbound's default is 10).
     pub tcp_clients_max: Option<u32>,
-    /// Whether it also serves DNS over TLS (RFC 7858).
-    pub dot: bool,
+    /// What it offers beside UDP and TCP: DNS over TLS, over HTTP/2.
+    pub services: Vec<Service>,
     /// More lines for the `server` clause.
     pub extra_options: String,
 }
@@ -41,7 +46,7 @@ impl UnboundOptions {
             cpu: None,
             families: Families::V4,
             tcp_clients_max: None,
-            dot: false,
+            services: Vec::new(),
             extra_options: String::new(),
         }
     }
@@ -50,7 +55,7 @@ impl UnboundOptions {
 /// A running `unbound`, gone when dropped.
 #[derive(Debug)]
 pub struct UnboundTarget {
-    server: RunningServer,
+    pub(super) server: RunningServer,
 }
 
 impl Deref for UnboundTarget {
@@ -68,48 +73,24 @@ impl UnboundTarget {
     /// Unbound is not installed, its configuration or the zone is wrong (the message has the end
     /// of its log), or no free ports were found.
     pub fn start(options: &UnboundOptions) -> anyhow::Result<UnboundTarget> {
-        let addresses = options.families.addresses();
-        start_on_free_ports(&addresses, 2, |ports| {
-            let endpoints = Endpoints {
-                addresses: addresses.clone(),
-                do53_port: ports[0],
-                dot_port: options.dot.then_some(ports[1]),
-            };
-            UnboundTarget::start_on(options, endpoints)
-        })
-    }
-
-    fn start_on(
-        options: &UnboundOptions,
-        endpoints: Endpoints,
-    ) -> Result<UnboundTarget, StartFailure> {
-        let prepared = Prepared::new("unbound", &options.zone, options.dot)?;
-        let folder = &prepared.folder;
-        let text = configuration(options, &endpoints, folder.path());
-        let file = folder.write("unbound.conf", &text)?;
-        let mut arguments: Vec<OsString> = ["-d", "-p", "-c"].map(OsString::from).into();
-        arguments.push(file.into());
-        let cpu = options.cpu;
-        let launch = Launch {
-            program: "unbound",
-            package: "unbound",
-            arguments,
-            cpu,
+        let start = Start {
+            families: options.families,
+            services: &options.services,
+            cpu: options.cpu,
+            ..Start::new(&SERVER, &options.zone)
         };
-        let readiness = Readiness {
-            endpoints: &endpoints,
-            origin: &options.zone.origin,
-            refused_is_ready: false,
-            ready_line: None,
-            fatal_lines: &FATAL_LINES,
-        };
-        let server = prepared.launch(launch, &readiness)?;
+        let server = start.run(|place| {
+            let text = configuration(options, place);
+            let file = place.folder.write("unbound.conf", &text)?;
+            Ok(vec!["-d".into(), "-p".into(), "-c".into(), file.into()])
+        })?;
         Ok(UnboundTarget { server })
     }
 }
 
-fn configuration(options: &UnboundOptions, endpoints: &Endpoints, folder: &Path) -> String {
-    let folder = folder.display();
+fn configuration(options: &UnboundOptions, place: &Place<'_>) -> String {
+    let endpoints = place.endpoints;
+    let folder = place.folder.path().display();
     let origin = &options.zone.origin;
     // Refusing the root and binding outgoing sockets to loopback keep it from asking the Internet
     // for names outside the zone.
@@ -127,10 +108,20 @@ fn configuration(options: &UnboundOptions, endpoints: &Endpoints, folder: &Path)
             let _ = writeln!(text, "  interface: {address}@{port}");
         }
     }
-    if let Some(port) = endpoints.dot_port {
+    // A port is for TLS or for HTTP because one of these says so.
+    if let Some(port) = endpoints.service_port(Service::Dot) {
+        let _ = writeln!(text, "  tls-port: {port}");
+    }
+    if let Some(port) = endpoints.service_port(Service::Doh2) {
+        let _ = writeln!(
+            text,
+            "  https-port: {port}\n  http-endpoint: \"{DOH_PATH}\""
+        );
+    }
+    if !options.services.is_empty() {
         let _ = write!(
             text,
-            "  tls-port: {port}\n  tls-service-key: \"{folder}/server.key\"\n  \
+            "  tls-service-key: \"{folder}/server.key\"\n  \
              tls-service-pem: \"{folder}/server.pem\"\n"
         );
     }

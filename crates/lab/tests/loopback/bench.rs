@@ -10,6 +10,8 @@ use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, names_file};
 use measure::{Counts, RunRecord};
 use proto::Transport;
+use proto::doh::{DohRequest, Method, Scheme};
+use proto::http2;
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots};
@@ -60,7 +62,8 @@ impl Load {
             seed: 1,
             local_addresses: Vec::new(),
             local_port: 0,
-            queries_per_connection: None,
+            connections: load::ConnectionPolicy::default(),
+            doh: None,
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
@@ -111,6 +114,12 @@ impl Load {
         self
     }
 
+    /// How a query becomes an HTTP request.
+    pub(crate) fn doh(mut self, method: Method, uri: &str) -> Load {
+        self.plan.doh = Some(Arc::new(DohRequest::new(method, uri, &[]).unwrap()));
+        self
+    }
+
     /// Looks for the target before the run.
     pub(crate) fn preflight(mut self) -> Load {
         self.preflight = true;
@@ -141,9 +150,14 @@ impl Load {
     ) -> Result<RunRecord, RunError> {
         self.plan.target = target;
         self.plan.validate().unwrap();
-        let is_dot = self.plan.transport == Transport::Dot;
+        let is_plain_http = self
+            .plan
+            .doh
+            .as_ref()
+            .is_some_and(|doh| doh.scheme() == Scheme::Http);
+        let has_tls = self.plan.transport.has_tls() && !is_plain_http;
         let request = RunRequest {
-            tls: is_dot.then(|| self.tls()),
+            tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
             description: Description {
                 questions_source: "test".to_owned(),
@@ -162,12 +176,20 @@ impl Load {
         let ca_pem = self.ca_pem.clone().unwrap();
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(ca_pem.into_bytes()),
+            // QUIC brings its own.
+            alpn: match self.plan.transport {
+                Transport::Doh2 => vec![http2::ALPN.to_vec()],
+                _ => Vec::new(),
+            },
             ..ClientTlsOptions::default()
         });
         TlsRequest {
+            asked: load::TlsAsked::default(),
+            key_log: None,
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
+                resume: load::Resume::NEVER,
             },
             verified: true,
             name: "localhost".to_owned(),

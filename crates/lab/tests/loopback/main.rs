@@ -8,5 +8,6 @@ mod bench;
 mod endings;
 mod faults;
 mod latency;
+mod products;
 mod responder_counts;
 mod servers;

@@ -130,7 +130,7 @@ fn queries_per_connection_open_as_many_connections_as_division_says() {
             .clients(1)
             .outstanding(1)
             .queries(1_000);
-        let load = load.plan(|plan| plan.queries_per_connection = Some(30));
+        let load = load.plan(|plan| plan.connections.queries_max = Some(30));
         let (ran, responder) = load.run_against(|_| {});
         ran.assert_all_answered(1_000);
         assert_eq!(ran.record.connections().established, 34, "{transport}");

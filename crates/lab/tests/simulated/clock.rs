@@ -35,7 +35,8 @@ fn one_way_delay_counts_twice() {
         assert_all_latencies(&sim.clone().rate(1_000.0).run(), ns(2 * 7 + 5));
         let run = sim.outstanding(9).run();
         assert_all_latencies(&run, ns(2 * 7 + 5));
-        let (connect, handshake) = run.record.connection_times();
+        let times = run.record.connection_times();
+        let (connect, handshake) = (times.tcp_connect, times.tls_handshake);
         if transport.is_stream() {
             assert_eq!((connect.count(), connect.max_ns()), (3, Some(ns(14))));
         }

@@ -274,7 +274,7 @@ fn connection_is_closed_after_its_queries_and_the_next_one_opened() {
         for (queries, each) in [(1_000, 10), (1_000, 7), (1_000, 1_000), (3, 1), (1, 5)] {
             let sim = one_by_one(transport).queries(queries);
             let run = sim
-                .plan(|plan| plan.queries_per_connection = Some(each))
+                .plan(|plan| plan.connections.queries_max = Some(each))
                 .run();
             let opened = queries.div_ceil(u64::from(each));
             let connections = run.record.connections();
@@ -303,7 +303,7 @@ fn connection_that_both_ends_close_at_once_is_counted_once() {
             ConnectionEnd::HalfClose,
         ] {
             let sim = one_by_one(transport).queries(1_000);
-            let sim = sim.plan(|plan| plan.queries_per_connection = Some(10));
+            let sim = sim.plan(|plan| plan.connections.queries_max = Some(10));
             let run = ends_after(sim, 10, end);
             let connections = run.record.connections();
             let ended = connections.closed_by_client
@@ -325,7 +325,7 @@ fn connections_that_are_reset_unanswered_are_tried_again_ever_more_rarely() {
     // All four queries of a connection are sent, and lost, before its reset comes: that it has
     // carried what it may is no reason to come back at once.
     let sim = one_by_one(Transport::Tcp).clients(4).outstanding(16);
-    let sim = sim.plan(|plan| plan.queries_per_connection = Some(4));
+    let sim = sim.plan(|plan| plan.connections.queries_max = Some(4));
     let run = sim
         .behaviour(|behaviour| behaviour.tcp_clients_max = Some(1))
         .run();
@@ -339,7 +339,9 @@ fn connections_that_are_reset_unanswered_are_tried_again_ever_more_rarely() {
 fn open_loop_waits_for_the_next_connection_and_loses_nothing() {
     for transport in STREAMS {
         let sim = steady(transport).clients(5);
-        let run = sim.plan(|plan| plan.queries_per_connection = Some(8)).run();
+        let run = sim
+            .plan(|plan| plan.connections.queries_max = Some(8))
+            .run();
         assert_eq!((run.offered(), run.responses()), (1_000, 1_000));
         let opened = run.record.connections().established;
         // 200 queries a client, and a last connection that may have been opened in advance.
@@ -354,7 +356,7 @@ fn query_that_waited_for_its_connection_has_its_whole_timeout_after_the_run_too(
     // lies at the target until 80 ms later. Its response takes 70 ms more, within 100 ms of its
     // sending, but not of the end of the run.
     let sim = one_by_one(Transport::Tcp).rate(100.0).duration_ms(1_000);
-    let sim = sim.plan(|plan| plan.queries_per_connection = Some(99));
+    let sim = sim.plan(|plan| plan.connections.queries_max = Some(99));
     let sim = sim.behaviour(|it| it.delay = responder::Delay::Constant(ms(70)));
     let sim = sim.held_at(TARGET, at_ms(985), 85);
     let run = sim.run();

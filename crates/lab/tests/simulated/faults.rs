@@ -166,7 +166,7 @@ fn scenarios() -> impl Strategy<Value = Sim> {
                 }
                 sim.plan.interval = ms(250);
                 match transport.is_stream() {
-                    true => sim.plan.queries_per_connection = per_connection,
+                    true => sim.plan.connections.queries_max = per_connection,
                     false => sim.plan.tcp_fallback = fallback,
                 }
                 let world = &mut sim.simulation.world;

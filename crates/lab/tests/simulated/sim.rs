@@ -89,7 +89,8 @@ impl Sim {
             seed,
             local_addresses: Vec::new(),
             local_port: 0,
-            queries_per_connection: None,
+            connections: load::ConnectionPolicy::default(),
+            doh: None,
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
@@ -321,9 +322,12 @@ impl Sim {
             ..ClientTlsOptions::default()
         });
         TlsRequest {
+            asked: load::TlsAsked::default(),
+            key_log: None,
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
+                resume: load::Resume::NEVER,
             },
             verified: self.tls_verify,
             name: "localhost".to_owned(),

@@ -79,7 +79,7 @@ fn held_up() -> Run {
         .one_way_delay_ms(1)
         .rate(RATE_QPS)
         .duration_ms(10_000);
-    let sim = sim.plan(|plan| plan.queries_per_connection = Some(3_000));
+    let sim = sim.plan(|plan| plan.connections.queries_max = Some(3_000));
     // Without a hold-up: connecting, and then the last response of the first connection, are
     // where the phases say.
     let connect = Duration::from_nanos(sim.clone().run().record.phases.connect_ns);

@@ -121,7 +121,7 @@ fn stall_of_the_target_is_not_blamed_on_the_generator() {
 fn connections_that_make_queries_wait_are_not_blamed_on_the_generator() {
     let run = scenario(Transport::Dot)
         .rate(1_000.0)
-        .plan(|plan| plan.queries_per_connection = Some(2))
+        .plan(|plan| plan.connections.queries_max = Some(2))
         .run();
     assert_ne!(
         run.record.verdict.limit,

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lab::target::{BindOptions, BindTarget, Families, TsigKey};
+use lab::target::{BindOptions, BindTarget, Families, Service, TsigKey};
 
 use crate::query::{Answered, ask_dot, ask_tcp, ask_udp};
 use crate::{broken_zone, check_gone, zone};
@@ -55,7 +55,7 @@ fn bind_answers_counts_each_transport_and_is_gone_after_drop() {
 fn bind_serves_both_families_and_counts_a_query_over_verified_tls() {
     let options = BindOptions {
         families: Families::Both,
-        dot: true,
+        services: vec![Service::Dot],
         tcp_clients_max: Some(20),
         ..BindOptions::new(zone())
     };

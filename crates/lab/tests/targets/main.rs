@@ -1,11 +1,17 @@
-//! Real servers start, answer, count and are gone afterwards.
+//! Real servers start, answer, count and are gone afterwards; real clients get their answers, from
+//! them and from our responder.
 //!
-//! Needs BIND, Unbound and Knot DNS installed; `./test` sees to it.
+//! Needs the servers and clients that `./test` installs and prepares.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bind;
+mod clients;
 mod knot;
+mod kxdpgun;
+mod openssl;
+mod products;
 mod query;
+mod responder;
 mod unbound;
 
 use std::net::{SocketAddr, TcpStream};
@@ -49,4 +55,13 @@ pub(crate) fn check_gone(process: u32, folder: &Path, address: SocketAddr) {
         TcpStream::connect(address).is_err(),
         "{address} still accepts connections"
     );
+}
+
+/// The first number after each occurrence of `label`, as other generators print their counts.
+pub(crate) fn numbers_after(text: &str, label: &str) -> Vec<u64> {
+    let number = |rest: &str| {
+        let digits = rest.trim_start().split([' ', '\n']).next()?;
+        digits.replace(',', "").parse().ok()
+    };
+    text.split(label).skip(1).filter_map(number).collect()
 }

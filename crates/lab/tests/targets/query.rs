@@ -30,7 +30,7 @@ impl Answered {
     }
 }
 
-fn message(name: &str) -> Vec<u8> {
+pub(crate) fn message(name: &str) -> Vec<u8> {
     // ID 0x2a2a, RD set, one question.
     let mut message = vec![0x2a, 0x2a, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.').filter(|label| !label.is_empty()) {
@@ -41,7 +41,7 @@ fn message(name: &str) -> Vec<u8> {
     message
 }
 
-fn read(response: &[u8]) -> Answered {
+pub(crate) fn read(response: &[u8]) -> Answered {
     assert!(
         response.len() >= 12 && response[..2] == [0x2a, 0x2a],
         "{response:?}"

@@ -1,6 +1,6 @@
 //! Unbound.
 
-use lab::target::{Families, UnboundOptions, UnboundTarget};
+use lab::target::{Families, Service, UnboundOptions, UnboundTarget};
 
 use crate::query::{Answered, ask_dot, ask_tcp, ask_udp};
 use crate::{broken_zone, check_gone, zone};
@@ -9,7 +9,7 @@ use crate::{broken_zone, check_gone, zone};
 fn unbound_answers_over_udp_tcp_and_verified_tls_and_is_gone_after_drop() {
     let options = UnboundOptions {
         families: Families::Both,
-        dot: true,
+        services: vec![Service::Dot],
         tcp_clients_max: Some(50),
         cpu: Some(0),
         ..UnboundOptions::new(zone())

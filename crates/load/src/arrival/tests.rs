@@ -227,3 +227,44 @@ proptest! {
         let _ = parse_rate(&text);
     }
 }
+
+proptest! {
+    #[test]
+    fn passing_over_queries_is_the_same_as_taking_them_one_by_one(
+        rate_micro in 1_000_000_u64..50_000_000_000,
+        poisson: bool,
+        worker in 0_u32..3,
+        end_ns in 0_u64..2_000_000,
+        most in 0_u64..60,
+    ) {
+        let process = if poisson { Process::Poisson } else { Process::Constant };
+        let make = || schedule(rate_micro as f64 / 1e6, process, (worker, 3), 5);
+        let end = Instant::from_nanos(START.as_nanos() + end_ns);
+        let (mut stepped, mut skipped) = (make(), make());
+        let mut taken = 0;
+        while stepped.next_due() < end && taken < most {
+            stepped.advance();
+            taken += 1;
+        }
+        prop_assert_eq!(skipped.skip_until(end, most), taken);
+        for _ in 0..3 {
+            prop_assert_eq!(skipped.next_due(), stepped.next_due());
+            skipped.advance();
+            stepped.advance();
+        }
+    }
+}
+
+#[test]
+fn passing_over_a_billion_a_second_for_an_hour_takes_no_time_and_counts_them_all() {
+    let hour = Instant::from_nanos(START.as_nanos() + 3_600_000_000_000);
+    let mut constant = schedule(1e9, Process::Constant, (0, 1), 1);
+    assert_eq!(constant.skip_until(hour, u64::MAX), 3_600_000_000_000);
+    assert_eq!(constant.next_due(), hour);
+    let mut poisson = schedule(1e9, Process::Poisson, (0, 1), 1);
+    let skipped = poisson.skip_until(hour, u64::MAX);
+    assert!(
+        skipped.abs_diff(3_600_000_000_000) < 10_000_000,
+        "{skipped}"
+    );
+}

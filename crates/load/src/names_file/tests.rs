@@ -4,7 +4,7 @@ use hickory_proto::op::{Message, MessageType, OpCode};
 use hickory_proto::rr::rdata::opt::{EdnsCode, EdnsOption};
 use hickory_proto::rr::{DNSClass, Name, RecordType};
 use proptest::prelude::*;
-use proto::query::Edns;
+use proto::query::{Edns, PADDING_BLOCK_OCTETS};
 
 use super::*;
 
@@ -171,6 +171,7 @@ fn header_options_override_the_defaults_of_the_run_for_their_line_only() {
         checking_disabled: true,
         authentic_data: true,
         edns: Some(Edns::default()),
+        ..QueryOptions::default()
     };
     let message = read_one("a.test A +rd -cd -ad +noedns", &reversed);
     let metadata = &message.metadata;
@@ -186,6 +187,7 @@ fn edns_options_add_and_change_the_opt_record() {
             udp_payload_octets: 4096,
             dnssec_ok: true,
             options: vec![(8, vec![0, 1, 8, 0, 10]), (10, vec![1; 8])],
+            ..Edns::default()
         }),
         ..QueryOptions::default()
     };
@@ -207,6 +209,64 @@ fn edns_options_add_and_change_the_opt_record() {
     }
     assert!(read_one("a.test A -edns", &some).edns.is_none());
     assert!(read_one("a.test A -do", &none).edns.is_none());
+}
+
+/// Length and options of the query of a line, where `--edns-padding 128` is the default or not.
+fn padded(options: &str, by_default: bool) -> (usize, Vec<u16>) {
+    let defaults = QueryOptions {
+        edns: by_default.then(|| Edns {
+            padding_block_octets: Some(PADDING_BLOCK_OCTETS),
+            ..Edns::default()
+        }),
+        ..QueryOptions::default()
+    };
+    let line = format!("a.test A {options}");
+    let set = parse_text(line.as_bytes(), &defaults).unwrap();
+    let edns = Message::from_vec(set.get(0).message).unwrap().edns;
+    let codes: Vec<u16> = edns.map_or(Vec::new(), |edns| {
+        let options = edns.options().as_ref();
+        options.iter().map(|(code, _)| u16::from(*code)).collect()
+    });
+    let uses = EdnsUses {
+        padding: codes.contains(&12),
+        keepalive: codes.contains(&11),
+    };
+    assert_eq!(set.edns_uses(), uses, "{options}");
+    (set.get(0).message.len(), codes)
+}
+
+#[test]
+fn rfc8467_padding_of_a_line_replaces_that_of_the_run() {
+    for (options, by_default, octets, codes) in [
+        ("", true, 128, &[12][..]),
+        ("+padding", false, 128, &[12]),
+        ("+padding=100", true, 100, &[12]),
+        ("+padding=1 +opt=65001:00", false, 44, &[65_001, 12]),
+        ("-padding", true, 35, &[]),
+        ("-padding", false, 24, &[]),
+        ("+noedns", true, 24, &[]),
+        ("+opt=12:0000", true, 41, &[12]),
+        ("+opt=12:0000 +padding", false, 128, &[12]),
+    ] {
+        let read = padded(options, by_default);
+        assert_eq!(read, (octets, codes.to_vec()), "`{options}` {by_default}");
+    }
+}
+
+#[test]
+fn rfc7828_section_3_2_keepalive_in_queries_is_empty_and_given_once() {
+    for (options, octets, codes) in [
+        ("+keepalive", 39, &[11][..]),
+        ("+keepalive +KEEPALIVE", 39, &[11]),
+        ("+keepalive -keepalive", 35, &[]),
+        ("+keepalive +padding", 128, &[11, 12]),
+    ] {
+        assert_eq!(
+            padded(options, false),
+            (octets, codes.to_vec()),
+            "{options}"
+        );
+    }
 }
 
 #[test]
@@ -248,6 +308,10 @@ fn bad_options_say_what_is_wrong_with_their_value() {
             "`abc` is not an even number of hexadecimal digits",
         ),
         ("+do=1", "unknown option `+do=1`"),
+        ("+padding=0", "`0` is not a block of 1 to 65535 octets"),
+        ("+padding=65536", "`65536` is not a block"),
+        ("-padding=1", "unknown option `-padding=1`"),
+        ("+keepalive=5", "unknown option `+keepalive=5`"),
         ("+ecs", "unknown option `+ecs`"),
         ("+do +noedns", "`+noedns` contradicts `+do`"),
         ("-edns +edns=512", "`-edns` contradicts `+edns=512`"),

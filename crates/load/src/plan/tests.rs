@@ -20,7 +20,8 @@ fn plan() -> Plan {
         seed: 1,
         local_addresses: Vec::new(),
         local_port: 0,
-        queries_per_connection: None,
+        connections: ConnectionPolicy::default(),
+        doh: None,
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
@@ -69,7 +70,7 @@ fn sound_plans_pass() {
     check(
         |plan| {
             plan.transport = Transport::Tcp;
-            plan.queries_per_connection = Some(1);
+            plan.connections.queries_max = Some(1);
             plan.duration = None;
             plan.queries_max = Some(1);
         },
@@ -93,7 +94,7 @@ fn settings_of_zero_are_named() {
     );
     check(|plan| plan.queries_max = Some(0), "queries: it is zero");
     check(
-        |plan| plan.queries_per_connection = Some(0),
+        |plan| plan.connections.queries_max = Some(0),
         "queries-per-connection: it is zero",
     );
     check(
@@ -110,15 +111,15 @@ fn settings_of_zero_are_named() {
 fn rates_that_cannot_be_offered_are_refused() {
     check(
         |plan| plan.arrival = open(0.0),
-        "rate: 0 queries a second cannot be offered",
+        "rate: 0 a second cannot be offered",
     );
     check(
         |plan| plan.arrival = open(-1.0),
-        "rate: -1 queries a second cannot be offered",
+        "rate: -1 a second cannot be offered",
     );
     check(
         |plan| plan.arrival = open(f64::NAN),
-        "rate: NaN queries a second cannot be offered",
+        "rate: NaN a second cannot be offered",
     );
     check(
         |plan| {
@@ -127,7 +128,7 @@ fn rates_that_cannot_be_offered_are_refused() {
                 rate_qps_max: Some(f64::INFINITY),
             };
         },
-        "rate: inf queries a second cannot be offered",
+        "rate: inf a second cannot be offered",
     );
 }
 
@@ -146,7 +147,7 @@ fn contradictions_between_settings_are_named() {
         "duration: nothing would end the run",
     );
     check(
-        |plan| plan.queries_per_connection = Some(10),
+        |plan| plan.connections.queries_max = Some(10),
         "queries-per-connection: udp has no connections to close",
     );
     check(

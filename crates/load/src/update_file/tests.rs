@@ -94,6 +94,7 @@ fn edns_adds_one_opt_record() {
         udp_payload_octets: 4096,
         dnssec_ok: true,
         options: vec![(65001, vec![1, 2, 3])],
+        ..Edns::default()
     };
     let set = parse_text(ALL_FORMS.as_bytes(), Some(&edns)).unwrap();
     let message = Message::from_vec(set.get(0).message).unwrap();

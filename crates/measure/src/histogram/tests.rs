@@ -78,6 +78,37 @@ proptest! {
     }
 
     #[test]
+    fn taking_out_a_part_leaves_the_rest(a in vec(value(), 0..60), b in vec(value(), 0..60)) {
+        let all = of(&[a.clone(), b.clone()].concat());
+        let (rest, expected) = (all.without(&of(&a)), of(&b));
+        prop_assert_eq!(rest.count(), expected.count());
+        prop_assert_eq!(rest.sum_ns(), expected.sum_ns());
+        prop_assert_eq!(rest.overflow(), expected.overflow());
+        prop_assert!(rest.buckets().eq(expected.buckets()));
+        let close = |found: u64, exact: u64| {
+            exact >= 1 << super::RANGE_BITS || found.abs_diff(exact) as f64 <= 0.01 * exact as f64
+        };
+        for p in [0.0, 0.1, 0.5, 0.99, 1.0] {
+            match (rest.percentile(p), expected.percentile(p)) {
+                (Some(found), Some(exact)) => prop_assert!(close(found, exact), "{found} {exact}"),
+                (found, exact) => prop_assert_eq!(found, exact),
+            }
+        }
+    }
+
+    #[test]
+    fn histogram_on_demand_and_clone_equal_one_with_all_buckets(values in vec(value(), 0..50)) {
+        let mut late = Histogram::on_demand();
+        values.iter().for_each(|&value| late.record(value));
+        prop_assert_eq!(&late, &of(&values));
+        prop_assert_eq!(&late.clone(), &late);
+        let held = late.buckets.len();
+        prop_assert!(held == BUCKETS || values.iter().all(|&value| value >= 1 << 36), "{held}");
+        late.clear();
+        prop_assert_eq!(late, Histogram::new());
+    }
+
+    #[test]
     fn bounds_of_a_bucket_enclose_its_values(value in value()) {
         let index = bucket_index(value);
         prop_assume!(index < BUCKETS);

@@ -11,14 +11,36 @@ use crate::verdict::Limit;
 /// Records with up to four intervals of a few latencies each.
 fn any_record() -> impl Strategy<Value = RunRecord> {
     let latencies = vec((1_000_u64..1 << 37, 1_u64..50), 0..4);
-    vec(latencies, 1..5).prop_map(|intervals| {
+    let codes = vec(any::<u64>(), 0..40);
+    vec((latencies, codes), 1..5).prop_map(|intervals| {
         let intervals = intervals.iter().enumerate();
         record(
             intervals
-                .map(|(index, latencies)| interval(index as u64, latencies))
+                .map(|(index, (latencies, codes))| {
+                    let mut interval = interval(index as u64, latencies);
+                    end_exchanges(&mut interval, codes);
+                    interval
+                })
                 .collect(),
         )
     })
+}
+
+/// More queries, each ended by its stream with one of `codes`, and connections with them.
+fn end_exchanges(interval: &mut Interval, codes: &[u64]) {
+    let times = &mut interval.distributions.connections;
+    let counts = &mut interval.counts;
+    for &code in codes {
+        counts.offered += 1;
+        counts.sent += 1;
+        counts.exchange_failures.stream_reset.record(code);
+        counts.connections.quic_transport.record(code);
+        counts.connections.handshakes.resumed += 1;
+        let alert = format!("alert_{}", code % 256);
+        counts.connections.failed.tls_alert.record(&alert);
+        times.quic_handshake_resumed.record(code);
+        times.first_query.record(code / 2);
+    }
 }
 
 proptest! {
@@ -128,8 +150,8 @@ fn records_that_do_not_mean_the_same_are_refused_by_position_and_field() {
         assert!(error.contains(message), "{error}");
     };
     check(
-        |r| r.schema_version = "2".into(),
-        "schema_version is 2, in record 1 1",
+        |r| r.schema_version = "3".into(),
+        "schema_version is 3, in record 1 2",
     );
     check(
         |r| r.scenario.transport = Transport::Dot,
@@ -159,6 +181,7 @@ fn records_that_do_not_mean_the_same_are_refused_by_position_and_field() {
 fn harmless_differences_are_named_as_warnings() {
     let (first, mut second) = pair();
     second.scenario.timeout_ns = SECOND;
+    second.scenario.connections.rate_max = Some(5.0);
     let merged = merge(vec![first, second]).expect("alike");
     let warnings = [
         "scenario.timeout_ns of record 2 differs from that of record 1",

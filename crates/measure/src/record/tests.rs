@@ -1,6 +1,6 @@
 use super::*;
 use crate::example::{SECOND, interval, record};
-use crate::scenario::{Process, TlsFacts, Transport};
+use crate::scenario::{HttpMethod, HttpRequest, HttpScheme, Process, TlsFacts, Transport};
 use crate::verdict::judge;
 
 fn example() -> RunRecord {
@@ -13,7 +13,15 @@ fn example() -> RunRecord {
         verified: true,
         name: Some("ns1.example".into()),
         version: Some("TLSv1.3".into()),
-        cipher_suite: None,
+        alpn: Some("dot".into()),
+        ..TlsFacts::default()
+    });
+    record.scenario.http = Some(HttpRequest {
+        method: HttpMethod::Get,
+        scheme: HttpScheme::Https,
+        authority: "dns.example".into(),
+        path: "/dns-query".into(),
+        headers: vec!["x-tester: 1".into()],
     });
     record.network.kernel.insert("Udp.NoPorts".into(), 2);
     record.workers[0].send_lateness_p99_ns = Some(10_000);
@@ -36,7 +44,7 @@ fn record_survives_json_in_both_forms() {
 fn pretty_json_keeps_arrays_of_numbers_on_one_line() {
     let pretty = example().to_json_pretty();
     assert!(
-        pretty.starts_with("{\n  \"schema_version\": \"1\",\n"),
+        pretty.starts_with("{\n  \"schema_version\": \"2\",\n"),
         "{pretty}"
     );
     assert!(
@@ -44,7 +52,7 @@ fn pretty_json_keeps_arrays_of_numbers_on_one_line() {
         "{pretty}"
     );
     assert!(
-        pretty.lines().count() < 900,
+        pretty.lines().count() < 1_100,
         "{} lines",
         pretty.lines().count()
     );
@@ -97,8 +105,8 @@ fn json_that_is_no_usable_record_is_refused_with_the_reason() {
         "not a run record: expected value at line 1 column 1",
     );
     check("{}", "not a run record: missing field `schema_version`");
-    let newer = good.replace("\"schema_version\":\"1\"", "\"schema_version\":\"7\"");
-    check(&newer, "schema version 7, this binary reads version 1");
+    let newer = good.replace("\"schema_version\":\"2\"", "\"schema_version\":\"7\"");
+    check(&newer, "schema version 7, this binary reads version 2");
     check(
         &good.replacen("\"driver\":", "\"diver\":", 1),
         "unknown field `diver`",
@@ -167,4 +175,31 @@ fn rates_are_of_the_window_and_not_of_the_drain() {
     assert!((record.mean_in_flight() - in_flight).abs() < 1e-9);
     assert_eq!(record.lost_share(), 0.0);
     assert!(Transport::Dot.has_tls() && !Transport::Udp.has_connections());
+}
+
+#[test]
+fn connections_before_the_run_count_as_connections_and_not_in_rates() {
+    let mut record = record(vec![
+        interval(0, &[(90_000, 700)]),
+        interval(1, &[(90_000, 700)]),
+    ]);
+    record.warmup.counts.connections.handshakes.full = 10;
+    record.warmup.distributions.service.record_many(400_000, 10);
+    let before = &mut record.warmup.distributions.connections;
+    before.first_query.record_many(400_000, 10);
+    record.intervals[1].counts.connections.handshakes.resumed = 40;
+    record.intervals[1].counts.connections.attempted = 42;
+    let during = &mut record.intervals[1].distributions.connections;
+    during.quic_handshake_resumed.record_many(1_000_000, 40);
+    during.first_query.record_many(90_000, 40);
+    record.total = Interval::total(&record.intervals);
+    assert_eq!(record.connections().handshakes.total(), 50);
+    assert_eq!(record.handshakes_per_second(), 20.0);
+    assert_eq!(record.attempts_per_second(), 21.0);
+    let times = record.connection_times();
+    assert_eq!(times.first_query.count(), 50);
+    assert_eq!(times.quic_handshake_resumed.count(), 40);
+    let later = record.later_queries();
+    assert_eq!((later.count(), later.max_ns()), (1_360, Some(90_111)));
+    assert_eq!(RunRecord::from_json(&record.to_json()), Ok(record));
 }

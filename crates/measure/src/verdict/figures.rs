@@ -5,7 +5,7 @@ use crate::histogram::Histogram;
 use crate::interval::per;
 use crate::notation::{count, counted};
 use crate::record::{EndedBy, RunRecord};
-use crate::scenario::Arrival;
+use crate::scenario::{Arrival, Transport};
 
 pub(super) struct Figures<'a> {
     pub(super) record: &'a RunRecord,
@@ -18,6 +18,7 @@ pub(super) struct Figures<'a> {
     pub(super) in_flight: f64,
     pub(super) mean_latency_ns: Option<f64>,
     pub(super) latency_p50_ns: Option<u64>,
+    pub(super) service_p50_ns: Option<u64>,
     /// The shortest way to the target and back that was seen at all.
     pub(super) path_ns: Option<u64>,
     pub(super) lateness_p99_ns: u64,
@@ -32,8 +33,8 @@ impl<'a> Figures<'a> {
         let shortest = [
             &total.service,
             &warmup.service,
-            &total.tcp_connect,
-            &warmup.tcp_connect,
+            &total.connections.tcp_connect,
+            &warmup.connections.tcp_connect,
         ];
         Figures {
             record,
@@ -44,6 +45,7 @@ impl<'a> Figures<'a> {
             in_flight: record.mean_in_flight(),
             mean_latency_ns: total.latency.mean_ns(),
             latency_p50_ns: total.latency.percentile(0.5),
+            service_p50_ns: total.service.percentile(0.5),
             path_ns: shortest.into_iter().filter_map(Histogram::min_ns).min(),
             lateness_p99_ns: total.send_lateness.percentile(0.99).unwrap_or(0),
         }
@@ -62,7 +64,19 @@ impl<'a> Figures<'a> {
         per(held_s, self.window_s).min(left)
     }
 
-    /// Queries sent that got no response.
+    /// Queries that all connections together may carry at once, where the target's limit of
+    /// streams (if queries waited for it) or the scenario sets one, with that of one connection.
+    pub(super) fn carried_max(&self) -> Option<(u64, u64)> {
+        let by_target = match self.counts.waited_for_stream {
+            0 => None,
+            _ => self.record.streams_max(),
+        };
+        let by_scenario = self.record.scenario.connections.in_flight_max;
+        let each = by_target.into_iter().chain(by_scenario).min()?;
+        Some((each.saturating_mul(self.record.scenario.clients), each))
+    }
+
+    /// Queries sent that got no response and no other end that the target chose.
     pub(super) fn unanswered(&self) -> u64 {
         self.counts.timeouts + self.counts.connection_losses
     }
@@ -118,7 +132,8 @@ impl<'a> Figures<'a> {
         let counts = self.counts;
         let failed = self.record.connections().failed;
         if counts.offered == 0 && failed.total() > 0 {
-            return format!("no query could be sent: {}", list(failed_attempts(&failed)));
+            let causes = failed_attempts(&failed, self.record.scenario.transport);
+            return format!("no query could be sent: {}", list(causes));
         }
         if counts.offered == 0 {
             let why = match self.record.ended_by {
@@ -128,6 +143,7 @@ impl<'a> Figures<'a> {
             };
             return why.into();
         }
+        let transport = self.record.scenario.transport;
         let mut causes = vec![
             (counts.timeouts, "timed out".to_string()),
             (
@@ -136,14 +152,16 @@ impl<'a> Figures<'a> {
             ),
             (counts.not_sent.total(), "not sent".into()),
         ];
-        causes.extend(failed_attempts(&failed));
+        let exchanges = counts.exchange_failures.by_cause(transport);
+        causes.extend(exchanges.into_iter().map(|(cause, number)| (number, cause)));
+        causes.extend(failed_attempts(&failed, transport));
         let queries = counted(counts.offered, "query");
         format!("no response to {queries}: {}", list(causes))
     }
 }
 
-fn failed_attempts(failed: &ConnectionFailures) -> Vec<(u64, String)> {
-    let causes = failed.by_cause().into_iter();
+fn failed_attempts(failed: &ConnectionFailures, transport: Transport) -> Vec<(u64, String)> {
+    let causes = failed.by_cause(transport).into_iter();
     causes
         .map(|(cause, number)| (number, format!("connection attempts failed: {cause}")))
         .collect()

@@ -1,7 +1,7 @@
 //! Rule 2: this tool, or the host it ran on, set the rate (P3, P5, P14, P19).
 
 use super::{Figures, Finding, Limit};
-use crate::notation::{count, latency, percent, share};
+use crate::notation::{count, decimal, latency, percent, share};
 use crate::scenario::Arrival;
 
 /// Above this share of a CPU a closed-loop worker has no headroom.
@@ -60,8 +60,10 @@ fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
             format!(" and queries left up to {p99} late (p99)")
         };
         let evidence = format!(
-            "worker {worker} used {} of its CPU{lateness}: this tool, not the target, set the rate",
-            percent(busy)
+            "worker {worker} used {} of its CPU{}{lateness}: this tool, not the target, set the \
+             rate",
+            percent(busy),
+            for_handshakes(figures)
         );
         return Some(Finding::new(Limit::Generator, evidence, &more_cpu(figures)));
     }
@@ -81,6 +83,22 @@ fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
     );
     let advice = "run the target on other cores or another machine: --cpus LIST";
     Some(Finding::new(Limit::Generator, evidence, advice))
+}
+
+/// From one handshake in that many queries on, handshakes cost more CPU than the queries: over 200
+/// us each with a certificate, against some 5 us a query.
+const QUERIES_PER_HANDSHAKE_MAX: u64 = 40;
+
+/// What a busy worker was busy with, where connections are short-lived.
+fn for_handshakes(figures: &Figures<'_>) -> String {
+    let handshakes = figures.counts.connections.handshakes.total();
+    if handshakes == 0 || figures.counts.sent / handshakes > QUERIES_PER_HANDSHAKE_MAX {
+        return String::new();
+    }
+    format!(
+        ", with {} handshakes a second beside the queries",
+        decimal(figures.record.handshakes_per_second(), 1)
+    )
 }
 
 /// How to get more CPU: another worker where a core is left, another machine where none is.

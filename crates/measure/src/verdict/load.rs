@@ -1,8 +1,8 @@
 //! Rules 5 and 6: what the load itself says once generator, network and connections are cleared.
 
 use super::generator::LATENESS_MAX_NS;
-use super::{Figures, Finding, Limit};
-use crate::notation::{count, decimal, latency, percent, rate, share};
+use super::{Figures, Finding, Limit, set_up};
+use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::Arrival;
 
 /// From this share of the places on, all of them count as used.
@@ -41,19 +41,33 @@ fn closed_loop(figures: &Figures<'_>, places: u64) -> Finding {
         let advice = "find out why queries are lost, or use --timeout 1s or a larger --outstanding";
         return Finding::new(Limit::Outstanding, evidence, advice);
     }
-    if figures.in_flight < FULL * places as f64 {
-        return places_unused(figures, places);
+    let carried = figures.carried_max().filter(|(all, _)| *all < places);
+    let usable = carried.map_or(places, |(all, _)| all);
+    if figures.in_flight < FULL * usable as f64 {
+        return places_unused(figures, places, usable);
     }
-    let all_used = format!(
-        "{} of {} places were in use and the generator had headroom",
-        decimal(figures.in_flight, 1),
-        count(places)
-    );
-    let (p50, path) = (
-        figures.latency_p50_ns.unwrap_or(0),
-        figures.path_ns.unwrap_or(0),
-    );
+    // Where queries wait for a stream, latency from the scheduled instant is mostly that wait.
+    let p50 = match carried {
+        Some(_) => figures.service_p50_ns,
+        None => figures.latency_p50_ns,
+    };
+    let (p50, path) = (p50.unwrap_or(0), figures.path_ns.unwrap_or(0));
     let times = |ns: u64| latency(ns as f64);
+    let all_used = match carried {
+        Some((all, each)) => format!(
+            "{} of {} places were in use, of the {} that {} with {} queries at once allow",
+            decimal(figures.in_flight, 1),
+            count(places),
+            count(all),
+            counted(figures.record.scenario.clients, "connection"),
+            count(each)
+        ),
+        None => format!(
+            "{} of {} places were in use and the generator had headroom",
+            decimal(figures.in_flight, 1),
+            count(places)
+        ),
+    };
     // A single query in flight never waits behind another one of ours.
     if places == 1 || p50 < 2 * path {
         let evidence = format!(
@@ -61,7 +75,13 @@ fn closed_loop(figures: &Figures<'_>, places: u64) -> Finding {
             times(p50),
             times(path)
         );
-        let advice = format!("raise it: --outstanding {}", 4 * places);
+        let advice = match carried {
+            Some(_) => format!(
+                "open more connections: --clients {}",
+                4 * figures.record.scenario.clients
+            ),
+            None => format!("raise it: --outstanding {}", 4 * places),
+        };
         return Finding::new(Limit::Outstanding, evidence, &advice);
     }
     let evidence = format!(
@@ -69,15 +89,33 @@ fn closed_loop(figures: &Figures<'_>, places: u64) -> Finding {
         times(p50),
         times(path)
     );
-    let advice = format!(
+    Finding::new(Limit::Server, evidence, &below_the_limit(figures))
+}
+
+/// How to see the latency of a target that was driven to its limit.
+fn below_the_limit(figures: &Figures<'_>) -> String {
+    format!(
         "for its latency below that limit run with --rate {}",
         decimal(0.7 * figures.achieved_qps, 0).replace(',', "")
-    );
-    Finding::new(Limit::Server, evidence, &advice)
+    )
+}
+
+/// Queries that waited until their connection could carry them, as a sentence.
+pub(super) fn waited_for_streams(figures: &Figures<'_>) -> Option<String> {
+    let waited = figures.counts.waited_for_stream;
+    let (all, each) = figures.carried_max().filter(|_| waited > 0)?;
+    Some(format!(
+        "{} of the queries waited until their connection had carried others: {} with {} queries \
+         at once carry {}",
+        share(waited, figures.counts.offered),
+        counted(figures.record.scenario.clients, "connection"),
+        count(each),
+        count(all)
+    ))
 }
 
 /// Closed loop with places to spare: a rate cap, or the run was too small to fill them.
-fn places_unused(figures: &Figures<'_>, places: u64) -> Finding {
+fn places_unused(figures: &Figures<'_>, places: u64, usable: u64) -> Finding {
     if let Some(asked) = figures.rate_asked()
         && figures.achieved_qps >= RATE_HELD * asked
     {
@@ -87,6 +125,9 @@ fn places_unused(figures: &Figures<'_>, places: u64) -> Finding {
             evidence,
             "raise the cap to find the target's limit",
         );
+    }
+    if let Some(finding) = set_up::judge(figures, usable) {
+        return finding;
     }
     let evidence = format!(
         "only {} of {} places were in use, with no worker out of CPU and {} lost",
@@ -103,7 +144,12 @@ fn places_unused(figures: &Figures<'_>, places: u64) -> Finding {
 }
 
 fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {
-    overloaded(figures).unwrap_or_else(|| rate_held(figures, asked))
+    let waited_in_vain = figures.counts.not_sent.timed_out_waiting;
+    let is_short = waited_in_vain as f64 > LOSS_MAX * figures.counts.offered as f64;
+    set_up::rate_held(figures)
+        .filter(|_| is_short)
+        .or_else(|| overloaded(figures))
+        .unwrap_or_else(|| rate_held(figures, asked))
 }
 
 /// Open loop, generator on time: losses or a growing queue are the target's.

@@ -96,18 +96,18 @@ pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<Str
 fn turned_away(connections: &Connections) -> u64 {
     let failed = &connections.failed;
     let before = failed.refused + failed.reset + failed.closed;
-    before + connections.closed_by_target + connections.reset_by_target
+    let after = connections.closed_by_target + connections.reset_by_target;
+    before + after + connections.ended_by_goaway.total()
 }
 
 /// Connections that the target never accepted: BIND leaves those beyond `tcp-clients` in the
 /// listen queue, where the kernel establishes a few that nobody answers, and the others time out.
 fn left_waiting(figures: &Figures<'_>, connections: &Connections, open_max: u64) -> u64 {
-    let usable = match figures.record.scenario.transport.has_tls() {
-        true => connections.handshakes,
+    let usable = match figures.record.scenario.has_handshakes() {
+        true => connections.handshakes.total(),
         false => connections.established,
     };
-    let ended = connections.closed_by_target + connections.reset_by_target;
-    let silent = usable.saturating_sub(ended + connections.ended_by_tls + open_max);
+    let silent = usable.saturating_sub(connections.ended_by_target() + open_max);
     connections.failed.timed_out + silent
 }
 
@@ -123,8 +123,12 @@ fn kept_away(figures: &Figures<'_>) -> Option<(u64, bool)> {
         .max();
     let open_max = open_max?;
     let without = scenario.clients.saturating_sub(open_max);
-    // With connections that end after a few queries, some are always on their way.
-    let steady = scenario.transport.has_connections() && scenario.queries_per_connection.is_none();
+    // With connections that we end ourselves, some are always on their way.
+    let policy = &scenario.connections;
+    let is_ended = policy.queries_per_connection.is_some()
+        || policy.duration_ns.is_some()
+        || policy.idle_timeout_ns.is_some();
+    let steady = scenario.transport.has_connections() && !is_ended;
     if !steady || open_max == 0 || without == 0 {
         return None;
     }
@@ -140,8 +144,12 @@ pub(super) fn connection_limit(figures: &Figures<'_>) -> Option<String> {
     let connections = &figures.record.connections();
     if let Some((without, is_waiting)) = kept_away(figures) {
         return Some(format!(
-            "the target accepts no more than {} TCP clients ({} of {} {})",
+            "the target accepts no more than {} {} clients ({} of {} {})",
             count(clients - without),
+            match figures.record.scenario.transport.is_quic() {
+                true => "QUIC",
+                false => "TCP",
+            },
             count(without),
             count(clients),
             match is_waiting {
@@ -150,7 +158,9 @@ pub(super) fn connection_limit(figures: &Figures<'_>) -> Option<String> {
             }
         ));
     }
-    let closed = connections.closed_by_target + connections.reset_by_target;
+    let closed = connections.closed_by_target
+        + connections.reset_by_target
+        + connections.ended_by_goaway.total();
     let failed = &connections.failed;
     let refused = failed.refused + failed.reset + failed.closed;
     if refused > 0 {
@@ -177,5 +187,43 @@ pub(super) fn connections(figures: &Figures<'_>) -> Option<Finding> {
     let evidence = connection_limit(figures)?;
     let advice = "raise the cap (BIND: tcp-clients; Unbound: incoming-num-tcp; Knot: \
                   tcp-max-clients), or lower --clients";
+    Some(Finding::new(Limit::Server, evidence, advice))
+}
+
+/// From this share of the queries sent on, those that HTTP or their stream ended matter.
+const ENDED_MAX: f64 = 0.01;
+
+/// Queries that HTTP or their stream ended, as a sentence with all causes.
+pub(super) fn ended_exchanges(figures: &Figures<'_>) -> Option<String> {
+    let ended = &figures.counts.exchange_failures;
+    if ended.total() == 0 {
+        return None;
+    }
+    let causes = ended.by_cause(figures.record.scenario.transport);
+    let causes: Vec<String> = causes
+        .iter()
+        .map(|(cause, number)| format!("{} {cause}", count(*number)))
+        .collect();
+    Some(format!(
+        "{} of the queries were answered without a DNS message: {}",
+        share(ended.total(), figures.counts.sent),
+        causes.join(", ")
+    ))
+}
+
+/// Rule 4: the target answers, but not with DNS: it turns queries away, or cannot do them.
+pub(super) fn exchanges(figures: &Figures<'_>) -> Option<Finding> {
+    let ended = &figures.counts.exchange_failures;
+    if (ended.total() as f64) < ENDED_MAX * figures.counts.sent as f64 {
+        return None;
+    }
+    let evidence = ended_exchanges(figures)?;
+    let advice = if 2 * ended.turned_away() >= ended.total() {
+        "the target limits the rate of its clients, which is not what it can take: raise that \
+         limit, or spread the clients over more addresses with --local-address"
+    } else {
+        "the figures are of the other queries alone: look at path and method of the request, and \
+         at the target's log"
+    };
     Some(Finding::new(Limit::Server, evidence, advice))
 }

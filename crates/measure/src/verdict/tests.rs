@@ -4,6 +4,8 @@ use crate::facts::WorkerFacts;
 use crate::interval::Interval;
 use crate::scenario::{Arrival, Process, Transport};
 
+mod encrypted;
+
 const MS: u64 = 1_000_000;
 
 /// A run of ten intervals with 10,000 responses each, full at 100 places: `latencies` in ns and

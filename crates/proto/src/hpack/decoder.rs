@@ -14,7 +14,7 @@ const SCRATCH_OCTETS_KEPT: usize = 512;
 /// The media type that every DoH message has, as every Huffman encoder writes it; comparing is
 /// cheaper than decoding.
 const MEDIA_TYPE: &[u8] = b"application/dns-message";
-const MEDIA_TYPE_HUFFMAN: &[u8] = &[
+pub(super) const MEDIA_TYPE_HUFFMAN: &[u8] = &[
     0x1d, 0x75, 0xd0, 0x62, 0x0d, 0x26, 0x3d, 0x4c, 0x49, 0x52, 0x16, 0xa4, 0xa8, 0x40, 0xe6, 0x2f,
 ];
 

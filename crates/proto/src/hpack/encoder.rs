@@ -30,7 +30,7 @@ impl Field {
     }
 
     /// The field as the encoder takes it.
-    pub fn as_ref(&self) -> FieldRef<'_> {
+    pub fn borrowed(&self) -> FieldRef<'_> {
         FieldRef {
             inserting: &self.inserting,
             plain: &self.plain,

@@ -72,6 +72,7 @@ impl Http2Client {
     pub fn new(request: Arc<DohRequest>, options: &Http2Options, out: &mut Vec<u8>) -> Self {
         let endpoint = Endpoint::new(
             STREAMS_MAX_ASSUMED,
+            0,
             options.table_octets,
             options.connection_window_octets,
         );
@@ -106,6 +107,12 @@ impl Http2Client {
             Some(_) => 0,
             None => self.endpoint.peer.streams_max - self.streams.len() as u32,
         }
+    }
+
+    /// How many concurrent streams the peer's SETTINGS allow; `None` if they do not say.
+    pub fn streams_max(&self) -> Option<u32> {
+        let streams_max = self.endpoint.peer.streams_max;
+        (self.endpoint.settings_received && streams_max != u32::MAX).then_some(streams_max)
     }
 
     /// How many exchanges have not ended.
@@ -199,7 +206,7 @@ impl Http2Client {
         encoder.static_entry(scheme, out);
         let mut ordinal = 0;
         for field in request.pseudo_fields() {
-            encoder.field(ordinal, field.hpack.as_ref(), out);
+            encoder.field(ordinal, field.hpack.borrowed(), out);
             ordinal += 1;
         }
         if request.method() == Method::Get {
@@ -209,7 +216,7 @@ impl Http2Client {
             });
         }
         for field in request.regular_fields() {
-            encoder.field(ordinal, field.hpack.as_ref(), out);
+            encoder.field(ordinal, field.hpack.borrowed(), out);
             ordinal += 1;
         }
         if request.method() == Method::Post {

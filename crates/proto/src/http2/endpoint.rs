@@ -87,7 +87,9 @@ pub(super) struct Endpoint {
     receive_window_max: u32,
     /// SETTINGS_HEADER_TABLE_SIZE as we sent it, in force from the acknowledgement on.
     table_octets: u32,
-    settings_received: bool,
+    /// The largest SETTINGS_ENABLE_PUSH that the peer may send: a server sends 0.
+    enable_push_max: u32,
+    pub(super) settings_received: bool,
     pub(super) settings_acknowledged: bool,
     block: Option<Box<PartialBlock>>,
     trifles: u32,
@@ -96,8 +98,14 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// An endpoint that has sent its settings, and a WINDOW_UPDATE up to `receive_window_max` for
-    /// the connection. `streams_max` is assumed until the peer says otherwise.
-    pub(super) fn new(streams_max: u32, table_octets: u32, receive_window_max: u32) -> Self {
+    /// the connection. `streams_max` is assumed until the peer says otherwise; the peer may send a
+    /// SETTINGS_ENABLE_PUSH up to `enable_push_max`.
+    pub(super) fn new(
+        streams_max: u32,
+        enable_push_max: u32,
+        table_octets: u32,
+        receive_window_max: u32,
+    ) -> Self {
         let receive_window = receive_window_max.clamp(WINDOW_INITIAL, WINDOW_MAX);
         Endpoint {
             reader: FrameReader::default(),
@@ -112,6 +120,7 @@ impl Endpoint {
             receive_window,
             receive_window_max: receive_window,
             table_octets,
+            enable_push_max,
             settings_received: false,
             settings_acknowledged: false,
             block: None,
@@ -333,10 +342,8 @@ impl Endpoint {
     fn apply_setting(&mut self, id: u16, value: u32) -> Result<(), Http2Error> {
         match id {
             setting::HEADER_TABLE_SIZE => self.encoder.set_table_limit(value),
-            setting::ENABLE_PUSH if value > 1 => {
-                return Err(Http2Error::protocol(
-                    "SETTINGS_ENABLE_PUSH is neither 0 nor 1",
-                ));
+            setting::ENABLE_PUSH if value > self.enable_push_max => {
+                return Err(Http2Error::protocol("SETTINGS_ENABLE_PUSH is not allowed"));
             }
             setting::MAX_CONCURRENT_STREAMS => self.peer.streams_max = value,
             setting::INITIAL_WINDOW_SIZE if value > WINDOW_MAX => {

@@ -12,10 +12,10 @@ use crate::doh::{MESSAGE_OCTETS_MAX, Method};
 use crate::hpack::{FieldRef, NumberField};
 use std::sync::Arc;
 
-/// `content-type: application/dns-message`, field 0 of all responses.
+/// `content-type: application/dns-message`, field 0 of all responses, its value as a Huffman code.
 const CONTENT_TYPE: FieldRef<'static> = FieldRef {
-    inserting: b"\x5f\x17application/dns-message",
-    plain: b"\x0f\x10\x17application/dns-message",
+    inserting: b"\x5f\x90\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x49\x52\x16\xa4\xa8\x40\xe6\x2f",
+    plain: b"\x0f\x10\x90\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x49\x52\x16\xa4\xa8\x40\xe6\x2f",
     table_octets: 12 + 23 + 32,
 };
 
@@ -143,7 +143,12 @@ impl Http2Server {
     /// Starts a connection: SETTINGS are appended to `out`.
     pub fn new(options: Arc<Http2ServerOptions>, out: &mut Vec<u8>) -> Self {
         let http2 = &options.http2;
-        let endpoint = Endpoint::new(u32::MAX, http2.table_octets, http2.connection_window_octets);
+        let endpoint = Endpoint::new(
+            u32::MAX,
+            1,
+            http2.table_octets,
+            http2.connection_window_octets,
+        );
         write_settings(
             &[
                 (setting::HEADER_TABLE_SIZE, http2.table_octets),

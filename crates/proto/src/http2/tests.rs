@@ -11,6 +11,7 @@ mod oracle;
 mod random;
 mod rfc8484;
 mod rfc9113;
+mod rfc9113_messages;
 
 /// How an exchange ended, as a test compares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,4 +254,42 @@ fn exchange(client: &mut Client, server: &mut Server, chunk_octets: usize, max_a
             client.receive(chunk).unwrap();
         }
     }
+}
+
+/// A client with one open request, with token 9 on stream 1.
+fn asking() -> Client {
+    let mut client = Client::settled(&[]);
+    client.request(&[1; 20], 9).unwrap();
+    client.out.clear();
+    client
+}
+
+fn window_update(stream: u32, octets: u32) -> Vec<u8> {
+    frame(kind::WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
+}
+
+fn reset(stream: u32, code: ErrorCode) -> Vec<u8> {
+    frame(kind::RST_STREAM, 0, stream, &code.0.to_be_bytes())
+}
+
+fn goaway(last_stream: u32, code: ErrorCode) -> Vec<u8> {
+    let payload = [last_stream.to_be_bytes(), code.0.to_be_bytes()].concat();
+    frame(kind::GOAWAY, 0, 0, &payload)
+}
+
+fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_settings(settings, &mut out);
+    out
+}
+
+fn resets(frames: &[OwnedFrame]) -> Vec<(u32, ErrorCode)> {
+    let resets = frames.iter().filter(|frame| frame.kind == kind::RST_STREAM);
+    resets
+        .map(|frame| (frame.stream, code_of(&frame.payload)))
+        .collect()
+}
+
+fn code_of(octets: &[u8]) -> ErrorCode {
+    ErrorCode(u32::from_be_bytes(octets.try_into().unwrap()))
 }

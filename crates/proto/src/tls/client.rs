@@ -81,6 +81,11 @@ impl ClientTls {
         self.memory.take().unwrap_or_default()
     }
 
+    /// True if there is a ticket for the client's next connection.
+    pub fn has_ticket(&self) -> bool {
+        self.memory.as_ref().is_some_and(ClientSession::has_ticket)
+    }
+
     /// True until both sides have finished the handshake.
     pub fn is_handshaking(&self) -> bool {
         self.session.is_handshaking()

@@ -32,7 +32,8 @@ pub struct ClientTlsOptions {
     pub versions: TlsVersions,
     /// The cipher suites offered, preferred first.
     pub cipher_suites: Vec<CipherSuite>,
-    /// The key exchange groups offered, preferred first; a key share is sent for the first.
+    /// The key exchange groups offered, preferred first; a key share is sent for the first. In
+    /// TLS 1.2 they are also the curves that certificates may have (RFC 8422, section 4).
     pub groups: Vec<Group>,
     /// The ALPN protocols offered; none by default, `dot` is registered for RFC 7858.
     pub alpn: Vec<Vec<u8>>,
@@ -137,8 +138,10 @@ pub enum TlsSetting {
     Roots,
     /// The side's own certificates.
     Certificate,
-    /// The private key, by itself or because it does not fit the certificate.
+    /// The private key.
     Key,
+    /// The certificate and the key together: one is not the other's.
+    CertificateAndKey,
     /// The cipher suites.
     CipherSuites,
     /// The key exchange groups.
@@ -239,6 +242,14 @@ pub(super) fn provider(
         let what = format!("{suite} is of TLS {its}, the only version is {version}");
         return Err(TlsConfigError::new(TlsSetting::CipherSuites, what));
     }
+    if let Some(twice) = repeated(cipher_suites) {
+        let what = format!("{twice} is given twice");
+        return Err(TlsConfigError::new(TlsSetting::CipherSuites, what));
+    }
+    if let Some(twice) = repeated(groups) {
+        let what = format!("{twice} is given twice");
+        return Err(TlsConfigError::new(TlsSetting::Groups, what));
+    }
     if cipher_suites.is_empty() {
         let what = "there is no cipher suite to offer";
         return Err(TlsConfigError::new(TlsSetting::CipherSuites, what));
@@ -259,6 +270,13 @@ pub(super) fn provider(
         kx_groups: groups.iter().map(|group| group.supported()).collect(),
         ..aws_lc_rs::default_provider()
     }))
+}
+
+fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
+    let mut positions = list.iter().enumerate();
+    positions
+        .find(|(at, item)| list[..*at].contains(item))
+        .map(|(_, item)| item)
 }
 
 /// What judges the server's certificate.
@@ -344,13 +362,13 @@ pub(super) fn unusable_key(error: Error) -> TlsConfigError {
     match error {
         Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             let what = "the private key is not that of the certificate";
-            TlsConfigError::new(TlsSetting::Key, what)
+            TlsConfigError::new(TlsSetting::CertificateAndKey, what)
         }
         Error::InvalidCertificate(reason) => {
             let what = format!("the certificate cannot be used: {reason}");
             TlsConfigError::new(TlsSetting::Certificate, what)
         }
-        other => TlsConfigError::new(TlsSetting::Key, other),
+        other => TlsConfigError::new(TlsSetting::CertificateAndKey, other),
     }
 }
 

@@ -125,7 +125,10 @@ fn reason(error: &CertificateError) -> String {
         CertificateError::BadSignature => "its signature is wrong",
         CertificateError::NotValidForName => "it is not valid for the name asked for",
         CertificateError::InvalidPurpose => "it is not meant for servers",
-        CertificateError::Other(other) => return other.to_string(),
+        CertificateError::Other(other) => match other.to_string().as_str() {
+            "CaUsedAsEndEntity" => "it is the certificate of an authority, not of a server",
+            unnamed => return unnamed.to_owned(),
+        },
         // The others carry details, which rustls puts into words.
         detailed => return detailed.to_string(),
     };

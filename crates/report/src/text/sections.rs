@@ -1,5 +1,5 @@
-//! The sections of the text below the result: latency, RCODEs, connections, oddities, generator,
-//! verdict. Each is empty when it has nothing to say.
+//! The sections of the text below the result: latency, RCODEs, oddities, generator, verdict. Each
+//! is empty when it has nothing to say.
 
 use std::fmt::Write;
 
@@ -40,64 +40,6 @@ pub(super) fn rcodes(record: &RunRecord) -> String {
     text_of(&table)
 }
 
-/// Connections of stream transports, and those of the TCP fallback.
-pub(super) fn connections(record: &RunRecord) -> String {
-    let connections = &record.connections();
-    let transport = record.scenario.transport;
-    if !transport.has_connections() && connections.attempted == 0 {
-        return String::new();
-    }
-    let failures = connections
-        .failed
-        .by_cause()
-        .into_iter()
-        .filter(|(_, number)| *number > 0);
-    let failures: Vec<String> = failures
-        .map(|(cause, number)| format!("{} {cause}", count(number)))
-        .collect();
-    let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
-    let mut row = |label: &str, number: u64, note: String| {
-        table.row([label.into(), count(number), note]);
-    };
-    row("attempted", connections.attempted, String::new());
-    row("established", connections.established, String::new());
-    if transport.has_tls() {
-        row("TLS handshakes", connections.handshakes, String::new());
-    }
-    row("failed", connections.failed.total(), failures.join(", "));
-    let clients = format!("of {}", counted(record.scenario.clients, "client"));
-    row("open at once, most", record.total.connections_open, clients);
-    let endings = [
-        ("closed by us", connections.closed_by_client),
-        ("closed by the target", connections.closed_by_target),
-        ("reset by the target", connections.reset_by_target),
-        ("ended by TLS", connections.ended_by_tls),
-    ];
-    for (label, number) in endings.into_iter().filter(|(_, number)| *number > 0) {
-        row(label, number, String::new());
-    }
-    let mut text = text_of(&table);
-    text.push_str(&set_up(record));
-    text
-}
-
-/// Latency of connection set-up.
-fn set_up(record: &RunRecord) -> String {
-    let (tcp_connect, tls_handshake) = record.connection_times();
-    let steps = [
-        ("TCP connect", &tcp_connect),
-        ("TLS handshake", &tls_handshake),
-    ];
-    let measured = steps
-        .into_iter()
-        .filter(|(_, histogram)| !histogram.is_empty());
-    let mut text = String::new();
-    for (step, histogram) in measured {
-        let _ = writeln!(text, "  {step}: {}", p50_p99_max(histogram));
-    }
-    text
-}
-
 fn p50_p99_max(histogram: &Histogram) -> String {
     format!(
         "p50 {}, p99 {}, max {}",
@@ -131,8 +73,33 @@ pub(super) fn oddities(record: &RunRecord) -> String {
     let counts = &record.total.counts;
     let distributions = &record.total.distributions;
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
-    let overflow = distributions.latency.overflow();
-    let rows = [
+    let rows = odd_messages(record).into_iter().chain(odd_queries(counts));
+    for (label, number, what) in rows.filter(|row| row.1 > 0) {
+        table.row([label.into(), count(number), what.into()]);
+    }
+    let fallback = &counts.tcp_fallback;
+    if fallback.sent > 0 {
+        let outcome = format!(
+            "queries again over TCP: {} answered, {} timed out, {} connection lost",
+            count(fallback.responses),
+            count(fallback.timeouts),
+            count(fallback.connection_losses)
+        );
+        table.row(["TCP fallback".into(), count(fallback.sent), outcome]);
+    }
+    let mut text = text_of(&table);
+    if !distributions.tcp_fallback.is_empty() {
+        let latency = p50_p99_max(&distributions.tcp_fallback);
+        let _ = writeln!(text, "  TCP fallback latency: {latency}");
+    }
+    text
+}
+
+/// Messages that should not have come, or not like that.
+fn odd_messages(record: &RunRecord) -> [(&'static str, u64, &'static str); 9] {
+    let counts = &record.total.counts;
+    let overflow = record.total.distributions.latency.overflow();
+    [
         (
             "late",
             counts.late,
@@ -170,26 +137,23 @@ pub(super) fn oddities(record: &RunRecord) -> String {
             "datagrams, receive buffer full",
         ),
         ("off the scale", overflow, "responses after 68.7 s or more"),
-    ];
-    for (label, number, what) in rows.into_iter().filter(|row| row.1 > 0) {
-        table.row([label.into(), count(number), what.into()]);
-    }
-    let fallback = &counts.tcp_fallback;
-    if fallback.sent > 0 {
-        let outcome = format!(
-            "queries again over TCP: {} answered, {} timed out, {} connection lost",
-            count(fallback.responses),
-            count(fallback.timeouts),
-            count(fallback.connection_losses)
-        );
-        table.row(["TCP fallback".into(), count(fallback.sent), outcome]);
-    }
-    let mut text = text_of(&table);
-    if !distributions.tcp_fallback.is_empty() {
-        let latency = p50_p99_max(&distributions.tcp_fallback);
-        let _ = writeln!(text, "  TCP fallback latency: {latency}");
-    }
-    text
+    ]
+}
+
+/// Queries that did not go straight to the target.
+fn odd_queries(counts: &Counts) -> [(&'static str, u64, &'static str); 2] {
+    [
+        (
+            "sent again",
+            counts.retried_unprocessed,
+            "queries that the target had not processed",
+        ),
+        (
+            "kept waiting",
+            counts.waited_for_stream,
+            "queries whose connection carried as many as it may",
+        ),
+    ]
 }
 
 /// How hard this tool worked, and whether it was on time.

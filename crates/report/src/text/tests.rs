@@ -1,4 +1,4 @@
-use measure::{Interval, Transport, judge};
+use measure::{ConnectionPolicy, Interval, Transport, judge};
 
 use super::*;
 use crate::example;
@@ -22,6 +22,82 @@ fn clean_self_test_reads_as_expected() {
 #[test]
 fn dot_run_with_every_kind_of_loss_reads_as_expected() {
     check(&render(&example::dot()), include_str!("expected/dot.txt"));
+}
+
+#[test]
+fn doh_run_with_short_lived_connections_reads_as_expected() {
+    check(&render(&example::doh2()), include_str!("expected/doh2.txt"));
+}
+
+#[test]
+fn quic_connections_show_no_tcp_and_their_ends_by_name() {
+    let mut record = example::doh2();
+    record.scenario.transport = Transport::Doq;
+    record.scenario.http = None;
+    let mut interval = Interval::default();
+    let connections = &mut interval.counts.connections;
+    connections.attempted = 20;
+    connections.handshakes.full = 12;
+    connections.failed.quic_version = 1;
+    connections.failed.quic_transport.record_many(2, 3);
+    connections
+        .failed
+        .tls_alert
+        .record("no_application_protocol");
+    connections.quic_application.record_many(4, 2);
+    connections.quic_transport.record(0xa);
+    connections.quic_idle_timeouts = 5;
+    let times = &mut interval.distributions.connections;
+    times.quic_handshake.record_many(3_000_000, 12);
+    record.total = interval;
+    record.intervals = Vec::new();
+    record.warmup = Interval::default();
+    let text = render(&record);
+    let expected = "
+Connections
+  attempted           20
+  QUIC handshakes     12  12 full
+  failed               5  1 no common QUIC version, 1 TLS alert no_application_protocol, \
+        3 QUIC transport error CONNECTION_REFUSED
+  open at once, most   0  of 50 clients
+  closed with a code   2  2 DOQ_EXCESSIVE_LOAD
+  QUIC error           1  1 PROTOCOL_VIOLATION
+  QUIC idle timeout    5  nothing heard from the target
+                       times       p50       p99       max
+  full QUIC handshake     12  3.000 ms  3.000 ms  3.000 ms
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn policy_of_connections_and_tls_is_told_in_plain_words() {
+    let mut record = example::doh2();
+    let scenario = &mut record.scenario;
+    scenario.edns_keepalive = true;
+    scenario.connections = ConnectionPolicy {
+        queries_per_connection: Some(0),
+        duration_ns: Some(3_000_000_000),
+        idle_timeout_ns: None,
+        reconnect_delay_ns: 500_000_000,
+        in_flight_max: Some(1),
+        tcp_fast_open: true,
+        rate_max: Some(1_000.0),
+    };
+    let tls = scenario.tls.as_mut().expect("has TLS");
+    tls.verified = false;
+    tls.settings.spki_pins = 2;
+    tls.settings.resume_share = 1.0;
+    tls.settings.client_certificate = true;
+    tls.settings.key_log = true;
+    let text = render(&record);
+    let connections = "  connections  opened and closed without a query; closed after 3.000 s; \
+        opened again after 500.0 ms; 1 query at once; TCP Fast Open; at most 1,000.0 opened a \
+        second\n";
+    assert!(text.contains(connections), "{text}");
+    let trust = "; certificate not verified, 2 key pins; client certificate; sessions resumed; \
+        early data; secrets written to a file\n";
+    assert!(text.contains(trust), "{text}");
+    assert!(text.contains("; EDNS keepalive; "), "{text}");
 }
 
 #[test]

@@ -268,6 +268,7 @@ fn edns(udp_payload_octets: u16, dnssec_ok: bool) -> Option<Edns> {
         udp_payload_octets,
         dnssec_ok,
         options: vec![(10, vec![1; 8])],
+        ..Edns::default()
     })
 }
 

@@ -28,6 +28,7 @@ fn layout(histogram: bool) -> Layout {
     Layout {
         unit: UNIT,
         histogram,
+        http: false,
     }
 }
 
@@ -72,7 +73,11 @@ fn connections_have_a_block_of_their_own() {
     let mut interval = interval();
     interval.counts.connections.attempted = 4;
     interval.counts.connections.established = 3;
-    interval.distributions.tcp_connect.record_many(20_000, 3);
+    interval
+        .distributions
+        .connections
+        .tcp_connect
+        .record_many(20_000, 3);
     let text = layout(true).statistics(&Figures::of_interval(&interval), Scope::Run);
     let expected = "\n\nConnection Statistics:\n\
         \n\
@@ -136,4 +141,26 @@ fn status_lines_are_dnsperfs() {
     let figures = Figures::of_interval(&interval());
     let line = rate_line(Duration::from_micros(1_700_000_000_000_042), &figures);
     assert_eq!(line, "1700000000.000042: 100.896984\n");
+}
+
+#[test]
+fn http_statuses_follow_the_connections_of_a_run() {
+    let mut interval = interval();
+    interval.counts.exchange_failures.media_type = 2;
+    interval
+        .counts
+        .exchange_failures
+        .http_status
+        .record_many(429, 7);
+    interval.counts.exchange_failures.http_status.record(103);
+    let layout = Layout {
+        http: true,
+        ..layout(false)
+    };
+    let text = layout.statistics(&Figures::of_interval(&interval), Scope::Run);
+    let expected = "\n\nDNS-over-HTTPS statistics:\n\n  HTTP/2 return codes:  103: 1, 200: 103, \
+                    429: 7\n\n";
+    assert!(text.ends_with(expected), "{text}");
+    let text = layout.statistics(&Figures::of_interval(&interval), Scope::Interval);
+    assert!(!text.contains("HTTP"), "{text}");
 }

@@ -319,6 +319,7 @@ fn socket_without_a_peer_learns_nothing_of_an_unreachable_port() {
         local: None,
         peer: None,
         shared_port: false,
+        fast_open: false,
     };
     let socket = pair.client.open_udp(&open).unwrap();
     let mut query = outgoing([&b"q"[..]]);
@@ -386,6 +387,7 @@ fn taken_address_cannot_be_bound_again_unless_both_share_it() {
     pair.server.open_udp(&serving(53)).unwrap();
     let shared = SocketSpec {
         shared_port: true,
+        fast_open: false,
         ..serving(53)
     };
     for spec in [serving(53), shared] {
@@ -400,6 +402,7 @@ fn sockets_that_share_a_port_divide_the_flows_and_keep_to_the_division() {
     let mut other = pair.world.endpoint(SERVER);
     let shared = SocketSpec {
         shared_port: true,
+        fast_open: false,
         ..serving(53)
     };
     pair.server.open_udp(&shared).unwrap();

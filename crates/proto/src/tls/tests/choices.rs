@@ -127,6 +127,13 @@ fn choices_that_contradict_each_other_are_refused() {
         ),
         (
             ClientTlsOptions {
+                groups: vec![Group::X25519, Group::MlKem768, Group::X25519],
+                ..defaults()
+            },
+            TlsSetting::Groups,
+        ),
+        (
+            ClientTlsOptions {
                 alpn: vec![vec![b'x'; 32]],
                 ..defaults()
             },

@@ -89,7 +89,7 @@ fn key_that_does_not_fit_is_refused_with_the_setting() {
     };
     assert_eq!(
         with(&certificates.chain, &other.key).unwrap_err(),
-        TlsSetting::Key
+        TlsSetting::CertificateAndKey
     );
     assert_eq!(with(&certificates.chain, b"").unwrap_err(), TlsSetting::Key);
     assert_eq!(

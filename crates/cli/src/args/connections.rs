@@ -1,0 +1,61 @@
+//! Flags about the life of connections.
+
+use std::time::Duration;
+
+use clap::Args;
+use load::ConnectionPolicy;
+
+use super::duration;
+
+/// How long connections live, and how they are opened.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connections")]
+pub(crate) struct ConnectionArguments {
+    /// Close a connection after that many queries and open a new one; 0 opens and closes
+    /// connections and asks nothing
+    #[arg(long, value_name = "N")]
+    queries_per_connection: Option<u32>,
+    /// Close a connection that long after it became usable and open a new one
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    connection_duration: Option<Duration>,
+    /// Close a connection that has been idle for that long; its client opens the next one when it
+    /// has a query [default: never]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    connection_idle_timeout: Option<Duration>,
+    /// Wait that long after a connection has ended before opening the next one
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    reconnect_delay: Option<Duration>,
+    /// Most queries in flight on one connection
+    #[arg(long, value_name = "N")]
+    pipeline: Option<u32>,
+    /// Open at most that many connections a second, evenly spaced (100, 2k), over all clients
+    #[arg(long, value_name = "RATE")]
+    connect_rate: Option<String>,
+    /// Send the first octets with the SYN (RFC 7413), if kernel and server do
+    #[arg(long)]
+    tcp_fast_open: bool,
+}
+
+impl ConnectionArguments {
+    /// Leaves out what only TCP has.
+    pub(crate) fn leave_out_tcp(&mut self) {
+        self.tcp_fast_open = false;
+    }
+
+    /// As the plan wants them.
+    ///
+    /// # Errors
+    /// The connect rate is not a rate.
+    pub(crate) fn policy(&self) -> Result<ConnectionPolicy, load::PlanError> {
+        let rate = self.connect_rate.as_deref();
+        Ok(ConnectionPolicy {
+            queries_max: self.queries_per_connection,
+            duration: self.connection_duration,
+            idle_timeout: self.connection_idle_timeout,
+            reconnect_delay: self.reconnect_delay.unwrap_or_default(),
+            in_flight_max: self.pipeline,
+            tcp_fast_open: self.tcp_fast_open,
+            rate_max: rate.map(load::arrival::parse_rate).transpose()?,
+        })
+    }
+}

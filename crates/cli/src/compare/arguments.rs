@@ -1,0 +1,309 @@
+//! From the flags of a comparison to those of each of its runs.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use proto::Transport;
+
+use crate::args::connections::ConnectionArguments;
+use crate::args::doh::{DohArguments, Server};
+use crate::args::{CompareArguments, RunArguments, TlsArguments};
+use crate::failure::Failure;
+
+/// The flags of one run of each transport, in order.
+///
+/// Flags that only some transports have go to those that have them. A flag that none of them has is
+/// refused by the first run, as anywhere else.
+pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>, Failure> {
+    let transports = &arguments.transports;
+    for (index, transport) in transports.iter().enumerate() {
+        if transports[..index].contains(transport) {
+            return Err(Failure::usage(
+                format!("--transports names {transport} twice"),
+                "name each transport once; --repeat makes several runs of each",
+            ));
+        }
+    }
+    if arguments.run.names.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::usage(
+            "--names - can be read once, and each run reads the names",
+            "give a file with --names FILE",
+        ));
+    }
+    let servers = Servers::read(arguments)?;
+    let runs = transports.iter().map(|&transport| {
+        let mut run = arguments.run.clone();
+        run.server = servers.of(transport)?;
+        run.transport = transport;
+        leave_out_unsuited(&mut run, transports);
+        Ok(run)
+    });
+    runs.collect()
+}
+
+/// Leaves out the flags that the run's transport does not have and another one has.
+fn leave_out_unsuited(run: &mut RunArguments, transports: &[Transport]) {
+    let transport = run.transport;
+    let is_for_others = |suits: fn(Transport) -> bool| {
+        !suits(transport) && transports.iter().any(|other| suits(*other))
+    };
+    if is_for_others(Transport::has_tls) {
+        run.tls = TlsArguments::default();
+    }
+    if is_for_others(Transport::has_connections) {
+        run.connections = ConnectionArguments::default();
+    }
+    if is_for_others(Transport::is_stream) {
+        run.connections.leave_out_tcp();
+    }
+    if is_for_others(Transport::is_doh) {
+        run.doh = DohArguments::default();
+    }
+    if is_for_others(|transport| transport == Transport::Udp) {
+        run.tcp_fallback = false;
+    }
+}
+
+/// The servers that `--server` names, and the ports that `--port` gives.
+struct Servers {
+    of_all: Option<String>,
+    of_one: Vec<(Transport, String)>,
+    ports: Vec<(Transport, u16)>,
+}
+
+impl Servers {
+    fn read(arguments: &CompareArguments) -> Result<Self, Failure> {
+        let mut servers = Servers {
+            of_all: None,
+            of_one: Vec::new(),
+            ports: Vec::new(),
+        };
+        let given = arguments.run.server.as_deref().unwrap_or("");
+        for text in given.split(',').filter(|text| !text.is_empty()) {
+            match text.split_once('=') {
+                Some((name, server)) => {
+                    let transport = named("--server", name, arguments)?;
+                    add(
+                        "--server",
+                        &mut servers.of_one,
+                        transport,
+                        server.to_owned(),
+                    )?;
+                }
+                None if servers.of_all.is_some() => {
+                    return Err(Failure::usage(
+                        format!("--server {given}: two servers for all transports"),
+                        "say which is whose, as in udp=192.0.2.1,dot=192.0.2.2",
+                    ));
+                }
+                None => servers.of_all = Some(text.to_owned()),
+            }
+        }
+        for text in &arguments.port {
+            let port = text.split_once('=').and_then(|(name, port)| {
+                let port = port.parse().ok().filter(|port| *port > 0);
+                port.map(|port: u16| (name, port))
+            });
+            let Some((name, port)) = port else {
+                return Err(Failure::usage(
+                    format!("--port {text}: not a transport and its port"),
+                    "give them as in --port udp=5300,dot=8853",
+                ));
+            };
+            let transport = named("--port", name, arguments)?;
+            add("--port", &mut servers.ports, transport, port)?;
+        }
+        servers.check(arguments)?;
+        Ok(servers)
+    }
+
+    /// Ports need a server, and one port cannot be that of transports which differ in it.
+    fn check(&self, arguments: &CompareArguments) -> Result<(), Failure> {
+        let any = self.of_all.is_some() || !self.of_one.is_empty();
+        let transports = &arguments.transports;
+        if !any {
+            return match self.ports.is_empty() {
+                true => Ok(()),
+                false => Err(Failure::usage(
+                    "--port has no effect on the built-in responder",
+                    "give a server with --server, or leave out --port",
+                )),
+            };
+        }
+        let is_own = |transport: &&Transport| self.of_one.iter().any(|(of, _)| of == *transport);
+        let (_, of_all): (Vec<&Transport>, Vec<&Transport>) = transports.iter().partition(is_own);
+        let Some(server) = &self.of_all else {
+            return match of_all.first() {
+                None => Ok(()),
+                Some(transport) => Err(Failure::usage(
+                    format!("--server names none for {transport}"),
+                    format!("add {transport}=HOST, or leave it out of --transports"),
+                )),
+            };
+        };
+        let mut standard: Vec<u16> = of_all.iter().map(|it| it.default_port()).collect();
+        standard.sort_unstable();
+        standard.dedup();
+        match has_port(server) && standard.len() > 1 {
+            true => Err(Failure::usage(
+                format!("--server {server}: one port for transports that have different ones"),
+                "give the server without it, and --port udp=5300,dot=8853",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The server of one transport with its port; none for the built-in responder.
+    fn of(&self, transport: Transport) -> Result<Option<String>, Failure> {
+        let own = self.of_one.iter().find(|(of, _)| *of == transport);
+        let Some(server) = own.map(|(_, server)| server).or(self.of_all.as_ref()) else {
+            return Ok(None);
+        };
+        let Some((_, port)) = self.ports.iter().find(|(of, _)| *of == transport) else {
+            return Ok(Some(server.clone()));
+        };
+        if server.contains("://") {
+            return Err(Failure::usage(
+                format!("--port {transport}={port}: {server} is a URI"),
+                "give the port within the URI",
+            ));
+        }
+        if has_port(server) {
+            return Err(Failure::usage(
+                format!("{transport} has two ports: that of {server}, and --port {port}"),
+                "leave out one of them",
+            ));
+        }
+        let bare = server.trim_start_matches('[').trim_end_matches(']');
+        Ok(Some(match bare.parse::<IpAddr>() {
+            Ok(address) => SocketAddr::new(address, *port).to_string(),
+            Err(_) => format!("{server}:{port}"),
+        }))
+    }
+}
+
+/// A transport by its name, which has to be one of those compared.
+fn named(flag: &str, name: &str, arguments: &CompareArguments) -> Result<Transport, Failure> {
+    let transport: Transport = name
+        .parse()
+        .map_err(|reason: String| Failure::plain(format!("{flag}: {reason}")))?;
+    match arguments.transports.contains(&transport) {
+        true => Ok(transport),
+        false => Err(Failure::usage(
+            format!("{flag} is for {transport}, which is not compared"),
+            format!("add {transport} to --transports, or leave it out of {flag}"),
+        )),
+    }
+}
+
+/// Adds what a transport may have once.
+fn add<T>(
+    flag: &str,
+    list: &mut Vec<(Transport, T)>,
+    transport: Transport,
+    item: T,
+) -> Result<(), Failure> {
+    if list.iter().any(|(of, _)| *of == transport) {
+        return Err(Failure::usage(
+            format!("{flag} names {transport} twice"),
+            "leave out one of them",
+        ));
+    }
+    list.push((transport, item));
+    Ok(())
+}
+
+/// True if a server is given with its port.
+fn has_port(server: &str) -> bool {
+    let authority = Server::parse(server).authority;
+    let is_address = authority.parse::<IpAddr>().is_ok() || authority.ends_with(']');
+    !is_address && authority.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, Command};
+
+    fn parse(flags: &str) -> CompareArguments {
+        let words = ["throng", "compare-transports"].into_iter();
+        let arguments = Arguments::try_parse_from(words.chain(flags.split_whitespace()));
+        match arguments.unwrap().command {
+            Command::CompareTransports(arguments) => *arguments,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The server of each run.
+    fn servers(flags: &str) -> Vec<Option<String>> {
+        let runs = of_each(&parse(flags)).unwrap();
+        runs.into_iter().map(|run| run.server).collect()
+    }
+
+    #[test]
+    fn servers_and_ports_go_to_their_transports() {
+        let cases = [
+            ("", [None, None, None]),
+            ("--server ns1.example", [Some("ns1.example"); 3]),
+            (
+                "--server 2001:db8::1 --port dot=8853",
+                [
+                    Some("2001:db8::1"),
+                    Some("2001:db8::1"),
+                    Some("[2001:db8::1]:8853"),
+                ],
+            ),
+            (
+                "--server udp=192.0.2.1:5300,192.0.2.2 --port tcp=54",
+                [
+                    Some("192.0.2.1:5300"),
+                    Some("192.0.2.2:54"),
+                    Some("192.0.2.2"),
+                ],
+            ),
+            (
+                "--server udp=a:1,tcp=b:2,dot=[2001:db8::1]",
+                [Some("a:1"), Some("b:2"), Some("[2001:db8::1]")],
+            ),
+        ];
+        for (flags, expected) in cases {
+            let expected = expected.map(|server: Option<&str>| server.map(str::to_owned));
+            assert_eq!(servers(flags), expected, "{flags}");
+        }
+        let uri = "https://dns.example:8443/q{?dns}";
+        let flags = format!("--server 192.0.2.1,doh2={uri} --transports udp,doh2");
+        let expected = ["192.0.2.1", uri].map(|server| Some(server.to_owned()));
+        assert_eq!(servers(&flags), expected);
+        let one_port = servers("--server 192.0.2.1:5300 --transports udp,tcp");
+        assert_eq!(one_port.len(), 2);
+    }
+
+    #[test]
+    fn flags_go_to_the_transports_that_have_them() {
+        let flags = "--transports udp,tcp,dot,doh2,doq --tls-insecure --tcp-fallback \
+                     --queries-per-connection 5 --tcp-fast-open --doh-method get";
+        let runs = of_each(&parse(flags)).unwrap();
+        let insecure: Vec<bool> = runs.iter().map(|run| run.tls.tls_insecure).collect();
+        assert_eq!(insecure, [false, false, true, true, true]);
+        let policies: Vec<_> = runs
+            .iter()
+            .map(|run| run.connections.policy().unwrap())
+            .collect();
+        let queries: Vec<_> = policies.iter().map(|it| it.queries_max).collect();
+        assert_eq!(queries, [None, Some(5), Some(5), Some(5), Some(5)]);
+        let fast: Vec<bool> = policies.iter().map(|it| it.tcp_fast_open).collect();
+        assert_eq!(fast, [false, true, true, true, false]);
+        let methods: Vec<bool> = runs
+            .iter()
+            .map(|run| run.doh.doh_method.is_some())
+            .collect();
+        assert_eq!(methods, [false, false, false, true, false]);
+        let fallback: Vec<bool> = runs.iter().map(|run| run.tcp_fallback).collect();
+        assert_eq!(fallback, [true, false, false, false, false]);
+        // None of them has TLS: the flag stays, and is refused.
+        let runs = of_each(&parse("--transports udp,tcp --tls-insecure")).unwrap();
+        assert!(runs.iter().all(|run| run.tls.tls_insecure));
+    }
+}

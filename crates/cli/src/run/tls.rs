@@ -1,0 +1,293 @@
+//! From flags to TLS as it is spoken.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::{env, fs};
+
+use engine::TlsSettings;
+use lab::key_log::KeyLogFile;
+use lab::run::TlsRequest;
+use load::{Resume, TlsAsked};
+use proto::Transport;
+use proto::tls::rustls::KeyLog;
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::{
+    CipherSuite, ClientCertificate, ClientTlsOptions, Group, Roots, SpkiPin, TlsConfigError,
+    TlsSetting, TlsVersions, UnknownName, client_config,
+};
+
+use crate::args::{RunArguments, TlsArguments};
+use crate::failure::Failure;
+
+/// Early data that the responder takes on a connection: more than clients have to send at once.
+pub(crate) const EARLY_DATA_OCTETS_MAX: u32 = 1 << 24;
+
+/// TLS with a server that the user named.
+pub(super) fn against(arguments: &RunArguments, host: &str) -> Result<TlsRequest, Failure> {
+    let flags = &arguments.tls;
+    let roots = match &flags.tls_ca {
+        Some(path) => Roots::Pem(read(
+            "--tls-ca",
+            path,
+            "give the PEM file of the authority, or skip verification with --tls-insecure",
+        )?),
+        None => Roots::WebPki,
+    };
+    // Pins by themselves know the server (RFC 7858, section 4.2).
+    let verify = !flags.tls_insecure && (flags.tls_pin.is_empty() || flags.tls_ca.is_some());
+    let name = flags.tls_name.as_deref().unwrap_or(host);
+    let options = ClientTlsOptions {
+        roots,
+        verify,
+        pins: pins(&flags.tls_pin)?,
+        certificate: certificate(flags)?,
+        ..options(arguments)?
+    };
+    request(options, name, flags)
+}
+
+/// TLS with the built-in responder, whose certificate is `authority`.
+pub(super) fn self_test(
+    arguments: &RunArguments,
+    authority_pem: &str,
+) -> Result<TlsRequest, Failure> {
+    let options = ClientTlsOptions {
+        roots: Roots::Pem(authority_pem.as_bytes().to_vec()),
+        verify: !arguments.tls.tls_insecure,
+        ..options(arguments)?
+    };
+    request(options, "localhost", &arguments.tls)
+}
+
+/// What does not depend on who the server is.
+fn options(arguments: &RunArguments) -> Result<ClientTlsOptions, Failure> {
+    let (flags, transport) = (&arguments.tls, arguments.transport);
+    let versions = versions(flags.tls_version.as_deref())?;
+    check_versions(versions, transport)?;
+    let resume = resume(flags)?;
+    check_early_data(flags, versions, resume)?;
+    let alpn = match flags.tls_alpn.is_empty() {
+        true => load::tls::default_alpn(transport),
+        false => flags
+            .tls_alpn
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect(),
+    };
+    Ok(ClientTlsOptions {
+        versions: match transport.is_quic() {
+            true => TlsVersions::Tls13,
+            false => versions,
+        },
+        cipher_suites: cipher_suites(&flags.tls_ciphers)?,
+        groups: groups(&flags.tls_groups)?,
+        alpn,
+        sni: !flags.tls_no_sni,
+        resumption: !resume.is_never(),
+        early_data: flags.tls_early_data,
+        ..ClientTlsOptions::default()
+    })
+}
+
+fn request(
+    mut options: ClientTlsOptions,
+    name: &str,
+    flags: &TlsArguments,
+) -> Result<TlsRequest, Failure> {
+    let key_log = key_log(flags)?;
+    options.key_log = key_log.clone().map(|file| file as Arc<dyn KeyLog>);
+    let config = client_config(&options).map_err(|error| refused(&error))?;
+    let server_name =
+        ServerName::try_from(name.trim_end_matches('.').to_owned()).map_err(|_| {
+            Failure::usage(
+                format!("`{name}` is not a name that TLS can verify"),
+                "give the name in the certificate with --tls-name",
+            )
+        })?;
+    Ok(TlsRequest {
+        settings: TlsSettings {
+            config,
+            name: server_name,
+            resume: resume(flags)?,
+        },
+        verified: options.verify || !options.pins.is_empty(),
+        name: name.to_owned(),
+        asked: TlsAsked::of(&options, name, resume(flags)?),
+        key_log,
+    })
+}
+
+/// Refuses choices that cannot be used or that contradict each other, whoever the server is.
+pub(super) fn check(arguments: &RunArguments) -> Result<(), Failure> {
+    let options = options(arguments)?;
+    client_config(&options)
+        .map(drop)
+        .map_err(|error| refused(&error))
+}
+
+/// Says that a key log is not whole.
+pub(super) fn report_losses(request: Option<&TlsRequest>) {
+    let key_log = request.and_then(|tls| tls.key_log.as_ref());
+    if let Some(losses) = key_log.and_then(|file| file.losses()) {
+        eprintln!("warning: the key log cannot decrypt all connections: {losses}");
+    }
+}
+
+/// Names the flag at fault.
+pub(crate) fn refused(error: &TlsConfigError) -> Failure {
+    let (flag, hint) = match error.setting {
+        TlsSetting::Roots => (
+            "--tls-ca",
+            "check the --tls-ca file: it is to hold the certificates of authorities as PEM",
+        ),
+        TlsSetting::Certificate => ("--tls-cert", "give the certificate as a PEM file"),
+        TlsSetting::Key | TlsSetting::CertificateAndKey => (
+            "--tls-key",
+            "give the PEM file of the certificate's own key",
+        ),
+        TlsSetting::CipherSuites => ("--tls-ciphers", "give each once, of a version offered"),
+        TlsSetting::Groups => ("--tls-groups", "give each once, of a version offered"),
+        TlsSetting::Alpn => ("--tls-alpn", "give registered names, such as dot,h2"),
+        TlsSetting::EarlyData => ("--tls-early-data", "leave it out"),
+        TlsSetting::Tickets => ("--tls-tickets", "leave it out"),
+    };
+    Failure::usage(format!("{flag}: {error}"), hint)
+}
+
+/// The versions that `--tls-version` stands for.
+pub(crate) fn versions(text: Option<&str>) -> Result<TlsVersions, Failure> {
+    match text {
+        None => Ok(TlsVersions::All),
+        Some("1.2") => Ok(TlsVersions::Tls12),
+        Some("1.3") => Ok(TlsVersions::Tls13),
+        Some(other) => Err(Failure::usage(
+            format!("--tls-version: unknown version `{other}`"),
+            "give 1.2 or 1.3, or leave it out to offer both",
+        )),
+    }
+}
+
+fn check_versions(versions: TlsVersions, transport: Transport) -> Result<(), Failure> {
+    if versions == TlsVersions::Tls12 && transport.is_quic() {
+        return Err(Failure::usage(
+            format!("--tls-version 1.2: {transport} is QUIC, which has TLS 1.3 in it"),
+            "leave out --tls-version",
+        ));
+    }
+    Ok(())
+}
+
+fn check_early_data(
+    flags: &TlsArguments,
+    versions: TlsVersions,
+    resume: Resume,
+) -> Result<(), Failure> {
+    if !flags.tls_early_data {
+        return Ok(());
+    }
+    if resume.is_never() {
+        return Err(Failure::usage(
+            "--tls-early-data: there is early data in resumed sessions only",
+            "add --tls-resume always, or a share of the connections",
+        ));
+    }
+    if versions == TlsVersions::Tls12 {
+        return Err(Failure::usage(
+            "--tls-early-data: TLS 1.2 has none",
+            "leave out --tls-version, or give 1.3",
+        ));
+    }
+    Ok(())
+}
+
+/// The cipher suites of these names; all if there are none.
+pub(crate) fn cipher_suites(names: &[String]) -> Result<Vec<CipherSuite>, Failure> {
+    if names.is_empty() {
+        return Ok(CipherSuite::all().to_vec());
+    }
+    let unknown =
+        |error: UnknownName| Failure::usage(format!("--tls-ciphers: {}", error.what), error.known);
+    names
+        .iter()
+        .map(|name| name.parse().map_err(unknown))
+        .collect()
+}
+
+/// The groups of these names.
+pub(crate) fn groups(names: &[String]) -> Result<Vec<Group>, Failure> {
+    let unknown =
+        |error: UnknownName| Failure::usage(format!("--tls-groups: {}", error.what), error.known);
+    names
+        .iter()
+        .map(|name| name.parse().map_err(unknown))
+        .collect()
+}
+
+/// The share of connections that resume.
+pub(super) fn resume(flags: &TlsArguments) -> Result<Resume, Failure> {
+    flags.tls_resume.parse().map_err(|reason| {
+        Failure::usage(
+            format!("--tls-resume: {reason}"),
+            "give never, always, or a share of the connections from 0 to 1, such as 0.9",
+        )
+    })
+}
+
+fn pins(texts: &[String]) -> Result<Vec<SpkiPin>, Failure> {
+    let malformed = |reason: String| {
+        Failure::usage(
+            format!("--tls-pin: {reason}"),
+            "`openssl x509 -in FILE -pubkey -noout | openssl pkey -pubin -outform der | openssl \
+             dgst -sha256 -binary | base64` gives the pin of a certificate's key",
+        )
+    };
+    texts
+        .iter()
+        .map(|text| text.parse().map_err(malformed))
+        .collect()
+}
+
+fn certificate(flags: &TlsArguments) -> Result<Option<ClientCertificate>, Failure> {
+    let (Some(certificate), Some(key)) = (&flags.tls_cert, &flags.tls_key) else {
+        return Ok(None);
+    };
+    Ok(Some(ClientCertificate {
+        chain_pem: read(
+            "--tls-cert",
+            certificate,
+            "give the PEM file of the certificate",
+        )?,
+        key_pem: read(
+            "--tls-key",
+            key,
+            "give the PEM file of the certificate's own key",
+        )?,
+    }))
+}
+
+/// The contents of the file that `flag` names.
+pub(crate) fn read(flag: &str, path: &Path, hint: &str) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| {
+        Failure::usage(
+            format!("cannot read {flag} {}: {error}", path.display()),
+            hint,
+        )
+    })
+}
+
+/// The key log that a flag or the environment asks for.
+fn key_log(flags: &TlsArguments) -> Result<Option<Arc<KeyLogFile>>, Failure> {
+    let by_environment = env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty());
+    let (path, source) = match (&flags.tls_keylog, by_environment) {
+        (Some(path), _) => (path.clone(), "--tls-keylog"),
+        (None, Some(path)) => (path.into(), "SSLKEYLOGFILE"),
+        (None, None) => return Ok(None),
+    };
+    let file = KeyLogFile::open(&path).map_err(|error| {
+        Failure::usage(
+            format!("cannot write {source} {}: {error}", path.display()),
+            "name a file in a folder that exists and may be written, or leave it out",
+        )
+    })?;
+    Ok(Some(Arc::new(file)))
+}

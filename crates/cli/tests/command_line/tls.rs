@@ -1,0 +1,113 @@
+//! What testers choose of TLS, in whole runs.
+
+use crate::process::{Folder, Responder, THRONG, execute, measured, throng};
+
+#[test]
+fn versions_suites_and_groups_are_what_is_negotiated() {
+    for (flags, version, suite) in [
+        (
+            "--tls-version 1.2 --tls-ciphers TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+            "TLS 1.2",
+            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        ),
+        (
+            "--tls-version 1.3 --tls-ciphers TLS_CHACHA20_POLY1305_SHA256,TLS_AES_128_GCM_SHA256",
+            "TLS 1.3",
+            "TLS_CHACHA20_POLY1305_SHA256",
+        ),
+        (
+            "--tls-groups X25519MLKEM768,x25519 --tls-ciphers TLS_AES_128_GCM_SHA256",
+            "TLS 1.3",
+            "TLS_AES_128_GCM_SHA256",
+        ),
+    ] {
+        let record = measured(&format!("-t dot --queries 50 {flags}"));
+        assert_eq!(record.total.counts.responses, 50, "{flags}");
+        let tls = record.scenario.tls.unwrap();
+        assert_eq!(tls.version.as_deref(), Some(version), "{flags}");
+        assert_eq!(tls.cipher_suite.as_deref(), Some(suite), "{flags}");
+    }
+}
+
+#[test]
+fn a_responder_can_be_pinned_by_what_openssl_says() {
+    let folder = Folder::new("pinned");
+    let names = folder.write("names.txt", "a.example A\n");
+    let certificate = folder.path("certificate.pem");
+    let flags = format!("--write-certificate {certificate}");
+    let responder = Responder::start("dot:127.0.0.1:0", &flags);
+    let script = folder.write(
+        "pin.sh",
+        format!(
+            "openssl x509 -in {certificate} -pubkey -noout | openssl pkey -pubin -outform der \
+             | openssl dgst -sha256 -binary | base64\n"
+        ),
+    );
+    let pin = execute(&format!("sh {script}")).succeeded();
+    let address = responder.address();
+    let server = format!("-t dot --server {address} --names {names} --queries 20");
+    let record = measured(&format!("{server} --tls-pin {}", pin.trim()));
+    assert_eq!(record.total.counts.responses, 20);
+    assert!(record.scenario.tls.unwrap().verified);
+}
+
+#[test]
+fn a_server_that_needs_certificates_gets_one() {
+    let folder = Folder::new("client-certificate");
+    let names = folder.write("names.txt", "a.example A\n");
+    let make = |name: &str, more: &str| {
+        let (certificate, key) = (
+            folder.path(&format!("{name}.pem")),
+            folder.path(&format!("{name}-key.pem")),
+        );
+        let line = format!(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj \
+             /CN={name} {more} -keyout {key} -out {certificate}"
+        );
+        execute(&line).succeeded();
+        (certificate, key)
+    };
+    let (authority, authority_key) = make("authority", "");
+    let (certificate, key) = make(
+        "client",
+        &format!(
+            "-CA {authority} -CAkey {authority_key} -addext basicConstraints=critical,CA:false \
+             -addext extendedKeyUsage=clientAuth"
+        ),
+    );
+    let flags = format!("--tls-client-ca {authority}");
+    let responder = Responder::start("dot:127.0.0.1:0", &flags);
+    let address = responder.address();
+    let server = format!("-t dot --server {address} --names {names} --tls-insecure --queries 20");
+    let record = measured(&format!(
+        "{server} --tls-cert {certificate} --tls-key {key}"
+    ));
+    assert_eq!(record.total.counts.responses, 20);
+    // TLS 1.2 refuses within the handshake, before a run begins.
+    let (error, hint) = throng(&format!("run {server} --tls-version 1.2")).refused();
+    assert!(error.contains("certificate_required"), "{error}");
+    assert!(hint.contains("--tls-cert"), "{hint}");
+}
+
+#[test]
+fn key_logs_have_a_line_for_each_secret_and_grow_by_runs() {
+    let folder = Folder::new("key-log");
+    let log = folder.path("keys.txt");
+    let run = "-t dot --queries 20 --clients 2 --workers 1";
+    measured(&format!("{run} --tls-keylog {log}"));
+    let lines = |log: &str| {
+        let text = std::fs::read_to_string(log).unwrap();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(words.len(), 3, "{line}");
+            assert_eq!(words[1].len(), 64, "{line}");
+        }
+        let label = "CLIENT_TRAFFIC_SECRET_0 ";
+        text.lines().filter(|line| line.starts_with(label)).count()
+    };
+    assert!(lines(&log) >= 2, "a connection for each client");
+    let before = lines(&log);
+    let line = format!("env SSLKEYLOGFILE={log} {THRONG} run --quiet {run}");
+    execute(&line).succeeded();
+    assert!(lines(&log) > before);
+}

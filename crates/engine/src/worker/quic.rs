@@ -1,0 +1,411 @@
+//! What happens within a QUIC connection, for DoQ and DoH/3.
+//!
+//! One endpoint a worker holds the state of all connections; each client has a UDP socket of its
+//! own. Whatever was done to a connection, [`Worker::drive_quic`] follows: it takes the events,
+//! sends the datagrams and sets the timer.
+
+use std::time::Duration;
+
+use driver::{Close, Driver, OutgoingDatagram, Received, SocketError, SocketSpec};
+use load::Plan;
+use measure::counts::Connections;
+use proto::quic::{
+    By, ClientProtocol, Clock, ConnectionKey, LostReason, QuicClient, QuicClientOptions, QuicEvent,
+};
+use proto::tls::TlsFailure;
+use proto::{Instant, Transport};
+
+use super::Worker;
+use super::connections::Ended;
+use super::send::render_without_id;
+use crate::client::{Channel, Client, Connection, Link, Reason};
+
+/// Datagrams of one connection that are sent in one batch; the next batch follows at once.
+const DATAGRAMS_MAX: usize = 16;
+
+/// The endpoint of a worker, if the plan's transport is QUIC's.
+pub(super) fn client(plan: &Plan, worker: u32, epoch: std::time::Instant) -> Option<QuicClient> {
+    let protocol = match plan.transport {
+        Transport::Doq => ClientProtocol::Doq,
+        Transport::Doh3 => ClientProtocol::Http3(plan.doh.clone()?),
+        _ => return None,
+    };
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&plan.seed.to_be_bytes());
+    seed[8..12].copy_from_slice(&worker.to_be_bytes());
+    Some(QuicClient::new(QuicClientOptions {
+        protocol,
+        // How long a connection stays is for the target and the plan to say.
+        idle_timeout: None,
+        keep_alive: None,
+        seed,
+        clock: Clock::new(epoch),
+    }))
+}
+
+impl Worker {
+    /// Opens a socket and sends the first flight.
+    pub(super) fn attempt_quic(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let (Some(mut quic), Some(settings)) = (self.quic.take(), self.tls.clone()) else {
+            return;
+        };
+        let spec = SocketSpec {
+            local: self.clients[index as usize].local,
+            peer: Some(self.plan.target),
+            ..SocketSpec::default()
+        };
+        let socket = match driver.open_udp(&spec) {
+            Ok(socket) => socket,
+            Err(error) => {
+                self.quic = Some(quic);
+                return self.attempt_failed(index, SocketError::of(&error), now);
+            }
+        };
+        let resumes = settings.resume.decide(self.draw());
+        let client = &mut self.clients[index as usize];
+        let name = settings.name.to_str();
+        let memory = std::mem::take(&mut client.session);
+        let begun = quic.connect_remembering(now, &settings.config, &name, memory, resumes);
+        let key = match begun {
+            Ok(key) => key,
+            Err(error) => {
+                self.quic = Some(quic);
+                driver.close(socket, Close::Graceful);
+                let failure = TlsFailure::Protocol(error.to_string());
+                self.count_tls_failure(&failure, false, now);
+                return self.connection_is_down(index, now, Ended::BEFORE_USE);
+            }
+        };
+        let early = quic.can_request(key);
+        let channel = Channel::Quic {
+            key,
+            blocked: false,
+            streams_free: if early { u32::MAX } else { 0 },
+        };
+        let mut connection = Box::new(Connection::new(socket, channel, now));
+        connection.early = early;
+        client.link = Link::Connected(connection);
+        self.quic = Some(quic);
+        self.own(socket, index);
+        self.arm(index, now + self.plan.timeout);
+        if early {
+            let counts = &mut self.tally.of_event(now).counts.connections;
+            counts.early_data.tried += 1;
+            self.send_waiting(driver, index);
+            self.list_client(index);
+        }
+        self.drive_quic(driver, index, now);
+    }
+
+    /// Datagrams on the socket of client `index`.
+    pub(super) fn handle_quic_datagrams(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        received: &Received,
+    ) {
+        let Some(mut quic) = self.quic.take() else {
+            return;
+        };
+        if let Some(key) = self.quic_key(index) {
+            for datagram in &received.datagrams {
+                if datagram.from == self.plan.target {
+                    quic.handle_datagram(received.at, key, received.datagram(*datagram));
+                } else {
+                    let counts = &mut self.tally.of_event(received.at).counts;
+                    counts.unexpected.wrong_source += 1;
+                }
+            }
+        }
+        self.quic = Some(quic);
+        self.drive_quic(driver, index, received.at);
+    }
+
+    /// Opens a stream for each of up to `room` waiting queries; their lengths go to `outgoing`.
+    pub(super) fn open_streams(
+        &mut self,
+        index: u32,
+        room: usize,
+        unix_time: Duration,
+        now: Instant,
+    ) {
+        self.outgoing.clear();
+        self.positions.clear();
+        let Client { pending, link, .. } = &mut self.clients[index as usize];
+        let (Link::Connected(connection), Some(quic)) = (link, &mut self.quic) else {
+            return;
+        };
+        let Channel::Quic {
+            key, streams_free, ..
+        } = &mut connection.channel
+        else {
+            return;
+        };
+        let mut next = pending.next_waiting();
+        while let Some(query) = next
+            && self.positions.len() < room
+        {
+            let message = &mut self.message;
+            render_without_id(&self.plan, query.question, unix_time, message);
+            if quic.request(now, *key, message, query.number).is_err() {
+                *streams_free = 0;
+                break;
+            }
+            let length = message.len() as u32;
+            self.outgoing
+                .datagrams
+                .push(OutgoingDatagram { length, to: None });
+            self.positions.push(query.position);
+            next = pending.next_waiting_after(query);
+        }
+    }
+
+    /// Takes what a connection has to say and sends what it has to send; true if all was taken.
+    pub(super) fn drive_quic(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) -> bool {
+        let Some(key) = self.quic_key(index) else {
+            return false;
+        };
+        let Some(mut quic) = self.quic.take() else {
+            return false;
+        };
+        let in_flight_before = self.clients[index as usize].pending.in_flight();
+        let mut lost = None;
+        let mut is_usable = false;
+        let mut has_served = false;
+        while let Some(event) = quic.poll_event(key) {
+            match event {
+                QuicEvent::Established(established) => {
+                    self.count_handshake(index, &established.handshake, now);
+                    self.tls_negotiated = self.tls_negotiated.or(established.negotiated);
+                    is_usable = true;
+                }
+                QuicEvent::Exchange { token, end } => {
+                    has_served = true;
+                    self.handle_exchange_end(index, token, end, now);
+                }
+                QuicEvent::StreamsAvailable => {}
+                QuicEvent::GoingAway => self.retire(index, Reason::GoingAway(0)),
+                QuicEvent::Lost(reason) => lost = Some(reason),
+            }
+        }
+        let can_request = quic.can_request(key);
+        self.quic = Some(quic);
+        if let Some(connection) = self.clients[index as usize].connection()
+            && let Channel::Quic { streams_free, .. } = &mut connection.channel
+        {
+            *streams_free = if can_request { u32::MAX } else { 0 };
+        }
+        if has_served {
+            self.connection_has_served(index, now);
+        }
+        self.after_messages(index, in_flight_before, now);
+        self.settle_unprocessed(index, !can_request, now);
+        let sent = self.transmit_quic(driver, index, key, now);
+        if let Some(reason) = lost {
+            self.end_quic(driver, index, &reason, now);
+            return false;
+        }
+        if is_usable {
+            self.connection_is_usable(driver, index, now);
+        }
+        self.close_if_used_up(driver, index, now);
+        self.arm_quic(index);
+        sent
+    }
+
+    fn quic_key(&self, index: u32) -> Option<ConnectionKey> {
+        match &self.clients[index as usize].link {
+            Link::Connected(connection) => match connection.channel {
+                Channel::Quic { key, .. } => Some(key),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Has the client's timer fire when the connection wants it to.
+    fn arm_quic(&mut self, index: u32) {
+        let due = self
+            .quic_key(index)
+            .and_then(|key| self.quic.as_mut()?.timeout(key));
+        if let Some(at) = due {
+            self.arm(index, at);
+        }
+    }
+
+    /// When the connection next wants a turn, if it is a QUIC connection.
+    pub(super) fn quic_due(&mut self, index: u32) -> Option<Instant> {
+        let key = self.quic_key(index)?;
+        self.quic.as_mut()?.timeout(key)
+    }
+
+    /// Gives a connection the turn that it is due at `now`, if it is.
+    pub(super) fn fire_quic(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        if self.quic_due(index).is_none_or(|due| due > now) {
+            return;
+        }
+        let Some(key) = self.quic_key(index) else {
+            return;
+        };
+        if let Some(quic) = &mut self.quic {
+            quic.handle_timeout(now, key);
+        }
+        self.drive_quic(driver, index, now);
+    }
+
+    /// Sends the datagrams that wait; true if the socket took all of them.
+    fn transmit_quic(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        key: ConnectionKey,
+        now: Instant,
+    ) -> bool {
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return false;
+        };
+        let socket = connection.socket;
+        if connection.is_blocked() {
+            return false;
+        }
+        let Some(quic) = &mut self.quic else {
+            return false;
+        };
+        loop {
+            fill_burst(quic, (now, key), &mut self.outgoing);
+            let datagrams = self.outgoing.datagrams.len();
+            if datagrams == 0 {
+                return true;
+            }
+            let outcome = driver.send_datagrams(socket, &self.outgoing);
+            if outcome.accepted == datagrams {
+                continue;
+            }
+            // To the connection they are lost on the way, and are repeated.
+            let dropped = (datagrams - outcome.accepted) as u64;
+            let counts = &mut self.tally.of_event(now).counts.connections;
+            counts.quic_datagrams_not_sent += dropped;
+            if outcome.error.is_none()
+                && let Some(connection) = self.clients[index as usize].connection()
+                && let Channel::Quic { blocked, .. } = &mut connection.channel
+            {
+                *blocked = true;
+            }
+            return false;
+        }
+    }
+
+    /// The socket of a QUIC connection takes datagrams again.
+    pub(super) fn handle_quic_writable(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) {
+        if let Some(connection) = self.clients[index as usize].connection()
+            && let Channel::Quic { blocked, .. } = &mut connection.channel
+        {
+            *blocked = false;
+        }
+        self.drive_quic(driver, index, now);
+        self.send_waiting(driver, index);
+        self.list_client(index);
+    }
+
+    /// Says goodbye to the target.
+    pub(super) fn close_quic(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let (Some(key), Some(quic)) = (self.quic_key(index), &mut self.quic) else {
+            return;
+        };
+        let no_error = match self.plan.transport {
+            Transport::Doh3 => H3_NO_ERROR,
+            _ => DOQ_NO_ERROR,
+        };
+        quic.close(now, key, no_error);
+        self.transmit_quic(driver, index, key, now);
+    }
+
+    /// A connection is gone, by no decision of ours.
+    fn end_quic(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        reason: &LostReason,
+        now: Instant,
+    ) {
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return;
+        };
+        let (socket, usable) = (connection.socket, connection.is_open());
+        match reason {
+            LostReason::Tls(failure) => self.count_tls_failure(failure, usable, now),
+            _ => {
+                let counts = &mut self.tally.of_event(now).counts.connections;
+                count_quic_end(counts, reason, usable);
+            }
+        }
+        driver.close(socket, Close::Graceful);
+        self.lose_connection(driver, index, Ended::here(usable), now);
+    }
+}
+
+/// Fills `outgoing` with the next datagrams of a connection, up to [`DATAGRAMS_MAX`].
+fn fill_burst(
+    quic: &mut QuicClient,
+    (now, key): (Instant, ConnectionKey),
+    outgoing: &mut driver::Outgoing,
+) {
+    outgoing.clear();
+    while outgoing.datagrams.len() < DATAGRAMS_MAX {
+        let most = DATAGRAMS_MAX - outgoing.datagrams.len();
+        let Some(burst) = quic.poll_transmit(now, key, &mut outgoing.octets, most) else {
+            return;
+        };
+        let mut left = burst.octets;
+        while left > 0 {
+            let octets = left.min(burst.datagram_octets);
+            let length = octets as u32;
+            outgoing
+                .datagrams
+                .push(OutgoingDatagram { length, to: None });
+            left -= octets;
+        }
+    }
+}
+
+/// Counts how a connection ended, other than by TLS.
+fn count_quic_end(counts: &mut Connections, reason: &LostReason, usable: bool) {
+    let failed = &mut counts.failed;
+    match (reason, usable) {
+        (LostReason::IdleTimeout, true) => counts.quic_idle_timeouts += 1,
+        (LostReason::HandshakeTimeout, true) => counts.quic_idle_timeouts += 1,
+        (LostReason::IdleTimeout | LostReason::HandshakeTimeout, false) => failed.timed_out += 1,
+        (LostReason::Transport { code, .. }, true) => counts.quic_transport.record(*code),
+        (LostReason::Transport { code, .. }, false) => failed.quic_transport.record(*code),
+        (LostReason::Application { code, by: By::Peer }, true) if is_no_error(*code) => {
+            counts.closed_by_target += 1;
+        }
+        (LostReason::Application { code, .. }, true) => counts.quic_application.record(*code),
+        (LostReason::Application { code, .. }, false) => failed.quic_application.record(*code),
+        (LostReason::StatelessReset, true) => counts.reset_by_target += 1,
+        (LostReason::StatelessReset, false) => failed.reset += 1,
+        (LostReason::VersionNegotiation, _) => failed.quic_version += 1,
+        (LostReason::ClosedByUs, true) => counts.closed_by_client += 1,
+        (LostReason::ClosedByUs, false) => failed.closed += 1,
+        (LostReason::Tls(_), _) => {}
+    }
+}
+
+/// RFC 9250, section 8.4.
+const DOQ_NO_ERROR: u64 = 0;
+/// RFC 9114, section 8.1.
+const H3_NO_ERROR: u64 = 0x100;
+
+fn is_no_error(code: u64) -> bool {
+    matches!(code, DOQ_NO_ERROR | H3_NO_ERROR)
+}

@@ -1,0 +1,185 @@
+//! How every target starts: free ports, a folder, a configuration, a process that answers.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::certificate::Certificate;
+use super::folder::TempFolder;
+use super::process::{Launch, Program, ServerProcess};
+use super::ready::{Readiness, wait_until_ready};
+use super::running::RunningServer;
+use super::{Endpoints, Families, Service, Zone, ports};
+
+/// How often a start is repeated when another process took a port first.
+const ATTEMPTS_MAX: usize = 5;
+
+/// What is the same for every target that one server program makes.
+pub(super) struct Server {
+    /// The program.
+    pub(super) program: Program,
+    /// What it can offer beside UDP and TCP.
+    pub(super) services: &'static [Service],
+    /// Must be in its log before the first query is sent.
+    pub(super) ready_line: Option<&'static str>,
+    /// A line of its log with one of these in it, in lower case, is the end.
+    pub(super) fatal_lines: &'static [&'static str],
+}
+
+/// One target that is to start.
+pub(super) struct Start<'a> {
+    pub(super) server: &'a Server,
+    pub(super) zone: &'a Zone,
+    pub(super) families: Families,
+    /// What it offers beside UDP and TCP.
+    pub(super) services: &'a [Service],
+    /// False for what passes on TCP alone.
+    pub(super) has_udp: bool,
+    /// The one core to run on.
+    pub(super) cpu: Option<usize>,
+    /// Ports of 127.0.0.1 for anything else.
+    pub(super) extra_ports: usize,
+    /// REFUSED is a good answer: the zone answers signed queries only.
+    pub(super) refused_is_ready: bool,
+}
+
+/// Where one attempt puts everything.
+///
+/// The folder holds the zone in `zone.db`; if a service needs a certificate, that is in
+/// `server.pem`, its key in `server.key`, and both one after the other in `server.both.pem`.
+pub(super) struct Place<'a> {
+    pub(super) folder: &'a TempFolder,
+    pub(super) endpoints: &'a Endpoints,
+    pub(super) extra_ports: &'a [u16],
+}
+
+/// Why one attempt to start a server failed.
+pub(super) enum StartFailure {
+    /// Another process took one of the ports between their choice and their use; try others.
+    PortTaken(anyhow::Error),
+    /// Trying again would not help.
+    Final(anyhow::Error),
+}
+
+impl From<anyhow::Error> for StartFailure {
+    fn from(error: anyhow::Error) -> Self {
+        StartFailure::Final(error)
+    }
+}
+
+impl<'a> Start<'a> {
+    /// UDP and TCP on IPv4, on any core.
+    pub(super) fn new(server: &'a Server, zone: &'a Zone) -> Start<'a> {
+        Start {
+            server,
+            zone,
+            families: Families::V4,
+            services: &[],
+            has_udp: true,
+            cpu: None,
+            extra_ports: 0,
+            refused_is_ready: false,
+        }
+    }
+
+    /// Starts the server and waits until it answers for the zone on all its ports, at most 30 s
+    /// an attempt.
+    ///
+    /// `configure` writes the configuration and returns the arguments.
+    pub(super) fn run(
+        &self,
+        mut configure: impl FnMut(&Place<'_>) -> anyhow::Result<Vec<OsString>>,
+    ) -> anyhow::Result<RunningServer> {
+        let is_offered = |service: &&Service| !self.server.services.contains(service);
+        if let Some(service) = self.services.iter().find(is_offered) {
+            let program = self.server.program.name();
+            anyhow::bail!("`{program}` has no {}", service.name());
+        }
+        let mut last = anyhow::anyhow!("no attempt was made");
+        for _ in 0..ATTEMPTS_MAX {
+            match self.attempt(&mut configure) {
+                Ok(server) => return Ok(server),
+                Err(StartFailure::Final(error)) => return Err(error),
+                Err(StartFailure::PortTaken(error)) => last = error,
+            }
+        }
+        Err(last.context(format!(
+            "no start in {ATTEMPTS_MAX} attempts with different ports"
+        )))
+    }
+
+    fn attempt(
+        &self,
+        configure: &mut impl FnMut(&Place<'_>) -> anyhow::Result<Vec<OsString>>,
+    ) -> Result<RunningServer, StartFailure> {
+        let (endpoints, extra_ports) = self.ports()?;
+        let program = self.server.program;
+        let folder = TempFolder::new(program.name())?;
+        let ca_pem = self.write_files(&folder)?;
+        let place = Place {
+            folder: &folder,
+            endpoints: &endpoints,
+            extra_ports: &extra_ports,
+        };
+        let arguments = configure(&place)?;
+        let launch = Launch {
+            program,
+            arguments,
+            cpu: self.cpu,
+        };
+        let mut process = ServerProcess::spawn(launch, folder)?;
+        let readiness = Readiness {
+            endpoints: &endpoints,
+            origin: &self.zone.origin,
+            refused_is_ready: self.refused_is_ready,
+            ready_line: self.server.ready_line,
+            fatal_lines: self.server.fatal_lines,
+        };
+        wait_until_ready(&mut process, &readiness)?;
+        Ok(RunningServer {
+            process,
+            endpoints,
+            extra_ports,
+            ca_pem,
+            behind: None,
+        })
+    }
+
+    /// Ports that are free on all addresses, those beside the services on 127.0.0.1 too.
+    fn ports(&self) -> anyhow::Result<(Endpoints, Vec<u16>)> {
+        let addresses = self.families.addresses();
+        let mut free_on = addresses.clone();
+        let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        if !free_on.contains(&v4) {
+            free_on.push(v4);
+        }
+        let count = 1 + self.services.len() + self.extra_ports;
+        let mut free = ports::free_ports(&free_on, count)?;
+        let extra_ports = free.split_off(1 + self.services.len());
+        let of_services = self.services.iter().copied().zip(free.split_off(1));
+        let endpoints = Endpoints {
+            addresses,
+            do53_port: free[0],
+            has_udp: self.has_udp,
+            services: of_services.collect(),
+        };
+        Ok((endpoints, extra_ports))
+    }
+
+    /// Returns the authority's certificate if there is one.
+    fn write_files(&self, folder: &TempFolder) -> anyhow::Result<Option<String>> {
+        folder.write("zone.db", &self.zone.text)?;
+        if !self.services.iter().any(|service| service.has_tls()) {
+            return Ok(None);
+        }
+        let Certificate {
+            ca_pem,
+            server_pem,
+            key_pem,
+        } = Certificate::generate()?;
+        folder.write("server.pem", &server_pem)?;
+        folder.write("server.key", &key_pem)?;
+        folder.write("server.both.pem", &format!("{server_pem}{key_pem}"))?;
+        folder.write("authority.pem", &ca_pem)?;
+        Ok(Some(ca_pem))
+    }
+}

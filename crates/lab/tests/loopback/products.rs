@@ -1,0 +1,185 @@
+//! Whole runs against every server that is tried, over each transport.
+//!
+//! Each run asks for names that exist, names that do not and types that do not, and the RCODEs
+//! counted are those of the zone, to the query.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use lab::target::{DOH_PATH, Product, RunningServer, Service, TLS_NAME};
+use load::names_file;
+use proto::Transport;
+use proto::doh::Method;
+use proto::query::QueryOptions;
+
+use crate::bench::{Load, alone};
+use crate::servers::zone;
+
+/// One way of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    transport: Transport,
+    /// What it is beside UDP and TCP.
+    service: Option<Service>,
+    /// For DNS over HTTPS.
+    method: Method,
+}
+
+const fn way(transport: Transport, method: Method) -> Way {
+    Way {
+        transport,
+        service: Service::of(transport),
+        method,
+    }
+}
+
+const UDP: Way = way(Transport::Udp, Method::Get);
+const TCP: Way = way(Transport::Tcp, Method::Get);
+const DOT: Way = way(Transport::Dot, Method::Get);
+const DOH2_GET: Way = way(Transport::Doh2, Method::Get);
+const DOH2_POST: Way = way(Transport::Doh2, Method::Post);
+const H2C_GET: Way = Way {
+    service: Some(Service::H2c),
+    ..DOH2_GET
+};
+const H2C_POST: Way = Way {
+    service: Some(Service::H2c),
+    ..DOH2_POST
+};
+const DOH3_GET: Way = way(Transport::Doh3, Method::Get);
+const DOH3_POST: Way = way(Transport::Doh3, Method::Post);
+const DOQ: Way = way(Transport::Doq, Method::Get);
+
+/// Who is asked in which ways.
+const TABLE: [(Product, &[Way]); 6] = [
+    (
+        Product::Bind,
+        &[UDP, TCP, DOT, DOH2_GET, DOH2_POST, H2C_GET, H2C_POST],
+    ),
+    (Product::Unbound, &[UDP, TCP, DOT, DOH2_GET, DOH2_POST]),
+    (Product::Knot, &[UDP, TCP, DOT, DOQ]),
+    (
+        Product::CoreDns,
+        &[UDP, TCP, DOT, DOH2_GET, DOH2_POST, DOH3_GET, DOH3_POST, DOQ],
+    ),
+    (Product::Dnsdist, &[UDP, TCP, DOT, DOH2_GET, DOH2_POST]),
+    (Product::Haproxy, &[TCP, DOT]),
+];
+
+/// Knot DNS 3.4 allows 1,024 streams on a connection and never another; what asks once more waits
+/// until the idle connection is closed.
+const KNOT_QUERIES_PER_CONNECTION: u32 = 1_000;
+
+/// 100 names that exist, 20 without the type asked for, 30 that are not there.
+const QUESTIONS: u64 = 100 + 20 + MISSING;
+const MISSING: u64 = 30;
+const ROUNDS: u64 = 70;
+
+const NOERROR: usize = 0;
+const NXDOMAIN: usize = 3;
+
+fn questions() -> String {
+    let existing = (1..=100).map(|number| format!("test-record-{number}.lab.test A\n"));
+    let no_data = (1..=20).map(|number| format!("test-record-{number}.lab.test AAAA\n"));
+    let missing = (1..=MISSING).map(|number| format!("missing-{number}.lab.test A\n"));
+    existing.chain(no_data).chain(missing).collect()
+}
+
+impl Way {
+    fn address(self, target: &RunningServer) -> SocketAddr {
+        let endpoints = target.endpoints();
+        let found = match self.service {
+            None => endpoints.address(self.transport),
+            Some(service) => endpoints.service(service),
+        };
+        found.unwrap_or_else(|| panic!("the target is not asked like this: {self:?}"))
+    }
+
+    /// Ten clients with five queries in flight each.
+    fn load(self, address: SocketAddr) -> Load {
+        let text = questions();
+        let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default()).unwrap();
+        let load = Load::over(self.transport)
+            .outstanding(50)
+            .queries(ROUNDS * QUESTIONS);
+        let load = load.plan(|plan| plan.questions = Arc::new(questions));
+        if !self.transport.is_doh() {
+            return load;
+        }
+        let is_plain = self.service == Some(Service::H2c);
+        let scheme = if is_plain { "http" } else { "https" };
+        let uri = format!("{scheme}://{TLS_NAME}:{}{DOH_PATH}", address.port());
+        load.doh(self.method, &uri)
+    }
+}
+
+fn check(product: Product) {
+    let _alone = alone();
+    let (_, ways) = TABLE.iter().find(|(each, _)| *each == product).unwrap();
+    let target = product.start(&zone()).unwrap();
+    for way in *ways {
+        let address = way.address(&target);
+        let mut load = way.load(address).ca_pem(target.ca_pem().unwrap());
+        if product == Product::Knot && *way == DOQ {
+            load.plan.connections.queries_max = Some(KNOT_QUERIES_PER_CONNECTION);
+        }
+        let ran = load.run_at(address);
+        let (counts, name) = (ran.counts(), format!("{product:?}, {way:?}"));
+        let total = ROUNDS * QUESTIONS;
+        let seen = (counts.offered, counts.sent, counts.responses);
+        assert_eq!(seen, (total, total, total), "{name}: {counts:?}");
+        assert_eq!(counts.lost(), 0, "{name}: {counts:?}");
+        let besides = counts.unexpected.total() + counts.duplicate + counts.late;
+        assert_eq!(besides, 0, "{name}: {counts:?}");
+        let by_rcode = &counts.rcodes.by_rcode;
+        let rcodes = (by_rcode[NOERROR], by_rcode[NXDOMAIN]);
+        let expected = (ROUNDS * (QUESTIONS - MISSING), ROUNDS * MISSING);
+        assert_eq!(rcodes, expected, "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn bind_answers_whole_runs_as_its_zone_says() {
+    check(Product::Bind);
+}
+
+#[test]
+fn unbound_answers_whole_runs_as_its_zone_says() {
+    check(Product::Unbound);
+}
+
+#[test]
+fn knot_answers_whole_runs_as_its_zone_says() {
+    check(Product::Knot);
+}
+
+#[test]
+fn coredns_answers_whole_runs_as_its_zone_says() {
+    check(Product::CoreDns);
+}
+
+#[test]
+fn dnsdist_answers_whole_runs_as_its_zone_says() {
+    check(Product::Dnsdist);
+}
+
+#[test]
+fn haproxy_answers_whole_runs_as_its_zone_says() {
+    check(Product::Haproxy);
+}
+
+#[test]
+fn table_has_all_that_servers_offer() {
+    for product in Product::ALL {
+        let (_, ways) = TABLE.iter().find(|(each, _)| *each == product).unwrap();
+        assert!(ways.contains(&TCP), "{product:?}");
+        for service in product.services() {
+            let tried = ways.iter().filter(|way| way.service == Some(*service));
+            let methods = match service {
+                Service::Doh2 | Service::H2c | Service::Doh3 => 2,
+                _ => 1,
+            };
+            assert_eq!(tried.count(), methods, "{product:?} {service:?}");
+        }
+    }
+}

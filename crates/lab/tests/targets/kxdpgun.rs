@@ -1,0 +1,183 @@
+//! `kxdpgun`, which sends from below the kernel's sockets, against our responder.
+//!
+//! It needs a network of its own: two namespaces without names and a veth pair between them, which
+//! are gone with the processes in them. The test starts itself again in the first, with the
+//! responder; `kxdpgun` runs in the second. Needs root.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::process::{Child, Command, Stdio};
+
+use lab::target::prepared;
+use proto::Transport;
+
+use crate::numbers_after;
+use crate::responder::{Responder, existing_of};
+
+/// What `kxdpgun` can ask over and the responder has, with its flag.
+const OVER: [(Transport, &[&str]); 2] = [(Transport::Udp, &[]), (Transport::Tcp, &["--tcp"])];
+
+const NAME: &str = "kxdpgun::kxdpgun_gets_every_response_from_the_responder_over_a_veth_pair";
+
+/// Set in the test that runs within the first namespace.
+const INSIDE: &str = "THRONG_LAB_WITHIN_NAMESPACE";
+
+const SECONDS: u64 = 3;
+/// Low enough for a machine that is busy with other things.
+const RATE_QPS: u64 = 4_000;
+
+/// The second namespace: it exists as long as a process is in it.
+struct Namespace {
+    holder: Child,
+}
+
+impl Namespace {
+    fn new() -> Namespace {
+        let mut holder = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", "unshare", "--net"])
+            .args(["sh", "-c", "echo there; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // What `unshare` starts says something only after the namespace is made.
+        let mut line = String::new();
+        let said = BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line);
+        assert_eq!((said.unwrap(), line.as_str()), (6, "there\n"));
+        Namespace { holder }
+    }
+
+    fn id(&self) -> String {
+        self.holder.id().to_string()
+    }
+
+    /// A command line that runs in it.
+    fn within(&self, program: &Command) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.id(), "--net", "--"]);
+        command.arg(program.get_program()).args(program.get_args());
+        command
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what they are for.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+fn done(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}\n{text}");
+    text
+}
+
+fn words(line: &str) -> Command {
+    let mut words = line.split(' ');
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words);
+    command
+}
+
+/// A veth pair between this namespace and another; returns the address at this end. What is
+/// offloaded to a network card that is not there would reach `kxdpgun` unfinished, because it
+/// reads frames.
+///
+/// Each run has a pair of its own, `number`: the kernel takes its time to free an XDP socket's
+/// queue.
+fn connect(other: &Namespace, number: u8) -> Ipv4Addr {
+    let [here, there] = [1, 2].map(|end| Ipv4Addr::new(10, 53, number, end));
+    let name = format!("here{number}");
+    let off = "tx off rx off gso off gro off tso off";
+    let peer = format!("peer name there netns {}", other.id());
+    for line in [
+        "ip link set lo up",
+        &format!("ip link add {name} type veth {peer}"),
+        &format!("ip addr add {here}/24 dev {name}"),
+        &format!("ip link set {name} up"),
+        &format!("ethtool -K {name} {off}"),
+    ] {
+        done(words(line));
+    }
+    for line in [
+        &format!("ip addr add {there}/24 dev there"),
+        "ip link set there up",
+        &format!("ethtool -K there {off}"),
+    ] {
+        done(other.within(&words(line)));
+    }
+    here
+}
+
+fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().any(|line| line.starts_with("Uid:\t0\t"))
+}
+
+#[test]
+fn kxdpgun_gets_every_response_from_the_responder_over_a_veth_pair() {
+    if std::env::var_os(INSIDE).is_some() {
+        run_within();
+    } else if is_root() {
+        let mut command = words("setpriv --pdeathsig KILL -- unshare --net");
+        command.arg(std::env::current_exe().unwrap());
+        command.args(["--exact", NAME]).env(INSIDE, "1");
+        let text = done(command);
+        assert!(text.contains("1 passed"), "{text}");
+    } else {
+        eprintln!("not tried: kxdpgun and network namespaces need root");
+    }
+}
+
+fn run_within() {
+    let mut number = 0;
+    for (transport, flags) in OVER {
+        for program in [
+            Command::new("kxdpgun"),
+            prepared::debian13("usr/sbin/kxdpgun").unwrap(),
+        ] {
+            number += 1;
+            run(number, program, transport, flags);
+        }
+    }
+}
+
+fn run(number: u8, mut program: Command, transport: Transport, flags: &[&str]) {
+    let other = Namespace::new();
+    let address = connect(&other, number);
+    let target = Responder::start(address.into(), &[transport], "kxdpgun");
+    let port = target.address(transport).port();
+    program.args(["--duration", &SECONDS.to_string()]);
+    program.args(["--qps", &RATE_QPS.to_string(), "--port", &port.to_string()]);
+    program.arg("--infile").arg(target.write_names());
+    program.args(flags).arg(address.to_string());
+    let text = done(other.within(&program));
+    let queries = check(transport, &text);
+    let counters = target.serving.stop();
+    assert_eq!(counters.queries.get(transport), queries, "{text}");
+    assert_eq!(counters.responses.get(transport), queries, "{text}");
+}
+
+/// Every query has its response, with the RCODE of the zone; returns their number.
+fn check(transport: Transport, text: &str) -> u64 {
+    let label = match transport {
+        Transport::Udp => "total queries:",
+        _ => "total established:",
+    };
+    let number = |label: &str| numbers_after(text, label).first().copied().unwrap_or(0);
+    let queries = number(label);
+    assert!(queries >= 10_000, "{text}");
+    assert_eq!(number("total replies:"), queries, "{text}");
+    assert_eq!(number("responded NOERROR:"), existing_of(queries), "{text}");
+    let missing = queries - existing_of(queries);
+    assert_eq!(number("responded NXDOMAIN:"), missing, "{text}");
+    if transport != Transport::Udp {
+        assert_eq!(number("total closed:"), queries, "{text}");
+    }
+    queries
+}

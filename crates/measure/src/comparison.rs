@@ -1,0 +1,273 @@
+//! Transports compared: the same load over each in turn, and what each step costs.
+//!
+//! Every figure of a run is taken from its own record. Over several runs of a transport the median,
+//! the least and the greatest are shown, each of which one run has measured: nothing is averaged.
+//! Means and medians of latency are kept apart throughout.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::per;
+use crate::record::RunRecord;
+use crate::scenario::{Arrival, ScenarioRecord, Transport};
+use crate::verdict::Limit;
+
+mod cost;
+#[cfg(test)]
+mod tests;
+
+pub use cost::{Change, Cost};
+
+/// Version of the comparison's JSON form; changes when an older reader could misread it.
+pub const COMPARISON_VERSION: &str = "1";
+
+/// One run of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<'a> {
+    /// What it measured.
+    pub record: &'a RunRecord,
+    /// The file that keeps the record; none if none does.
+    pub file: Option<&'a str>,
+}
+
+/// The same load over several transports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// Version of this form: [`COMPARISON_VERSION`].
+    #[schemars(extend("const" = COMPARISON_VERSION))]
+    pub comparison_version: String,
+    /// Version of the binary that ran it.
+    pub throng_version: String,
+    /// The target was the responder built into this binary.
+    pub self_test: bool,
+    /// The scenario of the first run; those of the others differ in the transport and what
+    /// belongs to it.
+    pub scenario: ScenarioRecord,
+    /// The transports in the order in which they were named, each once.
+    pub transports: Vec<Contender>,
+    /// From each transport to the next, then from the first to each that is not next to it.
+    pub costs: Vec<Cost>,
+    /// What a reader must know before believing the figures, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One transport with its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Contender {
+    /// The transport.
+    pub transport: Transport,
+    /// Address and port it was measured at.
+    pub target: String,
+    /// Its runs in the order in which they were made.
+    pub runs: Vec<ComparedRun>,
+    /// The middle of the runs, of each figure by itself; of an even number the lower one.
+    pub median: Figures,
+    /// The least of the runs, of each figure by itself.
+    pub min: Figures,
+    /// The greatest of the runs, of each figure by itself.
+    pub max: Figures,
+}
+
+/// One run of one transport.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ComparedRun {
+    /// Its position among all runs of the comparison, from 1.
+    pub position: u64,
+    /// The file that keeps its record; none if none does.
+    pub record: Option<String>,
+    /// What it measured.
+    pub figures: Figures,
+    /// What limited it.
+    pub limit: Limit,
+    /// The decisive evidence for that.
+    pub evidence: String,
+}
+
+/// The figures that are compared. A latency without a response is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Figures {
+    /// Responses a second within the window.
+    pub achieved_qps: f64,
+    /// Share of the offered queries that got no response, 0 to 1.
+    pub lost_share: f64,
+    /// Mean latency from the scheduled instant, nanoseconds.
+    pub latency_mean_ns: Option<f64>,
+    /// Its median.
+    pub latency_p50_ns: Option<f64>,
+    /// Its 95th percentile.
+    pub latency_p95_ns: Option<f64>,
+    /// Its 99th percentile.
+    pub latency_p99_ns: Option<f64>,
+    /// TLS or QUIC handshakes a second within the window; none without any.
+    pub handshakes_per_second: Option<f64>,
+    /// Median of TCP connection set-up; none without TCP.
+    pub tcp_connect_p50_ns: Option<f64>,
+    /// Median of full TLS or QUIC handshakes; none without any.
+    pub handshake_p50_ns: Option<f64>,
+}
+
+impl Figures {
+    /// The figures of one record.
+    pub fn of(record: &RunRecord) -> Self {
+        let latency = &record.total.distributions.latency;
+        let times = record.connection_times();
+        let handshakes = record.handshakes_per_second();
+        let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        let handshake = times.tls_handshake.percentile(0.5);
+        Figures {
+            achieved_qps: record.achieved_qps(),
+            lost_share: record.lost_share(),
+            latency_mean_ns: latency.mean_ns(),
+            latency_p50_ns: whole(latency.percentile(0.5)),
+            latency_p95_ns: whole(latency.percentile(0.95)),
+            latency_p99_ns: whole(latency.percentile(0.99)),
+            handshakes_per_second: (handshakes > 0.0).then_some(handshakes),
+            tcp_connect_p50_ns: whole(times.tcp_connect.percentile(0.5)),
+            handshake_p50_ns: whole(handshake.or_else(|| times.quic_handshake.percentile(0.5))),
+        }
+    }
+
+    /// One value of each figure, chosen from those of all runs in ascending order.
+    fn choose(runs: &[ComparedRun], choice: impl Fn(&[f64]) -> f64) -> Self {
+        let of = |figure: fn(&Figures) -> Option<f64>| {
+            let values = runs.iter().filter_map(|run| figure(&run.figures));
+            let mut values: Vec<f64> = values.collect();
+            values.sort_by(f64::total_cmp);
+            (!values.is_empty()).then(|| choice(&values))
+        };
+        Figures {
+            achieved_qps: of(|it| Some(it.achieved_qps)).unwrap_or(0.0),
+            lost_share: of(|it| Some(it.lost_share)).unwrap_or(0.0),
+            latency_mean_ns: of(|it| it.latency_mean_ns),
+            latency_p50_ns: of(|it| it.latency_p50_ns),
+            latency_p95_ns: of(|it| it.latency_p95_ns),
+            latency_p99_ns: of(|it| it.latency_p99_ns),
+            handshakes_per_second: of(|it| it.handshakes_per_second),
+            tcp_connect_p50_ns: of(|it| it.tcp_connect_p50_ns),
+            handshake_p50_ns: of(|it| it.handshake_p50_ns),
+        }
+    }
+}
+
+impl Contender {
+    fn new(transport: Transport, target: String, runs: Vec<ComparedRun>) -> Self {
+        Contender {
+            transport,
+            target,
+            median: Figures::choose(&runs, |sorted| sorted[(sorted.len() - 1) / 2]),
+            min: Figures::choose(&runs, |sorted| sorted[0]),
+            max: Figures::choose(&runs, |sorted| sorted[sorted.len() - 1]),
+            runs,
+        }
+    }
+
+    /// Runs that `limit` limited.
+    pub fn limited_by(&self, limit: Limit) -> usize {
+        self.runs.iter().filter(|run| run.limit == limit).count()
+    }
+}
+
+impl Comparison {
+    /// Compares the runs, given in the order in which they were made. The first transport is what
+    /// the others are compared with. None without a run.
+    pub fn new(cells: &[Cell<'_>]) -> Option<Comparison> {
+        let first = cells.first()?.record;
+        let mut names: Vec<Transport> = Vec::new();
+        for cell in cells {
+            let transport = cell.record.scenario.transport;
+            if !names.contains(&transport) {
+                names.push(transport);
+            }
+        }
+        let transports: Vec<Contender> = names
+            .into_iter()
+            .map(|transport| contender(transport, cells))
+            .collect();
+        let mut comparison = Comparison {
+            comparison_version: COMPARISON_VERSION.into(),
+            throng_version: first.throng_version.clone(),
+            self_test: cells.iter().any(|cell| cell.record.self_test),
+            scenario: first.scenario.clone(),
+            costs: cost::all(&transports),
+            transports,
+            notes: Vec::new(),
+        };
+        comparison.notes = notes(&comparison, cells);
+        Some(comparison)
+    }
+
+    /// The comparison as JSON with one field a line.
+    pub fn to_json_pretty(&self) -> String {
+        serde_json::to_string_pretty(self).expect("all keys are strings and memory takes it")
+    }
+}
+
+fn contender(transport: Transport, cells: &[Cell<'_>]) -> Contender {
+    let mut target = String::new();
+    let mut runs = Vec::new();
+    for (index, cell) in cells.iter().enumerate() {
+        let record = cell.record;
+        if record.scenario.transport != transport {
+            continue;
+        }
+        target.clone_from(&record.scenario.target);
+        runs.push(ComparedRun {
+            position: index as u64 + 1,
+            record: cell.file.map(str::to_owned),
+            figures: Figures::of(record),
+            limit: record.verdict.limit,
+            evidence: record.verdict.evidence.first().cloned().unwrap_or_default(),
+        });
+    }
+    Contender::new(transport, target, runs)
+}
+
+/// Share of the places from which on all of them are in use, and latency is theirs.
+const FULL: f64 = 0.9;
+
+fn notes(comparison: &Comparison, cells: &[Cell<'_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for contender in &comparison.transports {
+        let of_generator = contender.limited_by(Limit::Generator);
+        if of_generator > 0 {
+            notes.push(format!(
+                "{} measured the generator, not the target ({of_generator} of {})",
+                contender.transport,
+                runs(contender.runs.len())
+            ));
+        }
+    }
+    let is_full = |record: &RunRecord| match record.scenario.arrival {
+        Arrival::Closed { outstanding, .. } => {
+            per(record.mean_in_flight(), outstanding as f64) >= FULL
+        }
+        Arrival::Open { .. } => false,
+    };
+    if cells.iter().any(|cell| is_full(cell.record)) {
+        notes.push(
+            "closed loop with all places in use: mean latency is places / rate, so it says the \
+             same as the rate; for the latency of each transport run with --rate"
+                .into(),
+        );
+    }
+    let fewest = comparison.transports.iter().map(|each| each.runs.len());
+    if fewest.min() < Some(2) {
+        notes.push("one run of a transport shows no spread: --repeat 5".into());
+    }
+    if comparison.self_test {
+        notes.push(
+            "the target is the responder built into this tool: the costs are those of both, not \
+             of a server"
+                .into(),
+        );
+    }
+    notes
+}
+
+fn runs(number: usize) -> String {
+    crate::notation::counted(number as u64, "run")
+}

@@ -1,0 +1,252 @@
+//! Connections: attempts, handshakes, why they failed and how they ended.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error_codes::{application_error, quic_transport_error};
+use super::{Alerts, Codes};
+use crate::scenario::Transport;
+
+/// Connections of TCP and QUIC.
+///
+/// Every attempt ends as failed, or becomes usable: after TCP's handshake without TLS, else after
+/// that of TLS or QUIC. A usable connection ends in one of the ways counted below `failed`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {
+    /// Attempts to connect.
+    pub attempted: u64,
+    /// TCP connections established; none over QUIC.
+    pub established: u64,
+    /// TCP connections whose target took octets from the SYN (RFC 7413).
+    pub fast_opened: u64,
+    /// QUIC datagrams that the kernel did not take; to the connection they are lost on the way.
+    pub quic_datagrams_not_sent: u64,
+    /// TLS handshakes over TCP, or QUIC handshakes, completed.
+    pub handshakes: Handshakes,
+    /// Early data (0-RTT) of TLS 1.3 and QUIC.
+    pub early_data: EarlyData,
+    /// Octets of handshakes sent, completed or not: TLS records, or the UDP payload of QUIC
+    /// packets, until the handshake was complete.
+    pub handshake_sent_octets: u64,
+    /// Octets of handshakes received, counted alike.
+    pub handshake_received_octets: u64,
+    /// Attempts that never became usable, by cause.
+    pub failed: ConnectionFailures,
+    /// Usable connections closed by us, for whatever reason.
+    pub closed_by_client: u64,
+    /// Of those, why, where it was not the number of their queries or the end of the run.
+    pub closed_by_client_for: OwnClosures,
+    /// Usable connections closed in order by the target.
+    pub closed_by_target: u64,
+    /// Usable connections reset by the target; over QUIC by a stateless reset.
+    pub reset_by_target: u64,
+    /// Usable connections ended by a TLS alert or a TLS error.
+    pub ended_by_tls: u64,
+    /// Usable connections that the target ended by GOAWAY, by its error code. HTTP/3 has no code
+    /// there: 0.
+    pub ended_by_goaway: Codes,
+    /// Usable connections on which the target broke the rules of HTTP/2 or HTTP/3.
+    pub ended_by_http: u64,
+    /// Usable QUIC connections that the target closed with a code of the application: of HTTP/3 or
+    /// DoQ, where it is not that for "no error".
+    pub quic_application: Codes,
+    /// Usable QUIC connections ended by a transport error (RFC 9000, section 20.1), by code.
+    pub quic_transport: Codes,
+    /// Usable QUIC connections that fell silent for longer than QUIC's idle timeout.
+    pub quic_idle_timeouts: u64,
+}
+
+/// Handshakes completed, of TLS over TCP or of QUIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Handshakes {
+    /// With a key exchange and a certificate.
+    pub full: u64,
+    /// The same after a HelloRetryRequest, which costs a round trip more.
+    pub full_with_retry: u64,
+    /// Of a session resumed by ticket or identifier.
+    pub resumed: u64,
+}
+
+/// Early data (0-RTT), in connections unless the name says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EarlyData {
+    /// Connections that sent early data.
+    pub tried: u64,
+    /// Of those, the target accepted it.
+    pub accepted: u64,
+    /// Of those, the target rejected it: its queries were sent again after the handshake.
+    pub rejected: u64,
+    /// Queries sent in early data, accepted or not.
+    pub queries: u64,
+}
+
+/// Why we closed usable connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnClosures {
+    /// They had been idle for as long as the scenario allows.
+    pub idle: u64,
+    /// They had been open for as long as the scenario says.
+    pub duration: u64,
+    /// They were to carry no query: opened and closed.
+    pub without_query: u64,
+}
+
+/// Why a connection never became usable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionFailures {
+    /// Connection refused; over QUIC by an ICMP port unreachable or CONNECTION_REFUSED.
+    pub refused: u64,
+    /// Reset before it was usable; over QUIC by a stateless reset.
+    pub reset: u64,
+    /// Closed by the target before it was usable.
+    pub closed: u64,
+    /// Not usable within the time-out.
+    pub timed_out: u64,
+    /// Network or host unreachable.
+    pub unreachable: u64,
+    /// No free local port.
+    pub no_local_port: u64,
+    /// Out of file descriptors or kernel memory.
+    pub no_resources: u64,
+    /// The target sent a TLS alert, by its name; over QUIC as CRYPTO_ERROR (RFC 9001, section 4.8).
+    pub tls_alert: Alerts,
+    /// The target's certificate was refused.
+    pub tls_certificate: u64,
+    /// The target's key is none of the pinned ones (SPKI, RFC 7858, section 4.2).
+    pub tls_pin: u64,
+    /// The target chose no protocol by ALPN, or one that was not offered (RFC 7301).
+    pub tls_alpn: u64,
+    /// Another TLS error.
+    pub tls_protocol: u64,
+    /// The target broke the rules of HTTP/2 or HTTP/3 before the first query could be sent.
+    pub http_protocol: u64,
+    /// The target speaks no version of QUIC that we do.
+    pub quic_version: u64,
+    /// A QUIC transport error of either side (RFC 9000, section 20.1), by code, without TLS alerts.
+    pub quic_transport: Codes,
+    /// The target closed the QUIC connection with a code of the application.
+    pub quic_application: Codes,
+    /// Any other socket error.
+    pub other: u64,
+}
+
+impl_add!(
+    Connections,
+    numbers: [
+        attempted, established, fast_opened, quic_datagrams_not_sent,
+        handshake_sent_octets, handshake_received_octets,
+        closed_by_client, closed_by_target, reset_by_target, ended_by_tls, ended_by_http,
+        quic_idle_timeouts,
+    ],
+    groups: [
+        handshakes, early_data, failed, closed_by_client_for, ended_by_goaway, quic_application,
+        quic_transport,
+    ]
+);
+impl_add!(Handshakes, numbers: [full, full_with_retry, resumed], groups: []);
+impl_add!(EarlyData, numbers: [tried, accepted, rejected, queries], groups: []);
+impl_add!(OwnClosures, numbers: [idle, duration, without_query], groups: []);
+impl_add!(
+    ConnectionFailures,
+    numbers: [
+        refused, reset, closed, timed_out, unreachable, no_local_port, no_resources,
+        tls_certificate, tls_pin, tls_alpn, tls_protocol, http_protocol, quic_version, other,
+    ],
+    groups: [tls_alert, quic_transport, quic_application]
+);
+
+impl Handshakes {
+    /// Handshakes of whatever kind.
+    pub fn total(&self) -> u64 {
+        self.full + self.full_with_retry + self.resumed
+    }
+}
+
+impl Connections {
+    /// Usable connections that the target ended, in order or not.
+    pub fn ended_by_target(&self) -> u64 {
+        let in_order = self.closed_by_target + self.ended_by_goaway.total();
+        let in_error = self.reset_by_target + self.ended_by_tls + self.ended_by_http;
+        let quic = self.quic_application.total() + self.quic_transport.total();
+        in_order + in_error + quic + self.quic_idle_timeouts
+    }
+}
+
+impl ConnectionFailures {
+    /// Attempts that never became usable, whatever the cause.
+    pub fn total(&self) -> u64 {
+        // The transport decides the words alone.
+        let causes = self.by_cause(Transport::Doq);
+        causes.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Every cause in plain words with its count, zero counts left out.
+    pub fn by_cause(&self, transport: Transport) -> Vec<(String, u64)> {
+        // Names every field, so that a new one cannot be forgotten here.
+        let ConnectionFailures {
+            refused,
+            reset,
+            closed,
+            timed_out,
+            unreachable,
+            no_local_port,
+            no_resources,
+            tls_alert,
+            tls_certificate,
+            tls_pin,
+            tls_alpn,
+            tls_protocol,
+            http_protocol,
+            quic_version,
+            quic_transport,
+            quic_application,
+            other,
+        } = self;
+        let mut causes: Vec<(String, u64)> = [
+            ("refused", refused),
+            ("reset", reset),
+            ("closed by the target", closed),
+            ("timed out", timed_out),
+            ("unreachable", unreachable),
+            ("no free local port", no_local_port),
+            ("out of file descriptors or memory", no_resources),
+            ("TLS certificate refused", tls_certificate),
+            ("TLS key not pinned", tls_pin),
+            ("no common protocol (ALPN)", tls_alpn),
+            ("TLS error", tls_protocol),
+            ("HTTP protocol error", http_protocol),
+            ("no common QUIC version", quic_version),
+        ]
+        .map(|(cause, count)| (cause.to_owned(), *count))
+        .into();
+        let alerts = tls_alert.named();
+        causes.extend(alerts.map(|(name, count)| (format!("TLS alert {name}"), count)));
+        let words = |code| application_error(transport, code);
+        causes.extend(coded("QUIC application error", quic_application, words));
+        causes.extend(coded(
+            "QUIC transport error",
+            quic_transport,
+            quic_transport_error,
+        ));
+        causes.push(("other".to_owned(), *other));
+        causes.retain(|(_, count)| *count > 0);
+        causes
+    }
+}
+
+/// `what` with the name of each code, and its count.
+fn coded(
+    what: &str,
+    codes: &Codes,
+    words: impl Fn(u64) -> String,
+) -> impl Iterator<Item = (String, u64)> {
+    codes.named().map(move |(code, count)| {
+        let code = code.map_or_else(|| "of another code".to_owned(), &words);
+        (format!("{what} {code}"), count)
+    })
+}

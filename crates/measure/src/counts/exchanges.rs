@@ -1,0 +1,77 @@
+//! Queries that the protocol around DNS ended: HTTP (RFC 8484) and QUIC streams (RFC 9250).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Codes;
+use super::error_codes::{application_error, http_status};
+use crate::scenario::Transport;
+
+/// Queries sent whose HTTP request or QUIC stream ended without a DNS message, by cause.
+///
+/// The causes are those of one exchange. When the whole connection ends, its queries are
+/// connection losses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeFailures {
+    /// HTTP responses with a final status other than 200, by status.
+    pub http_status: Codes,
+    /// HTTP responses with status 200 and another media type than `application/dns-message`.
+    pub media_type: u64,
+    /// Streams that the target reset or stopped, by error code: of HTTP/2 (RFC 9113, section 7),
+    /// of HTTP/3 (RFC 9114, section 8.1) or of DoQ (RFC 9250, section 4.3).
+    pub stream_reset: Codes,
+    /// Streams that carried no message, more than one, or one that its framing contradicts.
+    pub malformed: u64,
+    /// The target said that it had not processed the query, and it was not sent again: the run
+    /// was ending, or it had been sent again often enough.
+    pub not_processed: u64,
+}
+
+impl_add!(
+    ExchangeFailures,
+    numbers: [media_type, malformed, not_processed],
+    groups: [http_status, stream_reset]
+);
+
+impl ExchangeFailures {
+    /// Queries that ended so, whatever the cause.
+    pub fn total(&self) -> u64 {
+        let coded = self.http_status.total() + self.stream_reset.total();
+        coded + self.media_type + self.malformed + self.not_processed
+    }
+
+    /// Every cause in plain words with its count, zero counts left out.
+    pub fn by_cause(&self, transport: Transport) -> Vec<(String, u64)> {
+        // Names every field, so that a new one cannot be forgotten here.
+        let ExchangeFailures {
+            http_status: statuses,
+            media_type,
+            stream_reset,
+            malformed,
+            not_processed,
+        } = self;
+        let mut causes = Vec::new();
+        for (status, count) in statuses.named() {
+            let status = status.map_or_else(|| "of another status".into(), http_status);
+            causes.push((format!("HTTP {status}"), count));
+        }
+        for (code, count) in stream_reset.named() {
+            let code = code.map(|code| application_error(transport, code));
+            let code = code.unwrap_or_else(|| "another code".into());
+            causes.push((format!("streams reset with {code}"), count));
+        }
+        causes.extend([
+            ("another media type".into(), *media_type),
+            ("malformed".into(), *malformed),
+            ("not processed by the target".into(), *not_processed),
+        ]);
+        causes.retain(|(_, count)| *count > 0);
+        causes
+    }
+
+    /// HTTP 429 (Too Many Requests) and 503 (Service Unavailable): the target limits its clients.
+    pub fn turned_away(&self) -> u64 {
+        self.http_status.get(429) + self.http_status.get(503)
+    }
+}
