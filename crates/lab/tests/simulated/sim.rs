@@ -12,6 +12,7 @@ use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, names_file};
 use measure::{Counts, Histogram, RunRecord};
 use proto::query::QueryOptions;
+use proto::doh::{DohRequest, Method};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots};
 use proto::{Instant, Transport};
@@ -123,6 +124,10 @@ impl Sim {
 
     pub(crate) fn over(mut self, transport: Transport) -> Sim {
         self.plan.transport = transport;
+        self.plan.doh = transport.is_doh().then(|| {
+            let uri = "https://localhost/dns-query";
+            Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
+        });
         self
     }
 
@@ -295,7 +300,7 @@ impl Sim {
     /// Runs it; an error says what is wrong with the run or its record.
     pub(crate) fn try_run(mut self) -> Result<(RunRecord, Counters), String> {
         self.plan.validate().map_err(|error| error.to_string())?;
-        let tls = (self.plan.transport == Transport::Dot).then(|| self.tls());
+        let tls = self.plan.transport.has_tls().then(|| self.tls());
         let request = RunRequest {
             plan: self.plan.clone(),
             tls,
@@ -319,6 +324,7 @@ impl Sim {
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(identity.certificate_pem.into_bytes()),
             verify: self.tls_verify,
+            alpn: load::tls::default_alpn(self.plan.transport),
             ..ClientTlsOptions::default()
         });
         TlsRequest {
