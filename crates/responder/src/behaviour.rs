@@ -8,9 +8,11 @@ mod parse;
 use std::time::Duration;
 
 use driver::Close;
-use proto::Instant;
+use proto::{Instant, Transport};
 
-pub use parse::{BehaviourError, parse_duration, parse_rcode_shares, parse_share};
+pub use parse::{
+    BehaviourError, parse_duration, parse_http_status_shares, parse_rcode_shares, parse_share,
+};
 
 /// How long after its query a response is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,13 +100,16 @@ pub enum ConnectionEnd {
     Close,
     /// A reset as soon as the answers are handed to the network.
     Reset,
-    /// Half of the close: FIN, over DoT a close_notify, after which queries are received and not
+    /// Half of the close: FIN, over TLS a close_notify, after which queries are received and not
     /// answered.
     HalfClose,
     /// The connection stays open and is not read any more, so that in the end the client blocks.
     StopReading,
-    /// A fatal TLS alert, then a close; over TCP the same as `Close`.
+    /// A fatal TLS alert, then a close; without TLS the same as `Close`.
     TlsAlert,
+    /// GOAWAY: further requests are refused, the connection is open until the client closes it.
+    /// Without HTTP the same as `Close`.
+    GoAway,
 }
 
 /// Shares of responses (0 to 1) that are treated in a special way; each response in at most one.
@@ -124,6 +129,12 @@ pub struct FaultShares {
     pub garbage: f64,
     /// Sent with a record that makes it 65,535 octets long (65,507 over UDP).
     pub oversized: f64,
+    /// Not sent: the stream of the query is reset. Over transports on which queries have no
+    /// stream of their own, the response is sent.
+    pub reset: f64,
+    /// Not sent: an HTTP response with this status (200 to 999) and no content is. Without HTTP,
+    /// the response is sent.
+    pub http_statuses: Vec<(u16, f64)>,
 }
 
 /// What the responder does to queries beside answering them. The default does nothing.
@@ -142,7 +153,7 @@ pub struct Behaviour {
     /// Queries that may wait for their turn under `rate_qps_max`, over all workers; further ones
     /// are dropped.
     pub rate_queue_max: usize,
-    /// TCP and DoT connections open at once, over all workers; further ones are accepted and
+    /// TCP connections, with TLS or without, open at once, over all workers; further ones are accepted and
     /// ended.
     pub tcp_clients_max: Option<u32>,
     /// How the connections beyond `tcp_clients_max` end.
@@ -181,6 +192,19 @@ pub(crate) enum Fault {
     WrongQuestion,
     Garbage,
     Oversized,
+    Reset,
+    HttpStatus(u16),
+}
+
+impl Fault {
+    /// False if the transport has nothing that could be spoilt in this way.
+    pub(crate) fn is_possible(self, transport: Transport) -> bool {
+        match self {
+            Fault::Reset => transport.is_doh() || transport == Transport::Doq,
+            Fault::HttpStatus(_) => transport.is_doh(),
+            _ => true,
+        }
+    }
 }
 
 impl FaultShares {
@@ -193,11 +217,17 @@ impl FaultShares {
             (Fault::WrongQuestion, self.wrong_question),
             (Fault::Garbage, self.garbage),
             (Fault::Oversized, self.oversized),
+            (Fault::Reset, self.reset),
         ];
         table.extend(
             self.rcodes
                 .iter()
                 .map(|&(rcode, share)| (Fault::Rcode(rcode), share)),
+        );
+        table.extend(
+            self.http_statuses
+                .iter()
+                .map(|&(status, share)| (Fault::HttpStatus(status), share)),
         );
         table.retain(|&(_, share)| share != 0.0);
         table
@@ -227,6 +257,10 @@ impl Behaviour {
         }
         if let Some(&(rcode, _)) = self.faults.rcodes.iter().find(|(rcode, _)| *rcode > 15) {
             return Err(BehaviourError::Rcode(rcode.to_string()));
+        }
+        let statuses = &self.faults.http_statuses;
+        if let Some((status, _)) = statuses.iter().find(|it| !(200..1_000).contains(&it.0)) {
+            return Err(BehaviourError::HttpStatus(status.to_string()));
         }
         if let Delay::Uniform { min, max } = self.delay
             && min > max

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proto::Transport;
+use proto::http2::Http2ServerOptions;
 use proto::tls::rustls;
 
 use crate::behaviour::{Behaviour, BehaviourError};
@@ -66,12 +67,19 @@ pub struct ResponderConfig {
     /// Where to listen. Port 0 takes a free port, the same for UDP and TCP on one address.
     /// A wildcard address answers UDP from whatever address the system chooses.
     pub listen: Vec<(Transport, SocketAddr)>,
+    /// Where to listen for DoH/2 without TLS (HTTP/2 with prior knowledge), in addition.
+    pub listen_http: Vec<SocketAddr>,
     /// What is answered.
     pub zone: Arc<Zone>,
     /// Delays, faults and limits.
     pub behaviour: Behaviour,
-    /// Needed if `listen` has DoT; see [`crate::certificate`].
+    /// Needed if `listen` has a transport with TLS, whose ALPN protocol is set for each; see
+    /// [`crate::certificate`].
     pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// The path of the resource in DoH, without query.
+    pub doh_path: String,
+    /// Requests that may be open at once on one DoH connection.
+    pub doh_streams_max: u32,
     /// Longest UDP response, in octets, if the client's EDNS allows as much (at least 512).
     pub udp_payload_octets_max: u16,
     /// Maxima of memory.
@@ -87,9 +95,12 @@ impl Default for ResponderConfig {
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         ResponderConfig {
             listen: vec![(Transport::Udp, local), (Transport::Tcp, local)],
+            listen_http: Vec::new(),
             zone: Arc::new(Zone::synthesised(60)),
             behaviour: Behaviour::default(),
             tls: None,
+            doh_path: "/dns-query".to_owned(),
+            doh_streams_max: 1_000,
             // What resolvers and servers have agreed on (DNS flag day 2020).
             udp_payload_octets_max: 1232,
             limits: Limits::default(),
@@ -104,8 +115,10 @@ impl Default for ResponderConfig {
 pub enum ConfigError {
     /// Nothing to listen on.
     ListensNowhere,
-    /// DoT without a certificate.
-    DotWithoutCertificate,
+    /// A transport with TLS, and no certificate.
+    NoCertificate(Transport),
+    /// A path that does not begin with a slash, or has a query.
+    DohPath(String),
     /// A behaviour that contradicts itself.
     Behaviour(BehaviourError),
 }
@@ -114,8 +127,17 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigError::ListensNowhere => f.write_str("the responder has nothing to listen on"),
-            ConfigError::DotWithoutCertificate => {
-                f.write_str("the responder listens for dot and has no certificate")
+            ConfigError::NoCertificate(transport) => {
+                write!(
+                    f,
+                    "the responder listens for {transport} and has no certificate"
+                )
+            }
+            ConfigError::DohPath(path) => {
+                write!(
+                    f,
+                    "`{path}` is not a path for DoH: expected one such as /dns-query"
+                )
             }
             ConfigError::Behaviour(error) => error.fmt(f),
         }
@@ -125,20 +147,43 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl ResponderConfig {
+    /// How each transport's sessions are set up, in the order of [`Transport::ALL`]: as
+    /// `self.tls`, with the transport's own ALPN protocol.
+    pub(crate) fn tls_by_transport(&self) -> [Option<Arc<rustls::ServerConfig>>; 6] {
+        Transport::ALL.map(|transport| {
+            let (tls, alpn) = (self.tls.as_ref()?, transport.alpn()?);
+            let mut own = rustls::ServerConfig::clone(tls);
+            own.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+            Some(Arc::new(own))
+        })
+    }
+
+    /// What DoH/2 connections have in common.
+    pub(crate) fn http2(&self) -> Http2ServerOptions {
+        Http2ServerOptions {
+            path: self.doh_path.clone(),
+            streams_max: self.doh_streams_max,
+            queued_octets_max: self.limits.unsent_octets_max,
+            ..Http2ServerOptions::default()
+        }
+    }
+
     /// Checks that the settings go together.
     ///
     /// # Errors
     /// The first contradiction; no worker can be made from this configuration.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        if self.listen.is_empty() {
+        if self.listen.is_empty() && self.listen_http.is_empty() {
             return Err(ConfigError::ListensNowhere);
         }
-        let dot = self
-            .listen
-            .iter()
-            .any(|(transport, _)| *transport == Transport::Dot);
-        if dot && self.tls.is_none() {
-            return Err(ConfigError::DotWithoutCertificate);
+        let mut listen = self.listen.iter();
+        if self.tls.is_none()
+            && let Some((transport, _)) = listen.find(|(transport, _)| transport.has_tls())
+        {
+            return Err(ConfigError::NoCertificate(*transport));
+        }
+        if !self.doh_path.starts_with('/') || self.doh_path.contains(['?', '#']) {
+            return Err(ConfigError::DohPath(self.doh_path.clone()));
         }
         self.behaviour.validate().map_err(ConfigError::Behaviour)
     }

@@ -5,6 +5,8 @@ use std::ops::AddAssign;
 
 use proto::Transport;
 
+use crate::delayed::Reply;
+
 /// RCODEs counted apart: 0 to 15 and BADVERS (16).
 pub const RCODES: usize = 17;
 
@@ -38,10 +40,18 @@ impl AddAssign for ByTransport {
 }
 
 impl fmt::Display for ByTransport {
+    /// The sum, and the transports that are part of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.total())?;
-        let parts = Transport::ALL.map(|transport| format!("{transport} {}", self.get(transport)));
-        write!(f, " ({})", parts.join(", "))
+        let counted = |transport: &Transport| self.get(*transport) > 0;
+        let parts: Vec<String> = { Transport::ALL.into_iter() }
+            .filter(counted)
+            .map(|transport| format!("{transport} {}", self.get(transport)))
+            .collect();
+        match parts.is_empty() {
+            true => Ok(()),
+            false => write!(f, " ({})", parts.join(", ")),
+        }
     }
 }
 
@@ -83,9 +93,9 @@ counters! {
     queries: ByTransport = "queries received",
     /// Responses handed to the network, duplicates and faulty ones included.
     responses: ByTransport = "responses sent",
-    /// Octets of DNS messages, TLS and length prefixes received.
+    /// Octets of DNS messages, HTTP, TLS and length prefixes received.
     octets_received: ByTransport = "octets received",
-    /// Octets of DNS messages, TLS and length prefixes sent.
+    /// Octets of DNS messages, HTTP, TLS and length prefixes sent.
     octets_sent: ByTransport = "octets sent",
     /// UPDATE messages among the queries.
     updates: u64 = "updates",
@@ -107,8 +117,24 @@ counters! {
     send_dropped: u64 = "datagrams not sent",
     /// Responses dropped because the client did not read its stream.
     unread_dropped: u64 = "responses to streams that were not read",
-    /// Delayed responses whose connection was gone when they were due.
+    /// Delayed responses whose connection, or stream, was gone when they were due.
     orphaned: u64 = "responses without a connection",
+    /// HTTP requests received, those without a query included.
+    http_requests: u64 = "HTTP requests received",
+    /// HTTP responses with another status than 200: bad requests, and the status share.
+    http_statuses: u64 = "HTTP statuses other than 200",
+    /// Streams of queries that were reset on purpose (the reset share).
+    streams_reset: u64 = "streams reset on purpose",
+    /// Streams of queries that clients reset.
+    streams_cancelled: u64 = "streams reset by clients",
+    /// HTTP requests refused: too many streams, or after GOAWAY.
+    streams_refused: u64 = "streams refused",
+    /// HTTP requests that broke the rules; their streams were reset.
+    streams_malformed: u64 = "malformed HTTP requests",
+    /// GOAWAYs sent on purpose.
+    goaways: u64 = "GOAWAY sent",
+    /// Connections ended because they broke HTTP/2.
+    http_failed: u64 = "connections that broke HTTP",
     /// Queries on a connection whose limit of queries was reached: not answered.
     unanswered: u64 = "queries after the end of a connection",
     /// Connections accepted and served.
@@ -125,11 +151,21 @@ counters! {
     handshakes_completed: u64 = "TLS handshakes completed",
     /// TLS handshakes that failed, those cut off by the client included.
     handshakes_failed: u64 = "TLS handshakes failed",
-    /// TLS sessions that failed after the handshake.
+    /// TLS sessions that failed after the handshake, or did not agree on HTTP/2 for DoH/2.
     tls_failed: u64 = "TLS sessions failed",
 }
 
 impl Counters {
+    /// Counts what was sent to a query.
+    #[inline]
+    pub(crate) fn count_reply(&mut self, transport: Transport, reply: Reply) {
+        match reply {
+            Reply::Message => self.responses.add(transport, 1),
+            Reply::Status(_) => self.http_statuses += 1,
+            Reply::Reset => self.streams_reset += 1,
+        }
+    }
+
     #[inline]
     pub(crate) fn count_rcode(&mut self, rcode: u16, responses: u64) {
         self.rcodes[usize::from(rcode).min(RCODES - 1)] += responses;

@@ -13,14 +13,32 @@ const BUFFER_OCTETS_KEPT: usize = 2048;
 /// Where a response goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    Datagram { socket: SocketId, to: SocketAddr },
-    Stream { socket: SocketId },
+    Datagram {
+        socket: SocketId,
+        to: SocketAddr,
+    },
+    /// `stream` is the query's own one within the connection, where it has one.
+    Stream {
+        socket: SocketId,
+        stream: u64,
+    },
+}
+
+/// What is sent instead of nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// A DNS message.
+    Message,
+    /// An HTTP status without content.
+    Status(u16),
+    /// A reset of the query's stream.
+    Reset,
 }
 
 impl Destination {
     pub(crate) fn socket(self) -> SocketId {
         match self {
-            Destination::Datagram { socket, .. } | Destination::Stream { socket } => socket,
+            Destination::Datagram { socket, .. } | Destination::Stream { socket, .. } => socket,
         }
     }
 }
@@ -29,6 +47,8 @@ impl Destination {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) destination: Destination,
+    pub(crate) reply: Reply,
+    /// Empty unless the reply is a message.
     pub(crate) message: Vec<u8>,
 }
 
@@ -66,7 +86,13 @@ impl Delayed {
     }
 
     /// Keeps a copy of `message` until `due`; false if there is no room.
-    pub(crate) fn push(&mut self, due: Instant, destination: Destination, message: &[u8]) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        due: Instant,
+        destination: Destination,
+        reply: Reply,
+        message: &[u8],
+    ) -> bool {
         let full = self.order.len() >= self.responses_max;
         if full || self.octets + message.len() > self.octets_max {
             return false;
@@ -74,12 +100,14 @@ impl Delayed {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Waiting {
                 destination,
+                reply,
                 message: Vec::new(),
             });
             self.slots.len() as u32 - 1
         });
         let waiting = &mut self.slots[slot as usize];
         waiting.destination = destination;
+        waiting.reply = reply;
         waiting.message.extend_from_slice(message);
         self.octets += message.len();
         self.order.push(Reverse((due, self.sequence, slot)));

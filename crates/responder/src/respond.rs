@@ -11,7 +11,7 @@ use crate::answer::{Answered, Instead, Limit, answer};
 use crate::behaviour::{Delay, Fault, after_stalls};
 use crate::config::ResponderConfig;
 use crate::counters::Counters;
-use crate::delayed::{Delayed, Destination};
+use crate::delayed::{Delayed, Destination, Reply};
 use crate::worker::WorkerPlace;
 
 /// The longest UDP payload over IPv4, in octets.
@@ -24,6 +24,8 @@ pub(crate) enum Fate {
     Dropped,
     /// The response was appended; send it so many times now.
     Now(u32),
+    /// No response, and nothing was appended: send this instead, now.
+    Instead(Reply),
     /// So many copies of the response wait in [`Respondent::delayed`]; nothing was appended.
     Later(u32),
 }
@@ -101,29 +103,56 @@ impl Respondent {
             return Fate::Dropped;
         };
         let fault = self.draw_fault();
+        let fault = match fault.is_possible(transport) {
+            true => fault,
+            false => Fault::None,
+        };
         if fault == Fault::Lost {
             self.counters.lost += 1;
             return Fate::Dropped;
+        }
+        let instead = match fault {
+            Fault::Reset => Some(Reply::Reset),
+            Fault::HttpStatus(status) => Some(Reply::Status(status)),
+            _ => None,
+        };
+        if let Some(reply) = instead {
+            return match due <= arrival {
+                true => Fate::Instead(reply),
+                false => Fate::Later(self.put_off(due, destination, (reply, &[]), 1)),
+            };
         }
         let start = out.len();
         let Some(rcode) = self.respond(transport, query, fault, out) else {
             return Fate::Dropped;
         };
         self.spoil(transport, fault, start, out);
-        let copies = self.draw_copies();
+        let copies = self.draw_copies(transport);
         self.counters.count_rcode(rcode, u64::from(copies));
         if due <= arrival {
             return Fate::Now(copies);
         }
+        let kept = self.put_off(due, destination, (Reply::Message, &out[start..]), copies);
+        out.truncate(start);
+        Fate::Later(kept)
+    }
+
+    /// Keeps copies of a reply until they are due; returns for how many there was room.
+    fn put_off(
+        &mut self,
+        due: Instant,
+        destination: Destination,
+        (reply, message): (Reply, &[u8]),
+        copies: u32,
+    ) -> u32 {
         let mut kept = 0;
         for _ in 0..copies {
-            match self.delayed.push(due, destination, &out[start..]) {
+            match self.delayed.push(due, destination, reply, message) {
                 true => kept += 1,
                 false => self.counters.delayed_dropped += 1,
             }
         }
-        out.truncate(start);
-        Fate::Later(kept)
+        kept
     }
 
     /// Appends the response; returns its RCODE.
@@ -197,9 +226,11 @@ impl Respondent {
     }
 
     #[inline]
-    fn draw_copies(&mut self) -> u32 {
+    fn draw_copies(&mut self, transport: Transport) -> u32 {
         let share = self.config.behaviour.duplicate_share;
-        if share > 0.0 && draw(&mut self.generator) < share {
+        // A stream of its own has room for one.
+        let is_possible = !transport.is_doh() && transport != Transport::Doq;
+        if is_possible && share > 0.0 && draw(&mut self.generator) < share {
             self.counters.duplicated += 1;
             return 2;
         }
@@ -220,7 +251,12 @@ impl Respondent {
                 };
                 pad(start, octets, out);
             }
-            Fault::None | Fault::Lost | Fault::Rcode(_) | Fault::Truncated => return,
+            Fault::None
+            | Fault::Lost
+            | Fault::Rcode(_)
+            | Fault::Truncated
+            | Fault::Reset
+            | Fault::HttpStatus(_) => return,
         }
         self.counters.spoilt += 1;
     }

@@ -9,7 +9,11 @@ use crate::stream::Connection;
 #[derive(Debug)]
 pub(crate) enum Role {
     Datagrams,
-    Listener(Transport),
+    /// Connections that are accepted here begin with a TLS handshake, or not.
+    Listener {
+        transport: Transport,
+        has_tls: bool,
+    },
     Connection(Box<Connection>),
 }
 

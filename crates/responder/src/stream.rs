@@ -1,18 +1,23 @@
-//! One connection of a client, TCP or DoT (RFC 7766, RFC 7858): octets in, octets out.
+//! One connection of a client, TCP, DoT or DoH/2 (RFC 7766, RFC 7858, RFC 8484): octets in, octets
+//! out.
 //!
 //! Owns no socket: [`crate::worker`] hands in what was received and sends what is appended to
 //! [`Scratch::wire`]. An idle connection holds this structure, its TLS session and no buffer.
+
+mod http2;
 
 use std::fmt;
 use std::sync::Arc;
 
 use driver::{Close, SocketId};
 use proto::framing::Deframer;
+use proto::http2::{ALPN, Http2ServerOptions};
 use proto::tls::{ServerTls, rustls};
 use proto::{Instant, Transport};
 
 use crate::behaviour::ConnectionEnd;
-use crate::delayed::Destination;
+use crate::config::ResponderConfig;
+use crate::delayed::{Destination, Waiting};
 use crate::respond::{Fate, Respondent};
 
 /// A TLS record of no known content type (RFC 8446, section 5.1): a session that receives it
@@ -28,6 +33,34 @@ pub(crate) struct Scratch {
     received: Vec<u8>,
     /// Framed responses before TLS encrypts them.
     responses: Vec<u8>,
+    /// Responses before HTTP frames them.
+    replies: http2::Replies,
+}
+
+/// What all connections of a worker are set up with.
+pub(crate) struct Settings {
+    /// In the order of [`Transport::ALL`].
+    tls: [Option<Arc<rustls::ServerConfig>>; Transport::ALL.len()],
+    http2: Arc<Http2ServerOptions>,
+}
+
+impl Settings {
+    pub(crate) fn of(config: &ResponderConfig) -> Self {
+        Settings {
+            tls: config.tls_by_transport(),
+            http2: Arc::new(config.http2()),
+        }
+    }
+}
+
+/// What became of a response that was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Sent,
+    /// The client does not read what waits for it.
+    Unread,
+    /// The client has reset the query's stream.
+    Gone,
 }
 
 /// Where a connection is in its life.
@@ -35,7 +68,7 @@ pub(crate) struct Scratch {
 enum Phase {
     /// Queries are answered.
     Open,
-    /// No further query is answered; ends this way when the answers are out.
+    /// No further query is answered; ends this way when the answers are sent.
     Ending(ConnectionEnd),
     /// Further queries are received and not answered; open until the client ends it.
     Silent,
@@ -58,8 +91,16 @@ pub(crate) struct Connection {
     /// The last words of TLS are written.
     said_goodbye: bool,
     queries: u64,
-    deframer: Deframer,
+    framing: Framing,
     tls: Option<Box<ServerTls>>,
+}
+
+/// How messages are told apart.
+enum Framing {
+    /// By a prefix with their length.
+    Prefix(Deframer),
+    /// By HTTP/2.
+    Http2(Box<http2::Connection>),
 }
 
 impl fmt::Debug for Connection {
@@ -77,21 +118,29 @@ impl fmt::Debug for Connection {
 pub(crate) enum Progress {
     /// The connection goes on.
     Continues,
-    /// TLS failed: send what is in the scratch buffer (an alert) and close.
+    /// TLS or HTTP failed: send what is in the scratch buffer (an alert, a GOAWAY) and close.
     Broken,
 }
 
 impl Connection {
-    /// A connection just accepted; with `tls` it begins with a handshake.
+    /// A connection just accepted, which begins with a handshake or not.
     ///
     /// # Errors
     /// rustls' description of why the configuration cannot be used.
     pub(crate) fn new(
-        transport: Transport,
-        tls: Option<Arc<rustls::ServerConfig>>,
+        (transport, has_tls): (Transport, bool),
+        settings: &Settings,
         now: Instant,
     ) -> Result<Self, String> {
-        let tls = tls.map(ServerTls::new).transpose()?.map(Box::new);
+        let tls = settings.tls[transport as usize].clone();
+        let tls = tls.filter(|_| has_tls).map(ServerTls::new).transpose()?;
+        let framing = match transport {
+            Transport::Doh2 => {
+                let http2 = http2::Connection::new(settings.http2.clone());
+                Framing::Http2(Box::new(http2))
+            }
+            _ => Framing::Prefix(Deframer::default()),
+        };
         Ok(Connection {
             transport,
             last_active: now,
@@ -101,8 +150,8 @@ impl Connection {
             phase: Phase::Open,
             said_goodbye: false,
             queries: 0,
-            deframer: Deframer::default(),
-            tls,
+            framing,
+            tls: tls.map(Box::new),
         })
     }
 
@@ -120,41 +169,56 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Progress {
         self.last_active = at;
-        let Scratch {
-            received,
-            responses,
-            wire,
-        } = scratch;
+        let mut received = std::mem::take(&mut scratch.received);
         let mut peer_closed = false;
         let mut plaintext = bytes;
         let mut failed = false;
         received.clear();
-        responses.clear();
+        scratch.responses.clear();
         if let Some(tls) = &mut self.tls {
             let was_handshaking = tls.is_handshaking();
-            match tls.handle_bytes(bytes, received) {
+            match tls.handle_bytes(bytes, &mut received) {
                 Ok(progress) => peer_closed = progress.peer_closed,
                 Err(_) => failed = true,
             }
             let counters = &mut respondent.counters;
             let completed = was_handshaking && !tls.is_handshaking();
             counters.handshakes_completed += u64::from(completed);
+            failed |= completed && !has_agreed(self.transport, tls);
             counters.tls_failed += u64::from(failed && !tls.is_handshaking());
-            plaintext = received;
+            plaintext = &received;
         }
-        self.handle_plaintext(socket, (plaintext, at), respondent, responses);
+        match &self.framing {
+            Framing::Prefix(_) => {
+                let responses = &mut scratch.responses;
+                self.handle_stream(socket, (plaintext, at), respondent, responses);
+            }
+            Framing::Http2(_) if self.is_handshaking() && plaintext.is_empty() => {}
+            Framing::Http2(_) => {
+                failed |= !self.handle_frames(socket, (plaintext, at), respondent, scratch);
+            }
+        }
+        scratch.received = received;
         if peer_closed {
             self.handle_end_of_stream();
         }
-        self.write(responses, wire);
+        self.write(&scratch.responses, &mut scratch.wire);
         match failed {
             true => Progress::Broken,
             false => Progress::Continues,
         }
     }
 
+    /// The queries that are answered, and how the connection ends then.
+    fn end_after(respondent: &Respondent) -> (u64, Option<ConnectionEnd>) {
+        match respondent.config.behaviour.end_after {
+            Some((queries, end)) => (queries, Some(end)),
+            None => (u64::MAX, None),
+        }
+    }
+
     /// Answers the queries in `bytes`; framed responses are appended to `responses`.
-    fn handle_plaintext(
+    fn handle_stream(
         &mut self,
         socket: SocketId,
         (bytes, at): (&[u8], Instant),
@@ -164,10 +228,7 @@ impl Connection {
         if self.phase != Phase::Open {
             return;
         }
-        let (queries_max, end) = match respondent.config.behaviour.end_after {
-            Some((queries, end)) => (queries, Some(end)),
-            None => (u64::MAX, None),
-        };
+        let (queries_max, end) = Connection::end_after(respondent);
         let exchange = Exchange {
             socket,
             at,
@@ -177,7 +238,10 @@ impl Connection {
         let Connection {
             queries, awaiting, ..
         } = self;
-        self.deframer.handle_bytes(bytes, |message| {
+        let Framing::Prefix(deframer) = &mut self.framing else {
+            return;
+        };
+        deframer.handle_bytes(bytes, |message| {
             if *queries == queries_max {
                 respondent.counters.unanswered += 1;
                 return;
@@ -195,23 +259,32 @@ impl Connection {
         }
     }
 
-    /// Appends a response that was delayed; false if the client does not read its stream.
+    /// Appends a response that was delayed, or what is sent instead.
     pub(crate) fn write_delayed(
         &mut self,
-        message: &[u8],
+        waiting: &Waiting,
         unsent_max: usize,
         scratch: &mut Scratch,
-    ) -> bool {
+    ) -> Delivery {
         self.awaiting -= 1;
         if self.unsent.len() + scratch.wire.len() > unsent_max {
-            return false;
+            return Delivery::Unread;
         }
         scratch.responses.clear();
-        scratch.responses.extend_from_slice(&[0, 0]);
-        scratch.responses.extend_from_slice(message);
-        frame(&mut scratch.responses, 0, 1);
+        let delivery = match (&mut self.framing, waiting.destination) {
+            (Framing::Http2(http2), Destination::Stream { stream, .. }) => {
+                let reply = (waiting.reply, &*waiting.message);
+                http2.reply(stream, reply, &mut scratch.responses)
+            }
+            _ => {
+                scratch.responses.extend_from_slice(&[0, 0]);
+                scratch.responses.extend_from_slice(&waiting.message);
+                frame(&mut scratch.responses, 0, 1);
+                Delivery::Sent
+            }
+        };
         self.write(&scratch.responses, &mut scratch.wire);
-        true
+        delivery
     }
 
     /// Appends framed responses to `wire`, encrypted over DoT, and whatever TLS has to say.
@@ -241,7 +314,15 @@ impl Connection {
 
     /// True if the connection ends and all responses are written.
     pub(crate) fn is_answered(&self) -> bool {
-        matches!(self.phase, Phase::Ending(_)) && self.awaiting == 0
+        matches!(self.phase, Phase::Ending(_)) && self.awaiting == 0 && !self.is_held_back()
+    }
+
+    /// True if the client's flow control holds responses back.
+    fn is_held_back(&self) -> bool {
+        match &self.framing {
+            Framing::Prefix(_) => false,
+            Framing::Http2(http2) => http2.is_held_back(),
+        }
     }
 
     /// Appends the last words (a close_notify, an alert) to `wire`, once.
@@ -266,16 +347,19 @@ impl Connection {
                 tls.close();
                 self.phase = Phase::Silent;
             }
-            ConnectionEnd::Close | ConnectionEnd::StopReading => tls.close(),
+            ConnectionEnd::Close | ConnectionEnd::StopReading | ConnectionEnd::GoAway => {
+                tls.close()
+            }
         }
         tls.poll_transmit(wire);
     }
 
     /// True, once, if this is the moment to half-close a TCP stream; from now on queries on it are
-    /// received and not answered. Over DoT the close_notify was the half-close.
+    /// received and not answered. Over TLS the close_notify was the half-close.
     pub(crate) fn half_closes_now(&mut self) -> bool {
         let wanted = self.phase == Phase::Ending(ConnectionEnd::HalfClose);
-        let now = wanted && self.tls.is_none() && self.awaiting == 0 && self.unsent.is_empty();
+        let answered = self.awaiting == 0 && !self.is_held_back();
+        let now = wanted && self.tls.is_none() && answered && self.unsent.is_empty();
         if now {
             self.phase = Phase::Silent;
         }
@@ -287,7 +371,7 @@ impl Connection {
         let Phase::Ending(end) = self.phase else {
             return None;
         };
-        if self.awaiting > 0 || !self.unsent.is_empty() {
+        if self.awaiting > 0 || self.is_held_back() || !self.unsent.is_empty() {
             return None;
         }
         match end {
@@ -295,6 +379,13 @@ impl Connection {
             _ => Some(Close::Graceful),
         }
     }
+}
+
+/// False if a DoH/2 client has not asked for HTTP/2 (RFC 9113, section 3.2); one that asked for
+/// something else has failed already.
+fn has_agreed(transport: Transport, tls: &ServerTls) -> bool {
+    let negotiated = tls.negotiated().and_then(|negotiated| negotiated.alpn);
+    transport != Transport::Doh2 || negotiated.is_some_and(|alpn| alpn.as_bytes() == ALPN)
 }
 
 /// What the queries of one delivery have in common.
@@ -312,6 +403,7 @@ impl Exchange {
         responses.extend_from_slice(&[0, 0]);
         let destination = Destination::Stream {
             socket: self.socket,
+            stream: 0,
         };
         let context = (self.at, self.transport);
         let fate = respondent.handle(context, destination, message, responses);
@@ -326,12 +418,13 @@ impl Exchange {
                 return 0;
             }
             Fate::Now(copies) => respondent.counters.unread_dropped += u64::from(copies),
-            Fate::Later(_) | Fate::Dropped => {}
+            // Streams of their own are HTTP's.
+            Fate::Later(_) | Fate::Dropped | Fate::Instead(_) => {}
         }
         responses.truncate(start);
         match fate {
             Fate::Later(copies) => copies,
-            Fate::Now(_) | Fate::Dropped => 0,
+            Fate::Now(_) | Fate::Dropped | Fate::Instead(_) => 0,
         }
     }
 }

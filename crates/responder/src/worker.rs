@@ -20,7 +20,7 @@ use crate::delayed::Destination;
 use crate::listen;
 use crate::respond::{Fate, Respondent};
 use crate::sockets::{Role, Sockets};
-use crate::stream::Scratch;
+use crate::stream::{Delivery, Scratch, Settings};
 
 /// Deliveries handled in one step, so that the caller gets its turn under any load.
 const DELIVERIES_PER_STEP_MAX: usize = 65_536;
@@ -53,6 +53,7 @@ pub struct ResponderWorker {
     received: Received,
     outgoing: Outgoing,
     scratch: Scratch,
+    settings: Settings,
     /// When to look whether a connection is idle: instant, index, generation.
     idle_timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     connections: usize,
@@ -72,8 +73,10 @@ impl ResponderWorker {
             "a worker's index is below their count"
         );
         config.validate()?;
+        let settings = Settings::of(&config);
         Ok(ResponderWorker {
             respondent: Respondent::new(config, place),
+            settings,
             place,
             addresses: Vec::new(),
             sockets: Sockets::default(),
@@ -91,7 +94,10 @@ impl ResponderWorker {
     /// The system's error, with transport and address in its message; nothing stays open.
     pub fn open<D: Driver>(&mut self, driver: &mut D) -> io::Result<()> {
         let config = Arc::clone(&self.respondent.config);
-        self.open_shared(driver, &config.listen)
+        let http = config.listen_http.iter();
+        let mut addresses = config.listen.clone();
+        addresses.extend(http.map(|address| (Transport::Doh2, *address)));
+        self.open_shared(driver, &addresses)
     }
 
     /// Opens sockets on `addresses`, those of worker 0 ([`ResponderWorker::addresses`]).
@@ -103,12 +109,18 @@ impl ResponderWorker {
         driver: &mut D,
         addresses: &[(Transport, SocketAddr)],
     ) -> io::Result<()> {
-        for listening in listen::open(driver, addresses, self.place.count > 1)? {
+        // Those without TLS come last, as in `open`.
+        let with_tls = self.respondent.config.listen.len();
+        let opened = listen::open(driver, addresses, self.place.count > 1)?;
+        for (index, listening) in opened.into_iter().enumerate() {
             self.addresses
                 .push((listening.transport, listening.address));
             let role = match listening.transport {
                 Transport::Udp => Role::Datagrams,
-                stream => Role::Listener(stream),
+                transport => Role::Listener {
+                    transport,
+                    has_tls: transport.has_tls() && index < with_tls,
+                },
             };
             self.sockets.insert(listening.socket, role);
         }
@@ -121,7 +133,8 @@ impl ResponderWorker {
         self.respondent.start = start;
     }
 
-    /// Where it listens, in the order of the configuration, with the ports it got.
+    /// Where it listens, in the order of the configuration, DoH/2 without TLS last, with the
+    /// ports it got.
     pub fn addresses(&self) -> &[(Transport, SocketAddr)] {
         &self.addresses
     }
@@ -318,9 +331,10 @@ impl ResponderWorker {
             }
             (Destination::Stream { .. }, Some(Role::Connection(connection))) => {
                 let unsent_max = config.limits.unsent_octets_max;
-                match connection.write_delayed(&waiting.message, unsent_max, &mut self.scratch) {
-                    true => counters.responses.add(connection.transport, 1),
-                    false => counters.unread_dropped += 1,
+                match connection.write_delayed(waiting, unsent_max, &mut self.scratch) {
+                    Delivery::Sent => counters.count_reply(connection.transport, waiting.reply),
+                    Delivery::Unread => counters.unread_dropped += 1,
+                    Delivery::Gone => counters.orphaned += 1,
                 }
             }
             _ => counters.orphaned += 1,
@@ -330,7 +344,7 @@ impl ResponderWorker {
     fn flush<D: Driver>(&mut self, driver: &mut D, destination: Destination) {
         match destination {
             Destination::Datagram { socket, .. } => self.send_outgoing(driver, socket),
-            Destination::Stream { socket } => self.send_wire(driver, socket),
+            Destination::Stream { socket, .. } => self.send_wire(driver, socket),
         }
     }
 }

@@ -97,6 +97,7 @@ pub(crate) fn build(
         server_name: None,
         questions_source: source,
         edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
+        edns_padding_octets: arguments.edns_padding,
         local_addresses: arguments.local_address.clone(),
         goodput_rcodes: goodput(arguments)?,
         self_test: false,
@@ -230,9 +231,6 @@ fn describe_edns(edns: &Edns) -> String {
     }
     for (code, data) in &edns.options {
         words.push_str(&format!(", option {code} ({} octets)", data.len()));
-    }
-    if let Some(block) = edns.padding_block_octets {
-        words.push_str(&format!(", padded to {block} octets"));
     }
     words
 }

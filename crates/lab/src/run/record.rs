@@ -12,7 +12,7 @@ use measure::scenario::{self, ConnectionPolicy, DriverKind, Questions, ScenarioR
 use measure::verdict;
 
 use super::local::{TargetScope, target_scope};
-use super::{RunRequest, tls_facts};
+use super::{RunRequest, carriage};
 
 /// What the record says about time and place of the run.
 pub(super) struct Surroundings {
@@ -133,7 +133,7 @@ fn worker_facts(worker: &WorkerOutcome, wall_ns: u64) -> WorkerFacts {
         cpu_wait_ns: Some(nanos(cpu.waited)),
         send_lateness_p99_ns: own.distributions.send_lateness.percentile(0.99),
         queries: own.counts.sent,
-        streams_max: None,
+        streams_max: worker.summary.streams_max,
     }
 }
 
@@ -187,14 +187,14 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         local_addresses: words.local_addresses.clone(),
         local_port: plan.local_port,
         connections: connections(&plan.connections),
-        http: None,
+        http: plan.doh.as_deref().map(carriage::http),
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: words.edns.clone(),
-        edns_padding_octets: None,
-        edns_keepalive: false,
+        edns_padding_octets: words.edns_padding_octets.map(u64::from),
+        edns_keepalive: plan.questions.edns_uses().keepalive,
         tcp_fallback: plan.tcp_fallback,
         offload: plan.offload,
-        tls: request.tls.as_ref().map(|tls| tls_facts(tls, outcome)),
+        tls: request.tls.as_ref().map(|tls| carriage::tls(tls, outcome)),
         tsig_algorithm: plan
             .tsig
             .as_ref()

@@ -618,8 +618,18 @@ impl Http2Server {
     /// Says that requests after those received so far are not processed (GOAWAY). They are
     /// refused; open streams can still be answered.
     pub fn go_away(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
-        self.goaway_last = Some(self.last_id);
-        write_goaway(self.last_id, code, "", out);
+        self.go_away_after(self.last_id, code, out);
+    }
+
+    /// As [`Http2Server::go_away`], with `last_stream` as the last one that is processed: those
+    /// after it that were handed out already are closed without an answer.
+    pub fn go_away_after(&mut self, last_stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
+        let last_stream = self.goaway_last.map_or(last_stream, |last| last.min(last_stream));
+        self.goaway_last = Some(last_stream);
+        write_goaway(last_stream, code, "", out);
+        for id in self.streams.ids(|id, _| id > last_stream) {
+            self.drop_stream(id);
+        }
     }
 
     /// The open stream that has had no response.

@@ -514,7 +514,7 @@ impl QuicServer {
         let Some(due) = connection.quic.poll_timeout() else {
             return;
         };
-        let due = self.options.clock.from_std(due);
+        let due = self.options.clock.of_std(due);
         if connection.timer.is_none_or(|set| due < set) {
             connection.timer = Some(due);
             self.timers.push(Reverse((due, key)));

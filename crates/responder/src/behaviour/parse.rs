@@ -22,6 +22,10 @@ pub enum BehaviourError {
     },
     /// Not a number from 0 to 1.
     Share(String),
+    /// Not `status=share`.
+    HttpStatusShare(String),
+    /// Not a final HTTP status, 200 to 999.
+    HttpStatus(String),
     /// The shares of all faults together are more than 1.
     SharesSum(f64),
     /// Not `RCODE=share`.
@@ -67,13 +71,17 @@ impl BehaviourError {
                 "an RCODE share: expected `NXDOMAIN=0.1,SERVFAIL=0.01`",
             ),
             BehaviourError::Rcode(text) => (text, "an RCODE from 0 to 15, such as NXDOMAIN"),
+            BehaviourError::HttpStatusShare(text) => {
+                (text, "an HTTP status share: expected `429=0.1,503=0.01`")
+            }
+            BehaviourError::HttpStatus(text) => (text, "an HTTP status from 200 to 999"),
             BehaviourError::StallPart(text) => {
                 (text, "part of a stall: expected `at=3s,for=1s[,every=10s]`")
             }
             BehaviourError::ConnectionEnd(text) => (
                 text,
-                "a way to end a connection: expected close, reset, half-close, stop-reading or \
-                 tls-alert",
+                "a way to end a connection: expected close, reset, half-close, stop-reading, \
+                 tls-alert or goaway",
             ),
             _ => return None,
         })
@@ -184,6 +192,24 @@ pub fn parse_rcode_shares(text: &str) -> Result<Vec<(u8, f64)>, BehaviourError> 
     text.split(',').map(str::trim).map(share).collect()
 }
 
+/// Reads shares of HTTP statuses such as `429=0.1,503=0.01`.
+///
+/// # Errors
+/// The first part that is not of that form.
+pub fn parse_http_status_shares(text: &str) -> Result<Vec<(u16, f64)>, BehaviourError> {
+    let share = |part: &str| {
+        let (status, share) = part
+            .split_once('=')
+            .ok_or_else(|| BehaviourError::HttpStatusShare(part.to_owned()))?;
+        let number = status.trim().parse().ok();
+        let number = number
+            .filter(|number| (200..1_000).contains(number))
+            .ok_or_else(|| BehaviourError::HttpStatus(status.to_owned()))?;
+        Ok((number, parse_share(share.trim())?))
+    };
+    text.split(',').map(str::trim).map(share).collect()
+}
+
 impl FromStr for Delay {
     type Err = BehaviourError;
 
@@ -253,6 +279,7 @@ impl FromStr for ConnectionEnd {
             "half-close" => Ok(ConnectionEnd::HalfClose),
             "stop-reading" => Ok(ConnectionEnd::StopReading),
             "tls-alert" => Ok(ConnectionEnd::TlsAlert),
+            "goaway" => Ok(ConnectionEnd::GoAway),
             _ => Err(BehaviourError::ConnectionEnd(text.to_owned())),
         }
     }

@@ -21,7 +21,8 @@ impl ResponderWorker {
         listener: SocketId,
         now: Instant,
     ) {
-        let Some(&mut Role::Listener(transport)) = self.sockets.get_mut(listener) else {
+        let Some(&mut Role::Listener { transport, has_tls }) = self.sockets.get_mut(listener)
+        else {
             driver.close(socket, Close::Reset);
             return;
         };
@@ -37,11 +38,7 @@ impl ResponderWorker {
             driver.close(socket, config.behaviour.excess_close);
             return;
         }
-        let tls = match transport.has_tls() {
-            true => config.tls.clone(),
-            false => None,
-        };
-        match Connection::new(transport, tls, now) {
+        match Connection::new((transport, has_tls), &self.settings, now) {
             Ok(connection) => {
                 counters.connections_accepted.add(transport, 1);
                 self.sockets

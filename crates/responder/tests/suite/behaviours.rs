@@ -443,7 +443,7 @@ fn a_configuration_that_contradicts_itself_makes_no_worker() {
         listen: vec![(Transport::Dot, client(0))],
         ..ResponderConfig::default()
     };
-    assert_eq!(error(dot), Some(ConfigError::DotWithoutCertificate));
+    assert_eq!(error(dot), Some(ConfigError::NoCertificate(Transport::Dot)));
 }
 
 #[test]

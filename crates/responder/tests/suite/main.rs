@@ -6,6 +6,7 @@
 mod arbitrary;
 mod behaviours;
 mod certificates;
+mod doh2;
 mod loopback;
 mod network;
 mod streams;

@@ -192,9 +192,9 @@ impl Target {
         let mut config = ResponderConfig::default();
         change(&mut config);
         if config.tls.is_some() {
-            config
-                .listen
-                .push((Transport::Dot, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
+            let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            config.listen.push((Transport::Dot, local));
+            config.listen.push((Transport::Doh2, local));
         }
         let mut network = Network::default();
         let mut worker = ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY).unwrap();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use proto::Transport;
-use responder::behaviour::{BehaviourError, parse_duration, parse_rcode_shares, parse_share};
+use responder::behaviour::{
+    BehaviourError, parse_duration, parse_http_status_shares, parse_rcode_shares, parse_share,
+};
 use responder::{Behaviour, ConnectionEnd, Counters, Delay, Stall};
 
 use crate::network::{Target, ms, query};
@@ -158,8 +160,33 @@ fn a_behaviour_that_contradicts_itself_is_refused() {
     assert_eq!(none, BehaviourError::EndAfterNone);
     let rate = error(|behaviour| behaviour.rate_qps_max = Some(0.0));
     assert_eq!(rate, BehaviourError::Rate(0.0));
+    let status = error(|behaviour| behaviour.faults.http_statuses = vec![(199, 0.5)]);
+    assert_eq!(status, BehaviourError::HttpStatus("199".to_owned()));
+    let reset = error(|behaviour| behaviour.faults.reset = 1.5);
+    assert!(matches!(reset, BehaviourError::Share(_)));
     let rcode = error(|behaviour| behaviour.faults.rcodes = vec![(16, 0.5)]);
     assert_eq!(rcode, BehaviourError::Rcode("16".to_owned()));
+}
+
+#[test]
+fn http_statuses_are_read_with_their_shares() {
+    let read = parse_http_status_shares("429=0.1, 503 = 0.01");
+    assert_eq!(read, Ok(vec![(429, 0.1), (503, 0.01)]));
+    for (text, error) in [
+        (
+            "429",
+            "`429` is not an HTTP status share: expected `429=0.1,503=0.01`",
+        ),
+        ("99=0.1", "`99` is not an HTTP status from 200 to 999"),
+        ("busy=0.1", "`busy` is not an HTTP status from 200 to 999"),
+        (
+            "503=2",
+            "`2` is not a share: expected a number from 0 to 1, such as 0.01",
+        ),
+    ] {
+        let refused = parse_http_status_shares(text).unwrap_err();
+        assert_eq!(refused.to_string(), error);
+    }
 }
 
 #[test]
@@ -183,10 +210,10 @@ fn counters_are_added_and_shown_without_zeros() {
     assert_eq!(
         joined,
         [
-            "queries received 2 (udp 2, tcp 0, dot 0)",
-            "responses sent 2 (udp 2, tcp 0, dot 0)",
-            "octets received 60 (udp 60, tcp 0, dot 0)",
-            "octets sent 86 (udp 86, tcp 0, dot 0)",
+            "queries received 2 (udp 2)",
+            "responses sent 2 (udp 2)",
+            "octets received 60 (udp 60)",
+            "octets sent 86 (udp 86)",
             "messages ignored 2",
             "NOERROR 2",
         ]

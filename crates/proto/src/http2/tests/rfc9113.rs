@@ -433,6 +433,25 @@ fn section_6_8_server_that_goes_away_answers_what_it_has_and_refuses_the_rest() 
 }
 
 #[test]
+fn section_6_8_server_names_the_last_stream_that_it_processes() {
+    let mut server = Server::settled(&[]);
+    for stream in [1, 3, 5] {
+        let request = [headers(stream, false, &POST), data(stream, true, b"m")].concat();
+        server.receive(&request).unwrap();
+    }
+    let no_error = ErrorCode::NO_ERROR;
+    server.http2.go_away_after(3, no_error, &mut server.out);
+    assert_eq!(server.http2.open_streams(), 2);
+    // A second one may name an earlier stream, and never a later one.
+    server.http2.go_away(no_error, &mut server.out);
+    let last = |frame: &OwnedFrame| frame.payload[..4].to_vec();
+    let named: Vec<_> = server.take_frames().iter().map(last).collect();
+    assert_eq!(named, [[0, 0, 0, 3], [0, 0, 0, 3]]);
+    let answered = server.http2.respond(5, b"m", None, &mut server.out);
+    assert_eq!(answered, Err(RespondError::Closed));
+}
+
+#[test]
 fn section_6_8_client_says_goodbye_once() {
     let mut client = asking();
     client.http2.close(&mut client.out);

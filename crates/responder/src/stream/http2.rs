@@ -1,0 +1,285 @@
+//! DoH over HTTP/2 (RFC 8484, RFC 9113): from requests to the respondent, and back to their
+//! streams.
+
+use std::sync::Arc;
+
+use driver::SocketId;
+use proto::Instant;
+use proto::http2::{
+    ErrorCode, Http2Error, Http2Server, Http2ServerOptions, Progress, RespondError, ServerCounts,
+};
+
+use super::{Delivery, Framing, Phase, Scratch};
+use crate::behaviour::ConnectionEnd;
+use crate::counters::Counters;
+use crate::delayed::{Destination, Reply};
+use crate::respond::{Fate, Respondent};
+
+/// The HTTP of one connection.
+pub(super) struct Connection {
+    options: Arc<Http2ServerOptions>,
+    /// Starts with the first octets of the client, whose preface they are.
+    server: Option<Http2Server>,
+    counted: ServerCounts,
+}
+
+/// What is to be sent to the requests of one delivery.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    replies: Vec<(u32, Reply, usize)>,
+    /// All messages, one after the other; each reply has the end of its own.
+    messages: Vec<u8>,
+}
+
+impl Replies {
+    fn clear(&mut self) {
+        self.replies.clear();
+        self.messages.clear();
+    }
+
+    fn push(&mut self, stream: u32, reply: Reply) {
+        self.replies.push((stream, reply, self.messages.len()));
+    }
+}
+
+impl Connection {
+    pub(super) fn new(options: Arc<Http2ServerOptions>) -> Self {
+        Connection {
+            options,
+            server: None,
+            counted: ServerCounts::default(),
+        }
+    }
+
+    /// True if the client's flow control holds responses back.
+    pub(super) fn is_held_back(&self) -> bool {
+        let server = self.server.as_ref();
+        server.is_some_and(|server| server.queued_octets() > 0)
+    }
+
+    /// Appends what is sent to the request on `stream`.
+    pub(super) fn reply(
+        &mut self,
+        stream: u64,
+        (reply, message): (Reply, &[u8]),
+        out: &mut Vec<u8>,
+    ) -> Delivery {
+        // Streams of HTTP/2 have 31 bits; the number came from there.
+        let stream = stream as u32;
+        let Some(server) = &mut self.server else {
+            return Delivery::Gone;
+        };
+        let replied = match reply {
+            Reply::Message => server.respond(stream, message, ttl_min(message), out),
+            Reply::Status(status) => server.respond_status(stream, status, out),
+            Reply::Reset => match server.reset_stream(stream, ErrorCode::INTERNAL_ERROR, out) {
+                true => Ok(()),
+                false => Err(RespondError::Closed),
+            },
+        };
+        match replied {
+            Ok(()) => Delivery::Sent,
+            Err(RespondError::Closed) => Delivery::Gone,
+            Err(RespondError::QueueFull) => Delivery::Unread,
+        }
+    }
+
+    /// Adds to `counters` what the server has counted since the last time.
+    fn count(&mut self, counters: &mut Counters) {
+        let Some(server) = &self.server else {
+            return;
+        };
+        let (now, before) = (server.counts(), self.counted);
+        counters.streams_cancelled += now.resets_received - before.resets_received;
+        counters.streams_refused += now.refused - before.refused;
+        counters.streams_malformed += now.malformed - before.malformed;
+        self.counted = now;
+    }
+}
+
+impl super::Connection {
+    /// Takes HTTP/2 frames; what is to be sent is appended to `scratch.responses`. False if the
+    /// client has broken the protocol.
+    pub(super) fn handle_frames(
+        &mut self,
+        socket: SocketId,
+        input: (&[u8], Instant),
+        respondent: &mut Respondent,
+        scratch: &mut Scratch,
+    ) -> bool {
+        if self.phase == Phase::Deaf {
+            return true;
+        }
+        scratch.replies.clear();
+        let was_open = self.phase == Phase::Open;
+        let handled = self.receive(socket, input, respondent, scratch);
+        let (queries_max, end) = super::Connection::end_after(respondent);
+        if was_open
+            && let Some(end) = end
+            && self.queries == queries_max
+        {
+            self.phase = match end {
+                ConnectionEnd::StopReading => Phase::Deaf,
+                ConnectionEnd::GoAway => Phase::Silent,
+                _ => Phase::Ending(end),
+            };
+        }
+        let unsent_octets = self.unsent.len();
+        let Framing::Http2(http2) = &mut self.framing else {
+            return true;
+        };
+        let Scratch {
+            replies, responses, ..
+        } = scratch;
+        let mut start = 0;
+        for &(stream, reply, end) in &replies.replies {
+            let message = &replies.messages[start..end];
+            start = end;
+            let unsent_max = respondent.config.limits.unsent_octets_max;
+            let delivery = match unsent_octets + responses.len() <= unsent_max {
+                true => http2.reply(u64::from(stream), (reply, message), responses),
+                false => Delivery::Unread,
+            };
+            match delivery {
+                Delivery::Sent => respondent.counters.count_reply(self.transport, reply),
+                Delivery::Unread => respondent.counters.unread_dropped += 1,
+                Delivery::Gone => respondent.counters.orphaned += 1,
+            }
+        }
+        http2.count(&mut respondent.counters);
+        match handled {
+            Ok(Progress::Continues) => {}
+            Ok(Progress::Drained) => self.handle_drained(),
+            Err(_) => respondent.counters.http_failed += 1,
+        }
+        handled.is_ok()
+    }
+
+    /// The client has said goodbye, or got all answers before our GOAWAY.
+    fn handle_drained(&mut self) {
+        if self.phase == Phase::Open {
+            self.handle_end_of_stream();
+        }
+    }
+
+    /// Hands requests to the respondent and collects what is to be sent now.
+    fn receive(
+        &mut self,
+        socket: SocketId,
+        (bytes, at): (&[u8], Instant),
+        respondent: &mut Respondent,
+        scratch: &mut Scratch,
+    ) -> Result<Progress, Http2Error> {
+        let Scratch {
+            replies, responses, ..
+        } = scratch;
+        let Framing::Http2(http2) = &mut self.framing else {
+            return Ok(Progress::Continues);
+        };
+        let options = &http2.options;
+        let server = http2
+            .server
+            .get_or_insert_with(|| Http2Server::new(options.clone(), responses));
+        let (queries_max, end) = super::Connection::end_after(respondent);
+        let (queries, awaiting) = (&mut self.queries, &mut self.awaiting);
+        let is_open = self.phase == Phase::Open;
+        let context = (at, self.transport);
+        let mut last_stream = None;
+        let handled = server.handle_bytes(bytes, responses, |stream, request| {
+            respondent.counters.http_requests += 1;
+            if !is_open || *queries == queries_max {
+                respondent.counters.unanswered += 1;
+                return;
+            }
+            let message = match request {
+                Ok(query) => query.message,
+                Err(status) => return replies.push(stream, Reply::Status(status)),
+            };
+            *queries += 1;
+            if *queries == queries_max {
+                last_stream = Some(stream);
+            }
+            let destination = Destination::Stream {
+                socket,
+                stream: u64::from(stream),
+            };
+            let ignored_before = respondent.counters.ignored;
+            match respondent.handle(context, destination, message, &mut replies.messages) {
+                Fate::Now(_) => replies.push(stream, Reply::Message),
+                Fate::Instead(reply) => replies.push(stream, reply),
+                Fate::Later(copies) => *awaiting += copies,
+                // No query: HTTP has a word for it.
+                Fate::Dropped if respondent.counters.ignored > ignored_before => {
+                    replies.push(stream, Reply::Status(400));
+                }
+                Fate::Dropped => {}
+            }
+        });
+        if let Some(last_stream) = last_stream
+            && end == Some(ConnectionEnd::GoAway)
+        {
+            server.go_away_after(last_stream, ErrorCode::NO_ERROR, responses);
+            respondent.counters.goaways += 1;
+        }
+        handled
+    }
+}
+
+/// The least TTL in the Answer section, which is how long the response is fresh (RFC 8484, section
+/// 5.1); `None` if there is no record, or no message that could be read.
+fn ttl_min(message: &[u8]) -> Option<u32> {
+    let count = |at: usize| {
+        let octets = message.get(at..)?.first_chunk()?;
+        Some(u16::from_be_bytes(*octets))
+    };
+    let mut rest = message.get(12..)?;
+    for _ in 0..count(4)? {
+        rest = after_name(rest)?.get(4..)?;
+    }
+    let mut least = None;
+    for _ in 0..count(6)? {
+        let record: &[u8; 10] = after_name(rest)?.first_chunk()?;
+        let [.., t0, t1, t2, t3, l0, l1] = *record;
+        let ttl = u32::from_be_bytes([t0, t1, t2, t3]);
+        least = Some(least.map_or(ttl, |least: u32| least.min(ttl)));
+        let rdata_octets = usize::from(u16::from_be_bytes([l0, l1]));
+        rest = after_name(rest)?.get(record.len() + rdata_octets..)?;
+    }
+    least
+}
+
+/// What follows a name (RFC 1035, section 4.1.4).
+fn after_name(octets: &[u8]) -> Option<&[u8]> {
+    let mut rest = octets;
+    loop {
+        let (&length, after) = rest.split_first()?;
+        match length {
+            0 => return Some(after),
+            1..64 => rest = after.get(usize::from(length)..)?,
+            _ => return after.get(1..),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc8484_section_5_1_freshness_is_the_least_ttl_of_the_answer() {
+        let header = |answers: u8| [0, 0, 0x80, 0, 0, 1, 0, answers, 0, 0, 0, 0].to_vec();
+        let question = b"\x01a\0\0\x01\0\x01";
+        let record = |ttl: u8| [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, ttl, 0, 1, 9];
+        let message = |answers: u8, records: &[[u8; 13]]| {
+            [&header(answers)[..], question, &records.concat()].concat()
+        };
+        assert_eq!(ttl_min(&message(0, &[])), None);
+        assert_eq!(ttl_min(&message(1, &[record(60)])), Some(60));
+        let three = [record(60), record(5), record(7)];
+        assert_eq!(ttl_min(&message(3, &three)), Some(5));
+        let whole = message(3, &three);
+        for length in 0..whole.len() {
+            assert_eq!(ttl_min(&whole[..length]), None, "cut off at {length}");
+        }
+    }
+}
