@@ -344,6 +344,7 @@ impl Sim {
 /// What holds for every record.
 fn check(record: &RunRecord) -> Result<(), String> {
     record.check()?;
+    check_connections(record)?;
     for pair in record.intervals.windows(2) {
         if pair[0].end_ns != pair[1].start_ns {
             let gap = (pair[0].end_ns, pair[1].start_ns);
@@ -371,6 +372,22 @@ fn check(record: &RunRecord) -> Result<(), String> {
     match back == *record {
         true => Ok(()),
         false => Err("the record read from its JSON differs".to_owned()),
+    }
+}
+
+/// Every attempt to connect, and every usable connection, has exactly one end.
+fn check_connections(record: &RunRecord) -> Result<(), String> {
+    let connections = record.connections();
+    let usable = connections.usable(record.scenario.has_handshakes());
+    let begun = usable + connections.failed.total() + connections.abandoned;
+    let ended = connections.closed_by_client + connections.ended_by_target();
+    match (connections.attempted, usable) == (begun, ended) {
+        true => Ok(()),
+        false => Err(format!(
+            "of {} attempts {begun} are accounted for, of {usable} usable connections {ended}: \
+             {connections:?}",
+            connections.attempted
+        )),
     }
 }
 
