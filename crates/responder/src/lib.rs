@@ -1,5 +1,5 @@
-//! The synthetic DNS responder: answers from a zone or for any name, over UDP, TCP, DoT, DoH and DoQ, with
-//! delays, losses and faults as programmed.
+//! The synthetic DNS responder: answers from a zone or for any name, over UDP, TCP, DoT, DoH and
+//! DoQ, with delays, losses and faults as programmed.
 //!
 //! It is the target of self-tests and of this project's own tests, and runs by itself as
 //! `throng responder`. A [`ResponderWorker`] runs on any [`driver::Driver`], never blocks, reads
