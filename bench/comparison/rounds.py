@@ -57,7 +57,8 @@ class Bench:
             return None
         entry["measured"] = asdict(measured)
         entry["receive_buffer_drops"] = processes.udp_receive_errors() - dropped
-        print(f"  {label} {tool}: {one_line(load, measured)}", flush=True)
+        drops = f"buffer drops {entry['receive_buffer_drops']}"
+        print(f"  {label} {tool}: {one_line(load, measured)}, {drops}", flush=True)
         return measured
 
     def alternate(self, label, target, cases):
