@@ -11,8 +11,8 @@ use lab::run::{Description, InjectedDatagram, RunRequest, Simulation, TlsRequest
 use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, names_file};
 use measure::{Counts, Histogram, RunRecord};
-use proto::query::QueryOptions;
 use proto::doh::{DohRequest, Method};
+use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots};
 use proto::{Instant, Transport};
