@@ -11,9 +11,10 @@ use lab::run::{Description, InjectedDatagram, RunRequest, Simulation, TlsRequest
 use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, names_file};
 use measure::{Counts, Histogram, RunRecord};
+use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots};
+use proto::tls::{ClientTlsOptions, Roots, ServerTlsOptions};
 use proto::{Instant, Transport};
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Counters, ResponderConfig};
@@ -123,6 +124,11 @@ impl Sim {
 
     pub(crate) fn over(mut self, transport: Transport) -> Sim {
         self.plan.transport = transport;
+        let uri = "https://localhost/dns-query";
+        let request = transport
+            .is_doh()
+            .then(|| DohRequest::new(Method::Get, uri, &[]).unwrap());
+        self.plan.doh = request.map(Arc::new);
         self
     }
 
@@ -295,7 +301,7 @@ impl Sim {
     /// Runs it; an error says what is wrong with the run or its record.
     pub(crate) fn try_run(mut self) -> Result<(RunRecord, Counters), String> {
         self.plan.validate().map_err(|error| error.to_string())?;
-        let tls = (self.plan.transport == Transport::Dot).then(|| self.tls());
+        let tls = self.plan.transport.has_tls().then(|| self.tls());
         let request = RunRequest {
             plan: self.plan.clone(),
             tls,
@@ -315,10 +321,15 @@ impl Sim {
 
     fn tls(&mut self) -> TlsRequest {
         let identity = self_signed(&self.certificate).unwrap();
-        self.simulation.responder.tls = Some(identity.server_config);
+        let transport = self.plan.transport;
+        let server = identity.config(transport, &ServerTlsOptions::default());
+        self.simulation.responder.tls = Some(server.unwrap());
+        // DoT is spoken without ALPN, QUIC brings its own.
+        let alpn = transport.alpn().filter(|_| transport == Transport::Doh2);
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(identity.certificate_pem.into_bytes()),
             verify: self.tls_verify,
+            alpn: alpn.iter().map(|name| name.as_bytes().to_vec()).collect(),
             ..ClientTlsOptions::default()
         });
         TlsRequest {
