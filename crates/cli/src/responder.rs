@@ -228,6 +228,7 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
             wrong_question: share("--wrong-question", flags.wrong_question)?,
             garbage: share("--garbage", flags.garbage)?,
             oversized: share("--oversize", flags.oversize)?,
+            ..FaultShares::default()
         },
         duplicate_share: share("--duplicate", flags.duplicate)?,
         stalls: flags.stall.clone(),

@@ -124,11 +124,10 @@ impl Sim {
 
     pub(crate) fn over(mut self, transport: Transport) -> Sim {
         self.plan.transport = transport;
-        let uri = "https://localhost/dns-query";
-        let request = transport
-            .is_doh()
-            .then(|| DohRequest::new(Method::Get, uri, &[]).unwrap());
-        self.plan.doh = request.map(Arc::new);
+        self.plan.doh = transport.is_doh().then(|| {
+            let uri = "https://localhost/dns-query";
+            Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
+        });
         self
     }
 
@@ -324,12 +323,10 @@ impl Sim {
         let transport = self.plan.transport;
         let server = identity.config(transport, &ServerTlsOptions::default());
         self.simulation.responder.tls = Some(server.unwrap());
-        // DoT is spoken without ALPN, QUIC brings its own.
-        let alpn = transport.alpn().filter(|_| transport == Transport::Doh2);
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(identity.certificate_pem.into_bytes()),
             verify: self.tls_verify,
-            alpn: alpn.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            alpn: load::tls::default_alpn(self.plan.transport),
             ..ClientTlsOptions::default()
         });
         TlsRequest {

@@ -209,7 +209,8 @@ impl QuicServer {
         })
     }
 
-    /// Takes a datagram; `admission` says what to do if it begins a connection.
+    /// Takes a datagram; `admission` says what to do if it begins a connection. Clients that come
+    /// back after a Retry are accepted in any case.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -252,8 +253,8 @@ impl QuicServer {
         let comes_back = !incoming.may_retry();
         self.datagrams.clear();
         match admission {
+            _ if comes_back => return self.accept(incoming),
             Admission::Accept => return self.accept(incoming),
-            Admission::Retry if comes_back => return self.accept(incoming),
             Admission::Retry => {
                 // It may be retried, which has just been asked.
                 let _ = self.endpoint.retry(incoming, &mut self.datagrams);
@@ -440,6 +441,13 @@ impl QuicServer {
         reset
     }
 
+    /// Streams of queries that are not answered, or whose answer the client has not acknowledged
+    /// to the end; 0 if the connection is gone.
+    pub fn streams_open(&mut self, key: ConnectionKey) -> usize {
+        let connection = self.connections.get_mut(key);
+        connection.map_or(0, Connection::streams_open)
+    }
+
     /// Closes a connection with an application error code. It is gone for the caller; datagrams
     /// that are still under way are taken until it is drained (RFC 9000, section 10.2).
     pub fn close(&mut self, now: Instant, key: ConnectionKey, code: u64) {
@@ -523,7 +531,7 @@ impl QuicServer {
 
     /// When [`QuicServer::handle_timeout`] is to be called next; ask after `poll_transmit`. It may
     /// then find that nothing is due, and say a later instant.
-    pub fn timeout(&mut self) -> Option<Instant> {
+    pub fn timeout(&self) -> Option<Instant> {
         self.timers.peek().map(|&Reverse((due, _))| due)
     }
 
