@@ -10,7 +10,7 @@ use proto::Transport;
 use crate::sim::{Run, Sim, ms, ns};
 
 /// Every transport with connections that the responder speaks.
-const STREAMS: [Transport; 2] = [Transport::Tcp, Transport::Dot];
+const STREAMS: [Transport; 3] = [Transport::Tcp, Transport::Dot, Transport::Doh2];
 
 /// Round trips until a connection is usable: one each for TCP and TLS 1.3, and QUIC has both in
 /// one.

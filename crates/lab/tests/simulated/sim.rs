@@ -14,7 +14,7 @@ use measure::{Counts, Histogram, RunRecord};
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots};
+use proto::tls::{ClientTlsOptions, Roots, ServerTlsOptions};
 use proto::{Instant, Transport};
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Counters, ResponderConfig};
@@ -320,7 +320,9 @@ impl Sim {
 
     fn tls(&mut self) -> TlsRequest {
         let identity = self_signed(&self.certificate).unwrap();
-        self.simulation.responder.tls = Some(identity.server_config);
+        let transport = self.plan.transport;
+        let server = identity.config(transport, &ServerTlsOptions::default());
+        self.simulation.responder.tls = Some(server.unwrap());
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(identity.certificate_pem.into_bytes()),
             verify: self.tls_verify,

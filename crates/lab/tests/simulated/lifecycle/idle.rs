@@ -88,20 +88,20 @@ fn connection_that_the_target_closes_is_opened_again_at_once_or_on_demand() {
         let run = closes_idle(rarely_asking(transport)).run();
         assert_opened(&run, transport, 10);
         let connections = run.record.connections();
-        assert_eq!(connections.closed_by_target, 10, "{transport}");
+        assert_eq!(connections.ended_by_target(), 10, "{transport}");
 
         // Without an idle timeout of its own the client stays connected.
         let sim = rarely_asking(transport).plan(|plan| plan.connections.idle_timeout = None);
         let run = closes_idle(sim).run();
         let connections = run.record.connections();
-        assert!(connections.closed_by_target > 20, "{connections:?}");
+        assert!(connections.ended_by_target() > 20, "{connections:?}");
         assert_eq!(run.responses(), 10, "{transport}");
     }
 }
 
 #[test]
 fn client_without_a_query_does_not_try_again_after_a_refusal() {
-    for transport in [Transport::Tcp, Transport::Dot] {
+    for transport in STREAMS.into_iter().filter(|it| it.is_stream()) {
         let sim = rarely_asking(transport).duration_ms(12_000);
         let run = sim.timeout_ms(1_000).target_dead(1_500, 6_000).run();
         // The query at 3 s waits for a second: refused after 0, 12, 34, 76, 158, 320 and 642 ms.
