@@ -63,7 +63,10 @@ impl Load {
             local_addresses: Vec::new(),
             local_port: 0,
             connections: load::ConnectionPolicy::default(),
-            doh: None,
+            doh: transport.is_doh().then(|| {
+                let uri = "https://localhost/dns-query";
+                Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
+            }),
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
