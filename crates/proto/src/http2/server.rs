@@ -624,7 +624,9 @@ impl Http2Server {
     /// As [`Http2Server::go_away`], with `last_stream` as the last one that is processed: those
     /// after it that were handed out already are closed without an answer.
     pub fn go_away_after(&mut self, last_stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
-        let last_stream = self.goaway_last.map_or(last_stream, |last| last.min(last_stream));
+        let last_stream = self
+            .goaway_last
+            .map_or(last_stream, |last| last.min(last_stream));
         self.goaway_last = Some(last_stream);
         write_goaway(last_stream, code, "", out);
         for id in self.streams.ids(|id, _| id > last_stream) {
