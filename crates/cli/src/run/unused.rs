@@ -136,7 +136,7 @@ fn simulation(arguments: &RunArguments) -> [(&'static str, bool); 5] {
     ]
 }
 
-fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 14] {
+fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 16] {
     let flags = &arguments.behaviour.behaviour;
     [
         ("--delay", flags.delay.is_some()),
@@ -147,6 +147,8 @@ fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 14] {
         ("--wrong-id", flags.wrong_id != 0.0),
         ("--wrong-question", flags.wrong_question != 0.0),
         ("--garbage", flags.garbage != 0.0),
+        ("--reset-streams", flags.reset_streams != 0.0),
+        ("--http-statuses", flags.http_statuses.is_some()),
         ("--oversize", flags.oversize != 0.0),
         ("--stall", !flags.stall.is_empty()),
         ("--ceiling", flags.ceiling.is_some()),

@@ -233,7 +233,7 @@ fn bad_flags_are_refused_before_it_listens() {
             "udp:127.0.0.1",
             "`udp:127.0.0.1` is not of the form udp:127.0.0.1:5300",
         ),
-        ("doh:127.0.0.1:0", "unknown transport `doh`"),
+        ("doh4:127.0.0.1:0", "unknown transport `doh4`"),
         ("127.0.0.1:53", "127.0.0.1:53"),
         ("udp:192.0.2.1:0", "cannot listen for udp on 192.0.2.1:0"),
     ] {
@@ -245,6 +245,16 @@ fn bad_flags_are_refused_before_it_listens() {
         ("--loss 0.6 --truncate 0.6", "1.2"),
         ("--rcodes SERVFAIL", "--rcodes: "),
         ("--rcodes SERVFAIL=2", "--rcodes: "),
+        (
+            "--http-statuses 503",
+            "--http-statuses: `503` is not an HTTP status share",
+        ),
+        (
+            "--http-statuses 99=0.1",
+            "--http-statuses: `99` is not an HTTP status",
+        ),
+        ("--reset-streams 2", "--reset-streams: `2` is not a share"),
+        ("--doh-path dns-query", "`dns-query` is not a path for DoH"),
         ("--delay soon", "`soon` is not a delay"),
         ("--delay uniform:5ms..1ms", "--delay"),
         ("--stall for=1s", "--stall"),
@@ -255,7 +265,7 @@ fn bad_flags_are_refused_before_it_listens() {
         ("--tls-key x", "--tls-certificate"),
         (
             "--write-certificate x",
-            "--write-certificate has no effect: nothing listens for dot",
+            "--write-certificate has no effect: nothing listens with TLS",
         ),
     ] {
         check_refused(&format!("--listen udp:127.0.0.1:0 {flags}"), error);
