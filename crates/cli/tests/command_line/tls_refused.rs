@@ -296,10 +296,14 @@ fn a_responder_refuses_what_cannot_be() {
         &[
             (
                 "--tls-early-data",
-                "nothing listens for dot",
+                "nothing listens with TLS",
                 "--listen dot",
             ),
-            ("--tls-tickets 1", "nothing listens for dot", "--listen dot"),
+            (
+                "--tls-tickets 1",
+                "nothing listens with TLS",
+                "--listen dot",
+            ),
         ],
     );
 }
