@@ -382,6 +382,18 @@ pub(crate) struct BehaviourArguments {
     /// Shares of HTTP requests answered with a status alone, such as 429=0.1,503=0.01
     #[arg(long, value_name = "STATUS=SHARE[,...]")]
     pub(crate) http_statuses: Option<String>,
+    /// Share of QUIC connections that have to come back with a token (Retry)
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_retry: f64,
+    /// Share of QUIC connections that are told of no version they speak
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_version_negotiation: f64,
+    /// Share of QUIC connections that are refused
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_refuse: f64,
+    /// Share of QUIC connections whose first datagrams are not answered
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_ignore: f64,
     /// Time in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
     #[arg(long, value_name = "STALL", value_parser = stall)]
     pub(crate) stall: Vec<::responder::Stall>,
@@ -395,7 +407,7 @@ pub(crate) struct BehaviourArguments {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) idle_timeout: Option<Duration>,
     /// End each connection after that many queries, as in 100:close (close, reset, half-close,
-    /// stop-reading, tls-alert, goaway)
+    /// stop-reading, tls-alert, goaway, error=CODE; over QUIC, reset is a stateless reset)
     #[arg(long, value_name = "N:HOW")]
     pub(crate) end_after: Option<String>,
 }
@@ -403,8 +415,9 @@ pub(crate) struct BehaviourArguments {
 /// Flags of `throng responder`.
 #[derive(Debug, Args)]
 pub(crate) struct ResponderArguments {
-    /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853, doh2:127.0.0.1:443,
-    /// doh2+http:127.0.0.1:80 (without TLS); port 0 is a free one
+    /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853, doq:127.0.0.1:853,
+    /// doh2:127.0.0.1:443, doh3:127.0.0.1:443, doh2+http:127.0.0.1:80 (without TLS); port 0 is a
+    /// free one
     #[arg(long, value_name = "TRANSPORT:IP:PORT", required = true, value_delimiter = ',',
           value_parser = listen)]
     pub(crate) listen: Vec<Listen>,
@@ -414,6 +427,9 @@ pub(crate) struct ResponderArguments {
     /// HTTP requests that a DoH client may have open at once
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pub(crate) doh_streams: u32,
+    /// Queries that a client may have open at once on a DoQ or DoH/3 connection
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(crate) quic_streams: u32,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     pub(crate) zone: Option<PathBuf>,

@@ -12,7 +12,7 @@ use proto::tls::{
 };
 use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_share};
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
-use responder::{Behaviour, FaultShares, ResponderConfig, Zone};
+use responder::{Behaviour, FaultShares, QuicShares, ResponderConfig, Zone};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -43,6 +43,7 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
         listen_http: at(true).map(|it| it.address).collect(),
         doh_path: arguments.doh_path.clone(),
         doh_streams_max: arguments.doh_streams,
+        quic_streams_max: arguments.quic_streams,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,
         tls: identity
@@ -112,7 +113,7 @@ fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure>
             None => Ok(None),
             Some(unused) => Err(Failure::usage(
                 format!("{unused} has no effect: nothing listens with TLS"),
-                format!("add --listen dot:127.0.0.1:0 or doh2, or leave out {unused}"),
+                format!("add --listen dot:127.0.0.1:0, doh2, doh3 or doq, or leave out {unused}"),
             )),
         };
     }
@@ -252,6 +253,15 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
         rate_qps_max,
         tcp_clients_max: flags.tcp_clients,
         idle_timeout: flags.idle_timeout,
+        quic: QuicShares {
+            retry: share("--quic-retry", flags.quic_retry)?,
+            version_negotiation: share(
+                "--quic-version-negotiation",
+                flags.quic_version_negotiation,
+            )?,
+            refuse: share("--quic-refuse", flags.quic_refuse)?,
+            ignore: share("--quic-ignore", flags.quic_ignore)?,
+        },
         end_after: flags.end_after.as_deref().map(end_after).transpose()?,
         ..Behaviour::default()
     };
@@ -263,7 +273,7 @@ fn end_after(text: &str) -> Result<(u64, responder::ConnectionEnd), Failure> {
     let form = || {
         Failure::usage(
             format!("--end-after {text}: not of the form N:HOW"),
-            "give for example 100:close, 100:goaway or 1:tls-alert",
+            "give for example 100:close, 100:goaway or 100:error=4",
         )
     };
     let (queries, how) = text.split_once(':').ok_or_else(form)?;

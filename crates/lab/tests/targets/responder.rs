@@ -16,12 +16,7 @@ use crate::clients::{Asked, Way, ask_all_ways};
 use crate::{numbers_after, zone};
 
 /// What the responder is asked over.
-const OVER: [Transport; 4] = [
-    Transport::Udp,
-    Transport::Tcp,
-    Transport::Dot,
-    Transport::Doh2,
-];
+const OVER: [Transport; 6] = Transport::ALL;
 
 /// Names in the zone that a generator asks for, and names that are not in it.
 const EXISTING: u64 = 3;

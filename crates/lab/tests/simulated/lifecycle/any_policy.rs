@@ -170,7 +170,7 @@ fn attempts_max(sim: &Sim, record: &RunRecord) -> u64 {
 fn check_ends_in_time(sim: &Sim, record: &RunRecord) -> Result<(), TestCaseError> {
     let phases = &record.phases;
     let of_ns = |time: Duration| time.as_nanos() as u64;
-    // How long a worker may sleep, at the start and at the end.
+    // How long a worker may wait, at the start and at the end.
     let turn = ms(45);
     let timeout = sim.plan.timeout;
     prop_assert!(phases.drain_ns <= of_ns(2 * timeout + turn), "{phases:?}");
