@@ -9,5 +9,6 @@ mod endings;
 mod faults;
 mod latency;
 mod products;
+mod reconnects;
 mod responder_counts;
 mod servers;
