@@ -14,7 +14,7 @@ use proto::doh::{DohRequest, Method, Scheme};
 use proto::http2;
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots};
+use proto::tls::{ClientTlsOptions, Roots, TlsVersions};
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Counters, ResponderConfig};
 
@@ -36,6 +36,8 @@ pub(crate) struct Load {
     /// What the target's certificate is signed with, PEM.
     ca_pem: Option<String>,
     preflight: bool,
+    resume: load::Resume,
+    early_data: bool,
 }
 
 impl Load {
@@ -76,6 +78,8 @@ impl Load {
             plan,
             ca_pem: None,
             preflight: false,
+            resume: load::Resume::NEVER,
+            early_data: false,
         }
     }
 
@@ -120,6 +124,13 @@ impl Load {
     /// How a query becomes an HTTP request.
     pub(crate) fn doh(mut self, method: Method, uri: &str) -> Load {
         self.plan.doh = Some(Arc::new(DohRequest::new(method, uri, &[]).unwrap()));
+        self
+    }
+
+    /// Each connection resumes its client's last session, with early data if asked for.
+    pub(crate) fn resuming(mut self, early_data: bool) -> Load {
+        self.resume = load::Resume::ALWAYS;
+        self.early_data = early_data;
         self
     }
 
@@ -184,6 +195,12 @@ impl Load {
                 Transport::Doh2 => vec![http2::ALPN.to_vec()],
                 _ => Vec::new(),
             },
+            versions: match self.plan.transport.is_quic() || self.early_data {
+                true => TlsVersions::Tls13,
+                false => TlsVersions::All,
+            },
+            resumption: !self.resume.is_never(),
+            early_data: self.early_data,
             ..ClientTlsOptions::default()
         });
         TlsRequest {
@@ -192,7 +209,7 @@ impl Load {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
-                resume: load::Resume::NEVER,
+                resume: self.resume,
             },
             verified: true,
             name: "localhost".to_owned(),
