@@ -75,7 +75,12 @@ def handshake_cases(transport):
             transport,
             base | none | {"certificate": None},
         ),
-        (f"{transport} resumed, with one query", "throng", transport, base | one | {"resume": True}),
+        (
+            f"{transport} resumed, with one query",
+            "throng",
+            transport,
+            base | one | {"resume": True},
+        ),
     ]
 
 
@@ -180,7 +185,10 @@ def churn_quic(bench):
             ("throng doq over veth, any certificate accepted", "throng", "doq", anybody),
             ("kxdpgun doq over veth", "kxdpgun", "doq", load | {"rate_qps": KXDPGUN_RATE_QPS}),
         ]
-        start = lambda: veth.VethResponder(bench.programs.throng, bench.server_cpu, "doq")  # noqa: E731
+
+        def start():
+            return veth.VethResponder(bench.programs.throng, bench.server_cpu, "doq")
+
         results |= measured(bench, "churn-veth", start, over)
         note = f"kxdpgun asks {KXDPGUN_RATE_QPS:,} a second: it has no closed loop."
     else:
