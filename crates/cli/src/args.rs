@@ -376,20 +376,38 @@ pub(crate) struct BehaviourArguments {
     /// Share of responses of 64 KB
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) oversize: f64,
+    /// Share of queries over HTTP or QUIC whose stream is reset instead of answered
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) reset_streams: f64,
+    /// Shares of HTTP requests answered with a status alone, such as 429=0.1,503=0.01
+    #[arg(long, value_name = "STATUS=SHARE[,...]")]
+    pub(crate) http_statuses: Option<String>,
+    /// Share of QUIC connections that have to come back with a token (Retry)
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_retry: f64,
+    /// Share of QUIC connections that are told of no version they speak
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_version_negotiation: f64,
+    /// Share of QUIC connections that are refused
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_refuse: f64,
+    /// Share of QUIC connections whose first datagrams are not answered
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) quic_ignore: f64,
     /// Time in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
     #[arg(long, value_name = "STALL", value_parser = stall)]
     pub(crate) stall: Vec<::responder::Stall>,
     /// Answer at most that many queries a second
     #[arg(long, value_name = "QPS")]
     pub(crate) ceiling: Option<String>,
-    /// Accept at most that many TCP and DoT connections at a time
+    /// Accept at most that many TCP, DoT and DoH/2 connections at a time
     #[arg(long, value_name = "N")]
     pub(crate) tcp_clients: Option<u32>,
     /// Close a connection that has been idle that long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) idle_timeout: Option<Duration>,
     /// End each connection after that many queries, as in 100:close (close, reset, half-close,
-    /// stop-reading, tls-alert)
+    /// stop-reading, tls-alert, goaway, error=CODE; over QUIC, reset is a stateless reset)
     #[arg(long, value_name = "N:HOW")]
     pub(crate) end_after: Option<String>,
 }
@@ -397,10 +415,21 @@ pub(crate) struct BehaviourArguments {
 /// Flags of `throng responder`.
 #[derive(Debug, Args)]
 pub(crate) struct ResponderArguments {
-    /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853; port 0 is a free one
+    /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853, doq:127.0.0.1:853,
+    /// doh2:127.0.0.1:443, doh3:127.0.0.1:443, doh2+http:127.0.0.1:80 (without TLS); port 0 is a
+    /// free one
     #[arg(long, value_name = "TRANSPORT:IP:PORT", required = true, value_delimiter = ',',
           value_parser = listen)]
-    pub(crate) listen: Vec<(Transport, SocketAddr)>,
+    pub(crate) listen: Vec<Listen>,
+    /// Path of DoH
+    #[arg(long, default_value = "/dns-query", value_name = "PATH")]
+    pub(crate) doh_path: String,
+    /// HTTP requests that a DoH client may have open at once
+    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    pub(crate) doh_streams: u32,
+    /// Queries that a client may have open at once on a DoQ or DoH/3 connection
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub(crate) quic_streams: u32,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     pub(crate) zone: Option<PathBuf>,
@@ -410,7 +439,7 @@ pub(crate) struct ResponderArguments {
     /// TTL of synthesised records, seconds
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) ttl: u32,
-    /// Certificate chain for DoT (PEM); without it a self-signed one is made
+    /// Certificate chain for TLS (PEM); without it a self-signed one is made
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_certificate: Option<PathBuf>,
     /// Key of the certificate (PEM)
@@ -605,8 +634,28 @@ fn stall(text: &str) -> Result<::responder::Stall, String> {
         .map_err(|error: ::responder::behaviour::BehaviourError| error.to_string())
 }
 
-fn listen(text: &str) -> Result<(Transport, SocketAddr), String> {
+/// How DoH/2 without TLS is written.
+pub(crate) const DOH2_HTTP: &str = "doh2+http";
+
+/// One value of `--listen`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listen {
+    pub(crate) transport: Transport,
+    pub(crate) address: SocketAddr,
+    /// DoH/2 without TLS.
+    pub(crate) is_http: bool,
+}
+
+fn listen(text: &str) -> Result<Listen, String> {
     let form = || format!("`{text}` is not of the form udp:127.0.0.1:5300");
     let (transport, address) = text.split_once(':').ok_or_else(form)?;
-    Ok((transport.parse()?, address.parse().map_err(|_| form())?))
+    let is_http = transport == DOH2_HTTP;
+    Ok(Listen {
+        transport: match is_http {
+            true => Transport::Doh2,
+            false => transport.parse()?,
+        },
+        address: address.parse().map_err(|_| form())?,
+        is_http,
+    })
 }

@@ -10,14 +10,15 @@ use proto::Transport;
 use proto::tls::{
     ClientCertificates, Group, ServerTlsOptions, Tickets, TlsConfigError, TlsSetting,
 };
-use responder::behaviour::{parse_rcode_shares, parse_share};
+use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_share};
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
-use responder::{Behaviour, FaultShares, ResponderConfig, Zone};
+use responder::{Behaviour, FaultShares, QuicShares, ResponderConfig, Zone};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::{
-    BehaviourArguments, ClientCertificatePolicy, ResponderArguments, ServerTlsArguments,
+    BehaviourArguments, ClientCertificatePolicy, DOH2_HTTP, Listen, ResponderArguments,
+    ServerTlsArguments,
 };
 use crate::failure::{Failure, print};
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
@@ -31,8 +32,18 @@ const TICKETS: u8 = 2;
 /// Serves until told to stop, then prints what was counted.
 pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
     let identity = identity(arguments)?;
+    let at = |is_http: bool| {
+        let listen = arguments.listen.iter();
+        listen.filter(move |it| it.is_http == is_http)
+    };
+    let listen: Vec<_> = at(false).map(|it| (it.transport, it.address)).collect();
+    let listeners = listen.len();
     let config = ResponderConfig {
-        listen: arguments.listen.clone(),
+        listen,
+        listen_http: at(true).map(|it| it.address).collect(),
+        doh_path: arguments.doh_path.clone(),
+        doh_streams_max: arguments.doh_streams,
+        quic_streams_max: arguments.quic_streams,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,
         tls: identity
@@ -59,8 +70,12 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
                 "give addresses of this host and free ports, or port 0 for any free one",
             )
         })?;
-    for (transport, address) in serving.addresses() {
-        print(&format!("listening on {transport}:{address}\n"))?;
+    for (index, (transport, address)) in serving.addresses().iter().enumerate() {
+        let name = match index < listeners {
+            true => transport.name(),
+            false => DOH2_HTTP,
+        };
+        print(&format!("listening on {name}:{address}\n"))?;
     }
     let duration = arguments.duration.unwrap_or(DURATION_MAX);
     // Either a signal or the end of the time ends it.
@@ -92,16 +107,13 @@ fn zone(arguments: &ResponderArguments) -> Result<Zone, Failure> {
 }
 
 fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure> {
-    if !arguments
-        .listen
-        .iter()
-        .any(|(transport, _)| *transport == Transport::Dot)
-    {
+    let has_tls = |it: &Listen| it.transport.has_tls() && !it.is_http;
+    if !arguments.listen.iter().any(has_tls) {
         return match unused_tls(arguments) {
             None => Ok(None),
             Some(unused) => Err(Failure::usage(
-                format!("{unused} has no effect: nothing listens for dot"),
-                format!("add --listen dot:127.0.0.1:0, or leave out {unused}"),
+                format!("{unused} has no effect: nothing listens with TLS"),
+                format!("add --listen dot:127.0.0.1:0, doh2, doh3 or doq, or leave out {unused}"),
             )),
         };
     }
@@ -212,6 +224,11 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
             .map_err(|error| Failure::plain(format!("--rcodes: {error}")))?,
         None => Vec::new(),
     };
+    let http_statuses = match &flags.http_statuses {
+        Some(text) => parse_http_status_shares(text)
+            .map_err(|error| Failure::plain(format!("--http-statuses: {error}")))?,
+        None => Vec::new(),
+    };
     let rate_qps_max = flags
         .ceiling
         .as_deref()
@@ -228,13 +245,23 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
             wrong_question: share("--wrong-question", flags.wrong_question)?,
             garbage: share("--garbage", flags.garbage)?,
             oversized: share("--oversize", flags.oversize)?,
-            ..FaultShares::default()
+            reset: share("--reset-streams", flags.reset_streams)?,
+            http_statuses,
         },
         duplicate_share: share("--duplicate", flags.duplicate)?,
         stalls: flags.stall.clone(),
         rate_qps_max,
         tcp_clients_max: flags.tcp_clients,
         idle_timeout: flags.idle_timeout,
+        quic: QuicShares {
+            retry: share("--quic-retry", flags.quic_retry)?,
+            version_negotiation: share(
+                "--quic-version-negotiation",
+                flags.quic_version_negotiation,
+            )?,
+            refuse: share("--quic-refuse", flags.quic_refuse)?,
+            ignore: share("--quic-ignore", flags.quic_ignore)?,
+        },
         end_after: flags.end_after.as_deref().map(end_after).transpose()?,
         ..Behaviour::default()
     };
@@ -246,7 +273,7 @@ fn end_after(text: &str) -> Result<(u64, responder::ConnectionEnd), Failure> {
     let form = || {
         Failure::usage(
             format!("--end-after {text}: not of the form N:HOW"),
-            "give for example 100:close, 100:reset or 1:tls-alert",
+            "give for example 100:close, 100:goaway or 100:error=4",
         )
     };
     let (queries, how) = text.split_once(':').ok_or_else(form)?;

@@ -175,6 +175,7 @@ impl Connection {
         let mut failed = false;
         received.clear();
         scratch.responses.clear();
+        scratch.replies.clear();
         if let Some(tls) = &mut self.tls {
             let was_handshaking = tls.is_handshaking();
             match tls.handle_bytes(bytes, &mut received) {
@@ -202,7 +203,7 @@ impl Connection {
         if peer_closed {
             self.handle_end_of_stream();
         }
-        self.write(&scratch.responses, &mut scratch.wire);
+        self.write(scratch);
         match failed {
             true => Progress::Broken,
             false => Progress::Continues,
@@ -283,21 +284,30 @@ impl Connection {
                 Delivery::Sent
             }
         };
-        self.write(&scratch.responses, &mut scratch.wire);
+        scratch.replies.clear();
+        self.write(scratch);
         delivery
     }
 
-    /// Appends framed responses to `wire`, encrypted over DoT, and whatever TLS has to say.
-    fn write(&mut self, responses: &[u8], wire: &mut Vec<u8>) {
-        match &mut self.tls {
-            None => wire.extend_from_slice(responses),
-            Some(tls) => {
-                if !responses.is_empty() {
-                    tls.write(responses);
-                }
-                tls.poll_transmit(wire);
+    /// Appends framed responses to what is sent, encrypted if there is TLS, and whatever TLS has to
+    /// say.
+    fn write(&mut self, scratch: &mut Scratch) {
+        let Scratch {
+            responses,
+            replies,
+            wire,
+            ..
+        } = scratch;
+        let Some(tls) = &mut self.tls else {
+            wire.extend_from_slice(responses);
+            return;
+        };
+        for piece in replies.pieces(responses) {
+            if !piece.is_empty() {
+                tls.write(piece);
             }
         }
+        tls.poll_transmit(wire);
     }
 
     /// True if the client should not be read: it is not to be, or it does not read itself.

@@ -136,7 +136,7 @@ fn simulation(arguments: &RunArguments) -> [(&'static str, bool); 5] {
     ]
 }
 
-fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 14] {
+fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 20] {
     let flags = &arguments.behaviour.behaviour;
     [
         ("--delay", flags.delay.is_some()),
@@ -147,6 +147,15 @@ fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 14] {
         ("--wrong-id", flags.wrong_id != 0.0),
         ("--wrong-question", flags.wrong_question != 0.0),
         ("--garbage", flags.garbage != 0.0),
+        ("--reset-streams", flags.reset_streams != 0.0),
+        ("--http-statuses", flags.http_statuses.is_some()),
+        ("--quic-retry", flags.quic_retry != 0.0),
+        (
+            "--quic-version-negotiation",
+            flags.quic_version_negotiation != 0.0,
+        ),
+        ("--quic-refuse", flags.quic_refuse != 0.0),
+        ("--quic-ignore", flags.quic_ignore != 0.0),
         ("--oversize", flags.oversize != 0.0),
         ("--stall", !flags.stall.is_empty()),
         ("--ceiling", flags.ceiling.is_some()),

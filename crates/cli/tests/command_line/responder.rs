@@ -166,6 +166,35 @@ fn dig_and_kdig_are_answered_over_every_transport() {
 }
 
 #[test]
+fn kdig_meets_with_the_faults_of_quic_connections() {
+    for (faults, is_answered, count) in [
+        ("--quic-retry 1", true, "QUIC retries"),
+        ("--quic-refuse 1", false, "connections refused"),
+        (
+            "--quic-version-negotiation 1",
+            false,
+            "QUIC version negotiations",
+        ),
+        ("--quic-ignore 1", false, "QUIC initials ignored"),
+        ("--end-after 1:error=4", true, "connections closed"),
+        ("--reset-streams 1", false, "streams reset on purpose"),
+    ] {
+        let responder = Responder::start("doq:127.0.0.1:0", faults);
+        let port = responder.address().port();
+        let line = format!("kdig +retry=0 +time=1 +quic -p {port} @127.0.0.1 www.example.test A");
+        let asked = execute(&line);
+        assert_eq!(asked.stdout.contains("NOERROR"), is_answered, "{faults}");
+        let counters = responder.counters();
+        assert!(counters.get(count) > 0, "{faults}: {}", counters.0);
+        assert_eq!(
+            counters.get("responses sent"),
+            u64::from(is_answered),
+            "{faults}"
+        );
+    }
+}
+
+#[test]
 fn a_zone_file_is_answered_from() {
     let folder = Folder::new("zone");
     let zone = "@ 300 IN SOA ns hostmaster 1 3600 600 86400 30\n@ IN 300 NS ns\nns 300 IN A \
@@ -233,9 +262,14 @@ fn bad_flags_are_refused_before_it_listens() {
             "udp:127.0.0.1",
             "`udp:127.0.0.1` is not of the form udp:127.0.0.1:5300",
         ),
-        ("doh:127.0.0.1:0", "unknown transport `doh`"),
+        ("doh4:127.0.0.1:0", "unknown transport `doh4`"),
         ("127.0.0.1:53", "127.0.0.1:53"),
         ("udp:192.0.2.1:0", "cannot listen for udp on 192.0.2.1:0"),
+        ("doq:192.0.2.1:0", "cannot listen for doq on 192.0.2.1:0"),
+        (
+            "doq:127.0.0.1:0 --tls-version 1.2",
+            "the responder cannot serve doq: ",
+        ),
     ] {
         check_refused(&format!("--listen {listen}"), error);
     }
@@ -245,6 +279,22 @@ fn bad_flags_are_refused_before_it_listens() {
         ("--loss 0.6 --truncate 0.6", "1.2"),
         ("--rcodes SERVFAIL", "--rcodes: "),
         ("--rcodes SERVFAIL=2", "--rcodes: "),
+        (
+            "--http-statuses 503",
+            "--http-statuses: `503` is not an HTTP status share",
+        ),
+        (
+            "--http-statuses 99=0.1",
+            "--http-statuses: `99` is not an HTTP status",
+        ),
+        ("--reset-streams 2", "--reset-streams: `2` is not a share"),
+        ("--doh-path dns-query", "`dns-query` is not a path for DoH"),
+        ("--quic-retry 2", "--quic-retry: `2` is not a share"),
+        (
+            "--quic-retry 0.6 --quic-refuse 0.6",
+            "the shares of QUIC connections sum to 1.2",
+        ),
+        ("--end-after 1:error=x", "`error=x` is not a way"),
         ("--delay soon", "`soon` is not a delay"),
         ("--delay uniform:5ms..1ms", "--delay"),
         ("--stall for=1s", "--stall"),
@@ -255,7 +305,7 @@ fn bad_flags_are_refused_before_it_listens() {
         ("--tls-key x", "--tls-certificate"),
         (
             "--write-certificate x",
-            "--write-certificate has no effect: nothing listens for dot",
+            "--write-certificate has no effect: nothing listens with TLS",
         ),
     ] {
         check_refused(&format!("--listen udp:127.0.0.1:0 {flags}"), error);

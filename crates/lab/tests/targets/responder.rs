@@ -16,7 +16,7 @@ use crate::clients::{Asked, Way, ask_all_ways};
 use crate::{numbers_after, zone};
 
 /// What the responder is asked over.
-const OVER: [Transport; 3] = [Transport::Udp, Transport::Tcp, Transport::Dot];
+const OVER: [Transport; 6] = Transport::ALL;
 
 /// Names in the zone that a generator asks for, and names that are not in it.
 const EXISTING: u64 = 3;
@@ -40,6 +40,7 @@ impl Responder {
         fs::write(folder.join("authority.pem"), &identity.certificate_pem).unwrap();
         let config = ResponderConfig {
             listen: over.iter().map(|it| (*it, (address, 0).into())).collect(),
+            listen_http: vec![(address, 0).into()],
             zone: Arc::new(Zone::from_text(&zone().text, None).unwrap()),
             tls: Some(identity.server_config),
             ..ResponderConfig::default()
@@ -54,6 +55,11 @@ impl Responder {
 
     pub(crate) fn address(&self, transport: Transport) -> SocketAddr {
         self.serving.address(transport).unwrap()
+    }
+
+    /// Where it listens for DoH/2 without TLS.
+    fn http_address(&self) -> SocketAddr {
+        self.serving.addresses().last().unwrap().1
     }
 
     /// Writes the names file that generators read, and returns its path.
@@ -83,14 +89,21 @@ fn way(transport: Transport) -> Way {
 #[test]
 fn responder_answers_other_clients_over_all_its_transports_and_counts_their_queries() {
     let target = Responder::start(Ipv4Addr::LOCALHOST.into(), &OVER, "other-clients");
-    let ways = OVER.map(|it| (way(it), target.address(it))).to_vec();
+    let mut ways = OVER.map(|it| (way(it), target.address(it))).to_vec();
+    ways.push((Way::Of(Service::H2c), target.http_address()));
     let asked = ask_all_ways(&Asked {
         folder: target.folder(),
         ways,
     });
     let counters = target.serving.stop();
+    let http = asked.last().map_or(0, |(_, queries)| *queries);
+    assert!(http > 0, "nobody asked without TLS");
     for (transport, (_, queries)) in OVER.into_iter().zip(asked) {
         assert!(queries > 0, "nobody asked over {transport}");
+        let queries = match transport {
+            Transport::Doh2 => queries + http,
+            _ => queries,
+        };
         assert_eq!(counters.queries.get(transport), queries, "{transport}");
         assert_eq!(counters.responses.get(transport), queries, "{transport}");
     }

@@ -30,12 +30,28 @@ pub(super) struct Replies {
     replies: Vec<(u32, Reply, usize)>,
     /// All messages, one after the other; each reply has the end of its own.
     messages: Vec<u8>,
+    /// Where each reply ends in the octets to be sent.
+    ends: Vec<usize>,
 }
 
 impl Replies {
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.replies.clear();
         self.messages.clear();
+        self.ends.clear();
+    }
+
+    /// The pieces in which `responses` is to be encrypted: a TLS record for each reply, as servers
+    /// send them that answer one query after the other. `dnsperf` 2.10 loses all responses of a
+    /// record but one.
+    pub(super) fn pieces<'a>(&self, responses: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let mut start = 0;
+        let ends = self.ends.iter().copied().chain([responses.len()]);
+        ends.map(move |end| {
+            let piece = &responses[start..end];
+            start = end;
+            piece
+        })
     }
 
     fn push(&mut self, stream: u32, reply: Reply) {
@@ -111,7 +127,6 @@ impl super::Connection {
         if self.phase == Phase::Deaf {
             return true;
         }
-        scratch.replies.clear();
         let was_open = self.phase == Phase::Open;
         let handled = self.receive(socket, input, respondent, scratch);
         let (queries_max, end) = super::Connection::end_after(respondent);
@@ -133,8 +148,13 @@ impl super::Connection {
             replies, responses, ..
         } = scratch;
         let mut start = 0;
-        for &(stream, reply, end) in &replies.replies {
-            let message = &replies.messages[start..end];
+        let Replies {
+            replies,
+            messages,
+            ends,
+        } = replies;
+        for &(stream, reply, end) in replies.iter() {
+            let message = &messages[start..end];
             start = end;
             let unsent_max = respondent.config.limits.unsent_octets_max;
             let delivery = match unsent_octets + responses.len() <= unsent_max {
@@ -146,6 +166,7 @@ impl super::Connection {
                 Delivery::Unread => respondent.counters.unread_dropped += 1,
                 Delivery::Gone => respondent.counters.orphaned += 1,
             }
+            ends.push(responses.len());
         }
         http2.count(&mut respondent.counters);
         match handled {
