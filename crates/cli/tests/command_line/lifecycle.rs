@@ -61,7 +61,7 @@ Result
   attempted        2,500  connections            500.0 a second
   opened           2,500  connections  100.00 %  of attempted
   failed               0  connections    0.00 %
-  achieved         500.0  a second               opened within the 5.0 s of load
+  achieved         499.8  a second               opened within the 5.0 s of load
   in set-up, mean    1.0  connections            of 10 clients
 
 Connections
@@ -77,7 +77,7 @@ Generator
 
 Verdict
   limit: rate
-  - 500.0 connections were opened a second, as many as --connect-rate asks for
+  - 499.8 connections were opened a second, of the 500.0 that --connect-rate asks for
   - the target is the responder built into this tool: the result measures this tool, not a server
   advice: raise --connect-rate to find the target's limit
   advice: measure your own server: --server HOST

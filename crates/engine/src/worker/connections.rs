@@ -86,7 +86,16 @@ impl Worker {
 
     /// Connections that are opened for their own sake are opened from the start of the run on.
     pub(super) fn begin_connections(&mut self, start: Instant) {
-        if self.plan.connections.asks_nothing() {
+        if !self.plan.connections.asks_nothing() {
+            return;
+        }
+        if let Some(pace) = &mut self.set_up.pace {
+            // Queued before they are due, so that no attempt is missed if the worker wakes late.
+            pace.skip_until(start, u64::MAX);
+            self.set_up.queue.extend(0..self.primaries);
+            let all = &mut self.clients[..self.primaries as usize];
+            all.iter_mut().for_each(|client| client.queued = true);
+        } else {
             (0..self.primaries).for_each(|index| self.arm(index, start));
         }
     }

@@ -12,7 +12,13 @@ use responder::{Counters, Delay, ResponderConfig};
 use crate::bench::{Load, Ran, alone, ms};
 
 /// Every transport with connections that the responder speaks.
-const STREAMS: [Transport; 3] = [Transport::Tcp, Transport::Dot, Transport::Doh2];
+const STREAMS: [Transport; 5] = [
+    Transport::Tcp,
+    Transport::Dot,
+    Transport::Doh2,
+    Transport::Doq,
+    Transport::Doh3,
+];
 
 fn over(transport: Transport) -> Load {
     let load = Load::over(transport);

@@ -10,7 +10,13 @@ use proto::Transport;
 use crate::sim::{Run, Sim, ms, ns};
 
 /// Every transport with connections that the responder speaks.
-const STREAMS: [Transport; 3] = [Transport::Tcp, Transport::Dot, Transport::Doh2];
+const STREAMS: [Transport; 5] = [
+    Transport::Tcp,
+    Transport::Dot,
+    Transport::Doh2,
+    Transport::Doq,
+    Transport::Doh3,
+];
 
 /// Round trips until a connection is usable: one each for TCP and TLS 1.3, and QUIC has both in
 /// one.

@@ -108,8 +108,9 @@ fn rate_held(figures: &Figures<'_>) -> Option<Finding> {
         return None;
     }
     let evidence = format!(
-        "{} connections were opened a second, as many as --connect-rate asks for",
-        decimal(opened, 1)
+        "{} connections were opened a second, of the {} that --connect-rate asks for",
+        decimal(opened, 1),
+        decimal(asked, 1)
     );
     let advice = "raise --connect-rate to find the target's limit";
     Some(Finding::new(Limit::Rate, evidence, advice))

@@ -30,7 +30,8 @@ fn asked(mut record: RunRecord, rate: f64) -> RunRecord {
 #[test]
 fn connect_rate_that_was_held_is_the_limit() {
     let record = asked(opening(&[(MS, 1_000)]), 1_000.0);
-    let evidence = "1,000.0 connections were opened a second, as many as --connect-rate asks for";
+    let evidence =
+        "1,000.0 connections were opened a second, of the 1,000.0 that --connect-rate asks for";
     let verdict = check(&record, Limit::Rate, evidence, "raise --connect-rate");
     assert_eq!(verdict.evidence.len(), 1, "{verdict:#?}");
 }
