@@ -432,8 +432,6 @@ pub(crate) struct ResponderArguments {
     /// Write the self-signed certificate (PEM) here, for clients to verify
     #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
     pub(crate) write_certificate: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) tls: ServerTlsArguments,
     /// CPUs to use, one worker each
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
@@ -448,6 +446,8 @@ pub(crate) struct ResponderArguments {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) behaviour: BehaviourArguments,
+    #[command(flatten)]
+    pub(crate) tls: ServerTlsArguments,
 }
 
 /// Flags of `throng names`.

@@ -258,7 +258,7 @@ pub struct TlsFacts {
     pub verified: bool,
     /// Name that the certificate was verified against; none if an address was used.
     pub name: Option<String>,
-    /// What was asked for, where it was not the default.
+    /// What was asked for.
     pub settings: TlsSettings,
     /// Version, such as `TLSv1.3`; none if no handshake completed.
     pub version: Option<String>,
@@ -270,7 +270,7 @@ pub struct TlsFacts {
     pub alpn: Option<String>,
 }
 
-/// How TLS was to be used. Empty lists stand for the defaults of this tool.
+/// How TLS was to be used. Lists name what was offered, the defaults of this tool included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsSettings {

@@ -8,6 +8,7 @@ mod parse;
 use std::time::Duration;
 
 use driver::Close;
+use proto::quic::Admission;
 use proto::{Instant, Transport};
 
 pub use parse::{
@@ -98,7 +99,8 @@ pub(crate) fn after_stalls(stalls: &[Stall], start: Instant, due: Instant) -> In
 pub enum ConnectionEnd {
     /// All answers, then an orderly close.
     Close,
-    /// A reset as soon as the answers are handed to the network.
+    /// A reset as soon as the answers are handed to the network. QUIC: the connection is forgotten,
+    /// and what the client sends next is answered with a stateless reset.
     Reset,
     /// Half of the close: FIN, over TLS a close_notify, after which queries are received and not
     /// answered.
@@ -110,6 +112,57 @@ pub enum ConnectionEnd {
     /// GOAWAY: further requests are refused, the connection is open until the client closes it.
     /// Without HTTP the same as `Close`.
     GoAway,
+    /// QUIC's CONNECTION_CLOSE with this application error code, at once. Without QUIC the same as
+    /// `Close`.
+    Error(u64),
+}
+
+/// Shares of QUIC connections (0 to 1) that do not begin as they should; each at most one of them.
+/// All Initials of one attempt meet with the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QuicShares {
+    /// Answered with a Retry packet (RFC 9000, section 8.1.2), then accepted.
+    pub retry: f64,
+    /// Answered with a Version Negotiation packet that names no version of use.
+    pub version_negotiation: f64,
+    /// Refused with CONNECTION_REFUSED.
+    pub refuse: f64,
+    /// Not answered.
+    pub ignore: f64,
+}
+
+impl QuicShares {
+    fn all(&self) -> [f64; 4] {
+        [
+            self.ignore,
+            self.version_negotiation,
+            self.refuse,
+            self.retry,
+        ]
+    }
+
+    /// What the attempt with this chance, from 0 to below 1, meets with.
+    pub(crate) fn admission(&self, chance: f64) -> Admission {
+        let admissions = [
+            Admission::Ignore,
+            Admission::VersionNegotiation,
+            Admission::Refuse,
+            Admission::Retry,
+        ];
+        let mut cumulative = 0.0;
+        for (admission, share) in admissions.into_iter().zip(self.all()) {
+            cumulative += share;
+            if chance < cumulative {
+                return admission;
+            }
+        }
+        Admission::Accept
+    }
+
+    /// True if every connection begins as it should.
+    pub(crate) fn is_none(&self) -> bool {
+        self.all() == [0.0; 4]
+    }
 }
 
 /// Shares of responses (0 to 1) that are treated in a special way; each response in at most one.
@@ -162,6 +215,8 @@ pub struct Behaviour {
     pub idle_timeout: Option<Duration>,
     /// After so many queries (at least 1) a connection ends this way.
     pub end_after: Option<(u64, ConnectionEnd)>,
+    /// Faults at the beginning of QUIC connections.
+    pub quic: QuicShares,
 }
 
 impl Default for Behaviour {
@@ -177,6 +232,7 @@ impl Default for Behaviour {
             excess_close: Close::Reset,
             idle_timeout: None,
             end_after: None,
+            quic: QuicShares::default(),
         }
     }
 }
@@ -249,6 +305,14 @@ impl Behaviour {
             if !(0.0..=1.0).contains(&share) {
                 return Err(BehaviourError::Share(share.to_string()));
             }
+        }
+        let quic = self.quic.all();
+        if let Some(share) = quic.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+            return Err(BehaviourError::Share(share.to_string()));
+        }
+        let sum: f64 = quic.iter().sum();
+        if sum > 1.0 + 1e-9 {
+            return Err(BehaviourError::QuicSharesSum(sum));
         }
         // Shares typed as decimals may sum to a little more than 1.
         let sum: f64 = shares.iter().map(|&(_, share)| share).sum();

@@ -10,6 +10,7 @@ use proto::http2::Http2ServerOptions;
 use proto::tls::rustls;
 
 use crate::behaviour::{Behaviour, BehaviourError};
+use crate::quic;
 use crate::zone::Zone;
 
 /// The maxima of what one worker keeps; what does not fit is counted and dropped.
@@ -80,6 +81,8 @@ pub struct ResponderConfig {
     pub doh_path: String,
     /// Requests that may be open at once on one DoH connection.
     pub doh_streams_max: u32,
+    /// Queries that may be open at once on one QUIC connection, DoQ's or DoH/3's.
+    pub quic_streams_max: u32,
     /// Longest UDP response, in octets, if the client's EDNS allows as much (at least 512).
     pub udp_payload_octets_max: u16,
     /// Maxima of memory.
@@ -101,6 +104,7 @@ impl Default for ResponderConfig {
             tls: None,
             doh_path: "/dns-query".to_owned(),
             doh_streams_max: 1_000,
+            quic_streams_max: 100,
             // What resolvers and servers have agreed on (DNS flag day 2020).
             udp_payload_octets_max: 1232,
             limits: Limits::default(),
@@ -117,6 +121,8 @@ pub enum ConfigError {
     ListensNowhere,
     /// A transport with TLS, and no certificate.
     NoCertificate(Transport),
+    /// A transport over QUIC, and settings of TLS that cannot serve it; the reason.
+    Quic(Transport, String),
     /// A path that does not begin with a slash, or has a query.
     DohPath(String),
     /// A behaviour that contradicts itself.
@@ -132,6 +138,9 @@ impl fmt::Display for ConfigError {
                     f,
                     "the responder listens for {transport} and has no certificate"
                 )
+            }
+            ConfigError::Quic(transport, reason) => {
+                write!(f, "the responder cannot serve {transport}: {reason}")
             }
             ConfigError::DohPath(path) => {
                 write!(
@@ -181,6 +190,10 @@ impl ResponderConfig {
             && let Some((transport, _)) = listen.find(|(transport, _)| transport.has_tls())
         {
             return Err(ConfigError::NoCertificate(*transport));
+        }
+        for (transport, _) in self.listen.iter().filter(|it| it.0.is_quic()) {
+            quic::server(self, *transport, 0)
+                .map_err(|reason| ConfigError::Quic(*transport, reason))?;
         }
         if !self.doh_path.starts_with('/') || self.doh_path.contains(['?', '#']) {
             return Err(ConfigError::DohPath(self.doh_path.clone()));

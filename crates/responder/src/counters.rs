@@ -133,8 +133,10 @@ counters! {
     streams_malformed: u64 = "malformed HTTP requests",
     /// GOAWAYs sent on purpose.
     goaways: u64 = "GOAWAY sent",
-    /// Connections ended because they broke HTTP/2.
+    /// Connections ended because they broke HTTP.
     http_failed: u64 = "connections that broke HTTP",
+    /// Connections ended because they broke DoQ (RFC 9250, section 4.3.3).
+    doq_failed: u64 = "connections that broke DoQ",
     /// Queries on a connection whose limit of queries was reached: not answered.
     unanswered: u64 = "queries after the end of a connection",
     /// Connections accepted and served.
@@ -147,6 +149,22 @@ counters! {
     connections_idle: u64 = "connections idle too long",
     /// Connections reset by either side, or broken.
     connections_reset: ByTransport = "connections reset",
+    /// QUIC connections that were told to come back with a token (the retry share).
+    quic_retries: u64 = "QUIC retries",
+    /// QUIC connections that were told of no version of use (the version negotiation share).
+    quic_versions: u64 = "QUIC version negotiations",
+    /// Datagrams that would have begun a QUIC connection and were not answered (the ignore share).
+    quic_ignored: u64 = "QUIC initials ignored",
+    /// Datagrams that the endpoint answered by itself: stateless resets, other versions.
+    quic_answered: u64 = "QUIC resets and other answers",
+    /// Datagrams that belong to no QUIC connection and begin none.
+    quic_dropped: u64 = "QUIC datagrams dropped",
+    /// QUIC connections forgotten on purpose.
+    quic_forgotten: u64 = "QUIC connections forgotten",
+    /// Queries in the first flight of a resumed QUIC session.
+    early_queries: u64 = "QUIC queries in early data",
+    /// Handshakes among those completed that resumed a session; QUIC only.
+    handshakes_resumed: u64 = "QUIC handshakes that resumed a session",
     /// TLS handshakes completed.
     handshakes_completed: u64 = "TLS handshakes completed",
     /// TLS handshakes that failed, those cut off by the client included.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use driver::SocketId;
 use proto::Instant;
+use proto::quic::ConnectionKey;
 
 /// Buffers longer than this are given back once their response is sent.
 const BUFFER_OCTETS_KEPT: usize = 2048;
@@ -16,6 +17,12 @@ pub(crate) enum Destination {
     Datagram {
         socket: SocketId,
         to: SocketAddr,
+    },
+    /// A stream of a QUIC connection.
+    Quic {
+        socket: SocketId,
+        connection: ConnectionKey,
+        stream: u64,
     },
     /// `stream` is the query's own one within the connection, where it has one.
     Stream {
@@ -38,7 +45,9 @@ pub(crate) enum Reply {
 impl Destination {
     pub(crate) fn socket(self) -> SocketId {
         match self {
-            Destination::Datagram { socket, .. } | Destination::Stream { socket, .. } => socket,
+            Destination::Datagram { socket, .. }
+            | Destination::Quic { socket, .. }
+            | Destination::Stream { socket, .. } => socket,
         }
     }
 }
@@ -126,6 +135,21 @@ impl Delayed {
     /// A response that was taken and not released yet.
     pub(crate) fn get(&self, slot: u32) -> &Waiting {
         &self.slots[slot as usize]
+    }
+
+    /// Takes the message out; [`Delayed::give_back`] the buffer.
+    pub(crate) fn take(&mut self, slot: u32) -> Waiting {
+        let waiting = &mut self.slots[slot as usize];
+        Waiting {
+            destination: waiting.destination,
+            reply: waiting.reply,
+            message: std::mem::take(&mut waiting.message),
+        }
+    }
+
+    /// Puts the buffer of [`Delayed::take`] back, whatever is in it now.
+    pub(crate) fn give_back(&mut self, slot: u32, message: Vec<u8>) {
+        self.slots[slot as usize].message = message;
     }
 
     /// Makes room for another response.

@@ -1,5 +1,5 @@
-//! The synthetic DNS responder: answers from a zone or for any name, over UDP, TCP and DoT, with
-//! delays, losses and faults as programmed.
+//! The synthetic DNS responder: answers from a zone or for any name, over UDP, TCP, DoT, DoH and
+//! DoQ, with delays, losses and faults as programmed.
 //!
 //! It is the target of self-tests and of this project's own tests, and runs by itself as
 //! `throng responder`. A [`ResponderWorker`] runs on any [`driver::Driver`], never blocks, reads
@@ -38,14 +38,16 @@ pub mod certificate;
 pub mod config;
 pub mod counters;
 mod delayed;
+mod freshness;
 mod listen;
+mod quic;
 mod respond;
 mod sockets;
 mod stream;
 pub mod worker;
 pub mod zone;
 
-pub use behaviour::{Behaviour, ConnectionEnd, Delay, FaultShares, Stall};
+pub use behaviour::{Behaviour, ConnectionEnd, Delay, FaultShares, QuicShares, Stall};
 pub use config::{ConfigError, Limits, ResponderConfig};
 pub use counters::Counters;
 pub use worker::{ResponderWorker, WorkerPlace};

@@ -3,6 +3,7 @@
 use driver::SocketId;
 use proto::Transport;
 
+use crate::quic::Quic;
 use crate::stream::Connection;
 
 /// The use of one socket.
@@ -15,6 +16,8 @@ pub(crate) enum Role {
         has_tls: bool,
     },
     Connection(Box<Connection>),
+    /// All QUIC connections of a socket.
+    Quic(Box<Quic>),
 }
 
 /// Roles by [`SocketId::index`], guarded by the generation.
@@ -36,6 +39,22 @@ impl Sockets {
     pub(crate) fn get_mut(&mut self, socket: SocketId) -> Option<&mut Role> {
         match self.entries.get_mut(socket.index as usize) {
             Some(Some((generation, role))) if *generation == socket.generation => Some(role),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn quic(&mut self, socket: SocketId) -> Option<&mut Quic> {
+        match self.get_mut(socket) {
+            Some(Role::Quic(quic)) => Some(quic),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn quic_ref(&self, socket: SocketId) -> Option<&Quic> {
+        match self.entries.get(socket.index as usize) {
+            Some(Some((generation, Role::Quic(quic)))) if *generation == socket.generation => {
+                Some(quic)
+            }
             _ => None,
         }
     }

@@ -357,9 +357,10 @@ impl Connection {
                 tls.close();
                 self.phase = Phase::Silent;
             }
-            ConnectionEnd::Close | ConnectionEnd::StopReading | ConnectionEnd::GoAway => {
-                tls.close()
-            }
+            ConnectionEnd::Close
+            | ConnectionEnd::StopReading
+            | ConnectionEnd::GoAway
+            | ConnectionEnd::Error(_) => tls.close(),
         }
         tls.poll_transmit(wire);
     }

@@ -4,6 +4,7 @@
 //! the addresses of worker 0), then `step` and the driver's `wait` in turn.
 
 mod connections;
+mod quic;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,6 +19,7 @@ use crate::config::{ConfigError, ResponderConfig};
 use crate::counters::Counters;
 use crate::delayed::Destination;
 use crate::listen;
+use crate::quic::Quic;
 use crate::respond::{Fate, Respondent};
 use crate::sockets::{Role, Sockets};
 use crate::stream::{Delivery, Scratch, Settings};
@@ -57,6 +59,8 @@ pub struct ResponderWorker {
     /// When to look whether a connection is idle: instant, index, generation.
     idle_timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     connections: usize,
+    /// Sockets of DoQ and DoH/3.
+    quic_sockets: Vec<SocketId>,
 }
 
 impl ResponderWorker {
@@ -85,6 +89,7 @@ impl ResponderWorker {
             scratch: Scratch::default(),
             idle_timers: BinaryHeap::new(),
             connections: 0,
+            quic_sockets: Vec::new(),
         })
     }
 
@@ -117,6 +122,12 @@ impl ResponderWorker {
                 .push((listening.transport, listening.address));
             let role = match listening.transport {
                 Transport::Udp => Role::Datagrams,
+                transport if transport.is_quic() => {
+                    self.quic_sockets.push(listening.socket);
+                    let config = &self.respondent.config;
+                    let quic = Quic::new(config, transport, self.place.index);
+                    Role::Quic(Box::new(quic.map_err(io::Error::other)?))
+                }
                 transport => Role::Listener {
                     transport,
                     has_tls: transport.has_tls() && index < with_tls,
@@ -155,7 +166,9 @@ impl ResponderWorker {
 
     /// Connections open now.
     pub fn connections(&self) -> usize {
-        self.connections
+        let quic = self.quic_sockets.iter();
+        let quic = quic.filter_map(|&socket| self.sockets.quic_ref(socket));
+        self.connections + quic.map(Quic::connections).sum::<usize>()
     }
 
     /// Responses that wait to be sent later.
@@ -166,6 +179,9 @@ impl ResponderWorker {
     /// Closes all sockets, connections `how` says; what is due for them is counted as orphaned.
     /// The worker can open sockets again.
     pub fn close<D: Driver>(&mut self, driver: &mut D, how: Close) {
+        for socket in std::mem::take(&mut self.quic_sockets) {
+            self.close_quic(driver, socket, how);
+        }
         for socket in self.sockets.all() {
             match self.sockets.connection(socket) {
                 Some(_) => self.end(driver, socket, how),
@@ -194,6 +210,7 @@ impl ResponderWorker {
             let now = driver.now();
             self.send_due(driver, now);
             self.close_idle(driver, now);
+            self.handle_quic_timers(driver, now);
         }
         match deliveries == DELIVERIES_PER_STEP_MAX {
             true => driver.now(),
@@ -206,11 +223,18 @@ impl ResponderWorker {
             .idle_timers
             .peek()
             .map_or(Instant::FAR_FUTURE, |Reverse((at, ..))| *at);
-        self.respondent.delayed.next_due().min(idle)
+        let quic = self.quic_sockets.iter();
+        let quic = quic.filter_map(|&socket| self.sockets.quic_ref(socket));
+        let quic = quic.map(Quic::timeout).min();
+        let due = self.respondent.delayed.next_due().min(idle);
+        due.min(quic.unwrap_or(Instant::FAR_FUTURE))
     }
 
     fn handle<D: Driver>(&mut self, driver: &mut D, received: &Received) {
         match received.event {
+            Event::Datagrams if self.sockets.quic(received.socket).is_some() => {
+                self.answer_quic(driver, received);
+            }
             Event::Datagrams => self.answer_datagrams(driver, received),
             Event::Bytes => self.answer_stream(driver, received),
             Event::Accepted { listener, .. } => {
@@ -263,10 +287,10 @@ impl ResponderWorker {
             .counters
             .octets_received
             .add(Transport::Udp, octets);
-        self.send_outgoing(driver, received.socket);
+        self.send_outgoing(driver, received.socket, Transport::Udp);
     }
 
-    fn send_outgoing<D: Driver>(&mut self, driver: &mut D, socket: SocketId) {
+    fn send_outgoing<D: Driver>(&mut self, driver: &mut D, socket: SocketId, transport: Transport) {
         let count = self.outgoing.datagrams.len();
         if count == 0 {
             return;
@@ -286,8 +310,11 @@ impl ResponderWorker {
             }
         };
         let counters = &mut self.respondent.counters;
-        counters.responses.add(Transport::Udp, accepted as u64);
-        counters.octets_sent.add(Transport::Udp, octets);
+        // Over QUIC, responses are counted by stream.
+        if transport == Transport::Udp {
+            counters.responses.add(transport, accepted as u64);
+        }
+        counters.octets_sent.add(transport, octets);
         counters.send_dropped += (count - accepted) as u64;
         self.outgoing.clear();
     }
@@ -315,6 +342,15 @@ impl ResponderWorker {
     }
 
     fn collect(&mut self, slot: u32) {
+        if let Destination::Quic {
+            socket,
+            connection,
+            stream,
+        } = self.respondent.delayed.get(slot).destination
+        {
+            self.collect_quic(slot, socket, (connection, stream));
+            return;
+        }
         let Respondent {
             config,
             counters,
@@ -343,7 +379,13 @@ impl ResponderWorker {
 
     fn flush<D: Driver>(&mut self, driver: &mut D, destination: Destination) {
         match destination {
-            Destination::Datagram { socket, .. } => self.send_outgoing(driver, socket),
+            Destination::Datagram { socket, .. } => {
+                self.send_outgoing(driver, socket, Transport::Udp);
+            }
+            Destination::Quic { socket, .. } => {
+                let now = driver.now();
+                self.send_quic(driver, socket, now);
+            }
             Destination::Stream { socket, .. } => self.send_wire(driver, socket),
         }
     }

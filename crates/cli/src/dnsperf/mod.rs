@@ -6,7 +6,8 @@
 //! - there are no lines for single queries (`-v`, and `[Timeout]`): nothing is logged per query;
 //! - Ctrl-C waits for the queries in flight, so none are `interrupted`; a second one aborts;
 //! - no limit of 256 clients a thread;
-//! - over TCP, DoT and DoH a server that nobody listens on is an error before the run, not a long wait;
+//! - over TCP, DoT and DoH a server that nobody listens on is an error before the run, not a long
+//!   wait;
 //! - with `http://` in `-O doh-uri`, DNS over HTTP/2 goes without TLS;
 //! - a public target needs `-O allow-public`;
 //! - the secret of `-y` is not repeated in the output.

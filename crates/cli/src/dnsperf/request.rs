@@ -212,6 +212,7 @@ fn describe(settings: &Settings) -> Description {
         server_name: Some(settings.server.clone()),
         questions_source: questions::source(settings),
         edns,
+        edns_padding_octets: None,
         local_addresses: settings
             .local_address
             .iter()

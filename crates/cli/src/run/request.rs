@@ -28,13 +28,17 @@ const DURATION: Duration = Duration::from_secs(10);
 
 /// A run against a server named by the user.
 pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
-    let Some(names) = &arguments.names else {
-        return Err(Failure::usage(
-            "no questions: --server needs --names FILE",
-            "make some with `throng names records --zone example.org > names.txt`",
-        ));
+    let (questions, source) = match &arguments.names {
+        Some(names) => read_questions(arguments, names)?,
+        // These are never asked.
+        None if arguments.connections.asks_nothing() => self_test_questions(arguments)?,
+        None => {
+            return Err(Failure::usage(
+                "no questions: --server needs --names FILE",
+                "make some with `throng names records --zone example.org > names.txt`",
+            ));
+        }
     };
-    let (questions, source) = read_questions(arguments, names)?;
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
@@ -97,6 +101,7 @@ pub(crate) fn build(
         server_name: None,
         questions_source: source,
         edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
+        edns_padding_octets: arguments.edns_padding,
         local_addresses: arguments.local_address.clone(),
         goodput_rcodes: goodput(arguments)?,
         self_test: false,
@@ -230,9 +235,6 @@ fn describe_edns(edns: &Edns) -> String {
     }
     for (code, data) in &edns.options {
         words.push_str(&format!(", option {code} ({} octets)", data.len()));
-    }
-    if let Some(block) = edns.padding_block_octets {
-        words.push_str(&format!(", padded to {block} octets"));
     }
     words
 }

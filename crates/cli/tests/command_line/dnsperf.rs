@@ -23,7 +23,7 @@ const RECORDS: u32 = 100;
 const ZONE: &str = "lab.test";
 
 /// A names file of the records of the zone.
-fn names_in(folder: &Folder) -> String {
+pub(crate) fn names_in(folder: &Folder) -> String {
     let mut text = String::new();
     records().write_names(&mut text).unwrap();
     folder.write("names.txt", text)
@@ -33,7 +33,7 @@ fn records() -> RecordSet {
     RecordSet::new(ZONE, RECORDS, 1).unwrap()
 }
 
-fn bind(change: impl FnOnce(BindOptions) -> BindOptions) -> BindTarget {
+pub(crate) fn bind(change: impl FnOnce(BindOptions) -> BindOptions) -> BindTarget {
     let mut text = String::new();
     records().write_zone(&mut text).unwrap();
     let zone = Zone {
@@ -231,13 +231,15 @@ fn requests_over_http_are_made_as_their_options_say() {
             ("GET", "/nothing", 404),
         ] {
             let line = format!(
-                "-m doh -p {port} -d {names} -O doh-uri={scheme}://dns.test{path} \
+                "-m doh -p {port} -q 1 -d {names} -O doh-uri={scheme}://dns.test{path} \
                  -O doh-method={method} -O tls-sni=dns.test"
             );
             let stdout = succeed("throng", &line);
             let answered = if code == 200 { 100.0 } else { 0.0 };
             assert_eq!(completed(&stdout), (100.0, answered), "{line}\n{stdout}");
-            let codes = format!("  HTTP/2 return codes:  {code}: 100\n");
+            // After some requests for nothing BIND closes the connection, with one in flight.
+            let times = if code == 200 { "100\n" } else { "9" };
+            let codes = format!("  HTTP/2 return codes:  {code}: {times}");
             assert!(stdout.contains(&codes), "{line}\n{stdout}");
         }
         drop(target);
@@ -553,7 +555,10 @@ fn bad_usage_and_bad_input_are_refused_before_anything_is_sent() {
     for (line, part) in [
         ("-c 0".to_owned(), "Error: -c: invalid value `0`"),
         ("-z".to_owned(), "Error: unknown option `-z`"),
-        ("-m doh -O doh-uri=/q".to_owned(), "Error: -O doh-uri: "),
+        (
+            format!("-m doh -d {names} -O doh-uri=/q"),
+            "Error: -O doh-uri: ",
+        ),
         ("-m doq".to_owned(), "invalid mode `doq`"),
         (
             "-d /nonexistent/names".to_owned(),

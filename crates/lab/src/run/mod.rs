@@ -1,5 +1,6 @@
 //! One run from request to record: look before, start what is needed, run, judge.
 
+mod carriage;
 mod local;
 mod preflight;
 mod record;
@@ -13,7 +14,6 @@ use std::time::SystemTime;
 use engine::{Control, Progress, RunInputs, RunOptions, TlsSettings};
 use load::{Plan, TlsAsked};
 use measure::RunRecord;
-use measure::scenario::TlsFacts;
 
 use crate::key_log::KeyLogFile;
 
@@ -61,6 +61,8 @@ pub struct Description {
     pub questions_source: String,
     /// EDNS of every query in words.
     pub edns: Option<String>,
+    /// Queries are padded to a multiple of that many octets.
+    pub edns_padding_octets: Option<u16>,
     /// Local addresses and prefixes as typed.
     pub local_addresses: Vec<String>,
     /// RCODEs that count as goodput.
@@ -142,21 +144,6 @@ fn setup_hint(error: &engine::SetupError) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
-}
-
-/// TLS as asked for and as negotiated.
-fn tls_facts(request: &TlsRequest, outcome: &engine::Outcome) -> TlsFacts {
-    let negotiated = outcome
-        .workers
-        .iter()
-        .find_map(|worker| worker.summary.tls_negotiated);
-    TlsFacts {
-        verified: request.verified,
-        name: Some(request.name.clone()),
-        version: negotiated.map(|tls| tls.version.to_owned()),
-        cipher_suite: negotiated.map(|tls| tls.cipher_suite.to_owned()),
-        ..TlsFacts::default()
-    }
 }
 
 /// A time in the form of RFC 3339, UTC, whole seconds.

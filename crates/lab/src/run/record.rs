@@ -12,7 +12,7 @@ use measure::scenario::{self, ConnectionPolicy, DriverKind, Questions, ScenarioR
 use measure::verdict;
 
 use super::local::{TargetScope, target_scope};
-use super::{RunRequest, tls_facts};
+use super::{RunRequest, carriage};
 
 /// What the record says about time and place of the run.
 pub(super) struct Surroundings {
@@ -35,6 +35,7 @@ pub(super) fn from_outcome(
         warmup.merge(&worker.summary.warmup);
     }
     let mut intervals = outcome.intervals.clone();
+    join(&mut intervals);
     intervals.iter_mut().for_each(Interval::shrink_to_fit);
     warmup.shrink_to_fit();
     let mut record = RunRecord {
@@ -133,7 +134,7 @@ fn worker_facts(worker: &WorkerOutcome, wall_ns: u64) -> WorkerFacts {
         cpu_wait_ns: Some(nanos(cpu.waited)),
         send_lateness_p99_ns: own.distributions.send_lateness.percentile(0.99),
         queries: own.counts.sent,
-        streams_max: None,
+        streams_max: worker.summary.streams_max,
     }
 }
 
@@ -187,14 +188,14 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         local_addresses: words.local_addresses.clone(),
         local_port: plan.local_port,
         connections: connections(&plan.connections),
-        http: None,
+        http: plan.doh.as_deref().map(carriage::http),
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: words.edns.clone(),
-        edns_padding_octets: None,
-        edns_keepalive: false,
+        edns_padding_octets: words.edns_padding_octets.map(u64::from),
+        edns_keepalive: plan.questions.edns_uses().keepalive,
         tcp_fallback: plan.tcp_fallback,
         offload: plan.offload,
-        tls: request.tls.as_ref().map(|tls| tls_facts(tls, outcome)),
+        tls: request.tls.as_ref().map(|tls| carriage::tls(tls, outcome)),
         tsig_algorithm: plan
             .tsig
             .as_ref()
@@ -268,5 +269,15 @@ fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
         in_flight_max: policy.in_flight_max.map(u64::from),
         tcp_fast_open: policy.tcp_fast_open,
         rate_max: policy.rate_max,
+    }
+}
+
+/// Lets each interval begin where the one before it ends. Workers that are stopped, or that lose
+/// their target, end their last interval at moments of their own.
+fn join(intervals: &mut [Interval]) {
+    for next in 1..intervals.len() {
+        let end_ns = intervals[next - 1].end_ns;
+        intervals[next].start_ns = end_ns;
+        intervals[next].end_ns = intervals[next].end_ns.max(end_ns + 1);
     }
 }

@@ -285,7 +285,7 @@ impl QuicClient {
     /// When [`QuicClient::handle_timeout`] is to be called next; ask after `poll_transmit`.
     pub fn timeout(&mut self, key: ConnectionKey) -> Option<Instant> {
         let due = self.connections.get_mut(key)?.quic.poll_timeout()?;
-        Some(self.options.clock.from_std(due))
+        Some(self.options.clock.of_std(due))
     }
 
     /// Appends datagrams to `octets`, at most `datagrams_max` of equal length but for the last.
@@ -384,6 +384,16 @@ impl QuicClient {
         }
         connection.request(stream, &self.outgoing, token);
         Ok(())
+    }
+
+    /// Sends any octets and FIN on a new stream: how a client misbehaves.
+    #[cfg(test)]
+    pub(super) fn request_raw(&mut self, key: ConnectionKey, octets: &[u8], token: u32) {
+        if let Some(connection) = self.connections.get_mut(key)
+            && let Ok(stream) = connection.open_stream()
+        {
+            connection.request(stream, octets, token);
+        }
     }
 
     /// Gives up an exchange and tells the peer; nothing more is heard of it.

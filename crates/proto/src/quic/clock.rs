@@ -24,7 +24,7 @@ impl Clock {
     }
 
     /// The instant of the run; zero for what lies before the epoch.
-    pub(super) fn from_std(self, instant: std::time::Instant) -> Instant {
+    pub(super) fn of_std(self, instant: std::time::Instant) -> Instant {
         Instant::ZERO + instant.saturating_duration_since(self.epoch)
     }
 }
@@ -34,13 +34,14 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "any instant will do")]
     fn instants_survive_both_ways_to_the_nanosecond() {
         let clock = Clock::new(std::time::Instant::now());
         for ns in [0, 1, 999_999_999, 1_000_000_000, 86_400_000_000_000] {
             let instant = Instant::from_nanos(ns);
-            assert_eq!(clock.from_std(clock.to_std(instant)), instant);
+            assert_eq!(clock.of_std(clock.to_std(instant)), instant);
         }
         let before = clock.to_std(Instant::ZERO) - Duration::from_secs(1);
-        assert_eq!(clock.from_std(before), Instant::ZERO);
+        assert_eq!(clock.of_std(before), Instant::ZERO);
     }
 }

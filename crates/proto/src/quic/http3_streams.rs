@@ -22,6 +22,11 @@ impl Http3Streams {
         }
     }
 
+    /// True if our control stream is open.
+    pub(super) fn has_control(&self) -> bool {
+        self.control.is_some()
+    }
+
     /// Opens our control stream with SETTINGS, as soon as that is possible.
     pub(super) fn ensure_control(&mut self, quic: &mut Connection) {
         if self.control.is_some() {

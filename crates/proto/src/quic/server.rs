@@ -10,7 +10,7 @@ use super::session::ServerCrypto;
 use super::slab::{ConnectionKey, Slab};
 use super::transport::{self, Parameters};
 use super::{Burst, Established, LostReason};
-use crate::{Instant, doq, http3};
+use crate::{Instant, doq, framing, http3};
 use bytes::{Bytes, BytesMut};
 use connection::{Buffers, Connection, Step};
 use quinn_proto::{
@@ -209,7 +209,8 @@ impl QuicServer {
         })
     }
 
-    /// Takes a datagram; `admission` says what to do if it begins a connection.
+    /// Takes a datagram; `admission` says what to do if it begins a connection. Clients that come
+    /// back after a Retry are accepted in any case.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -252,8 +253,8 @@ impl QuicServer {
         let comes_back = !incoming.may_retry();
         self.datagrams.clear();
         match admission {
+            _ if comes_back => return self.accept(incoming),
             Admission::Accept => return self.accept(incoming),
-            Admission::Retry if comes_back => return self.accept(incoming),
             Admission::Retry => {
                 // It may be retried, which has just been asked.
                 let _ = self.endpoint.retry(incoming, &mut self.datagrams);
@@ -375,7 +376,8 @@ impl QuicServer {
     ) -> bool {
         self.outgoing.clear();
         match self.options.protocol {
-            ServerProtocol::Doq => doq::write_stream(message, &mut self.outgoing),
+            // As it is: a server under test may break the rule that its ID is 0.
+            ServerProtocol::Doq => framing::write_message(message, &mut self.outgoing),
             ServerProtocol::Http3 { .. } => {
                 http3::response::write(message, max_age, &mut self.outgoing);
             }
@@ -438,6 +440,13 @@ impl QuicServer {
         let reset = connection.reset(stream, code);
         self.mark(key);
         reset
+    }
+
+    /// Streams of queries that are not answered, or whose answer the client has not acknowledged
+    /// to the end; 0 if the connection is gone.
+    pub fn streams_open(&mut self, key: ConnectionKey) -> usize {
+        let connection = self.connections.get_mut(key);
+        connection.map_or(0, Connection::streams_open)
     }
 
     /// Closes a connection with an application error code. It is gone for the caller; datagrams
@@ -514,7 +523,7 @@ impl QuicServer {
         let Some(due) = connection.quic.poll_timeout() else {
             return;
         };
-        let due = self.options.clock.from_std(due);
+        let due = self.options.clock.of_std(due);
         if connection.timer.is_none_or(|set| due < set) {
             connection.timer = Some(due);
             self.timers.push(Reverse((due, key)));
@@ -523,7 +532,7 @@ impl QuicServer {
 
     /// When [`QuicServer::handle_timeout`] is to be called next; ask after `poll_transmit`. It may
     /// then find that nothing is due, and say a later instant.
-    pub fn timeout(&mut self) -> Option<Instant> {
+    pub fn timeout(&self) -> Option<Instant> {
         self.timers.peek().map(|&Reverse((due, _))| due)
     }
 

@@ -28,6 +28,8 @@ pub enum BehaviourError {
     HttpStatus(String),
     /// The shares of all faults together are more than 1.
     SharesSum(f64),
+    /// The shares of QUIC connections together are more than 1.
+    QuicSharesSum(f64),
     /// Not `RCODE=share`.
     RcodeShare(String),
     /// Not the mnemonic of an RCODE from 0 to 15.
@@ -81,7 +83,7 @@ impl BehaviourError {
             BehaviourError::ConnectionEnd(text) => (
                 text,
                 "a way to end a connection: expected close, reset, half-close, stop-reading, \
-                 tls-alert or goaway",
+                 tls-alert, goaway or error=CODE",
             ),
             _ => return None,
         })
@@ -103,6 +105,11 @@ impl fmt::Display for BehaviourError {
             BehaviourError::SharesSum(sum) => write!(
                 f,
                 "the shares of loss and faults sum to {sum}; they exclude each other, so that the \
+                 sum is at most 1"
+            ),
+            BehaviourError::QuicSharesSum(sum) => write!(
+                f,
+                "the shares of QUIC connections sum to {sum}; they exclude each other, so that the \
                  sum is at most 1"
             ),
             BehaviourError::StallWithout(part) => {
@@ -280,7 +287,19 @@ impl FromStr for ConnectionEnd {
             "stop-reading" => Ok(ConnectionEnd::StopReading),
             "tls-alert" => Ok(ConnectionEnd::TlsAlert),
             "goaway" => Ok(ConnectionEnd::GoAway),
-            _ => Err(BehaviourError::ConnectionEnd(text.to_owned())),
+            _ => match text.strip_prefix("error=").map(parse_code) {
+                Some(Some(code)) => Ok(ConnectionEnd::Error(code)),
+                _ => Err(BehaviourError::ConnectionEnd(text.to_owned())),
+            },
         }
     }
+}
+
+/// An error code of QUIC, below 2^62, in decimal or with 0x in hexadecimal.
+fn parse_code(text: &str) -> Option<u64> {
+    let code = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+        None => text.parse().ok()?,
+    };
+    (code < 1 << 62).then_some(code)
 }

@@ -9,6 +9,7 @@ mod certificates;
 mod doh2;
 mod loopback;
 mod network;
+mod quic;
 mod streams;
 mod texts;
 mod zones;

@@ -225,8 +225,18 @@ impl Target {
 
     /// Delivers datagrams from `client(port)`, in one batch, and lets the worker have its turn.
     pub(crate) fn send_datagrams(&mut self, port: u16, queries: &[Vec<u8>]) {
+        self.send_datagrams_to(Transport::Udp, port, queries);
+    }
+
+    /// As [`Target::send_datagrams`], to the listener of another transport.
+    pub(crate) fn send_datagrams_to(
+        &mut self,
+        transport: Transport,
+        port: u16,
+        queries: &[Vec<u8>],
+    ) {
         let mut received = Received::new();
-        received.socket = self.listeners["udp"];
+        received.socket = self.listeners[transport.name()];
         received.at = self.network.clock;
         for query in queries {
             received.datagrams.push(Datagram {

@@ -339,6 +339,12 @@ impl Connection {
         let _ = self.quic.send_stream(id).reset(code);
     }
 
+    /// Streams of queries whose answer is not acknowledged.
+    pub(super) fn streams_open(&mut self) -> usize {
+        let ours = self.http3.as_ref().is_some_and(|http3| http3.has_control());
+        self.quic.streams().send_streams() - usize::from(ours)
+    }
+
     /// Says that no further requests are processed (RFC 9114, section 5.2); nothing for DoQ.
     pub(super) fn go_away(&mut self) {
         if let Some(http3) = &mut self.http3 {

@@ -46,6 +46,7 @@ fn nothing_is_lost_and_nothing_comes_twice_over_a_bad_network() {
             loss: 25,
             duplication: 12,
             jitter_us: 8_000,
+            corruption: 0,
         };
         let tls = client_tls(&certificates, false);
         let clients: Vec<usize> = (0..4).map(|_| world.connect(&tls)).collect();
@@ -422,6 +423,7 @@ fn same_seeds_give_the_same_instants() {
             loss: 20,
             duplication: 0,
             jitter_us: 3_000,
+            corruption: 0,
         };
         let client = world.connected(&client_tls(&certificates, false));
         for token in 0..50 {

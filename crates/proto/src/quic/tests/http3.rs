@@ -59,6 +59,7 @@ fn nothing_is_lost_and_nothing_comes_twice_over_a_bad_network() {
             loss: 25,
             duplication: 12,
             jitter_us: 8_000,
+            corruption: 0,
         };
         let tls = client_tls(&certificates, false);
         let clients: Vec<usize> = (0..4).map(|_| world.connect(&tls)).collect();

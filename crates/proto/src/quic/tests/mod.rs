@@ -1,7 +1,10 @@
 //! Client and server over a network in memory and in virtual time.
 
 mod doq;
+mod harm;
 mod http3;
+mod memory;
+mod oracles;
 
 use super::*;
 use crate::Instant;
@@ -120,6 +123,8 @@ pub(super) struct Weather {
     pub(super) loss: u8,
     pub(super) duplication: u8,
     pub(super) jitter_us: u64,
+    /// Datagrams that come with another octet somewhere, cut off, or with octets behind.
+    pub(super) corruption: u8,
 }
 
 /// A datagram under way; the earliest is the greatest.
@@ -151,6 +156,15 @@ pub(super) struct World {
 }
 
 pub(super) const SEED: [u8; 32] = [7; 32];
+#[allow(clippy::disallowed_methods, reason = "any instant will do")]
+fn some_instant() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+thread_local! {
+    static EPOCH: std::time::Instant = some_instant();
+}
+
 const DELAY: Duration = Duration::from_millis(5);
 
 pub(super) fn client_options(protocol: ClientProtocol) -> QuicClientOptions {
@@ -159,7 +173,7 @@ pub(super) fn client_options(protocol: ClientProtocol) -> QuicClientOptions {
         idle_timeout: Some(Duration::from_secs(10)),
         keep_alive: None,
         seed: SEED,
-        clock: Clock::new(std::time::Instant::now()),
+        clock: Clock::new(EPOCH.with(|epoch| *epoch)),
     }
 }
 
@@ -169,7 +183,7 @@ pub(super) fn server_options(protocol: ServerProtocol) -> QuicServerOptions {
         streams_max: 100,
         idle_timeout: Some(Duration::from_secs(30)),
         seed: [9; 32],
-        clock: Clock::new(std::time::Instant::now()),
+        clock: Clock::new(EPOCH.with(|epoch| *epoch)),
     }
 }
 
@@ -363,13 +377,28 @@ impl World {
         for _ in 0..copies {
             let jitter = Duration::from_micros(self.draw() % (self.weather.jitter_us + 1));
             self.sequence += 1;
+            let octets = self.corrupted(datagram);
             self.under_way.push(UnderWay {
                 at: std::cmp::Reverse((self.now + DELAY + jitter, self.sequence)),
                 to_server,
                 client,
-                octets: datagram.to_vec(),
+                octets,
             });
         }
+    }
+
+    /// A copy, harmed or not.
+    fn corrupted(&mut self, datagram: &[u8]) -> Vec<u8> {
+        let mut octets = datagram.to_vec();
+        if (self.draw() as u8) < self.weather.corruption {
+            let place = self.draw() as usize % octets.len();
+            match self.draw() % 3 {
+                0 => octets[place] ^= 1 << (self.draw() % 8),
+                1 => octets.truncate(place),
+                _ => octets.extend(std::iter::repeat_n(place as u8, 40)),
+            }
+        }
+        octets
     }
 
     fn next_instant(&mut self) -> Option<Instant> {

@@ -1,0 +1,60 @@
+//! What the record says about how queries were carried: HTTP and TLS.
+
+use measure::scenario::{HttpMethod, HttpRequest, HttpScheme, TlsFacts, TlsSettings};
+use proto::doh::{DohRequest, Method, Scheme};
+
+use super::TlsRequest;
+
+/// Fields that every request has by RFC 8484, section 4.1.
+const FIELDS_OF_DOH: [&str; 3] = ["accept", "content-type", "content-length"];
+
+/// The requests of DoH.
+pub(super) fn http(request: &DohRequest) -> HttpRequest {
+    let further = request.regular_fields().iter();
+    let further = further.filter(|field| !FIELDS_OF_DOH.contains(&&*field.name));
+    HttpRequest {
+        method: match request.method() {
+            Method::Get => HttpMethod::Get,
+            Method::Post => HttpMethod::Post,
+        },
+        scheme: match request.scheme() {
+            Scheme::Https => HttpScheme::Https,
+            Scheme::Http => HttpScheme::Http,
+        },
+        authority: request.authority().to_owned(),
+        path: request.path().to_owned(),
+        headers: further
+            .map(|field| format!("{}: {}", field.name, field.value))
+            .collect(),
+    }
+}
+
+/// TLS as asked for and as negotiated first.
+pub(super) fn tls(request: &TlsRequest, outcome: &engine::Outcome) -> TlsFacts {
+    let summaries = outcome.workers.iter().map(|worker| &worker.summary);
+    let negotiated = summaries.filter_map(|it| it.tls_negotiated).next();
+    // A resumed session of TLS 1.2 exchanges no keys.
+    let group = negotiated.map(|tls| tls.key_exchange_group);
+    let group = group.filter(|name| *name != "none");
+    let asked = &request.asked;
+    TlsFacts {
+        verified: request.verified,
+        name: Some(request.name.clone()),
+        settings: TlsSettings {
+            versions: asked.versions.clone(),
+            cipher_suites: asked.cipher_suites.clone(),
+            groups: asked.groups.clone(),
+            alpn: asked.alpn.clone(),
+            sni: asked.sni.clone(),
+            resume_share: asked.resume.share(),
+            early_data: asked.early_data,
+            client_certificate: asked.client_certificate,
+            spki_pins: asked.pins.len() as u64,
+            key_log: asked.key_log,
+        },
+        version: negotiated.map(|tls| tls.version.to_owned()),
+        cipher_suite: negotiated.map(|tls| tls.cipher_suite.to_owned()),
+        group: group.map(str::to_owned),
+        alpn: negotiated.and_then(|tls| tls.alpn.map(|name| name.to_string())),
+    }
+}
