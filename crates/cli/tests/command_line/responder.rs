@@ -334,6 +334,18 @@ fn an_address_that_is_taken_is_refused() {
 }
 
 #[test]
+fn it_listens_for_doh_with_tls_and_without_and_says_which_is_which() {
+    let listen = "doh2+http:127.0.0.1:0,doh2:127.0.0.1:0,udp:127.0.0.1:0";
+    let flags = "--doh-path /q --doh-streams 5 --http-statuses 503=0.1 --end-after 5:goaway";
+    let responder = Responder::start(listen, flags);
+    let names: Vec<&str> = { responder.addresses.iter() }
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(names, ["doh2", "udp", "doh2+http"]);
+    assert_eq!(responder.counters().get("queries received"), 0);
+}
+
+#[test]
 fn it_ends_by_itself_after_its_duration() {
     let text = throng("responder --listen udp:127.0.0.1:0 --duration 50ms").succeeded();
     let lines: Vec<&str> = text.lines().collect();
