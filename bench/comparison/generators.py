@@ -1,4 +1,4 @@
-"""The two load generators: their command lines and how their results are read.
+"""The load generators: their command lines and how their results are read.
 
 All that depends on throng's flags and run record is in `throng_command` and `read_record`.
 """
@@ -16,6 +16,11 @@ DNSPERF_BUFFER_KIBIBYTES = 2048
 # dnsperf spreads its clients over threads of at most 256 sockets.
 DNSPERF_SOCKETS_PER_THREAD = 256
 
+# What dnsperf calls the transports that it has.
+DNSPERF_MODES = {"udp": "udp", "tcp": "tcp", "dot": "dot", "doh2": "doh"}
+
+ENCRYPTED = {"dot", "doh2", "doq", "doh3"}
+
 # What a run may take beyond its duration: connecting, draining, writing the record.
 SPARE_SECONDS = 60
 
@@ -25,20 +30,31 @@ class Load:
     """One run as asked for."""
 
     transport: str
+    address: str
     port: int
     names: str
     seconds: int
-    source: str
+    sources: processes.Sources
+    # What the server's certificate is verified against; None for any certificate.
+    certificate: str | None = None
+    # Words before the command, for one that runs in another network namespace.
+    within: tuple = ()
     clients: int = 200
     # None for open loop.
     outstanding: int | None = 1000
     rate_qps: int | None = None
     offload: bool = True
+    warmup_ms: int = 0
+    # 0 for connections that are opened and closed; None for as many queries as there are.
+    queries_per_connection: int | None = None
+    resume: bool = False
+    # Sending threads of dnsperf; as few as its clients need if None.
+    threads: int | None = None
 
 
 @dataclass
 class Measured:
-    """One run as it came out; counts are of queries."""
+    """One run as it came out; counts are of queries, or of connections where that is the load."""
 
     answered: int
     sent: int
@@ -54,6 +70,10 @@ class Measured:
     verdict: str = ""
     # CPU of the workers in the measured window only: without start-up and connection set-up.
     window_cpu_seconds: float | None = None
+    # Connections that became usable, those of them that resumed a session, and those that failed.
+    connections: int | None = None
+    resumed: int | None = None
+    connections_failed: int | None = None
 
     @property
     def window_us_per_answer(self):
@@ -71,18 +91,38 @@ class Measured:
     def server_us_per_answer(self):
         return self.server_cpu_seconds / self.answered * 1e6
 
+    @property
+    def connections_per_second(self):
+        return self.connections / self.seconds
+
+    @property
+    def connections_per_cpu_second(self):
+        return self.connections / self.cpu_seconds
+
+    @property
+    def cpu_us_per_connection(self):
+        return self.cpu_seconds / self.connections * 1e6
+
+    @property
+    def server_us_per_connection(self):
+        return self.server_cpu_seconds / self.connections * 1e6
+
 
 class RunFailed(Exception):
     """A generator gave no result."""
 
 
 def dnsperf_command(load):
-    command = ["dnsperf", "-f", "inet", "-m", load.transport, "-s", "127.0.0.1"]
-    command += ["-p", str(load.port), "-a", load.source, "-d", load.names]
+    command = ["dnsperf", "-f", "inet", "-m", DNSPERF_MODES[load.transport], "-s", load.address]
+    command += ["-p", str(load.port), "-a", load.sources.first, "-d", load.names]
     command += ["-b", str(DNSPERF_BUFFER_KIBIBYTES), "-t", "1", "-l", str(load.seconds)]
     command += ["-c", str(load.clients)]
-    threads = -(-load.clients // DNSPERF_SOCKETS_PER_THREAD)
+    threads = load.threads or -(-load.clients // DNSPERF_SOCKETS_PER_THREAD)
     command += ["-T", str(threads)]
+    if load.transport == "doh2":
+        command += ["-O", "doh-uri=https://localhost/dns-query", "-O", "doh-method=POST"]
+    if load.queries_per_connection:
+        command += ["-O", f"num-queries-per-conn={load.queries_per_connection}"]
     if load.rate_qps is not None:
         command += ["-Q", str(load.rate_qps)]
     if load.outstanding is not None:
@@ -90,37 +130,91 @@ def dnsperf_command(load):
     return command
 
 
-def throng_command(throng, load, record):
-    command = [str(throng), "run", "--server", f"127.0.0.1:{load.port}"]
+def throng_command(throng, load, cpu, record):
+    command = [str(throng), "run", "--server", f"{load.address}:{load.port}"]
     command += ["--transport", load.transport, "--names", load.names]
     command += ["--clients", str(load.clients), "--duration", f"{load.seconds}s"]
-    command += ["--timeout", "1s", "--workers", "1", "--cpus", "0"]
-    command += ["--local-address", load.source, "--format", "json", "--record", str(record)]
-    if load.outstanding is not None:
+    command += ["--timeout", "1s", "--workers", "1", "--cpus", str(cpu)]
+    command += ["--format", "json", "--record", str(record)]
+    if load.queries_per_connection is not None:
+        command += ["--queries-per-connection", str(load.queries_per_connection)]
+        sources = load.sources.prefix
+    else:
+        sources = load.sources.first
+    if not load.within:
+        command += ["--local-address", sources]
+    if load.outstanding is not None and load.queries_per_connection != 0:
         command += ["--outstanding", str(load.outstanding)]
     if load.rate_qps is not None:
         command += ["--rate", str(load.rate_qps)]
-    if load.transport == "dot":
-        command += ["--tls-insecure"]
+    if load.warmup_ms:
+        command += ["--warmup", f"{load.warmup_ms}ms"]
+    if load.transport in ENCRYPTED:
+        trust = ["--tls-insecure"]
+        if load.certificate:
+            trust = ["--tls-ca", load.certificate, "--tls-name", "localhost"]
+        command += trust
+    if load.resume:
+        command += ["--tls-resume", "always"]
     if not load.offload:
         command += ["--no-offload"]
     return command
 
 
+def churn_command(program, load):
+    """The C loop: one query a connection over TCP."""
+    command = [str(program), "ask", str(load.port), str(load.seconds), str(load.clients)]
+    return command + [load.sources.first, str(processes.SOURCES)]
+
+
+def kxdpgun_command(program, load, cpu):
+    """One query a connection over QUIC, from one core and one queue."""
+    command = [*program, "-t", str(load.seconds), "-Q", str(load.rate_qps), "-i", load.names]
+    return command + ["-F", f"{cpu}s1", "-U", "-p", str(load.port), load.address]
+
+
+def number_after(tool, label, text):
+    found = re.search(rf"{label}:?\s+([0-9.]+)", text)
+    if not found:
+        raise RunFailed(f"{tool} printed no `{label}`")
+    return float(found[1])
+
+
 def read_dnsperf(text):
     """Counts from dnsperf's statistics."""
-
-    def number(label):
-        found = re.search(rf"{label}:\s+([0-9.]+)", text)
-        if not found:
-            raise RunFailed(f"dnsperf printed no `{label}`")
-        return float(found[1])
-
+    number = {
+        label: number_after("dnsperf", label, text)
+        for label in ("Queries completed", "Queries sent", "Queries lost", r"Run time \(s\)")
+    }
     return {
-        "answered": int(number("Queries completed")),
-        "sent": int(number("Queries sent")),
-        "lost": int(number("Queries lost")),
-        "seconds": number(r"Run time \(s\)"),
+        "answered": int(number["Queries completed"]),
+        "sent": int(number["Queries sent"]),
+        "lost": int(number["Queries lost"]),
+        "seconds": number[r"Run time \(s\)"],
+    }
+
+
+def read_churn(text):
+    """Counts that the C loop printed."""
+    number = {label: number_after("churn", label, text) for label in ("connections", "failed")}
+    done, failed = int(number["connections"]), int(number["failed"])
+    seconds = number_after("churn", "seconds", text)
+    return {"answered": done, "sent": done + failed, "lost": failed, "seconds": seconds}
+
+
+def read_kxdpgun(text):
+    """Counts from kxdpgun's statistics; the rate is of replies in the time that it sent."""
+    number = {
+        label: number_after("kxdpgun", label, text)
+        for label in ("total initial packets", "total established", "total replies", "duration")
+    }
+    sent, replies = int(number["total initial packets"]), int(number["total replies"])
+    return {
+        "answered": replies,
+        "sent": sent,
+        "lost": sent - replies,
+        "seconds": number["duration"],
+        "connections": int(number["total established"]),
     }
 
 
@@ -131,44 +225,79 @@ def read_record(text):
         counts = record["total"]["counts"]
         seconds = record["measured_ns"] / 1e9
         not_sent = sum(counts["not_sent"].values())
+        connections = counts["connections"]
         # Responses of the drain were paid for too, but are outside the window for rates: scale
         # the window so that answered / seconds is the achieved QPS of the record.
         in_window = record["responses_in_window"]
+        scale = counts["responses"] / in_window if in_window else 1
         return {
             "answered": counts["responses"],
             "sent": counts["sent"],
             "lost": counts["timeouts"] + counts["connection_losses"] + not_sent,
-            "seconds": seconds * counts["responses"] / in_window,
+            "seconds": seconds * scale,
             "offered": counts["offered"] / seconds,
             "verdict": record["verdict"]["limit"],
             "window_cpu_seconds": sum(worker["cpu_ns"] for worker in record["workers"]) / 1e9,
+            "connections": connections["established"],
+            "resumed": connections["handshakes"]["resumed"],
+            "connections_failed": sum(failures(connections["failed"])),
         }
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise RunFailed(f"the run record has not what was expected: {error!r}") from error
 
 
-def run(tool, throng, load, target, cpu, raw, watch_anonymous=False):
+def failures(failed):
+    """Every count of a group; some are counts by code."""
+    for value in failed.values():
+        if isinstance(value, dict):
+            yield from failures(value)
+        elif isinstance(value, int):
+            yield value
+
+
+@dataclass
+class Programs:
+    """Where the generators are that are not looked up by name."""
+
+    throng: object
+    churn: object = None
+    kxdpgun: tuple = ()
+
+
+def command_and_reader(tool, programs, load, cpu, record):
+    """The command line of one run, and what reads its counts from what it printed."""
+    if tool == "dnsperf":
+        return dnsperf_command(load), read_dnsperf
+    if tool == "C loop":
+        return churn_command(programs.churn, load), read_churn
+    if tool == "kxdpgun":
+        return kxdpgun_command(programs.kxdpgun, load, cpu), read_kxdpgun
+    return throng_command(programs.throng, load, cpu, record), lambda _: read_record(
+        record.read_text()
+    )
+
+
+def run(tool, programs, load, target, cpu, raw, watch_anonymous=False):
     """Runs one generator once; `raw` is the path for its results, without a suffix."""
     printed = raw.with_suffix(".txt")
-    record = raw.with_suffix(".json")
-    if tool == "dnsperf":
-        command = dnsperf_command(load)
-    else:
-        command = throng_command(throng, load, record)
+    command, read = command_and_reader(tool, programs, load, cpu, raw.with_suffix(".json"))
     server_before = target.cpu_seconds()
     seconds_max = load.seconds + SPARE_SECONDS
+    command = [*load.within, *command]
     ended = processes.run(command, cpu, printed, seconds_max, watch_anonymous)
     server_cpu_seconds = target.cpu_seconds() - server_before
     text = printed.read_text(errors="replace")
     if ended.status != 0:
         last = text.strip().splitlines()[-1:] or ["nothing printed"]
         raise RunFailed(f"{tool} ended with status {ended.status}: {last[0]}")
-    if tool == "dnsperf":
-        counts = read_dnsperf(text)
-    else:
-        counts = read_record(record.read_text())
-    if counts["answered"] == 0:
+    counts = read(text)
+    if load.queries_per_connection == 1:
+        # The others do not tell how many connections they opened.
+        counts.setdefault("connections", counts["answered"])
+    if counts["answered"] == 0 and load.queries_per_connection != 0:
         raise RunFailed(f"{tool} got no response")
+    if load.queries_per_connection is not None and not counts["connections"]:
+        raise RunFailed(f"{tool} got no connection")
     return Measured(
         **counts,
         cpu_seconds=ended.cpu_seconds,

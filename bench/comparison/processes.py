@@ -4,6 +4,7 @@ CPU time is user plus system of the whole process, start-up included, from wait4
 read while it runs: ru_maxrss starts at the size of the process that forked it.
 """
 
+import ipaddress
 import os
 import resource
 import signal
@@ -127,8 +128,20 @@ def free_port():
     raise SystemExit("error: no port is free for UDP and TCP on 127.0.0.1")
 
 
+@dataclass
+class Sources:
+    """Addresses of 127.0.0.0/8 that one run's load comes from."""
+
+    first: str
+    prefix: str
+
+
+# How many addresses `Sources` are; each gives 28,232 ports unless the range was changed.
+SOURCES = 16
+
+
 class SourceAddresses:
-    """A fresh source address for each run.
+    """Fresh source addresses for each run.
 
     Connections of an earlier run stay in TIME_WAIT for a minute and take ports of its address:
     dnsperf dies without a result when they are used up. Starts at a place that moves with time,
@@ -136,12 +149,12 @@ class SourceAddresses:
     """
 
     def __init__(self):
-        self.number = int(time.time()) % 40_000
+        self.number = int(time.time())
 
     def next(self):
-        self.number = (self.number + 1) % 50_000
-        high, low = divmod(self.number, 250)
-        return f"127.77.{high}.{low + 1}"
+        self.number = (self.number + 1) % 200_000
+        first = ipaddress.IPv4Address("127.64.0.0") + self.number * SOURCES
+        return Sources(first=str(first), prefix=f"{first}/28")
 
 
 def udp_receive_errors():

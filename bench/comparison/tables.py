@@ -20,8 +20,10 @@ def table(head, rows):
 
 def goal(name, value, limit, unit="", at_least=False):
     """One line that says whether a goal is reached; never an error."""
-    reached = value >= limit if at_least else value <= limit
     bound = "at least" if at_least else "at most"
+    if value is None:
+        return f"* {name}: goal {bound} {figure(limit)}{unit}: **no result**"
+    reached = value >= limit if at_least else value <= limit
     word = "reached" if reached else "**missed**"
     return f"* {name}: {figure(value)}{unit}, goal {bound} {figure(limit)}{unit}: {word}"
 

@@ -416,7 +416,8 @@ pub(crate) struct BehaviourArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ResponderArguments {
     /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853, doq:127.0.0.1:853,
-    /// doh2:127.0.0.1:443, doh3:127.0.0.1:443, doh2+http:127.0.0.1:80 (without TLS); port 0 is a free one
+    /// doh2:127.0.0.1:443, doh3:127.0.0.1:443, doh2+http:127.0.0.1:80 (without TLS); port 0 is a
+    /// free one
     #[arg(long, value_name = "TRANSPORT:IP:PORT", required = true, value_delimiter = ',',
           value_parser = listen)]
     pub(crate) listen: Vec<Listen>,

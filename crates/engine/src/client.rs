@@ -119,8 +119,10 @@ pub(crate) struct Connection {
     pub(crate) attempted_at: Instant,
     pub(crate) established_at: Instant,
     pub(crate) usable_at: Instant,
-    /// When the last response came, or else when it became usable.
+    /// When it last had a query in flight, or else when it became usable.
     pub(crate) active_at: Instant,
+    /// Whether the target took octets from the SYN (RFC 7413) has not been asked yet.
+    pub(crate) fast_open_unknown: bool,
 }
 
 impl Client {
@@ -192,6 +194,7 @@ impl Connection {
             established_at: attempted_at,
             usable_at: Instant::FAR_FUTURE,
             active_at: attempted_at,
+            fast_open_unknown: true,
         }
     }
 

@@ -51,6 +51,7 @@ fn bytes_held(transport: Transport, clients: u32) -> i64 {
         tls: is_dot.then(|| TlsSettings {
             config: client_config(&options).unwrap(),
             name: ServerName::try_from("localhost").unwrap(),
+            resume: load::Resume::NEVER,
         }),
     };
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use proto::Transport;
+
 use crate::arrival::{Arrival, check_rate};
 use crate::plan::{OUTSTANDING_PER_CLIENT_MAX, Plan, PlanError};
 
@@ -64,9 +66,61 @@ impl ConnectionPolicy {
             return Err(PlanError::new("tcp-fast-open", what, hint));
         }
         match self.asks_nothing() {
-            true => validate_without_queries(plan),
-            false => Ok(()),
+            true => self.validate_without_queries(plan),
+            false => self.validate_depth(plan),
         }
+    }
+
+    /// A depth that no connection can reach would change nothing.
+    fn validate_depth(&self, plan: &Plan) -> Result<(), PlanError> {
+        let Some(depth) = self.in_flight_max else {
+            return Ok(());
+        };
+        if let Some(queries) = self.queries_max.filter(|queries| *queries < depth) {
+            let what =
+                format!("a connection that carries {queries} in all never has {depth} in flight");
+            let hint = "lower it, or raise --queries-per-connection";
+            return Err(PlanError::new("pipeline", what, hint));
+        }
+        match plan.client_outstanding_max() {
+            Some(most) if u64::from(depth) > most => {
+                let what = format!(
+                    "no client has more than {most} in flight, so that {depth} are never reached"
+                );
+                let hint = "lower it, raise --outstanding, or use fewer --clients";
+                Err(PlanError::new("pipeline", what, hint))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A run that opens connections and asks nothing can be ended by time alone, and nothing can be
+    /// asked of its connections.
+    fn validate_without_queries(&self, plan: &Plan) -> Result<(), PlanError> {
+        let refuse = |setting, what: &str, hint: &str| Err(PlanError::new(setting, what, hint));
+        if plan.queries_max.is_some() || plan.duration.is_none() {
+            let what =
+                "connections without queries are opened and closed until the duration is over";
+            return refuse("queries", what, "give --duration and no number of queries");
+        }
+        if matches!(plan.arrival, Arrival::Open { .. }) {
+            let what = "connections that carry no queries have no rate of queries";
+            return refuse("rate", what, "use --connect-rate for a rate of connections");
+        }
+        let moot = [
+            ("connection-duration", self.duration.is_some()),
+            ("connection-idle-timeout", self.idle_timeout.is_some()),
+            ("pipeline", self.in_flight_max.is_some()),
+        ];
+        if let Some((setting, _)) = moot.into_iter().find(|(_, is_given)| *is_given) {
+            let what = "connections without queries are closed as soon as they are usable";
+            return refuse(setting, what, "leave it out");
+        }
+        if self.tcp_fast_open && plan.transport == Transport::Tcp {
+            let what = "a SYN that waits for the first octets is never sent without a query";
+            return refuse("tcp-fast-open", what, "leave it out, or use dot or doh2");
+        }
+        Ok(())
     }
 
     fn validate_values(&self) -> Result<(), PlanError> {
@@ -88,18 +142,4 @@ impl ConnectionPolicy {
         self.rate_max
             .map_or(Ok(()), |rate| check_rate("connect-rate", rate).map(drop))
     }
-}
-
-/// A run that opens connections and asks nothing can be ended by time alone.
-fn validate_without_queries(plan: &Plan) -> Result<(), PlanError> {
-    let refuse = |setting, what: &str, hint: &str| Err(PlanError::new(setting, what, hint));
-    if plan.queries_max.is_some() || plan.duration.is_none() {
-        let what = "connections without queries are opened and closed until the duration is over";
-        return refuse("queries", what, "give --duration and no number of queries");
-    }
-    if matches!(plan.arrival, Arrival::Open { .. }) {
-        let what = "connections that carry no queries have no rate of queries";
-        return refuse("rate", what, "use --connect-rate for a rate of connections");
-    }
-    Ok(())
 }

@@ -212,8 +212,8 @@ impl Plan {
         rate_qps_max.map_or(Ok(()), |rate| check_rate("rate", rate).map(drop))
     }
 
-    /// Message IDs must tell the queries in flight on one socket or connection apart.
-    fn validate_outstanding_per_client(&self) -> Result<(), PlanError> {
+    /// Most queries in flight at one client; `None` in open loop, which has no limit.
+    pub(crate) fn client_outstanding_max(&self) -> Option<u64> {
         // Shares never grow from one worker to the next, and the quotient is largest either at
         // the first worker or at the first with one client less.
         let first_smaller = self.clients % self.workers;
@@ -221,7 +221,12 @@ impl Plan {
             let outstanding = u64::from(self.worker_outstanding(worker)?);
             Some(outstanding.div_ceil(u64::from(self.worker_clients(worker))))
         });
-        let per_client_max = per_client.max().unwrap_or(0);
+        per_client.max()
+    }
+
+    /// Message IDs must tell the queries in flight on one socket or connection apart.
+    fn validate_outstanding_per_client(&self) -> Result<(), PlanError> {
+        let per_client_max = self.client_outstanding_max().unwrap_or(0);
         if per_client_max > OUTSTANDING_PER_CLIENT_MAX {
             let what = format!(
                 "{per_client_max} queries in flight fall to one client, which may have \

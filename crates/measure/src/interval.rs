@@ -87,6 +87,22 @@ impl ConnectionTimes {
         self.set_up_and_first_query.merge(set_up_and_first_query);
     }
 
+    /// The steps of set-up by name, with the time that each took.
+    pub fn steps(&self) -> [(&'static str, &Histogram); 5] {
+        [
+            ("TCP connect", &self.tcp_connect),
+            ("TLS handshake", &self.tls_handshake),
+            ("resumed TLS handshake", &self.tls_handshake_resumed),
+            ("QUIC handshake", &self.quic_handshake),
+            ("resumed QUIC handshake", &self.quic_handshake_resumed),
+        ]
+    }
+
+    /// The sum of all steps of all connections, in nanoseconds.
+    pub fn set_up_ns(&self) -> u128 {
+        self.steps().iter().map(|(_, times)| times.sum_ns()).sum()
+    }
+
     fn each(&mut self, change: impl FnMut(&mut Histogram)) {
         // Names every field, so that a new one cannot be forgotten here.
         let ConnectionTimes {

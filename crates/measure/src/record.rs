@@ -228,6 +228,33 @@ impl RunRecord {
         self.per_second(each.sum())
     }
 
+    /// True if connections were opened and closed, and nothing was asked.
+    pub fn asks_nothing(&self) -> bool {
+        self.scenario.connections.queries_per_connection == Some(0)
+    }
+
+    /// Connections that became usable in the measured run, its drain included.
+    pub fn connections_opened(&self) -> u64 {
+        let has_handshakes = self.scenario.has_handshakes();
+        self.total.counts.connections.usable(has_handshakes)
+    }
+
+    /// Connections that became usable a second within the window.
+    pub fn opened_per_second(&self) -> f64 {
+        let has_handshakes = self.scenario.has_handshakes();
+        let each = self
+            .intervals_in_window()
+            .map(|interval| interval.counts.connections.usable(has_handshakes));
+        self.per_second(each.sum())
+    }
+
+    /// Mean number of connections being set up, by Little's law: those that became usable times
+    /// how long that took.
+    pub fn setting_up_mean(&self) -> f64 {
+        let times = &self.total.distributions.connections;
+        per(times.set_up_ns() as f64, self.measured_ns as f64)
+    }
+
     /// The lowest limit of streams open at once that the target set; none without such a limit.
     pub fn streams_max(&self) -> Option<u64> {
         let limits = self.workers.iter().filter_map(|worker| worker.streams_max);

@@ -18,6 +18,8 @@
 //! 6. Open loop: a rate cap of connections held (*rate*); losses or growing latency (*server*);
 //!    everything answered on time (*rate*).
 //!
+//! Runs that only open and close connections have rules of their own.
+//!
 //! Closed-loop results always carry Little's law: there, mean latency times rate is the number of
 //! places in use, whatever the target's own latency is.
 
@@ -34,6 +36,7 @@ mod set_up;
 mod target;
 #[cfg(test)]
 mod tests;
+mod without_queries;
 
 use figures::Figures;
 
@@ -103,7 +106,8 @@ impl Finding {
 /// Judges what limited the run that `record` describes; its own `verdict` is not looked at.
 pub fn judge(record: &RunRecord) -> Verdict {
     let figures = Figures::of(record);
-    let finding = cannot_tell(&figures)
+    let finding = without_queries::judge(&figures)
+        .or_else(|| cannot_tell(&figures))
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))
         .or_else(|| target::connections(&figures))
@@ -114,6 +118,9 @@ pub fn judge(record: &RunRecord) -> Verdict {
         evidence: vec![finding.evidence],
         advice: Vec::from_iter(finding.advice),
     };
+    if let Some(shortfall) = without_queries::shortfall(&figures) {
+        verdict.evidence.push(shortfall);
+    }
     if figures.counts.responses > 0 {
         add_context(&mut verdict, &figures);
     }
@@ -158,18 +165,19 @@ fn cannot_tell(figures: &Figures<'_>) -> Option<Finding> {
         );
         return Some(Finding::new(Limit::Unknown, evidence, &advice));
     }
-    if figures.window_s < 1.0 {
-        let evidence = format!(
-            "only {} were measured: less than 1 s says little about a limit",
-            latency(figures.record.measured_ns as f64)
-        );
-        return Some(Finding::new(
-            Limit::Unknown,
-            evidence,
-            "run for longer: --duration 10s",
-        ));
+    too_short(figures)
+}
+
+fn too_short(figures: &Figures<'_>) -> Option<Finding> {
+    if figures.window_s >= 1.0 {
+        return None;
     }
-    None
+    let evidence = format!(
+        "only {} were measured: less than 1 s says little about a limit",
+        latency(figures.record.measured_ns as f64)
+    );
+    let advice = "run for longer: --duration 10s";
+    Some(Finding::new(Limit::Unknown, evidence, advice))
 }
 
 /// Closed loop: mean latency x rate = places in use, always (P1).

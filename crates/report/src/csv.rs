@@ -6,10 +6,10 @@
 //! in the drain are counted in the total, and not in its rate.
 
 use measure::counts::Connections;
-use measure::{ConnectionTimes, Counts, Histogram, Interval, RunRecord};
+use measure::{ConnectionTimes, Counts, Histogram, Interval, RunRecord, ScenarioRecord};
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 52] = [
+pub const COLUMNS: [(&str, &str); 53] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -49,6 +49,7 @@ pub const COLUMNS: [(&str, &str); 52] = [
     ("received_octets", "octets of responses, without framing"),
     ("in_flight_mean_queries", "mean number of queries in flight"),
     ("connections_attempted", "attempts to connect"),
+    ("connections_opened", "connections that became usable"),
     ("connections_failed", "attempts that never became usable"),
     (
         "connections_open",
@@ -125,7 +126,7 @@ pub fn render(record: &RunRecord) -> String {
     let names: Vec<String> = COLUMNS.iter().map(|(name, _)| name.to_string()).collect();
     let mut csv = String::new();
     push_row(&mut csv, &names);
-    let goodput = &record.scenario.goodput_rcodes;
+    let scenario = &record.scenario;
     for (index, interval) in record.intervals.iter().enumerate() {
         let rates = Rates {
             offered_qps: interval.per_second(interval.counts.offered),
@@ -135,7 +136,7 @@ pub fn render(record: &RunRecord) -> String {
         };
         push_row(
             &mut csv,
-            &cells(&index.to_string(), interval, &rates, goodput),
+            &cells(&index.to_string(), interval, &rates, scenario),
         );
     }
     let rates = Rates {
@@ -144,7 +145,7 @@ pub fn render(record: &RunRecord) -> String {
         achieved_qps: record.achieved_qps(),
         in_flight: record.mean_in_flight(),
     };
-    push_row(&mut csv, &cells("total", &record.total, &rates, goodput));
+    push_row(&mut csv, &cells("total", &record.total, &rates, scenario));
     csv
 }
 
@@ -155,7 +156,7 @@ fn push_row(csv: &mut String, cells: &[String]) {
 }
 
 /// The cells of one row, in the order of [`COLUMNS`].
-fn cells(name: &str, interval: &Interval, rates: &Rates, goodput: &[u16]) -> Vec<String> {
+fn cells(name: &str, interval: &Interval, rates: &Rates, scenario: &ScenarioRecord) -> Vec<String> {
     let counts = &interval.counts;
     let distributions = &interval.distributions;
     let (latency, service) = (&distributions.latency, &distributions.service);
@@ -169,12 +170,13 @@ fn cells(name: &str, interval: &Interval, rates: &Rates, goodput: &[u16]) -> Vec
         format!("{:.3}", rates.sent_qps),
         counts.responses.to_string(),
         format!("{:.3}", rates.achieved_qps),
-        counts.goodput(goodput).to_string(),
+        counts.goodput(&scenario.goodput_rcodes).to_string(),
     ];
     cells.extend(count_cells(counts));
     cells.extend([
         format!("{:.3}", rates.in_flight),
         counts.connections.attempted.to_string(),
+        (counts.connections.usable(scenario.has_handshakes())).to_string(),
         counts.connections.failed.total().to_string(),
         interval.connections_open.to_string(),
     ]);
@@ -285,7 +287,7 @@ mod tests {
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
         let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
-            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,120,0,0,0,0,0,0.250000000,\
+            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,0,120,0,0,0,0,0,0.250000000,\
             1000.000,5050.000,1350.000,";
         assert!(rows[1].starts_with(first), "{}", rows[1]);
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
@@ -302,5 +304,32 @@ mod tests {
         let csv = render(&record);
         let row = csv.lines().nth(1).expect("has a row");
         assert!(row.ends_with("0.000000000,,,,,,,,,,,,,,,,,"), "{row}");
+    }
+
+    #[test]
+    fn run_without_queries_counts_its_connections() {
+        let record = example::without_queries();
+        let csv = render(&record);
+        let mut rows = csv.lines().map(|row| row.split(',').collect::<Vec<_>>());
+        let names = rows.next().expect("has a header");
+        let column = |name| {
+            names
+                .iter()
+                .position(|each| *each == name)
+                .expect("is there")
+        };
+        let wanted = [
+            ("sent_queries", ["0", "0", "0"]),
+            ("connections_attempted", ["500", "500", "1000"]),
+            ("connections_opened", ["494", "494", "988"]),
+            ("connections_failed", ["6", "6", "12"]),
+            ("handshakes_full", ["494", "494", "988"]),
+            ("tcp_connect_p50_us", ["250.000"; 3]),
+        ];
+        let rows: Vec<_> = rows.collect();
+        for (name, cells) in wanted {
+            let found: Vec<_> = rows.iter().map(|row| row[column(name)]).collect();
+            assert_eq!(found, cells, "{name}");
+        }
     }
 }

@@ -208,6 +208,41 @@ pub(crate) fn doh2() -> RunRecord {
     record
 }
 
+/// 500 connections a second over DoT that are asked nothing, some of them refused.
+pub(crate) fn without_queries() -> RunRecord {
+    let arrival = Arrival::Closed {
+        outstanding: 100,
+        rate_qps_max: None,
+    };
+    let mut scenario = scenario(Transport::Dot, arrival);
+    scenario.clients = 10;
+    scenario.connections.queries_per_connection = Some(0);
+    scenario.connections.rate_max = Some(500.0);
+    scenario.tls = Some(TlsFacts {
+        verified: true,
+        version: Some("TLSv1.3".into()),
+        ..TlsFacts::default()
+    });
+    let mut intervals: Vec<Interval> = (0..2).map(|index| interval(index, 0)).collect();
+    for interval in &mut intervals {
+        let connections = &mut interval.counts.connections;
+        connections.attempted = 500;
+        connections.established = 495;
+        connections.failed.refused = 4;
+        connections.failed.timed_out = 1;
+        connections.failed.tls_certificate = 1;
+        connections.handshakes.full = 494;
+        connections.handshake_sent_octets = 400_000;
+        connections.handshake_received_octets = 600_000;
+        connections.closed_by_client = 494;
+        connections.closed_by_client_for.without_query = 494;
+        let times = &mut interval.distributions.connections;
+        times.tcp_connect.record_many(250_000, 495);
+        times.tls_handshake.record_many(2_500_000, 494);
+    }
+    record(scenario, intervals)
+}
+
 /// Closed loop with all 100 places in use for a second, one query in a thousand unhindered.
 pub(crate) fn full(transport: Transport, responses: u64) -> RunRecord {
     let arrival = Arrival::Closed {

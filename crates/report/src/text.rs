@@ -2,7 +2,8 @@
 //!
 //! Columns are aligned, every number has its unit, nothing depends on colour. What did not happen
 //! is left out, except the losses, whose zeroes are the good news. [`interval_line`] is the
-//! progress of a run where no terminal can be redrawn.
+//! progress of a run where no terminal can be redrawn, [`connections_line`] that of one without
+//! queries.
 
 use std::fmt::Write;
 
@@ -19,12 +20,15 @@ mod connections;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod without_queries;
+
+pub use without_queries::connections_line;
 
 /// The whole result, ending in a line break.
 pub fn render(record: &RunRecord) -> String {
     let mut text = header(record);
     let sections = [
-        ("Result", result(record)),
+        ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
@@ -106,11 +110,14 @@ fn header(record: &RunRecord) -> String {
         scenario.questions.source,
         counted(scenario.questions.count, "question")
     );
-    table.row([
-        "load".into(),
-        format!("{}; {workers}", load(&record.scenario.arrival)),
-    ]);
-    table.row(["questions".into(), questions]);
+    let load = match record.asks_nothing() {
+        true => without_queries::load(record),
+        false => load(&record.scenario.arrival),
+    };
+    table.row(["load".into(), format!("{load}; {workers}")]);
+    if !record.asks_nothing() {
+        table.row(["questions".into(), questions]);
+    }
     table.row(["options".into(), options(record)]);
     for (label, words) in [
         ("HTTP", carriage::http(scenario)),
@@ -174,6 +181,14 @@ fn options(record: &RunRecord) -> String {
     }
     options.push(format!("time-out {}", latency(scenario.timeout_ns as f64)));
     options.join("; ")
+}
+
+/// What became of the queries, or of the connections where there were no queries.
+fn outcome(record: &RunRecord) -> String {
+    match record.asks_nothing() {
+        true => without_queries::result(record),
+        false => result(record),
+    }
 }
 
 /// Offered, sent, answered, lost; then the rates.

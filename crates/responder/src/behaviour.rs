@@ -206,8 +206,8 @@ pub struct Behaviour {
     /// Queries that may wait for their turn under `rate_qps_max`, over all workers; further ones
     /// are dropped.
     pub rate_queue_max: usize,
-    /// TCP connections, with TLS or without, open at once, over all workers; further ones are accepted and
-    /// ended.
+    /// TCP connections, with TLS or without, open at once, over all workers; further ones are
+    /// accepted and ended.
     pub tcp_clients_max: Option<u32>,
     /// How the connections beyond `tcp_clients_max` end.
     pub excess_close: Close,

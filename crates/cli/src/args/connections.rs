@@ -12,31 +12,41 @@ use super::duration;
 #[command(next_help_heading = "Connections")]
 pub(crate) struct ConnectionArguments {
     /// Close a connection after that many queries and open a new one; 0 opens and closes
-    /// connections and asks nothing
+    /// connections and asks nothing [default: no limit]
     #[arg(long, value_name = "N")]
     queries_per_connection: Option<u32>,
-    /// Close a connection that long after it became usable and open a new one
+    /// Close a connection that long after it became usable, once its responses are in, and open a
+    /// new one [default: never]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     connection_duration: Option<Duration>,
-    /// Close a connection that has been idle for that long; its client opens the next one when it
-    /// has a query [default: never]
+    /// Close a connection that has had no query in flight for that long; its client opens the next
+    /// one when it has a query [default: never]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     connection_idle_timeout: Option<Duration>,
-    /// Wait that long after a connection has ended before opening the next one
+    /// Wait that long after a connection has ended before opening the next one; after failures the
+    /// pause grows to 1s by itself [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     reconnect_delay: Option<Duration>,
-    /// Most queries in flight on one connection
+    /// Most queries in flight on one connection; further ones wait [default: no limit but the
+    /// protocol's]
     #[arg(long, value_name = "N")]
     pipeline: Option<u32>,
-    /// Open at most that many connections a second, evenly spaced (100, 2k), over all clients
+    /// Open at most that many connections a second (100, 2k), evenly spaced, over all clients: at
+    /// the start and later [default: as fast as they can be had]
     #[arg(long, value_name = "RATE")]
     connect_rate: Option<String>,
-    /// Send the first octets with the SYN (RFC 7413), if kernel and server do
+    /// Send the first octets with the SYN (RFC 7413), if kernel and server do; over plain TCP a
+    /// connection is then opened by its first query
     #[arg(long)]
     tcp_fast_open: bool,
 }
 
 impl ConnectionArguments {
+    /// True if connections are opened and closed, and nothing is asked.
+    pub(crate) fn asks_nothing(&self) -> bool {
+        self.queries_per_connection == Some(0)
+    }
+
     /// Leaves out what only TCP has.
     pub(crate) fn leave_out_tcp(&mut self) {
         self.tcp_fast_open = false;

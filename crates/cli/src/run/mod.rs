@@ -43,11 +43,10 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 /// True if the run tried and got no response at all; one that only opens connections, not a single
 /// one.
 pub(crate) fn was_in_vain(record: &RunRecord) -> bool {
-    let connections = record.connections();
-    if record.scenario.connections.queries_per_connection == Some(0) {
-        return connections.failed.total() >= connections.attempted;
+    if record.asks_nothing() {
+        return record.connections_opened() == 0;
     }
-    let tried = record.total.counts.offered > 0 || connections.attempted > 0;
+    let tried = record.total.counts.offered > 0 || record.connections().attempted > 0;
     tried && record.total.counts.responses == 0
 }
 

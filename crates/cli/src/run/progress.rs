@@ -6,16 +6,73 @@ use std::time::Duration;
 use engine::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::run::RunRequest;
-use measure::notation;
+use measure::{Interval, notation};
 
 /// What shows how far the run is.
 pub(crate) enum Display {
     /// A bar with the live rate and p99.
-    Bar { bar: ProgressBar, by_queries: bool },
+    Bar {
+        bar: ProgressBar,
+        by_queries: bool,
+        of: Progressing,
+    },
     /// One line an interval.
-    Lines { run_ns: u64 },
+    Lines { run_ns: u64, of: Progressing },
     /// Nothing.
     Quiet,
+}
+
+/// What a run counts.
+#[derive(Clone, Copy)]
+pub(crate) enum Progressing {
+    /// Queries and their responses.
+    Queries,
+    /// Connections that are asked nothing.
+    Connections { has_handshakes: bool },
+}
+
+impl Progressing {
+    fn of(request: &RunRequest) -> Progressing {
+        match request.plan.connections.asks_nothing() {
+            true => Progressing::Connections {
+                has_handshakes: request.tls.is_some(),
+            },
+            false => Progressing::Queries,
+        }
+    }
+
+    fn line(self, interval: &Interval) -> String {
+        match self {
+            Progressing::Queries => report::text::interval_line(interval),
+            Progressing::Connections { has_handshakes } => {
+                report::text::connections_line(interval, has_handshakes)
+            }
+        }
+    }
+
+    /// The words beside the bar.
+    fn message(self, interval: &Interval) -> String {
+        let counts = &interval.counts;
+        match self {
+            Progressing::Queries => {
+                let p99 = interval.distributions.latency.percentile(0.99);
+                format!(
+                    "{}  p99 {}  lost {}",
+                    notation::rate(interval.per_second(counts.responses)),
+                    p99.map_or_else(|| "-".to_owned(), |ns| notation::latency(ns as f64)),
+                    notation::count(counts.lost()),
+                )
+            }
+            Progressing::Connections { has_handshakes } => {
+                let opened = counts.connections.usable(has_handshakes);
+                format!(
+                    "{} connections a second  failed {}",
+                    notation::decimal(interval.per_second(opened), 1),
+                    notation::count(counts.connections.failed.total()),
+                )
+            }
+        }
+    }
 }
 
 impl Display {
@@ -31,6 +88,7 @@ impl Display {
                 .map_or(u128::MAX, |run| run.as_nanos());
             return Display::Lines {
                 run_ns: u64::try_from(run).unwrap_or(u64::MAX),
+                of: Progressing::of(request),
             };
         }
         let plan = &request.plan;
@@ -47,7 +105,11 @@ impl Display {
         }
         bar.set_message("connecting");
         bar.enable_steady_tick(Duration::from_millis(250));
-        Display::Bar { bar, by_queries }
+        Display::Bar {
+            bar,
+            by_queries,
+            of: Progressing::of(request),
+        }
     }
 
     /// Shows one interval.
@@ -56,21 +118,18 @@ impl Display {
         match self {
             Display::Quiet => {}
             // What comes after the run is the drain: part of the result, not of the progress.
-            Display::Lines { run_ns } if interval.start_ns >= *run_ns => {}
-            Display::Lines { .. } => eprintln!("{}", report::text::interval_line(interval)),
-            Display::Bar { bar, by_queries } => {
-                let counts = &interval.counts;
+            Display::Lines { run_ns, .. } if interval.start_ns >= *run_ns => {}
+            Display::Lines { of, .. } => eprintln!("{}", of.line(interval)),
+            Display::Bar {
+                bar,
+                by_queries,
+                of,
+            } => {
                 match by_queries {
-                    true => bar.inc(counts.offered),
+                    true => bar.inc(interval.counts.offered),
                     false => bar.set_position(interval.end_ns / 1_000_000),
                 }
-                let p99 = interval.distributions.latency.percentile(0.99);
-                bar.set_message(format!(
-                    "{}  p99 {}  lost {}",
-                    notation::rate(interval.per_second(counts.responses)),
-                    p99.map_or_else(|| "-".to_owned(), |ns| notation::latency(ns as f64)),
-                    notation::count(counts.lost()),
-                ));
+                bar.set_message(of.message(interval));
             }
         }
     }

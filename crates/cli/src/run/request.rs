@@ -28,13 +28,17 @@ const DURATION: Duration = Duration::from_secs(10);
 
 /// A run against a server named by the user.
 pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
-    let Some(names) = &arguments.names else {
-        return Err(Failure::usage(
-            "no questions: --server needs --names FILE",
-            "make some with `throng names records --zone example.org > names.txt`",
-        ));
+    let (questions, source) = match &arguments.names {
+        Some(names) => read_questions(arguments, names)?,
+        // These are never asked.
+        None if arguments.connections.asks_nothing() => self_test_questions(arguments)?,
+        None => {
+            return Err(Failure::usage(
+                "no questions: --server needs --names FILE",
+                "make some with `throng names records --zone example.org > names.txt`",
+            ));
+        }
     };
-    let (questions, source) = read_questions(arguments, names)?;
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;

@@ -134,13 +134,13 @@ fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
     })
 }
 
-/// The responder's certificate, for DoT. In the simulator its octets have the same lengths in
-/// every run.
+/// The responder's certificate, for transports with TLS. In the simulator its octets have the same
+/// lengths in every run.
 fn identity(
     arguments: &RunArguments,
     deterministic_lengths: bool,
 ) -> Result<Option<Identity>, Failure> {
-    if arguments.transport != Transport::Dot {
+    if !arguments.transport.has_tls() {
         return Ok(None);
     }
     let options = SelfSigned {

@@ -5,9 +5,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 
+use lab::target::{BindOptions, DOH_PATH, Service};
 use measure::comparison::{Comparison, Figures};
-use measure::{RunRecord, Transport};
+use measure::{HttpMethod, RunRecord, Transport};
 
+use crate::dnsperf::{bind, names_in};
 use crate::process::{Folder, Listener, Responder, THRONG, signal, throng};
 
 const COMPARE: &str = "compare-transports --quiet";
@@ -124,6 +126,53 @@ fn servers_on_different_ports_get_their_own_queries() {
     }
     let counters = responder.counters();
     assert_eq!(counters.get("queries received"), 900, "{}", counters.0);
+}
+
+#[test]
+fn bind_is_compared_over_all_that_it_speaks() {
+    let folder = Folder::new("compare-bind");
+    let names = names_in(&folder);
+    let target = bind(|options| BindOptions {
+        services: vec![Service::Dot, Service::Doh2],
+        ..options
+    });
+    let transports = ["udp", "tcp", "dot", "doh2"];
+    let ports = transports.map(|name| {
+        let address = target.endpoints().address(name.parse().unwrap()).unwrap();
+        format!("{name}={}", address.port())
+    });
+    let comparison = compared(&format!(
+        "--transports {} --server 127.0.0.1 --port {} --names {names} --queries 400 --clients 4 \
+         --outstanding 40 --tls-insecure --doh-method get --records {}",
+        transports.join(","),
+        ports.join(","),
+        folder.path("records")
+    ));
+    assert_eq!(comparison.costs.len(), 3 + 2);
+    let file = |name: &str| folder.path(&format!("records/{name}-1.json"));
+    let record =
+        |name: &str| RunRecord::from_json(&fs::read_to_string(file(name)).unwrap()).unwrap();
+    for name in transports {
+        let record = record(name);
+        assert_eq!(record.total.counts.rcodes.by_rcode[0], 400, "{name}");
+        let has_tls = ["dot", "doh2"].contains(&name);
+        let handshakes = if has_tls { 4 } else { 0 };
+        assert_eq!(record.connections().handshakes.full, handshakes, "{name}");
+        assert_eq!(record.scenario.tls.is_some(), has_tls);
+    }
+    let scenario = record("doh2").scenario;
+    let http = scenario.http.unwrap();
+    assert_eq!(
+        (http.method, http.path.as_str()),
+        (HttpMethod::Get, DOH_PATH)
+    );
+    let tls = scenario.tls.unwrap();
+    assert_eq!(
+        (tls.alpn.as_deref(), tls.version.as_deref()),
+        (Some("h2"), Some("TLS 1.3"))
+    );
+    assert_eq!((tls.verified, tls.settings.alpn.len()), (false, 1));
+    assert!(tls.group.is_some() && tls.cipher_suite.is_some());
 }
 
 #[test]

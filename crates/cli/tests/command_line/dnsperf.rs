@@ -23,7 +23,7 @@ const RECORDS: u32 = 100;
 const ZONE: &str = "lab.test";
 
 /// A names file of the records of the zone.
-fn names_in(folder: &Folder) -> String {
+pub(crate) fn names_in(folder: &Folder) -> String {
     let mut text = String::new();
     records().write_names(&mut text).unwrap();
     folder.write("names.txt", text)
@@ -33,7 +33,7 @@ fn records() -> RecordSet {
     RecordSet::new(ZONE, RECORDS, 1).unwrap()
 }
 
-fn bind(change: impl FnOnce(BindOptions) -> BindOptions) -> BindTarget {
+pub(crate) fn bind(change: impl FnOnce(BindOptions) -> BindOptions) -> BindTarget {
     let mut text = String::new();
     records().write_zone(&mut text).unwrap();
     let zone = Zone {

@@ -12,6 +12,7 @@ mod compare;
 mod dnsperf;
 mod flags;
 mod interrupt;
+mod lifecycle;
 mod manual;
 mod names;
 mod process;

@@ -406,7 +406,8 @@ impl Driver for EpollDriver {
                 .raw_os_error()
                 .unwrap_or(libc::EIO)
             {
-                libc::EAGAIN | libc::EINTR => 0,
+                // The last: a connection that was to take octets with its SYN sends it without.
+                libc::EAGAIN | libc::EINTR | libc::EINPROGRESS => 0,
                 errno => return Err(SocketError::of_errno(errno)),
             },
         };

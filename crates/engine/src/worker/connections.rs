@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use driver::{Close, Driver, SocketError, SocketSpec};
 use load::Plan;
-use load::arrival::{Process, Schedule};
+use load::arrival::{Arrival, Process, Schedule};
 use measure::counts::ConnectionFailures;
 use proto::Instant;
 use proto::framing::Deframer;
@@ -102,8 +102,8 @@ impl Worker {
             return;
         };
         let is_kept_connected = client.role == Role::Primary && !on_demand;
-        let wanted =
-            client.pending.waiting() > 0 || (is_kept_connected && self.phase != Phase::Draining);
+        let wanted = client.pending.waiting() > 0
+            || (is_kept_connected && self.phase != Phase::Draining && now < self.run_end);
         if !wanted || self.phase == Phase::Finished {
             return;
         }
@@ -132,16 +132,19 @@ impl Worker {
         self.connect_queued(driver, now);
     }
 
-    /// Makes the attempts that the pace lets be made at `now`.
+    /// Makes the attempts that the pace lets be made at `now`; without a query to send, only those
+    /// due before the end of the run.
     pub(super) fn connect_queued(&mut self, driver: &mut impl Driver, now: Instant) {
         while self.set_up.next_due() <= now {
+            let is_in_time = self.set_up.next_due() < self.run_end;
             let Some(index) = self.set_up.queue.pop_front() else {
                 return;
             };
             let client = &mut self.clients[index as usize];
             client.queued = false;
             let is_down = matches!(client.link, Link::Down { .. });
-            let wanted = self.phase != Phase::Draining || client.pending.waiting() > 0;
+            let is_kept_connected = self.phase != Phase::Draining && is_in_time;
+            let wanted = is_kept_connected || client.pending.waiting() > 0;
             if is_down && wanted && self.phase != Phase::Finished {
                 if let Some(pace) = &mut self.set_up.pace {
                     pace.advance();
@@ -225,6 +228,7 @@ impl Worker {
         error: Option<SocketError>,
         now: Instant,
     ) {
+        self.count_fast_open(driver, index, now);
         let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
@@ -417,13 +421,20 @@ impl Worker {
     /// delay asked for, if the last one carried a response or was closed by us; else after a pause
     /// that doubles with each failure.
     pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, ended: Ended) {
-        let delay = self.plan.connections.reconnect_delay;
+        let policy = &self.plan.connections;
+        let delay = policy.reconnect_delay;
+        // Whose connections end when nobody needs them opens none that nobody needs. In closed loop
+        // every connection has queries waiting for it, which are offered when it is there.
+        let is_frugal = policy.idle_timeout.is_some()
+            && matches!(self.plan.arrival, Arrival::Open { .. })
+            && !policy.asks_nothing();
         let client = &mut self.clients[index as usize];
         let mut went_well = false;
         if let Link::Connected(connection) = &mut client.link {
             went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
         }
         let retry_at = if ended.was_usable && went_well {
+            client.failures = 0;
             now + delay
         } else {
             let pause = PAUSE_MIN * (1 << client.failures.min(7));
@@ -432,7 +443,7 @@ impl Worker {
         };
         client.link = Link::Down {
             retry_at,
-            on_demand: ended.on_demand,
+            on_demand: ended.on_demand || is_frugal,
         };
         self.settle(index);
         if retry_at > now {

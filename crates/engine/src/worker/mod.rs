@@ -414,11 +414,32 @@ impl Worker {
         if self.connections_open > 0 {
             self.reached_at = now;
         }
-        let patience = GONE_AFTER_MIN.max(2 * self.plan.timeout);
-        self.plan.transport.has_connections()
+        let policy = &self.plan.connections;
+        // The plan may ask for longer without a connection.
+        let between_attempts = policy
+            .rate_max
+            .map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
+        let by_plan = policy.reconnect_delay + between_attempts;
+        let patience = GONE_AFTER_MIN.max(2 * self.plan.timeout) + by_plan;
+        let is_due = self.plan.transport.has_connections()
             && self.plan.duration.is_none()
             && matches!(self.offer, Offer::Closed { .. })
-            && now >= self.reached_at + patience
+            && now >= self.reached_at + patience;
+        // Clients that have no connection because they need none say nothing about the target.
+        let is_idle = |it: &Client| {
+            matches!(
+                it.link,
+                Link::Down {
+                    on_demand: true,
+                    ..
+                }
+            )
+        };
+        if is_due && self.clients.iter().any(is_idle) {
+            self.reached_at = now;
+            return false;
+        }
+        is_due
     }
 
     fn end_offering(&mut self, at: Instant, ended_by: EndedBy) {
@@ -510,7 +531,10 @@ impl Worker {
                 Link::Connected(connection) if connection.is_open() => {
                     self.close_connection(driver, index as u32, Reason::Done, now);
                 }
-                Link::Connected(connection) => driver.close(connection.socket, Close::Reset),
+                Link::Connected(connection) => {
+                    driver.close(connection.socket, Close::Reset);
+                    self.tally.of_event(now).counts.connections.abandoned += 1;
+                }
                 Link::Down { .. } => {}
             }
         }

@@ -206,12 +206,15 @@ impl Worker {
         self.after_messages(index, in_flight_before, now);
         self.settle_unprocessed(index, !can_request, now);
         let sent = self.transmit_quic(driver, index, key, now);
-        if let Some(reason) = lost {
-            self.end_quic(driver, index, &reason, now);
-            return false;
-        }
+        // One that was lost at once was usable for all that.
         if is_usable {
             self.connection_is_usable(driver, index, now);
+        }
+        if let Some(reason) = lost {
+            if self.quic_key(index) == Some(key) {
+                self.end_quic(driver, index, &reason, now);
+            }
+            return false;
         }
         self.close_if_used_up(driver, index, now);
         self.arm_quic(index);

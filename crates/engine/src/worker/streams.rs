@@ -167,6 +167,7 @@ impl Worker {
         index: u32,
         received: &Received,
     ) {
+        self.count_fast_open(driver, index, received.at);
         let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
@@ -198,6 +199,21 @@ impl Worker {
             }
             Ok(_) => {}
             Err(failure) => self.end_by_tls(driver, index, &failure, received.at),
+        }
+    }
+
+    /// Asks once a connection, when there is something to know, whether the target took octets
+    /// from its SYN.
+    pub(super) fn count_fast_open(&mut self, driver: &impl Driver, index: u32, now: Instant) {
+        if !self.plan.connections.tcp_fast_open {
+            return;
+        }
+        let Some(connection) = self.clients[index as usize].connection() else {
+            return;
+        };
+        let is_unknown = std::mem::take(&mut connection.fast_open_unknown);
+        if is_unknown && driver.was_fast_opened(connection.socket) {
+            self.tally.of_event(now).counts.connections.fast_opened += 1;
         }
     }
 
@@ -256,6 +272,9 @@ impl Worker {
         connection.served = true;
         connection.active_at = at;
         self.connections_silent -= u64::from(was_silent);
+        if let Some(timeout) = self.plan.connections.idle_timeout {
+            self.arm(index, at + timeout);
+        }
     }
 
     /// HTTP/2 frames; false if they ended the connection.

@@ -51,10 +51,12 @@ impl Worker {
             Link::Connected(connection) if !connection.is_open() => {
                 Some(connection.attempted_at + timeout)
             }
-            Link::Connected(connection) if !connection.unsent.is_empty() => {
-                Some(connection.blocked_at + timeout)
+            Link::Connected(connection) => {
+                let is_blocked = !connection.unsent.is_empty();
+                let blocked = is_blocked.then(|| connection.blocked_at + timeout);
+                let deadline = connection.next_deadline(policy, now);
+                [blocked, deadline].into_iter().flatten().min()
             }
-            Link::Connected(connection) => connection.next_deadline(policy, now),
             Link::Down { retry_at, .. } if *retry_at > now => Some(*retry_at),
             _ => None,
         };
@@ -77,6 +79,10 @@ impl Worker {
             let sent = query.sent_at != Instant::ZERO;
             let in_flight = query.state == State::InFlight;
             in_flight_ended += u32::from(in_flight);
+            if !in_flight {
+                // Those that were kept waiting are the oldest that wait.
+                client.kept_waiting = client.kept_waiting.saturating_sub(1);
+            }
             client.pending.end(
                 query.position,
                 if sent { State::TimedOut } else { State::Lost },
@@ -95,6 +101,11 @@ impl Worker {
             }
         }
         self.change_in_flight(index, now, -i64::from(in_flight_ended));
+        if in_flight_ended > 0
+            && let Some(connection) = self.clients[index as usize].connection()
+        {
+            connection.active_at = now;
+        }
     }
 
     /// Gives up a connection that takes too long to be opened or to take octets, retries one whose

@@ -35,6 +35,7 @@ pub(super) fn from_outcome(
         warmup.merge(&worker.summary.warmup);
     }
     let mut intervals = outcome.intervals.clone();
+    join(&mut intervals);
     intervals.iter_mut().for_each(Interval::shrink_to_fit);
     warmup.shrink_to_fit();
     let mut record = RunRecord {
@@ -268,5 +269,15 @@ fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
         in_flight_max: policy.in_flight_max.map(u64::from),
         tcp_fast_open: policy.tcp_fast_open,
         rate_max: policy.rate_max,
+    }
+}
+
+/// Lets each interval begin where the one before it ends. Workers that are stopped, or that lose
+/// their target, end their last interval at moments of their own.
+fn join(intervals: &mut [Interval]) {
+    for next in 1..intervals.len() {
+        let end_ns = intervals[next - 1].end_ns;
+        intervals[next].start_ns = end_ns;
+        intervals[next].end_ns = intervals[next].end_ns.max(end_ns + 1);
     }
 }

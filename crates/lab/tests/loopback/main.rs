@@ -8,6 +8,7 @@ mod bench;
 mod endings;
 mod faults;
 mod latency;
+mod lifecycle;
 mod products;
 mod responder_counts;
 mod servers;

@@ -187,7 +187,10 @@ fn target_that_dies_and_comes_back_is_used_again() {
         let lost = counts.lost();
         // 0.7 s without a target. With connections, the pauses between attempts add to it and
         // those queries that can still wait for the next one are sent.
-        let most = if transport.is_stream() { 1_800 } else { 702 };
+        let most = match transport.has_connections() {
+            true => 1_800,
+            false => 702,
+        };
         assert!((500..=most).contains(&lost), "{transport}: {counts:?}");
         assert_eq!(run.responses(), 3_000 - lost);
         let last = run
@@ -205,7 +208,9 @@ fn target_that_dies_and_comes_back_is_used_again() {
         if transport.is_stream() {
             assert!(run.record.connections().failed.refused >= 4);
         } else {
-            assert!(counts.port_unreachable >= 690, "{counts:?}");
+            // QUIC sends less and less while nothing comes back.
+            let least = if transport.is_quic() { 4 } else { 690 };
+            assert!(counts.port_unreachable >= least, "{counts:?}");
         }
     }
 }

@@ -51,7 +51,7 @@ fn connection_ends() -> impl Strategy<Value = ConnectionEnd> {
 }
 
 fn fault_shares() -> impl Strategy<Value = FaultShares> {
-    prop::collection::vec(prop_oneof![2 => Just(0.0), 1 => 0.0..0.14], 7).prop_map(|shares| {
+    prop::collection::vec(prop_oneof![2 => Just(0.0), 1 => 0.0..0.14], 9).prop_map(|shares| {
         FaultShares {
             loss: shares[0],
             truncated: shares[1],
@@ -61,6 +61,9 @@ fn fault_shares() -> impl Strategy<Value = FaultShares> {
             // 64 KB each: few are enough.
             oversized: shares[5] / 10.0,
             rcodes: vec![(2, shares[6])],
+            // DoH and DoQ.
+            reset: shares[7],
+            http_statuses: vec![(503, shares[8])],
         }
     })
 }
@@ -165,7 +168,7 @@ fn scenarios() -> impl Strategy<Value = Sim> {
                     sim = sim.queries(queries);
                 }
                 sim.plan.interval = ms(250);
-                match transport.is_stream() {
+                match transport.has_connections() {
                     true => sim.plan.connections.queries_max = per_connection,
                     false => sim.plan.tcp_fallback = fallback,
                 }

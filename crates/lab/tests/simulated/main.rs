@@ -6,6 +6,7 @@ mod clock;
 mod connections;
 mod determinism;
 mod faults;
+mod lifecycle;
 mod load;
 mod octets;
 mod sim;

@@ -10,10 +10,10 @@ fn prefix(transport: Transport) -> u64 {
     if transport.is_stream() { 2 } else { 0 }
 }
 
-/// Asserts the size of each query at both ends; DoT adds records and handshakes.
+/// Asserts the size of each query at both ends; TLS, HTTP and QUIC add octets of their own.
 fn assert_query_octets(run: &Run, transport: Transport, octets: u64) {
     assert_eq!(run.counts().sent_octets, run.sent() * octets, "{transport}");
-    if transport != Transport::Dot {
+    if !transport.has_tls() {
         let on_the_wire = run.sent() * (octets + prefix(transport));
         assert_eq!(
             run.responder.octets_received.get(transport),

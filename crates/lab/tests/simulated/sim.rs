@@ -11,9 +11,10 @@ use lab::run::{Description, InjectedDatagram, RunRequest, Simulation, TlsRequest
 use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, names_file};
 use measure::{Counts, Histogram, RunRecord};
+use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots};
+use proto::tls::{ClientTlsOptions, Roots, ServerTlsOptions};
 use proto::{Instant, Transport};
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Counters, ResponderConfig};
@@ -123,6 +124,10 @@ impl Sim {
 
     pub(crate) fn over(mut self, transport: Transport) -> Sim {
         self.plan.transport = transport;
+        self.plan.doh = transport.is_doh().then(|| {
+            let uri = "https://localhost/dns-query";
+            Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
+        });
         self
     }
 
@@ -295,7 +300,7 @@ impl Sim {
     /// Runs it; an error says what is wrong with the run or its record.
     pub(crate) fn try_run(mut self) -> Result<(RunRecord, Counters), String> {
         self.plan.validate().map_err(|error| error.to_string())?;
-        let tls = (self.plan.transport == Transport::Dot).then(|| self.tls());
+        let tls = self.plan.transport.has_tls().then(|| self.tls());
         let request = RunRequest {
             plan: self.plan.clone(),
             tls,
@@ -315,10 +320,13 @@ impl Sim {
 
     fn tls(&mut self) -> TlsRequest {
         let identity = self_signed(&self.certificate).unwrap();
-        self.simulation.responder.tls = Some(identity.server_config);
+        let transport = self.plan.transport;
+        let server = identity.config(transport, &ServerTlsOptions::default());
+        self.simulation.responder.tls = Some(server.unwrap());
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(identity.certificate_pem.into_bytes()),
             verify: self.tls_verify,
+            alpn: load::tls::default_alpn(self.plan.transport),
             ..ClientTlsOptions::default()
         });
         TlsRequest {
@@ -338,6 +346,7 @@ impl Sim {
 /// What holds for every record.
 fn check(record: &RunRecord) -> Result<(), String> {
     record.check()?;
+    check_connections(record)?;
     for pair in record.intervals.windows(2) {
         if pair[0].end_ns != pair[1].start_ns {
             let gap = (pair[0].end_ns, pair[1].start_ns);
@@ -365,6 +374,22 @@ fn check(record: &RunRecord) -> Result<(), String> {
     match back == *record {
         true => Ok(()),
         false => Err("the record read from its JSON differs".to_owned()),
+    }
+}
+
+/// Every attempt to connect, and every usable connection, has exactly one end.
+fn check_connections(record: &RunRecord) -> Result<(), String> {
+    let connections = record.connections();
+    let usable = connections.usable(record.scenario.has_handshakes());
+    let begun = usable + connections.failed.total() + connections.abandoned;
+    let ended = connections.closed_by_client + connections.ended_by_target();
+    match (connections.attempted, usable) == (begun, ended) {
+        true => Ok(()),
+        false => Err(format!(
+            "of {} attempts {begun} are accounted for, of {usable} usable connections {ended}: \
+             {connections:?}",
+            connections.attempted
+        )),
     }
 }
 

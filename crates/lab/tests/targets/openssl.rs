@@ -32,9 +32,11 @@ impl Certificates {
             ("ec", "ec -pkeyopt ec_paramgen_curve:P-256"),
             ("rsa", "rsa:2048"),
         ] {
+            let extensions = "-addext subjectAltName=DNS:localhost -addext \
+                              basicConstraints=critical,CA:false";
             let flags = format!(
-                "req -x509 -newkey {key} -nodes -days 2 -subj /CN=localhost -addext \
-                 subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:false -keyout {name}-key.pem -out {name}.pem"
+                "req -x509 -newkey {key} -nodes -days 2 -subj /CN=localhost {extensions} -keyout \
+                 {name}-key.pem -out {name}.pem"
             );
             let made = openssl(&flags).current_dir(&folder).output().unwrap();
             assert!(made.status.success(), "{made:?}");

@@ -94,10 +94,6 @@ fn settings_of_zero_are_named() {
     );
     check(|plan| plan.queries_max = Some(0), "queries: it is zero");
     check(
-        |plan| plan.connections.queries_max = Some(0),
-        "queries-per-connection: it is zero",
-    );
-    check(
         |plan| plan.questions = Arc::default(),
         "names: there is nothing to ask",
     );
@@ -148,7 +144,7 @@ fn contradictions_between_settings_are_named() {
     );
     check(
         |plan| plan.connections.queries_max = Some(10),
-        "queries-per-connection: udp has no connections to close",
+        "queries-per-connection: udp has no connections",
     );
     check(
         |plan| {
@@ -247,4 +243,149 @@ fn shares_of_the_workers_add_up() {
         ..plan
     };
     assert_eq!(plan.worker_outstanding(0), None);
+}
+
+/// A plan over TCP with one change of its connections, and what validation says about it.
+fn check_connections(change: impl FnOnce(&mut ConnectionPolicy), expected: &str) {
+    check(
+        |plan| {
+            plan.transport = Transport::Tcp;
+            change(&mut plan.connections);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn sound_connection_policies_pass() {
+    let second = Duration::from_secs(1);
+    check_connections(|it| it.queries_max = Some(0), "");
+    check_connections(|it| it.duration = Some(second), "");
+    check_connections(|it| it.idle_timeout = Some(second), "");
+    check_connections(|it| it.reconnect_delay = second, "");
+    check_connections(|it| it.in_flight_max = Some(10), "");
+    check_connections(|it| it.tcp_fast_open = true, "");
+    check_connections(|it| it.rate_max = Some(0.5), "");
+}
+
+#[test]
+fn policies_of_connections_need_a_transport_that_has_them() {
+    let second = Duration::from_secs(1);
+    let policies: [(&str, fn(&mut ConnectionPolicy, Duration)); 7] = [
+        ("queries-per-connection", |it, _| it.queries_max = Some(1)),
+        ("connection-duration", |it, time| it.duration = Some(time)),
+        ("connection-idle-timeout", |it, time| {
+            it.idle_timeout = Some(time)
+        }),
+        ("reconnect-delay", |it, time| it.reconnect_delay = time),
+        ("pipeline", |it, _| it.in_flight_max = Some(1)),
+        ("tcp-fast-open", |it, _| it.tcp_fast_open = true),
+        ("connect-rate", |it, _| it.rate_max = Some(1.0)),
+    ];
+    for (name, set) in policies {
+        let expected = format!("{name}: udp has no connections");
+        check(|plan| set(&mut plan.connections, second), &expected);
+    }
+}
+
+#[test]
+fn tcp_fast_open_needs_tcp() {
+    check(
+        |plan| {
+            plan.transport = Transport::Doq;
+            plan.connections.tcp_fast_open = true;
+        },
+        "tcp-fast-open: doq has no TCP connections",
+    );
+}
+
+#[test]
+fn connection_times_and_rates_of_zero_are_refused() {
+    check_connections(
+        |it| it.duration = Some(Duration::ZERO),
+        "connection-duration: it is zero",
+    );
+    check_connections(
+        |it| it.idle_timeout = Some(Duration::ZERO),
+        "connection-idle-timeout: it is zero",
+    );
+    check_connections(
+        |it| it.rate_max = Some(0.0),
+        "connect-rate: 0 a second cannot be offered",
+    );
+    check_connections(
+        |it| it.in_flight_max = Some(0),
+        "pipeline: a connection can have 1 to 32768 in flight",
+    );
+}
+
+#[test]
+fn pipelining_depth_that_is_never_reached_is_refused() {
+    let expected = "pipeline: no client has more than 10 in flight, so that 11 are never reached";
+    check_connections(|it| it.in_flight_max = Some(11), expected);
+    check(
+        |plan| {
+            plan.transport = Transport::Tcp;
+            plan.arrival = open(1_000.0);
+            plan.connections.in_flight_max = Some(1_000);
+        },
+        "",
+    );
+    check_connections(
+        |it| {
+            it.queries_max = Some(3);
+            it.in_flight_max = Some(4);
+        },
+        "pipeline: a connection that carries 3 in all never has 4 in flight",
+    );
+}
+
+#[test]
+fn connections_without_queries_take_nothing_that_only_queries_have() {
+    let without_query = |change: fn(&mut Plan), expected: &str| {
+        check(
+            |plan| {
+                plan.transport = Transport::Tcp;
+                plan.connections.queries_max = Some(0);
+                change(plan);
+            },
+            expected,
+        );
+    };
+    without_query(|plan| plan.connections.rate_max = Some(500.0), "");
+    without_query(
+        |plan| plan.connections.reconnect_delay = Duration::from_secs(1),
+        "",
+    );
+    let until = "connections without queries are opened and closed until the duration is over";
+    without_query(
+        |plan| plan.queries_max = Some(5),
+        &format!("queries: {until}"),
+    );
+    without_query(
+        |plan| plan.arrival = open(5.0),
+        "rate: connections that carry no queries have no rate of queries",
+    );
+    let closed_at_once = "connections without queries are closed as soon as they are usable";
+    without_query(
+        |plan| plan.connections.in_flight_max = Some(1),
+        &format!("pipeline: {closed_at_once}"),
+    );
+    without_query(
+        |plan| plan.connections.idle_timeout = Some(Duration::from_secs(1)),
+        &format!("connection-idle-timeout: {closed_at_once}"),
+    );
+    without_query(
+        |plan| plan.connections.duration = Some(Duration::from_secs(1)),
+        &format!("connection-duration: {closed_at_once}"),
+    );
+    without_query(
+        |plan| plan.connections.tcp_fast_open = true,
+        "tcp-fast-open: a SYN that waits for the first octets is never sent without a query",
+    );
+    let over_dot = |plan: &mut Plan| {
+        plan.transport = Transport::Dot;
+        plan.connections.tcp_fast_open = true;
+    };
+    without_query(over_dot, "");
 }

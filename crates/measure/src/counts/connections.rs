@@ -9,8 +9,9 @@ use crate::scenario::Transport;
 
 /// Connections of TCP and QUIC.
 ///
-/// Every attempt ends as failed, or becomes usable: after TCP's handshake without TLS, else after
-/// that of TLS or QUIC. A usable connection ends in one of the ways counted below `failed`.
+/// Every attempt ends as failed or abandoned, or becomes usable: after TCP's handshake without TLS,
+/// else after that of TLS or QUIC. A usable connection ends in exactly one of the ways counted
+/// below `abandoned`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
@@ -33,6 +34,8 @@ pub struct Connections {
     pub handshake_received_octets: u64,
     /// Attempts that never became usable, by cause.
     pub failed: ConnectionFailures,
+    /// Attempts that were under way when the run was over.
+    pub abandoned: u64,
     /// Usable connections closed by us, for whatever reason.
     pub closed_by_client: u64,
     /// Of those, why, where it was not the number of their queries or the end of the run.
@@ -139,7 +142,7 @@ impl_add!(
     Connections,
     numbers: [
         attempted, established, fast_opened, quic_datagrams_not_sent,
-        handshake_sent_octets, handshake_received_octets,
+        handshake_sent_octets, handshake_received_octets, abandoned,
         closed_by_client, closed_by_target, reset_by_target, ended_by_tls, ended_by_http,
         quic_idle_timeouts,
     ],
@@ -168,6 +171,14 @@ impl Handshakes {
 }
 
 impl Connections {
+    /// Connections that became usable, in a scenario with or without handshakes of TLS or QUIC.
+    pub fn usable(&self, has_handshakes: bool) -> u64 {
+        match has_handshakes {
+            true => self.handshakes.total(),
+            false => self.established,
+        }
+    }
+
     /// Usable connections that the target ended, in order or not.
     pub fn ended_by_target(&self) -> u64 {
         let in_order = self.closed_by_target + self.ended_by_goaway.total();

@@ -168,7 +168,7 @@ fn failed_attempts(failed: &ConnectionFailures, transport: Transport) -> Vec<(u6
 }
 
 /// `5 timed out, 2 not sent`, without those that are zero.
-fn list(mut causes: Vec<(u64, String)>) -> String {
+pub(super) fn list(mut causes: Vec<(u64, String)>) -> String {
     causes.retain(|(number, _)| *number > 0);
     let causes: Vec<String> = causes
         .iter()

@@ -21,7 +21,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Option<Finding> {
 }
 
 /// Connections that could not be opened for want of descriptors or ports (P14).
-fn out_of_resources(figures: &Figures<'_>) -> Option<Finding> {
+pub(super) fn out_of_resources(figures: &Figures<'_>) -> Option<Finding> {
     let failed = &figures.record.connections().failed;
     let (number, what, cure) = if failed.no_resources > 0 {
         let cure = "allow more open files: ulimit -n";
@@ -43,7 +43,7 @@ fn out_of_resources(figures: &Figures<'_>) -> Option<Finding> {
 const CPU_WAIT_SHARE_MAX: f64 = 0.10;
 
 /// A worker that had no CPU left (P3), or had to share it (P19).
-fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
+pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
     let closed = matches!(figures.record.scenario.arrival, Arrival::Closed { .. });
     let late = figures.lateness_p99_ns > LATENESS_MAX_NS;
     let limit = match (closed, late) {
@@ -91,6 +91,10 @@ const QUERIES_PER_HANDSHAKE_MAX: u64 = 40;
 
 /// What a busy worker was busy with, where connections are short-lived.
 fn for_handshakes(figures: &Figures<'_>) -> String {
+    if figures.record.asks_nothing() {
+        let opened = decimal(figures.record.opened_per_second(), 1);
+        return format!(", with {opened} connections a second");
+    }
     let handshakes = figures.counts.connections.handshakes.total();
     if handshakes == 0 || figures.counts.sent / handshakes > QUERIES_PER_HANDSHAKE_MAX {
         return String::new();

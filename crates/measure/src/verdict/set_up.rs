@@ -1,9 +1,8 @@
 //! Rules 5 and 6 for short-lived connections: their set-up, not the queries, took the time.
 
 use super::{Figures, Finding, Limit};
-use crate::histogram::Histogram;
 use crate::interval::per;
-use crate::notation::{decimal, latency};
+use crate::notation::{count, decimal, latency};
 
 /// From this share of what is possible on, set-up and queries together account for the clients.
 const ACCOUNTED: f64 = 0.9;
@@ -34,10 +33,7 @@ pub(super) fn rate_held(figures: &Figures<'_>) -> Option<Finding> {
 /// Most clients were setting up a connection at any moment.
 fn waiting(figures: &Figures<'_>, usable: u64) -> Option<Finding> {
     let scenario = &figures.record.scenario;
-    let window_ns = figures.window_s * 1e9;
-    let steps = steps(figures);
-    let sum_ns: u128 = steps.iter().map(|(_, times)| times.sum_ns()).sum();
-    let setting_up = per(sum_ns as f64, window_ns);
+    let setting_up = figures.record.setting_up_mean();
     // Places that one client fills once it is connected.
     let most = scenario.connections.queries_per_connection.unwrap_or(1);
     let filled = usable.min(scenario.clients.saturating_mul(most.max(1)));
@@ -46,14 +42,26 @@ fn waiting(figures: &Figures<'_>, usable: u64) -> Option<Finding> {
     if !mostly || figures.in_flight + setting_up * each < ACCOUNTED * filled as f64 {
         return None;
     }
-    let (step, times) = steps.into_iter().max_by_key(|(_, times)| times.sum_ns())?;
-    let (p50, shortest) = (times.percentile(0.5)?, times.min_ns()?);
     let busy_with = format!(
         "{} of {} clients on average were setting up a connection ({} a second)",
         decimal(setting_up, 1),
-        crate::notation::count(scenario.clients),
+        count(scenario.clients),
         decimal(figures.record.attempts_per_second(), 1)
     );
+    let advice = "let connections carry more queries, or find out what set-up costs the target";
+    queued_or_not(figures, &busy_with, advice)
+}
+
+/// Whether clients that were `busy_with` connections queued at the target, for which there is
+/// `advice`, or are too few.
+pub(super) fn queued_or_not(
+    figures: &Figures<'_>,
+    busy_with: &str,
+    advice: &str,
+) -> Option<Finding> {
+    let steps = figures.record.total.distributions.connections.steps();
+    let (step, times) = steps.into_iter().max_by_key(|(_, times)| times.sum_ns())?;
+    let (p50, shortest) = (times.percentile(0.5)?, times.min_ns()?);
     let compared = format!("{step} p50 {}", latency(p50 as f64));
     let shortest_text = latency(shortest as f64);
     Some(if p50 >= 2 * shortest {
@@ -61,25 +69,13 @@ fn waiting(figures: &Figures<'_>, usable: u64) -> Option<Finding> {
             "{busy_with}, and they queued at the target: {compared} against the shortest \
              {shortest_text}"
         );
-        let advice = "let connections carry more queries, or find out what set-up costs the target";
         Finding::new(Limit::Server, evidence, advice)
     } else {
         let evidence = format!(
             "{busy_with}, but nothing queued: {compared} is near the shortest {shortest_text}"
         );
-        let advice = format!("have more of them: --clients {}", 4 * scenario.clients);
+        let clients = figures.record.scenario.clients;
+        let advice = format!("have more of them: --clients {}", 4 * clients);
         Finding::new(Limit::Outstanding, evidence, &advice)
     })
-}
-
-/// The steps of set-up with their times in the measured run.
-fn steps<'a>(figures: &Figures<'a>) -> [(&'static str, &'a Histogram); 5] {
-    let times = &figures.record.total.distributions.connections;
-    [
-        ("TCP connect", &times.tcp_connect),
-        ("TLS handshake", &times.tls_handshake),
-        ("resumed TLS handshake", &times.tls_handshake_resumed),
-        ("QUIC handshake", &times.quic_handshake),
-        ("resumed QUIC handshake", &times.quic_handshake_resumed),
-    ]
 }

@@ -52,15 +52,18 @@ fn send_drops(figures: &Figures<'_>) -> Option<Finding> {
     (drops > 0).then(|| Finding::new(Limit::Network, evidence, advice))
 }
 
-fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
+pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
     if !figures.record.scenario.transport.has_connections() {
         return None;
     }
     let network = &figures.record.network;
     let again = network.kernel_counter("Tcp.RetransSegs");
-    // Without the number of segments, a query is taken as one.
+    // Without the number of segments, a query is taken as one, or else a connection.
     let segments = match network.kernel_counter("Tcp.OutSegs") {
-        0 => figures.counts.sent,
+        0 => figures
+            .counts
+            .sent
+            .max(figures.counts.connections.attempted),
         segments => segments,
     };
     if again == 0 || per(again as f64, segments as f64) < RETRANSMITTED_MAX {
@@ -103,10 +106,7 @@ fn turned_away(connections: &Connections) -> u64 {
 /// Connections that the target never accepted: BIND leaves those beyond `tcp-clients` in the
 /// listen queue, where the kernel establishes a few that nobody answers, and the others time out.
 fn left_waiting(figures: &Figures<'_>, connections: &Connections, open_max: u64) -> u64 {
-    let usable = match figures.record.scenario.has_handshakes() {
-        true => connections.handshakes.total(),
-        false => connections.established,
-    };
+    let usable = connections.usable(figures.record.scenario.has_handshakes());
     let silent = usable.saturating_sub(connections.ended_by_target() + open_max);
     connections.failed.timed_out + silent
 }

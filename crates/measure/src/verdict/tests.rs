@@ -5,6 +5,7 @@ use crate::interval::Interval;
 use crate::scenario::{Arrival, Process, Transport};
 
 mod encrypted;
+mod without_queries;
 
 const MS: u64 = 1_000_000;
 

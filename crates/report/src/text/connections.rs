@@ -35,6 +35,10 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
     if !transport.is_quic() {
         rows.push(("established", connections.established, none()));
     }
+    if record.scenario.connections.tcp_fast_open || connections.fast_opened > 0 {
+        let note = "the target took the first octets with the SYN".into();
+        rows.push(("fast opened", connections.fast_opened, note));
+    }
     let handshakes = connections.handshakes.total();
     if handshakes > 0 || record.scenario.has_handshakes() {
         let label = match transport.is_quic() {
@@ -71,8 +75,14 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
     }
     let failed = connections.failed.by_cause(transport);
     rows.push(("failed", connections.failed.total(), list(failed)));
-    let clients = format!("of {}", counted(record.scenario.clients, "client"));
-    rows.push(("open at once, most", record.total.connections_open, clients));
+    if connections.abandoned > 0 {
+        let note = "under way when the run was over".into();
+        rows.push(("abandoned", connections.abandoned, note));
+    }
+    if !record.asks_nothing() {
+        let clients = format!("of {}", counted(record.scenario.clients, "client"));
+        rows.push(("open at once, most", record.total.connections_open, clients));
+    }
     rows
 }
 

@@ -161,7 +161,10 @@ pub(super) fn generator(record: &RunRecord) -> String {
     let mut table = Table::new([Align::Left, Align::Left]);
     if record.workers.len() <= WORKERS_LISTED_MAX {
         for (index, worker) in record.workers.iter().enumerate() {
-            table.row([format!("worker {index}"), worker_line(worker)]);
+            table.row([
+                format!("worker {index}"),
+                worker_line(worker, record.asks_nothing()),
+            ]);
         }
     } else {
         let shares = || record.workers.iter().map(WorkerFacts::busy_share);
@@ -187,7 +190,7 @@ pub(super) fn generator(record: &RunRecord) -> String {
     text_of(&table)
 }
 
-fn worker_line(worker: &WorkerFacts) -> String {
+fn worker_line(worker: &WorkerFacts, asks_nothing: bool) -> String {
     let cpu = worker
         .cpu
         .map_or_else(|| "its CPU".into(), |cpu| format!("CPU {cpu}"));
@@ -196,10 +199,11 @@ fn worker_line(worker: &WorkerFacts) -> String {
         _ => String::new(),
     };
     let busy = percent(worker.busy_share());
-    format!(
-        "busy {busy} of {cpu}{waited}, sent {}",
-        counted(worker.queries, "query")
-    )
+    let sent = match asks_nothing {
+        true => String::new(),
+        false => format!(", sent {}", counted(worker.queries, "query")),
+    };
+    format!("busy {busy} of {cpu}{waited}{sent}")
 }
 
 /// The limit, its evidence and what to do about it.

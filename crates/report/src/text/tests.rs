@@ -30,6 +30,48 @@ fn doh_run_with_short_lived_connections_reads_as_expected() {
 }
 
 #[test]
+fn run_without_queries_tells_of_connections_alone() {
+    let record = example::without_queries();
+    check(
+        &render(&record),
+        include_str!("expected/without_queries.txt"),
+    );
+    let line = connections_line(&record.intervals[1], true);
+    let expected = "   2.0 s  attempted       500  opened       494       494.0 a second  failed      6  \
+        TLS handshake p50 2.500 ms  p99 2.500 ms";
+    assert_eq!(line, expected);
+    let nothing = connections_line(&Interval::default(), true);
+    assert!(nothing.ends_with("opened         0         0.0 a second  failed      0"));
+}
+
+#[test]
+fn run_without_queries_and_without_a_rate_has_none_that_was_asked() {
+    let mut record = example::without_queries();
+    record.scenario.connections.rate_max = None;
+    record.scenario.connections.reconnect_delay_ns = 500_000_000;
+    let text = render(&record);
+    let load = "  load         one connection after the other, no queries; 10 clients, 1 worker\n";
+    assert!(text.contains(load), "{text}");
+    assert!(
+        text.contains("\nResult\n  attempted        1,000  connections"),
+        "{text}"
+    );
+}
+
+#[test]
+fn fast_opened_and_abandoned_connections_are_told() {
+    let mut record = example::doh2();
+    record.scenario.connections.tcp_fast_open = true;
+    record.total.counts.connections.fast_opened = 190;
+    record.total.counts.connections.abandoned = 2;
+    let text = render(&record);
+    let fast = "  fast opened             190  the target took the first octets with the SYN\n";
+    assert!(text.contains(fast), "{text}");
+    let abandoned = "  abandoned                 2  under way when the run was over\n";
+    assert!(text.contains(abandoned), "{text}");
+}
+
+#[test]
 fn quic_connections_show_no_tcp_and_their_ends_by_name() {
     let mut record = example::doh2();
     record.scenario.transport = Transport::Doq;

@@ -1,0 +1,209 @@
+"""What connections cost: handshakes alone, and one query a connection."""
+
+import contextlib
+import os
+import statistics
+from pathlib import Path
+
+from . import tables, targets, veth
+from .rounds import AT_LEAST, median, ratio, with_goals
+
+# Connections that are set up at a time.
+HANDSHAKES_AT_A_TIME = 50
+FULL_PER_CPU_SECOND_MIN = 4_500
+RESUMED_PER_CPU_SECOND_MIN = 8_000
+
+TCP_AT_A_TIME = 100
+TCP_RATE_RATIO_MIN = 0.7
+# Best peer with full handshakes, one query a connection: Shotgun, measured on this machine type.
+DOT_PEER_PER_SECOND = 2_106
+DOT_RATE_MIN = 2 * DOT_PEER_PER_SECOND
+QUIC_RATE_MIN = 3_500
+KXDPGUN_RATE_QPS = 3_000
+
+# What served dnsperf best when it opens a connection for every query.
+DNSPERF_CHURN = {"clients": 250, "outstanding": 250, "threads": 8}
+
+HEAD = ["case", "connections/s", "per CPU second", "CPU us/connection", "server us/connection"]
+HEAD += ["load g/s %", "resumed %", "lost or failed", "RSS MB", "runs"]
+
+
+def row(name, runs):
+    good = [run for run in runs if run]
+    if not good:
+        return [name, "no result", *[""] * 7, f"0 of {len(runs)}"]
+    generator_load = statistics.median(run.cpu_seconds / run.wall_seconds for run in good)
+    server_load = statistics.median(run.server_cpu_seconds / run.wall_seconds for run in good)
+    resumed = [run.resumed / run.connections * 100 for run in good if run.resumed is not None]
+    bad = [run.lost + (run.connections_failed or 0) for run in good]
+    return [
+        name,
+        tables.spread([run.connections_per_second for run in good], "{:,.0f}"),
+        f"{statistics.median(run.connections_per_cpu_second for run in good):,.0f}",
+        tables.spread([run.cpu_us_per_connection for run in good], "{:.1f}"),
+        tables.spread([run.server_us_per_connection for run in good], "{:.1f}"),
+        f"{generator_load * 100:.0f}/{server_load * 100:.0f}",
+        f"{statistics.median(resumed):.0f}" if resumed else "",
+        f"{min(bad)}-{max(bad)}" if max(bad) else "0",
+        tables.spread([run.rss_octets_max / 1e6 for run in good], "{:.1f}"),
+        f"{len(good)} of {len(runs)}",
+    ]
+
+
+def measured(bench, label, start, cases):
+    """Rows by name of all cases against the server that `start` starts, if it does."""
+    try:
+        with start() as target:
+            return bench.alternate(label, target, cases)
+    except targets.NotStarted as error:
+        print(f"  {error}", flush=True)
+        return {name: [] for name, *_ in cases}
+
+
+def responder(bench, transport):
+    return lambda: targets.responder(bench.programs.throng, bench.server_cpu, transport)
+
+
+def handshake_cases(transport):
+    base = {"clients": HANDSHAKES_AT_A_TIME, "outstanding": HANDSHAKES_AT_A_TIME}
+    none, one = {"queries_per_connection": 0}, {"queries_per_connection": 1}
+    return [
+        (f"{transport} full", "throng", transport, base | none),
+        (
+            f"{transport} full, any certificate accepted",
+            "throng",
+            transport,
+            base | none | {"certificate": None},
+        ),
+        (f"{transport} resumed, with one query", "throng", transport, base | one | {"resume": True}),
+    ]
+
+
+def handshakes(bench):
+    """Handshakes, 50 at a time, against throng's responder; its certificate is of P-256.
+
+    A full handshake is connect, handshake and close without a query. A resumed one has one query,
+    because the ticket for the next comes after the handshake. Per CPU second is connections by the
+    CPU time of the generator's whole process, which is what the goals mean by a core: the server,
+    whose core is full first, limits the rate that is reached.
+    """
+    rows, goals = [], []
+    for transport in ("dot", "doh2", "doq"):
+        if transport not in bench.transports:
+            continue
+        cases = handshake_cases(transport)
+        results = measured(bench, "handshakes", responder(bench, transport), cases)
+        rows += [row(name, runs) for name, runs in results.items()]
+        for name, runs in results.items():
+            least = FULL_PER_CPU_SECOND_MIN
+            if "resumed" in name:
+                least = RESUMED_PER_CPU_SECOND_MIN
+            if transport == "dot":
+                value = median(runs, "connections_per_cpu_second")
+                goals.append((f"{name}, handshakes a CPU second", value, least, AT_LEAST))
+    return with_goals(tables.table(HEAD, rows), goals)
+
+
+def one_query(clients):
+    return {"queries_per_connection": 1, "clients": clients, "outstanding": clients}
+
+
+def churn_tcp(bench):
+    """One query a TCP connection: the bare C loop (100 at a time), throng (100), dnsperf (250).
+
+    Against throng's responder, and against the answering half of the C loop, which leaves more
+    room to the generator.
+    """
+    load = one_query(TCP_AT_A_TIME)
+    servers = [
+        ("responder", responder(bench, "tcp")),
+        ("C loop", lambda: targets.churn_loop(bench.programs.churn, bench.server_cpu)),
+    ]
+    rows, goals = [], []
+    for where, start in servers:
+        cases = [(f"{tool}, server {where}", tool, "tcp", load) for tool in ("C loop", "throng")]
+        if "dnsperf" in bench.tools:
+            slow = one_query(TCP_AT_A_TIME) | DNSPERF_CHURN
+            cases.append((f"dnsperf, server {where}", "dnsperf", "tcp", slow))
+        results = measured(bench, "churn", start, cases)
+        rows += [row(name, runs) for name, runs in results.items()]
+        names = (f"throng, server {where}", f"C loop, server {where}")
+        for what, figure in (
+            ("rate", "connections_per_second"),
+            ("connections a CPU second", "connections_per_cpu_second"),
+        ):
+            value = ratio(results, *names, figure)
+            name = f"TCP {what}, throng / C loop, server {where}"
+            goals.append((name, value, TCP_RATE_RATIO_MIN, AT_LEAST))
+    return with_goals(tables.table(HEAD, rows), goals)
+
+
+def churn_dot(bench):
+    """One query a DoT connection, full handshakes, against throng's responder.
+
+    The best peer, Shotgun, reached 2,106 a second here (not run again); dnsperf runs beside.
+    """
+    load = one_query(HANDSHAKES_AT_A_TIME)
+    cases = [
+        ("throng dot", "throng", "dot", load),
+        ("throng dot, any certificate accepted", "throng", "dot", load | {"certificate": None}),
+    ]
+    if "dnsperf" in bench.tools:
+        cases.append(("dnsperf dot", "dnsperf", "dot", load | DNSPERF_CHURN))
+    results = measured(bench, "churn", responder(bench, "dot"), cases)
+    goals = [
+        (f"{name}, {what}", median(results[name], figure), DOT_RATE_MIN, AT_LEAST)
+        for name in ("throng dot", "throng dot, any certificate accepted")
+        for what, figure in (
+            ("connections a second", "connections_per_second"),
+            ("connections a CPU second", "connections_per_cpu_second"),
+        )
+    ]
+    return with_goals(tables.table(HEAD, [row(*each) for each in results.items()]), goals)
+
+
+def churn_quic(bench):
+    """One query a QUIC connection, full handshakes, against throng's responder (DoQ).
+
+    kxdpgun, which does not verify certificates, runs over a veth pair between two namespaces,
+    throng beside it there and on loopback.
+    """
+    load = one_query(HANDSHAKES_AT_A_TIME)
+    anybody = load | {"certificate": None}
+    cases = [
+        ("throng doq", "throng", "doq", load),
+        ("throng doq, any certificate accepted", "throng", "doq", anybody),
+    ]
+    results = measured(bench, "churn", responder(bench, "doq"), cases)
+    if bench.programs.kxdpgun and os.geteuid() == 0:
+        over = [
+            ("throng doq over veth, any certificate accepted", "throng", "doq", anybody),
+            ("kxdpgun doq over veth", "kxdpgun", "doq", load | {"rate_qps": KXDPGUN_RATE_QPS}),
+        ]
+        start = lambda: veth.VethResponder(bench.programs.throng, bench.server_cpu, "doq")  # noqa: E731
+        results |= measured(bench, "churn-veth", start, over)
+        note = f"kxdpgun asks {KXDPGUN_RATE_QPS:,} a second: it has no closed loop."
+    else:
+        note = "kxdpgun was not run: it needs root and `servers/prepare`."
+    goals = [
+        (f"throng doq, {what}", median(results["throng doq"], figure), QUIC_RATE_MIN, AT_LEAST)
+        for what, figure in (
+            ("connections a second", "connections_per_second"),
+            ("connections a CPU second", "connections_per_cpu_second"),
+        )
+    ]
+    rows = [row(name, runs) for name, runs in results.items()]
+    return with_goals(f"{note}\n\n{tables.table(HEAD, rows)}", goals)
+
+
+def kxdpgun_words(servers):
+    """The command of Debian 13's kxdpgun, unpacked by servers/prepare; empty if it is not."""
+    root = Path(servers) / "debian13"
+    program = root / "usr/sbin/kxdpgun"
+    with contextlib.suppress(StopIteration, OSError):
+        libraries = next((root / "usr/lib").glob("*-linux-gnu"))
+        loader = next(libraries.glob("ld-linux*"))
+        if program.is_file():
+            words = [loader, "--argv0", "kxdpgun", "--library-path", libraries, program]
+            return tuple(str(word) for word in words)
+    return ()

@@ -1,0 +1,210 @@
+//! Flags about the life of connections, runs without queries, and TCP Fast Open in a network of its
+//! own.
+
+use std::process::{Command, Stdio};
+
+use measure::RunRecord;
+
+use crate::process::{Finished, Responder, THRONG, measured, throng};
+
+/// What a simulated run over TCP counts: connections attempted, and responses.
+fn check(flags: &str, connections: u64, responses: u64) -> RunRecord {
+    let record = measured(&format!("--driver sim --transport tcp {flags}"));
+    let counted = (
+        record.connections().attempted,
+        record.total.counts.responses,
+    );
+    assert_eq!(counted, (connections, responses), "{flags}");
+    record
+}
+
+#[test]
+fn each_flag_shapes_the_life_of_connections() {
+    let one = "--clients 1 --outstanding 1";
+    check(
+        &format!("{one} --queries 100 --queries-per-connection 10"),
+        10,
+        100,
+    );
+    let flags = "--clients 3 --outstanding 3 --duration 10s --connection-duration 1s";
+    let record = measured(&format!("--driver sim --transport tcp {flags}"));
+    assert_eq!(record.connections().closed_by_client_for.duration, 27);
+    let flags = "--clients 1 --rate 0.5 --duration 10s --connection-idle-timeout 1s";
+    let record = check(flags, 5, 5);
+    assert_eq!(record.connections().closed_by_client_for.idle, 5);
+    let flags = "--duration 10s --queries-per-connection 1 --reconnect-delay 500ms";
+    check(&format!("{one} {flags}"), 20, 20);
+    let flags = "--clients 2 --outstanding 20 --queries 100 --pipeline 2";
+    let record = check(flags, 2, 100);
+    assert_eq!(record.mean_in_flight(), 4.0);
+    let flags = "--clients 50 --outstanding 50 --queries 50 --connect-rate 100";
+    let record = check(flags, 50, 50);
+    assert_eq!(record.phases.connect_ns, 493_000_000);
+}
+
+#[test]
+fn a_run_without_queries_reads_as_expected() {
+    let flags = "run --driver sim --transport tcp --queries-per-connection 0 --connect-rate 500 \
+                 --duration 5s";
+    let text = throng(flags).succeeded();
+    let version = env!("CARGO_PKG_VERSION");
+    let expected = format!(
+        "throng {version}: SIMULATION in virtual time, tcp to the built-in responder \
+         (192.0.2.53:53), 5.0 s
+  load         500.0 connections a second, no queries; 10 clients, 1 worker
+  options      time-out 5.000 s
+  connections  opened and closed without a query; at most 500.0 opened a second
+  started      2026-01-01T00:00:00Z
+
+Result
+  asked            500.0  a second
+  attempted        2,500  connections            500.0 a second
+  opened           2,500  connections  100.00 %  of attempted
+  failed               0  connections    0.00 %
+  achieved         500.0  a second               opened within the 5.0 s of load
+  in set-up, mean    1.0  connections            of 10 clients
+
+Connections
+  attempted     2,500
+  established   2,500
+  failed            0
+  closed by us  2,500  2,500 without a query
+               times       p50       p99       max
+  TCP connect  2,500  2.000 ms  2.000 ms  2.000 ms
+
+Generator
+  worker 0  busy 0.0 % of its CPU
+
+Verdict
+  limit: rate
+  - 500.0 connections were opened a second, as many as --connect-rate asks for
+  - the target is the responder built into this tool: the result measures this tool, not a server
+  advice: raise --connect-rate to find the target's limit
+  advice: measure your own server: --server HOST
+"
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_run_without_queries_shows_connections_as_its_progress() {
+    let flags = "run --transport tcp --queries-per-connection 0 --connect-rate 200 \
+                 --clients 100 --duration 300ms --interval 100ms";
+    let finished = throng(flags);
+    let progress: Vec<&str> = finished.stderr.lines().collect();
+    assert_eq!(progress.len(), 3, "{}", finished.stderr);
+    for line in progress {
+        assert!(line.contains("attempted        20  opened "), "{line}");
+        assert!(
+            line.contains(" a second  failed      0  TCP connect p50 "),
+            "{line}"
+        );
+    }
+    finished.succeeded();
+}
+
+#[test]
+fn a_server_that_is_asked_nothing_needs_no_names() {
+    let responder = Responder::start("tcp:127.0.0.1:0", "");
+    let address = responder.address();
+    let flags = "--transport tcp --queries-per-connection 0 --connect-rate 200 --clients 100";
+    let record = measured(&format!("--server {address} --duration 1s {flags}"));
+    assert_eq!(record.connections().attempted, 200);
+    let counters = responder.counters();
+    // The look before the run is one more.
+    assert_eq!(counters.get("connections accepted"), 201, "{}", counters.0);
+    assert_eq!(counters.get("queries received"), 0, "{}", counters.0);
+}
+
+#[test]
+fn a_run_that_opened_no_connection_is_exit_code_1() {
+    let flags = "run --driver sim --transport tcp --queries-per-connection 0 --timeout 100ms \
+                 --duration 2s --sim-loss 1";
+    let text = throng(flags).ended_with(1);
+    assert!(
+        text.contains("\n  - no connection could be opened: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    let without_query = "--queries-per-connection 0 --duration 1s";
+    for (flags, error) in [
+        ("--connect-rate 5", "connect-rate: udp has no connections"),
+        (
+            "--transport tcp --pipeline 11",
+            "no client has more than 10 in flight",
+        ),
+        (
+            "--transport tcp --pipeline 4 --queries-per-connection 3",
+            "a connection that carries 3 in all never has 4 in flight",
+        ),
+        (
+            &format!("--transport tcp {without_query} --tcp-fast-open"),
+            "is never sent without a query",
+        ),
+        (
+            &format!("--transport tcp {without_query} --pipeline 2"),
+            "are closed as soon as they are usable",
+        ),
+        (
+            &format!("--transport tcp {without_query} --rate 100"),
+            "have no rate of queries",
+        ),
+        (
+            "--transport doq --tcp-fast-open",
+            "doq has no TCP connections",
+        ),
+        (
+            "--transport tcp --connection-duration 0s",
+            "connection-duration: it is zero",
+        ),
+    ] {
+        let (said, _) = throng(&format!("run --driver sim {flags}")).refused();
+        assert!(said.contains(error), "{flags}\nno `{error}` in `{said}`");
+    }
+}
+
+/// Runs `throng run` in a network of its own, which is gone with the process, where the kernel
+/// does as much of TCP Fast Open as `setting` says: 1 for clients, 2 for servers. Needs root.
+fn in_a_network_with_fast_open(setting: u8, flags: &str) -> RunRecord {
+    let script = format!(
+        "ip link set lo up && echo {setting} >/proc/sys/net/ipv4/tcp_fastopen && \
+         exec timeout --foreground --signal=KILL 60 {THRONG} run --quiet --format json {flags}"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", &script]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let stdout = Finished::new(&script, output).succeeded();
+    RunRecord::from_json(&stdout).unwrap()
+}
+
+#[test]
+fn fast_open_sends_the_first_query_with_the_syn_once_there_is_a_cookie() {
+    for transport in ["tcp", "dot"] {
+        let flags = format!(
+            "--transport {transport} --clients 1 --outstanding 1 --queries 100 \
+             --queries-per-connection 1 --tcp-fast-open"
+        );
+        let record = in_a_network_with_fast_open(3, &flags);
+        let connections = record.connections();
+        assert_eq!(record.total.counts.responses, 100, "{transport}");
+        assert_eq!(connections.attempted, 100, "{transport}");
+        // The first one brings the cookie.
+        assert_eq!(connections.fast_opened, 99, "{transport}");
+        assert_eq!(record.total.counts.connection_losses, 0, "{transport}");
+    }
+}
+
+#[test]
+fn fast_open_without_the_servers_support_is_an_ordinary_connect() {
+    for setting in [0, 1] {
+        let flags = "--transport tcp --clients 5 --outstanding 5 --queries 100 \
+                     --queries-per-connection 4 --tcp-fast-open";
+        let record = in_a_network_with_fast_open(setting, flags);
+        assert_eq!(record.total.counts.responses, 100);
+        assert_eq!(record.connections().fast_opened, 0);
+        assert_eq!(record.connections().failed.total(), 0);
+    }
+}

@@ -1,0 +1,180 @@
+//! The life of connections on the kernel's sockets: both ends count the same ones.
+
+use std::net::Ipv4Addr;
+
+use lab::run::serve;
+use proto::Transport;
+use proto::doh::Method;
+use proto::tls::ServerTlsOptions;
+use responder::certificate::{SelfSigned, self_signed};
+use responder::{Counters, Delay, ResponderConfig};
+
+use crate::bench::{Load, Ran, alone, ms};
+
+/// Every transport with connections that the responder speaks.
+const STREAMS: [Transport; 3] = [Transport::Tcp, Transport::Dot, Transport::Doh2];
+
+fn over(transport: Transport) -> Load {
+    let load = Load::over(transport);
+    match transport.is_doh() {
+        true => load.doh(Method::Get, "https://localhost/dns-query"),
+        false => load,
+    }
+}
+
+/// Runs it against a responder for its transport alone; checks what holds for every run.
+fn run(load: Load, change: impl FnOnce(&mut ResponderConfig)) -> (Ran, Counters) {
+    let transport = load.plan.transport;
+    let identity = self_signed(&SelfSigned::default()).unwrap();
+    let tls = identity.config(transport, &ServerTlsOptions::default());
+    let mut config = ResponderConfig {
+        listen: vec![(transport, (Ipv4Addr::LOCALHOST, 0).into())],
+        tls: Some(tls.unwrap()),
+        ..ResponderConfig::default()
+    };
+    change(&mut config);
+    let target = serve(&config, &[], true).unwrap();
+    let load = load.ca_pem(&identity.certificate_pem);
+    let ran = load.run_at(target.address(transport).unwrap());
+    let responder = target.stop();
+    assert_both_ends_agree(&ran, &responder);
+    (ran, responder)
+}
+
+/// Each connection has one end, and those that were usable are those that the responder accepted;
+/// it may have accepted some of those that the end of the run cut off.
+#[track_caller]
+fn assert_both_ends_agree(ran: &Ran, responder: &Counters) {
+    let connections = ran.record.connections();
+    let usable = connections.usable(ran.record.scenario.has_handshakes());
+    let begun = usable + connections.failed.total() + connections.abandoned;
+    let ended = connections.closed_by_client + connections.ended_by_target();
+    assert_eq!((connections.attempted, usable), (begun, ended));
+    assert_eq!(connections.failed.total(), 0, "{connections:?}");
+    let accepted = responder.connections_accepted.total();
+    let range = usable..=connections.attempted;
+    assert!(range.contains(&accepted), "{accepted} of {connections:?}");
+    assert_eq!(ran.counts().connection_losses, 0, "{connections:?}");
+}
+
+#[test]
+fn connections_are_replaced_when_their_time_is_over() {
+    let _alone = alone();
+    for transport in STREAMS {
+        let load = over(transport).clients(3).outstanding(3);
+        let load = load.plan(|plan| plan.connections.duration = Some(ms(200)));
+        let (ran, _) = run(load, |_| {});
+        let connections = ran.record.connections();
+        let by_time = connections.closed_by_client_for.duration;
+        assert!((6..=15).contains(&by_time), "{transport}: {connections:?}");
+        assert_eq!(ran.counts().responses, ran.counts().offered, "{transport}");
+    }
+}
+
+#[test]
+fn idle_connections_are_closed_and_opened_on_demand() {
+    let _alone = alone();
+    for transport in STREAMS {
+        let load = over(transport).clients(1).rate(4.0);
+        let load = load.plan(|plan| plan.connections.idle_timeout = Some(ms(50)));
+        let (ran, responder) = run(load, |_| {});
+        ran.assert_all_answered(4);
+        let connections = ran.record.connections();
+        assert_eq!(connections.attempted, 4, "{transport}: {connections:?}");
+        assert_eq!(connections.closed_by_client_for.idle, 4, "{transport}");
+        assert_eq!(responder.connections_accepted.total(), 4, "{transport}");
+    }
+}
+
+#[test]
+fn reconnect_delay_leaves_room_for_so_many_connections() {
+    let _alone = alone();
+    for transport in STREAMS {
+        let load = over(transport).clients(1).outstanding(1).plan(|plan| {
+            plan.connections.queries_max = Some(1);
+            plan.connections.reconnect_delay = ms(200);
+        });
+        let (ran, _) = run(load, |_| {});
+        let opened = ran.record.connections().attempted;
+        assert!((2..=5).contains(&opened), "{transport}: {opened}");
+        assert_eq!(ran.counts().responses, opened, "{transport}");
+    }
+}
+
+#[test]
+fn pipelining_depth_bounds_what_is_in_flight() {
+    let _alone = alone();
+    for transport in STREAMS {
+        let slow = |config: &mut ResponderConfig| {
+            config.behaviour.delay = Delay::Constant(ms(20));
+        };
+        let pipelined = |load: Load| {
+            let load = load.clients(2);
+            load.plan(|plan| plan.connections.in_flight_max = Some(4))
+        };
+        let load = pipelined(over(transport).outstanding(100).queries(200));
+        let (ran, _) = run(load, slow);
+        ran.assert_all_answered(200);
+        assert!(ran.record.mean_in_flight() <= 8.0, "{transport}");
+        assert_eq!(ran.counts().waited_for_stream, 0, "{transport}");
+        // At most 8 every 20 ms.
+        assert!(ran.record.measured_ns >= 24 * 20_000_000, "{transport}");
+
+        let (ran, _) = run(pipelined(over(transport).rate(1_000.0)), slow);
+        assert!(ran.record.mean_in_flight() <= 8.0, "{transport}");
+        let waited = ran.counts().waited_for_stream;
+        assert!((900..=992).contains(&waited), "{transport}: {waited}");
+    }
+}
+
+#[test]
+fn connect_rate_staggers_the_start() {
+    let _alone = alone();
+    for transport in STREAMS {
+        let load = over(transport).clients(50).outstanding(50).queries(500);
+        let load = load.plan(|plan| plan.connections.rate_max = Some(100.0));
+        let (ran, responder) = run(load, |_| {});
+        ran.assert_all_answered(500);
+        assert_eq!(responder.connections_accepted.total(), 50, "{transport}");
+        assert!(ran.record.phases.connect_ns >= 490_000_000, "{transport}");
+    }
+}
+
+#[test]
+fn connections_without_queries_are_as_many_as_the_rate_says_at_both_ends() {
+    let _alone = alone();
+    for transport in STREAMS {
+        for workers in [1, 2] {
+            let load = over(transport).clients(300).plan(|plan| {
+                plan.connections.queries_max = Some(0);
+                plan.connections.rate_max = Some(400.0);
+                plan.workers = workers;
+            });
+            let (ran, responder) = run(load, |_| {});
+            let connections = ran.record.connections();
+            assert_eq!(connections.attempted, 400, "{transport}: {connections:?}");
+            let closed = connections.closed_by_client_for.without_query;
+            assert_eq!(closed, 400, "{transport}: {connections:?}");
+            assert_eq!(responder.connections_accepted.total(), 400, "{transport}");
+            let handshakes = if transport.has_tls() { 400 } else { 0 };
+            assert_eq!(responder.handshakes_completed, handshakes, "{transport}");
+            assert_eq!(responder.queries.total(), 0, "{transport}");
+        }
+    }
+}
+
+#[test]
+fn fast_open_is_used_or_done_without() {
+    let _alone = alone();
+    for transport in STREAMS {
+        let load = over(transport).queries(1_000).plan(|plan| {
+            plan.connections.queries_max = Some(10);
+            plan.connections.tcp_fast_open = true;
+        });
+        let (ran, responder) = run(load, |_| {});
+        ran.assert_all_answered(1_000);
+        assert_eq!(responder.queries.total(), 1_000, "{transport}");
+        let connections = ran.record.connections();
+        assert!(connections.fast_opened <= connections.attempted);
+    }
+}
