@@ -42,8 +42,16 @@ fn encode_blocks(octets: &[u8]) {
             continue;
         }
         let (field, name, text) = match step[0] % 2 {
-            0 => (NumberField::CONTENT_LENGTH, "content-length", value.to_string()),
-            _ => (NumberField::MAX_AGE, "cache-control", format!("max-age={value}")),
+            0 => (
+                NumberField::CONTENT_LENGTH,
+                "content-length",
+                value.to_string(),
+            ),
+            _ => (
+                NumberField::MAX_AGE,
+                "cache-control",
+                format!("max-age={value}"),
+            ),
         };
         let mut block = Vec::new();
         encoder.start_block(&mut block);

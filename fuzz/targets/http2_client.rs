@@ -75,10 +75,17 @@ fuzz_target!(|input: &[u8]| {
             .map(|(_, is_late)| *is_late)
             .collect();
         let is_cancelled = matches!(token, 1 | 2);
-        assert!(ends.is_empty() || ends == [is_cancelled], "each token at most once");
+        assert!(
+            ends.is_empty() || ends == [is_cancelled],
+            "each token at most once"
+        );
     }
     if whole.error.is_none() {
         let ended = whole.ends.iter().filter(|(_, is_late)| !is_late).count();
-        assert_eq!(ended + whole.open, REQUESTS_FIRST as usize - 2, "nobody is lost");
+        assert_eq!(
+            ended + whole.open,
+            REQUESTS_FIRST as usize - 2,
+            "nobody is lost"
+        );
     }
 });

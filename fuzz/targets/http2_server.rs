@@ -15,7 +15,11 @@ struct Story {
 }
 
 /// Answers at once, `late` by a call, or never.
-fn story(options: &Arc<Http2ServerOptions>, setting: u8, pieces: &mut dyn Iterator<Item = &[u8]>) -> Story {
+fn story(
+    options: &Arc<Http2ServerOptions>,
+    setting: u8,
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+) -> Story {
     let mut story = Story::default();
     let mut server = Http2Server::new(options.clone(), &mut story.out);
     for piece in pieces {
@@ -66,7 +70,11 @@ fuzz_target!(|input: &[u8]| {
     }
     frames.extend_from_slice(octets);
     let whole = story(&options, *setting, &mut std::iter::once(&frames[..]));
-    let cut = story(&options, *setting, &mut frames.chunks(usize::from(*length).max(1)));
+    let cut = story(
+        &options,
+        *setting,
+        &mut frames.chunks(usize::from(*length).max(1)),
+    );
     let streams: BTreeSet<u32> = whole.requests.iter().map(|(stream, _)| *stream).collect();
     assert_eq!(streams.len(), whole.requests.len(), "each request once");
     if setting & 8 != 0 {

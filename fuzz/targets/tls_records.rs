@@ -16,8 +16,8 @@ static CLIENT: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
 });
 
 static SERVER: LazyLock<Arc<ServerConfig>> = LazyLock::new(|| {
-    let identity = rcgen::generate_simple_self_signed(["dns.example".to_owned()])
-        .expect("the name is valid");
+    let identity =
+        rcgen::generate_simple_self_signed(["dns.example".to_owned()]).expect("the name is valid");
     let (certificate, key) = (identity.cert.pem(), identity.signing_key.serialize_pem());
     server_config(certificate.as_bytes(), key.as_bytes()).expect("both belong together")
 });

@@ -20,8 +20,8 @@ pub enum ExchangeEnd<'a> {
     /// The peer says that it has not processed the request (REFUSED_STREAM, or a stream above the
     /// last one of a GOAWAY); it may be sent again on another connection.
     NotProcessed,
-    /// The stream broke the rules of its protocol without breaking the connection's: no message, more
-    /// than one, one longer than 65,535 octets, or one that its framing contradicts.
+    /// The stream broke the rules of its protocol without breaking the connection's: no message,
+    /// more than one, one longer than 65,535 octets, or one that its framing contradicts.
     Malformed,
     /// A message came for an exchange that was cancelled before. The token is that of the cancelled
     /// exchange, and it is the second time that it is given back: only for counting.

@@ -25,6 +25,7 @@ pub use server_config::{
 };
 pub use stream::Progress;
 
+mod accepted_chain;
 mod client;
 mod client_session;
 mod config;

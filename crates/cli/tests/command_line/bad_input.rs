@@ -299,7 +299,7 @@ fn flags_without_effect_are_refused() {
         (
             "--queries-per-connection 5",
             "udp has no connections",
-            "tcp or dot",
+            "another transport",
         ),
         (
             "--tcp-fallback -t tcp",
@@ -369,7 +369,7 @@ fn values_out_of_range_name_their_flag() {
         ("--rate 0", "--rate: 0 a second cannot be offered"),
         ("--rate -5", "'-5'"),
         ("--clients x", "'--clients <N>'"),
-        ("--transport doh", "unknown transport `doh`"),
+        ("--transport doh1", "unknown transport `doh1`"),
         ("--format xml", "'xml' for '--format <FORMAT>'"),
         ("--fromat text", "'--fromat'"),
         ("--driver xdp", "'xdp' for '--driver <DRIVER>'"),

@@ -34,7 +34,7 @@ fn choices_of_tls_are_by_name_and_must_go_together() {
             (
                 "--tls-ciphers TLS_RSA_WITH_RC4_128_MD5",
                 "unknown cipher suite `TLS_RSA_WITH_RC4_128_MD5`",
-                "known are TLS_AES_256_GCM_SHA384",
+                "known are TLS_AES_128_GCM_SHA256",
             ),
             ("--tls-groups P-256", "unknown group `P-256`", "secp256r1"),
             (

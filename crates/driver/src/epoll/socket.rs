@@ -46,7 +46,8 @@ pub(super) fn connect_tcp(spec: &SocketSpec, options: &SocketOptions) -> io::Res
     }
     set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     if spec.fast_open {
-        set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1)?;
+        // Where the host has it switched off, this is a connection like any other.
+        let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
     }
     bind(&fd, spec)?;
     let peer = spec
@@ -67,7 +68,7 @@ pub(super) fn listen_tcp(spec: &SocketSpec) -> io::Result<OwnedFd> {
     set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     bind(&fd, spec)?;
     if spec.fast_open {
-        set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, FAST_OPEN_QUEUE)?;
+        let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, FAST_OPEN_QUEUE);
     }
     // SAFETY: a plain system call on an open descriptor.
     check(unsafe { libc::listen(fd.as_raw_fd(), 4096) })?;

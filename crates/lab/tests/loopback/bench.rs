@@ -14,7 +14,7 @@ use proto::doh::{DohRequest, Method, Scheme};
 use proto::http2;
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots};
+use proto::tls::{ClientTlsOptions, Roots, TlsVersions};
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Counters, ResponderConfig};
 
@@ -36,6 +36,8 @@ pub(crate) struct Load {
     /// What the target's certificate is signed with, PEM.
     ca_pem: Option<String>,
     preflight: bool,
+    resume: load::Resume,
+    early_data: bool,
 }
 
 impl Load {
@@ -63,7 +65,10 @@ impl Load {
             local_addresses: Vec::new(),
             local_port: 0,
             connections: load::ConnectionPolicy::default(),
-            doh: None,
+            doh: transport.is_doh().then(|| {
+                let uri = "https://localhost/dns-query";
+                Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
+            }),
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
@@ -73,6 +78,8 @@ impl Load {
             plan,
             ca_pem: None,
             preflight: false,
+            resume: load::Resume::NEVER,
+            early_data: false,
         }
     }
 
@@ -117,6 +124,13 @@ impl Load {
     /// How a query becomes an HTTP request.
     pub(crate) fn doh(mut self, method: Method, uri: &str) -> Load {
         self.plan.doh = Some(Arc::new(DohRequest::new(method, uri, &[]).unwrap()));
+        self
+    }
+
+    /// Each connection resumes its client's last session, with early data if asked for.
+    pub(crate) fn resuming(mut self, early_data: bool) -> Load {
+        self.resume = load::Resume::ALWAYS;
+        self.early_data = early_data;
         self
     }
 
@@ -181,6 +195,12 @@ impl Load {
                 Transport::Doh2 => vec![http2::ALPN.to_vec()],
                 _ => Vec::new(),
             },
+            versions: match self.plan.transport.is_quic() || self.early_data {
+                true => TlsVersions::Tls13,
+                false => TlsVersions::All,
+            },
+            resumption: !self.resume.is_never(),
+            early_data: self.early_data,
             ..ClientTlsOptions::default()
         });
         TlsRequest {
@@ -189,7 +209,7 @@ impl Load {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
-                resume: load::Resume::NEVER,
+                resume: self.resume,
             },
             verified: true,
             name: "localhost".to_owned(),

@@ -10,5 +10,6 @@ mod faults;
 mod latency;
 mod lifecycle;
 mod products;
+mod reconnects;
 mod responder_counts;
 mod servers;

@@ -17,12 +17,12 @@ use crate::servers::zone;
 
 /// One way of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
-    transport: Transport,
+pub(crate) struct Way {
+    pub(crate) transport: Transport,
     /// What it is beside UDP and TCP.
-    service: Option<Service>,
+    pub(crate) service: Option<Service>,
     /// For DNS over HTTPS.
-    method: Method,
+    pub(crate) method: Method,
 }
 
 const fn way(transport: Transport, method: Method) -> Way {
@@ -51,7 +51,7 @@ const DOH3_POST: Way = way(Transport::Doh3, Method::Post);
 const DOQ: Way = way(Transport::Doq, Method::Get);
 
 /// Who is asked in which ways.
-const TABLE: [(Product, &[Way]); 6] = [
+pub(crate) const TABLE: [(Product, &[Way]); 6] = [
     (
         Product::Bind,
         &[UDP, TCP, DOT, DOH2_GET, DOH2_POST, H2C_GET, H2C_POST],
@@ -86,7 +86,7 @@ fn questions() -> String {
 }
 
 impl Way {
-    fn address(self, target: &RunningServer) -> SocketAddr {
+    pub(crate) fn address(self, target: &RunningServer) -> SocketAddr {
         let endpoints = target.endpoints();
         let found = match self.service {
             None => endpoints.address(self.transport),
@@ -96,7 +96,7 @@ impl Way {
     }
 
     /// Ten clients with five queries in flight each.
-    fn load(self, address: SocketAddr) -> Load {
+    pub(crate) fn load(self, address: SocketAddr) -> Load {
         let text = questions();
         let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default()).unwrap();
         let load = Load::over(self.transport)
@@ -119,7 +119,10 @@ fn check(product: Product) {
     let target = product.start(&zone()).unwrap();
     for way in *ways {
         let address = way.address(&target);
-        let mut load = way.load(address).ca_pem(target.ca_pem().unwrap());
+        let mut load = way
+            .load(address)
+            .preflight()
+            .ca_pem(target.ca_pem().unwrap());
         if product == Product::Knot && *way == DOQ {
             load.plan.connections.queries_max = Some(KNOT_QUERIES_PER_CONNECTION);
         }

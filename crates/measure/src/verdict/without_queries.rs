@@ -128,7 +128,8 @@ fn clients_in_use(figures: &Figures<'_>) -> Option<Finding> {
     let rate = decimal(opened, 1);
     if waiting > setting_up {
         let evidence = format!(
-            "{} of {} clients on average waited for --reconnect-delay ({rate} connections a second)",
+            "{} of {} clients on average waited for --reconnect-delay \
+             ({rate} connections a second)",
             decimal(waiting, 1),
             count(scenario.clients)
         );

@@ -1,5 +1,6 @@
 //! Configurations of clients, with the cryptography named rather than taken from the process.
 
+use super::accepted_chain::RememberingVerifier;
 use super::client_session::OwnSessions;
 use super::handshake::Alpn;
 use super::pins::{PinVerifier, SpkiPin};
@@ -182,7 +183,7 @@ pub fn client_config(options: &ClientTlsOptions) -> Result<Arc<ClientConfig>, Tl
         .with_protocol_versions(options.versions.protocol_versions())
         .map_err(|error| TlsConfigError::new(TlsSetting::CipherSuites, error))?
         .dangerous()
-        .with_custom_certificate_verifier(verifier(options, provider)?);
+        .with_custom_certificate_verifier(remembering(verifier(options, provider)?));
     let mut config = match &options.certificate {
         None => builder.with_no_client_auth(),
         Some(own) => {
@@ -277,6 +278,10 @@ fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     positions
         .find(|(at, item)| list[..*at].contains(item))
         .map(|(_, item)| item)
+}
+
+fn remembering(verifier: Arc<dyn ServerCertVerifier>) -> Arc<dyn ServerCertVerifier> {
+    Arc::new(RememberingVerifier::new(verifier))
 }
 
 /// What judges the server's certificate.

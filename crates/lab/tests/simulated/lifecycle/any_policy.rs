@@ -170,15 +170,15 @@ fn attempts_max(sim: &Sim, record: &RunRecord) -> u64 {
 fn check_ends_in_time(sim: &Sim, record: &RunRecord) -> Result<(), TestCaseError> {
     let phases = &record.phases;
     let of_ns = |time: Duration| time.as_nanos() as u64;
-    // How long a worker may sleep, at the start and at the end.
-    let sleep = ms(45);
+    // How long a worker may wait, at the start and at the end.
+    let turn = ms(45);
     let timeout = sim.plan.timeout;
-    prop_assert!(phases.drain_ns <= of_ns(2 * timeout + sleep), "{phases:?}");
+    prop_assert!(phases.drain_ns <= of_ns(2 * timeout + turn), "{phases:?}");
     prop_assert_eq!(phases.run_ns, of_ns(ms(1_500)));
     let rate = sim.plan.connections.rate_max.unwrap_or(f64::INFINITY);
     let paced = Duration::from_secs_f64(f64::from(sim.plan.clients) / rate);
     prop_assert!(
-        phases.connect_ns <= of_ns(paced + timeout + sleep),
+        phases.connect_ns <= of_ns(paced + timeout + turn),
         "{phases:?}"
     );
     Ok(())
@@ -212,6 +212,7 @@ proptest! {
             prop_assert_eq!(record.total.counts.offered, 0);
         }
         let per_connection = sim.plan.connections.queries_max.map_or(u64::MAX, u64::from);
-        prop_assert!(record.total.counts.sent <= connections.attempted.saturating_mul(per_connection));
+        let sent_max = connections.attempted.saturating_mul(per_connection);
+        prop_assert!(record.total.counts.sent <= sent_max);
     }
 }

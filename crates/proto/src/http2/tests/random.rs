@@ -6,27 +6,31 @@ use proptest::prelude::*;
 /// Octets of a frame: sensible ones more often than not.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let stream = 0_u32..10;
-    let random = (
-        0_u8..12,
-        any::<u8>(),
-        stream.clone(),
-        prop::collection::vec(any::<u8>(), 0..40),
-    );
+    let octets = prop::collection::vec(any::<u8>(), 0..40);
+    let random = (0_u8..12, any::<u8>(), stream.clone(), octets)
+        .prop_map(|(kind, flags, stream, payload)| frame(kind, flags, stream, &payload));
+    let field_section = |fields: &'static [(&'static str, &'static str)]| {
+        (stream.clone(), any::<bool>()).prop_map(|(stream, ends)| headers(stream, ends, fields))
+    };
+    let content = (stream.clone(), any::<bool>(), 0_usize..70)
+        .prop_map(|(stream, ends, octets)| data(stream, ends, &vec![7; octets]));
+    let number = |kind: u8, numbers: std::ops::RangeInclusive<u32>| {
+        (stream.clone(), numbers)
+            .prop_map(move |(stream, number)| frame(kind, 0, stream, &number.to_be_bytes()))
+    };
+    let settings = (1_u16..7, any::<u32>()).prop_map(|(id, value)| {
+        let mut out = Vec::new();
+        write_settings(&[(id, value)], &mut out);
+        out
+    });
     prop_oneof![
-        4 => random.prop_map(|(kind, flags, stream, payload)| frame(kind, flags, stream, &payload)),
-        6 => (stream.clone(), any::<bool>()).prop_map(|(stream, ends)| headers(stream, ends, &OK)),
-        6 => (stream.clone(), any::<bool>()).prop_map(|(stream, ends)| headers(stream, ends, &POST)),
-        8 => (stream.clone(), any::<bool>(), 0_usize..70)
-            .prop_map(|(stream, ends, octets)| data(stream, ends, &vec![7; octets])),
-        2 => (stream.clone(), 0_u32..14)
-            .prop_map(|(stream, code)| frame(kind::RST_STREAM, 0, stream, &code.to_be_bytes())),
-        2 => (stream, any::<u32>())
-            .prop_map(|(stream, octets)| frame(kind::WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())),
-        2 => (1_u16..7, any::<u32>()).prop_map(|(id, value)| {
-            let mut out = Vec::new();
-            write_settings(&[(id, value)], &mut out);
-            out
-        }),
+        4 => random,
+        6 => field_section(&OK),
+        6 => field_section(&POST),
+        8 => content,
+        2 => number(kind::RST_STREAM, 0..=14),
+        2 => number(kind::WINDOW_UPDATE, 0..=u32::MAX),
+        2 => settings,
         1 => Just(frame(kind::PING, 0, 0, b"12345678")),
         1 => Just(frame(kind::SETTINGS, 1, 0, &[])),
         1 => Just(frame(kind::GOAWAY, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0])),

@@ -89,7 +89,7 @@ fn rfc9250_4_3_1_cancelled_query_is_not_heard_of_again() {
     assert!(
         world
             .server
-            .respond(server_key, stream + 1, &query(2), None)
+            .respond(server_key, stream + 1, &answer(2), None)
     );
     world.run_for(Duration::from_millis(50));
     assert_eq!(world.messages(client), [2]);
@@ -108,7 +108,7 @@ fn late_response_to_an_abandoned_query_is_seen() {
     let Some(Served::Query { key, stream, .. }) = world.served.last().cloned() else {
         panic!("{:?}", world.served);
     };
-    world.server.respond(key, stream, &query(7), None);
+    world.server.respond(key, stream, &answer(7), None);
     world.run_for(Duration::from_millis(50));
     assert_eq!(world.seen[client][1..], [Seen::Ended(7, ExchangeEnd::Late)]);
 }

@@ -456,6 +456,13 @@ pub(super) fn query(number: u32) -> Vec<u8> {
     message
 }
 
+/// A message with ID 0, as a server of DoQ has to send it.
+pub(super) fn answer(number: u32) -> Vec<u8> {
+    let mut message = query(number);
+    message[..2].fill(0);
+    message
+}
+
 pub(super) fn response_to(query: &[u8]) -> Vec<u8> {
     let mut response = query.to_vec();
     if let Some(flags) = response.get_mut(2) {

@@ -1,0 +1,101 @@
+//! Connections that end after ten queries, against every server that is tried: with full
+//! handshakes, and with sessions resumed.
+
+use lab::target::Product;
+use measure::counts::Handshakes;
+
+use crate::bench::alone;
+use crate::products::TABLE;
+use crate::servers::zone;
+
+const QUERIES: u64 = 1_000;
+const PER_CONNECTION: u32 = 10;
+const CONNECTIONS: u64 = QUERIES / PER_CONNECTION as u64;
+const CLIENTS: u64 = 10;
+
+/// dnsdist 1.7 sends a ticket after a full handshake alone; a ticket is used once (RFC 8446,
+/// appendix C.4), so that every second handshake is a full one.
+fn tickets_come_with_every_handshake(product: Product) -> bool {
+    product != Product::Dnsdist
+}
+
+/// Asks in every way that has connections; returns the handshakes of each that has TLS.
+fn handshakes(product: Product, resume: bool) -> Vec<(String, Handshakes)> {
+    let _alone = alone();
+    let (_, ways) = TABLE.iter().find(|(each, _)| *each == product).unwrap();
+    let target = product.start(&zone()).unwrap();
+    let mut all = Vec::new();
+    for way in ways.iter().filter(|way| way.transport.has_connections()) {
+        let address = way.address(&target);
+        let load = way
+            .load(address)
+            .queries(QUERIES)
+            .outstanding(CLIENTS as u32);
+        let load = load.ca_pem(target.ca_pem().unwrap());
+        let mut load = if resume { load.resuming(false) } else { load };
+        load.plan.connections.queries_max = Some(PER_CONNECTION);
+        let ran = load.run_at(address);
+        let (counts, name) = (ran.counts(), format!("{product:?}, {way:?}"));
+        let seen = (counts.offered, counts.sent, counts.responses);
+        assert_eq!(seen, (QUERIES, QUERIES, QUERIES), "{name}: {counts:?}");
+        let connections = ran.record.connections();
+        if way.service.is_some_and(lab::target::Service::has_tls) {
+            all.push((name, connections.handshakes));
+        } else {
+            assert!(connections.established >= CONNECTIONS, "{name}: {counts:?}");
+        }
+    }
+    all
+}
+
+fn check(product: Product) {
+    for (name, seen) in handshakes(product, false) {
+        assert!(
+            seen.full + seen.full_with_retry >= CONNECTIONS,
+            "{name}: {seen:?}"
+        );
+        assert_eq!(seen.resumed, 0, "{name}: {seen:?}");
+    }
+    for (name, seen) in handshakes(product, true) {
+        assert!(seen.total() >= CONNECTIONS, "{name}: {seen:?}");
+        let full = seen.full + seen.full_with_retry;
+        if tickets_come_with_every_handshake(product) {
+            assert_eq!(full, CLIENTS, "{name}: {seen:?}");
+        } else {
+            assert!(
+                seen.resumed >= CONNECTIONS / 2 - CLIENTS,
+                "{name}: {seen:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bind_resumes_the_sessions_of_short_connections() {
+    check(Product::Bind);
+}
+
+#[test]
+fn unbound_resumes_the_sessions_of_short_connections() {
+    check(Product::Unbound);
+}
+
+#[test]
+fn knot_resumes_the_sessions_of_short_connections() {
+    check(Product::Knot);
+}
+
+#[test]
+fn coredns_resumes_the_sessions_of_short_connections() {
+    check(Product::CoreDns);
+}
+
+#[test]
+fn dnsdist_resumes_the_sessions_of_short_connections() {
+    check(Product::Dnsdist);
+}
+
+#[test]
+fn haproxy_resumes_the_sessions_of_short_connections() {
+    check(Product::Haproxy);
+}
