@@ -206,15 +206,15 @@ def read_kxdpgun(text):
     """Counts from kxdpgun's statistics; the rate is of replies in the time that it sent."""
     number = {
         label: number_after("kxdpgun", label, text)
-        for label in ("total initial packets", "total established", "total replies", "duration")
+        for label in ("total initials", "total handshakes", "total replies", "duration")
     }
-    sent, replies = int(number["total initial packets"]), int(number["total replies"])
+    sent, replies = int(number["total initials"]), int(number["total replies"])
     return {
         "answered": replies,
         "sent": sent,
         "lost": sent - replies,
         "seconds": number["duration"],
-        "connections": int(number["total established"]),
+        "connections": min(int(number["total handshakes"]), replies),
     }
 
 
@@ -238,12 +238,19 @@ def read_record(text):
             "offered": counts["offered"] / seconds,
             "verdict": record["verdict"]["limit"],
             "window_cpu_seconds": sum(worker["cpu_ns"] for worker in record["workers"]) / 1e9,
-            "connections": connections["established"],
+            "connections": usable(connections, record["scenario"]["transport"]),
             "resumed": connections["handshakes"]["resumed"],
             "connections_failed": sum(failures(connections["failed"])),
         }
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise RunFailed(f"the run record has not what was expected: {error!r}") from error
+
+
+def usable(connections, transport):
+    """Connections that could carry a query: for encrypted ones the handshake has to be over."""
+    if transport in ENCRYPTED:
+        return connections["handshakes"]["full"] + connections["handshakes"]["resumed"]
+    return connections["established"]
 
 
 def failures(failed):
@@ -257,11 +264,12 @@ def failures(failed):
 
 @dataclass
 class Programs:
-    """Where the generators are that are not looked up by name."""
+    """Where the programs are that are not looked up by name."""
 
     throng: object
     churn: object = None
     kxdpgun: tuple = ()
+    knotd: tuple = ()
 
 
 def command_and_reader(tool, programs, load, cpu, record):

@@ -81,6 +81,14 @@ def run(command, cpu, output_path, seconds_max, watch_anonymous=False):
     )
 
 
+def pin_all_threads(pid, cpu):
+    """Moves every thread of a running process to one core; for programs that pin themselves."""
+    for _ in range(3):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), {cpu})
+        time.sleep(0.05)
+
+
 def stop(process):
     """Kills and reaps a process that `spawn` started."""
     process.kill()

@@ -6,6 +6,7 @@ They have no names and end with the processes in them. Needs root.
 import ipaddress
 import itertools
 import subprocess
+import time
 
 from . import processes, targets
 
@@ -36,20 +37,38 @@ class Namespace:
         self.holder.wait()
 
 
-class VethResponder(targets.Printing):
-    """throng's responder in one namespace; the load comes from the other."""
+class VethKnot(targets.Printing):
+    """Debian 13's knotd with DoQ in one namespace; the load comes from the other.
 
-    def __init__(self, throng, cpu, transport):
+    Not throng's responder: kxdpgun sends a message ID other than 0 over QUIC, for which RFC 9250,
+    section 4.2.1, has the server end the connection.
+    """
+
+    def __init__(self, program, cpu):
         self.here, self.there = Namespace(), Namespace()
         try:
             self.connect()
             self.within, self.within_peer = self.here.within(), self.there.within()
-            ports = {transport: processes.free_port()}
-            command = targets.responder_command(throng, self.address, ports)
-            super().__init__("throng responder over veth", command, cpu, ports)
+            ports = {"doq": processes.free_port()}
+
+            def command(folder):
+                targets.own_certificate(folder)
+                (folder / "zone.db").write_text(targets.zone_text())
+                settings = folder / "knot.conf"
+                settings.write_text(knot_settings(folder, self.address, ports["doq"]))
+                return [*program, "-c", str(settings)]
+
+            super().__init__("knotd over veth", command, cpu, ports)
+            processes.pin_all_threads(self.process.pid, cpu)
         except BaseException:
             self.close_namespaces()
             raise
+
+    def is_ready(self, transport, port):
+        ready = "server started" in self.log.read_text(errors="replace")
+        if not ready:
+            time.sleep(0.02)
+        return ready
 
     def connect(self):
         """What a network card that is not there would still do has to be switched off, because
@@ -72,3 +91,34 @@ class VethResponder(targets.Printing):
     def close_namespaces(self):
         self.here.close()
         self.there.close()
+
+
+def knot_settings(folder, address, port):
+    """One worker of each kind, and more QUIC clients than the 10,000 of one run."""
+    return f"""
+server:
+    rundir: "{folder}"
+    listen: {address}@53
+    listen-quic: {address}@{port}
+    udp-workers: 1
+    tcp-workers: 1
+    background-workers: 1
+    cert-file: "{folder}/certificate.pem"
+    key-file: "{folder}/key.pem"
+    quic-max-clients: {targets.CLIENTS_MAX}
+log:
+  - target: stderr
+    any: info
+database:
+    storage: "{folder}"
+control:
+    listen: "{folder}/control"
+template:
+  - id: default
+    storage: "{folder}"
+    zonefile-sync: -1
+    journal-content: none
+zone:
+  - domain: "{targets.ZONE}"
+    file: "zone.db"
+"""
