@@ -74,6 +74,8 @@ class Measured:
     connections: int | None = None
     resumed: int | None = None
     connections_failed: int | None = None
+    # Connections open at the end.
+    connections_open: int | None = None
 
     @property
     def window_us_per_answer(self):
@@ -241,6 +243,7 @@ def read_record(text):
             "connections": usable(connections, record["scenario"]["transport"]),
             "resumed": connections["handshakes"]["resumed"],
             "connections_failed": sum(failures(connections["failed"])),
+            "connections_open": record["total"]["connections_open"],
         }
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise RunFailed(f"the run record has not what was expected: {error!r}") from error

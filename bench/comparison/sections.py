@@ -162,6 +162,9 @@ def idle_octets(bench, target, tool, transport):
         run = bench.once(f"memory-{transport}-{count}", tool, target, load, watch_anonymous=True)
         if run is None:
             return None
+        if run.connections_open is not None and run.connections_open < count:
+            print(f"  only {run.connections_open:,} of {count:,} clients were connected", flush=True)
+            return None
         settled.append(settled_octets(run))
     return (settled[1] - settled[0]) / (many - few)
 
