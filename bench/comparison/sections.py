@@ -163,7 +163,7 @@ def idle_octets(bench, target, tool, transport):
         if run is None:
             return None
         if run.connections_open is not None and run.connections_open < count:
-            print(f"  only {run.connections_open:,} of {count:,} clients were connected", flush=True)
+            print(f"  only {run.connections_open:,} of {count:,} clients connected", flush=True)
             return None
         settled.append(settled_octets(run))
     return (settled[1] - settled[0]) / (many - few)
