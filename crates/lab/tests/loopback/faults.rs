@@ -8,7 +8,7 @@ use crate::bench::{Load, alone, ms};
 #[test]
 fn faulty_responses_are_told_apart() {
     let _alone = alone();
-    for transport in Transport::ALL {
+    for transport in [Transport::Udp, Transport::Tcp, Transport::Dot] {
         let load = Load::over(transport).rate(2_000.0).plan(|plan| {
             plan.duration = Some(ms(500));
             plan.timeout = ms(500);
@@ -50,6 +50,47 @@ fn faulty_responses_are_told_apart() {
             servfail.contains(&counts.rcodes.by_rcode[2]),
             "{transport}: {counts:?}"
         );
+    }
+}
+
+#[test]
+fn faulty_responses_on_streams_of_their_own_end_their_queries() {
+    let _alone = alone();
+    for transport in [Transport::Doh2, Transport::Doh3] {
+        let load = Load::over(transport).rate(2_000.0).plan(|plan| {
+            plan.duration = Some(ms(500));
+            plan.timeout = ms(500);
+        });
+        let (ran, responder) = load.run_against(|config| {
+            let faults = &mut config.behaviour.faults;
+            faults.loss = 0.05;
+            faults.wrong_id = 0.1;
+            faults.wrong_question = 0.1;
+            faults.reset = 0.1;
+            faults.http_statuses = vec![(429, 0.1), (503, 0.1)];
+        });
+        let counts = ran.counts();
+        let failures = &counts.exchange_failures;
+        assert_eq!(responder.queries.get(transport), 1_000, "{transport}");
+        assert_eq!(counts.timeouts, responder.lost, "{transport}: {counts:?}");
+        assert_eq!(
+            failures.malformed, responder.spoilt,
+            "{transport}: {counts:?}"
+        );
+        assert!(
+            failures.stream_reset.total() > 50,
+            "{transport}: {counts:?}"
+        );
+        assert!(
+            failures.http_status.get(429) > 50,
+            "{transport}: {counts:?}"
+        );
+        assert!(
+            failures.http_status.get(503) > 50,
+            "{transport}: {counts:?}"
+        );
+        let ends = counts.responses + counts.timeouts + failures.total();
+        assert_eq!(ends, 1_000, "{transport}: {counts:?}");
     }
 }
 
