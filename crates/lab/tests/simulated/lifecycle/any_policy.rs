@@ -207,7 +207,10 @@ proptest! {
         let begun = accepted.total() + responder.connections_refused.total();
         // Only one whose SYN the target never saw, or did not see in time, is not among these.
         prop_assert!(begun <= connections.attempted);
-        prop_assert!(begun >= connections.established);
+        if sim.simulation.absences.is_empty() {
+            // A process that dies has not accepted all that its kernel has established.
+            prop_assert!(begun >= connections.established);
+        }
         if sim.plan.connections.asks_nothing() {
             prop_assert_eq!(record.total.counts.offered, 0);
         }
