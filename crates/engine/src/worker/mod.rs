@@ -264,7 +264,7 @@ impl Worker {
         let now = driver.now();
         self.timeline.opened_at = now;
         self.set_up = SetUp::new(&self.plan, self.index, now);
-        self.quic = quic::client(&self.plan, self.index, driver.epoch());
+        self.quic = quic::client(&self.plan, self.index, driver);
         if self.plan.transport != Transport::Udp {
             return Ok(());
         }

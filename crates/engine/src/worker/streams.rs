@@ -70,11 +70,8 @@ impl Worker {
 
     /// The next random number: of those that decide on resumption, all equally likely.
     pub(super) fn draw(&mut self) -> u64 {
-        // Splitmix64.
-        self.draws = self.draws.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.draws ^ (self.draws >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.draws = self.draws.wrapping_add(1);
+        mix(self.draws)
     }
 
     /// HTTP/2 begins with octets of its own. Within TLS they travel with the first request.
@@ -345,4 +342,12 @@ impl Worker {
             self.write_cipher_out(driver, index, now);
         }
     }
+}
+
+/// Splitmix64: numbers that are close together become numbers that look unrelated.
+pub(super) fn mix(number: u64) -> u64 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }

@@ -421,8 +421,8 @@ impl QuicClient {
     pub const ABANDONED_MAX: usize = connection::ABANDONED_MAX;
 
     /// Closes a connection with an application error code
-    /// ([`DOQ_NO_ERROR`](doq::DOQ_NO_ERROR), [`NO_ERROR`](http3::ErrorCode::NO_ERROR)); one datagram
-    /// waits in `poll_transmit`, and no event follows. Then [`QuicClient::forget`] it.
+    /// ([`DOQ_NO_ERROR`](doq::DOQ_NO_ERROR), [`NO_ERROR`](http3::ErrorCode::NO_ERROR)); one
+    /// datagram waits in `poll_transmit`, and no event follows. Then [`QuicClient::forget`] it.
     pub fn close(&mut self, now: Instant, key: ConnectionKey, code: u64) {
         self.now = now;
         if let Some(connection) = self.connections.get_mut(key) {
