@@ -271,7 +271,8 @@ fn sound_connection_policies_pass() {
 #[test]
 fn policies_of_connections_need_a_transport_that_has_them() {
     let second = Duration::from_secs(1);
-    let policies: [(&str, fn(&mut ConnectionPolicy, Duration)); 7] = [
+    type Change = fn(&mut ConnectionPolicy, Duration);
+    let policies: [(&str, Change); 7] = [
         ("queries-per-connection", |it, _| it.queries_max = Some(1)),
         ("connection-duration", |it, time| it.duration = Some(time)),
         ("connection-idle-timeout", |it, time| {
