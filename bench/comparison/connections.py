@@ -168,10 +168,11 @@ def churn_dot(bench):
 
 
 def churn_quic(bench):
-    """One query a QUIC connection, full handshakes, against throng's responder (DoQ).
+    """One query a QUIC connection (DoQ), full handshakes, against throng's responder.
 
-    kxdpgun, which does not verify certificates, runs over a veth pair between two namespaces,
-    throng beside it there and on loopback.
+    kxdpgun, which does not verify certificates, runs over a veth pair between two namespaces
+    against knotd with one worker, throng beside it; throng's responder refuses kxdpgun's queries,
+    as their message ID is not 0.
     """
     load = one_query(HANDSHAKES_AT_A_TIME)
     anybody = load | {"certificate": None}
@@ -180,19 +181,10 @@ def churn_quic(bench):
         ("throng doq, any certificate accepted", "throng", "doq", anybody),
     ]
     results = measured(bench, "churn", responder(bench, "doq"), cases)
+    note = "kxdpgun was not run: it needs root and `servers/prepare`."
     if bench.programs.kxdpgun and os.geteuid() == 0:
-        over = [
-            ("throng doq over veth, any certificate accepted", "throng", "doq", anybody),
-            ("kxdpgun doq over veth", "kxdpgun", "doq", load | {"rate_qps": KXDPGUN_RATE_QPS}),
-        ]
-
-        def start():
-            return veth.VethResponder(bench.programs.throng, bench.server_cpu, "doq")
-
-        results |= measured(bench, "churn-veth", start, over)
+        results |= churn_quic_over_veth(bench, load, anybody)
         note = f"kxdpgun asks {KXDPGUN_RATE_QPS:,} a second: it has no closed loop."
-    else:
-        note = "kxdpgun was not run: it needs root and `servers/prepare`."
     goals = [
         (f"throng doq, {what}", median(results["throng doq"], figure), QUIC_RATE_MIN, AT_LEAST)
         for what, figure in (
@@ -204,14 +196,23 @@ def churn_quic(bench):
     return with_goals(f"{note}\n\n{tables.table(HEAD, rows)}", goals)
 
 
-def kxdpgun_words(servers):
-    """The command of Debian 13's kxdpgun, unpacked by servers/prepare; empty if it is not."""
+def churn_quic_over_veth(bench, load, anybody):
+    cases = [
+        ("throng doq, knotd over veth", "throng", "doq", anybody),
+        ("kxdpgun doq, knotd over veth", "kxdpgun", "doq", load | {"rate_qps": KXDPGUN_RATE_QPS}),
+    ]
+    knotd = bench.programs.knotd
+    return measured(bench, "churn-veth", lambda: veth.VethKnot(knotd, bench.server_cpu), cases)
+
+
+def debian13_words(servers, name):
+    """The command of one of Debian 13's programs, unpacked by servers/prepare; empty if not."""
     root = Path(servers) / "debian13"
-    program = root / "usr/sbin/kxdpgun"
+    program = root / "usr/sbin" / name
     with contextlib.suppress(StopIteration, OSError):
         libraries = next((root / "usr/lib").glob("*-linux-gnu"))
         loader = next(libraries.glob("ld-linux*"))
         if program.is_file():
-            words = [loader, "--argv0", "kxdpgun", "--library-path", libraries, program]
+            words = [loader, "--argv0", name, "--library-path", libraries, program]
             return tuple(str(word) for word in words)
     return ()
