@@ -240,10 +240,7 @@ impl Worker {
 
     /// Has the client's timer fire when the connection wants it to.
     fn arm_quic(&mut self, index: u32) {
-        let due = self
-            .quic_key(index)
-            .and_then(|key| self.quic.as_mut()?.timeout(key));
-        if let Some(at) = due {
+        if let Some(at) = self.quic_due(index) {
             self.arm(index, at);
         }
     }
