@@ -95,6 +95,8 @@ fn scenario(duration_ns: u64) -> ScenarioRecord {
             outstanding: 100,
             rate_qps_max: None,
         },
+        per_client: None,
+        shape: None,
         clients: 10,
         workers: 1,
         cpus: vec![0],

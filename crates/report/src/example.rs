@@ -93,6 +93,8 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
             count: 1_000,
         },
         arrival,
+        per_client: None,
+        shape: None,
         clients: 200,
         workers: 1,
         cpus: vec![1],
