@@ -1,10 +1,12 @@
 //! Exact merging of the records of several generators that ran one scenario together.
 //!
-//! Counts add, histograms add bucket by bucket, intervals merge by their position, workers and
-//! hosts are listed; nothing is averaged, so percentiles of the merged record are those of all
-//! responses (P23). Records whose figures do not mean the same are refused. What differs and does
-//! not change the meaning is kept from the first record and named in `warnings`.
+//! Counts add, histograms add bucket by bucket, intervals merge by their position, groups of
+//! clients by their names, workers and hosts are listed; nothing is averaged, so percentiles of the
+//! merged record are those of all responses (P23). Records whose figures do not mean the same are
+//! refused. What differs and does not change the meaning is kept from the first record and named in
+//! `warnings`.
 
+use crate::experience::merge_groups;
 use crate::interval::Interval;
 use crate::notation::seconds;
 use crate::record::RunRecord;
@@ -97,6 +99,7 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     phases.run_ns = phases.run_ns.max(record.phases.run_ns);
     phases.drain_ns = phases.drain_ns.max(record.phases.drain_ns);
     merged.warmup.merge(&record.warmup);
+    merge_groups(&mut merged.groups, record.groups);
     merged.network.add(&record.network);
     merged.workers.extend(record.workers);
     add_scenario(&mut merged.scenario, record.scenario);
