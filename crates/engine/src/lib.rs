@@ -8,6 +8,7 @@
 
 mod client;
 mod control;
+mod statistics;
 mod tally;
 mod threads;
 mod worker;

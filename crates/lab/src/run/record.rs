@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::Plan;
 use load::arrival::{Arrival, Process};
-use measure::experience::GroupRecord;
+use measure::experience::{ClientExperience, GroupRecord};
 use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
@@ -52,7 +52,7 @@ pub(super) fn from_outcome(
         phases: phases(outcome),
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
-        groups: groups(request, &total),
+        groups: groups(request, outcome, &total),
         total,
         warmup,
         intervals,
@@ -77,12 +77,22 @@ pub(super) fn from_outcome(
 }
 
 /// The one group of a plain run.
-fn groups(request: &RunRequest, total: &Interval) -> Vec<GroupRecord> {
+fn groups(request: &RunRequest, outcome: &Outcome, total: &Interval) -> Vec<GroupRecord> {
+    let mut experience = Some(ClientExperience::default());
+    for worker in &outcome.workers {
+        match (&mut experience, &worker.summary.experience) {
+            (Some(all), Some(own)) => all.merge(own),
+            (all, _) => *all = None,
+        }
+    }
+    if let Some(experience) = &mut experience {
+        experience.shrink_to_fit();
+    }
     vec![GroupRecord {
         name: GroupRecord::PLAIN.to_owned(),
         clients: request.plan.clients.into(),
         total: total.clone(),
-        experience: None,
+        experience,
     }]
 }
 
