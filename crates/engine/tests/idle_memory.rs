@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use driver::Driver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
-use engine::{Control, RunInputs, TlsSettings, Worker};
+use engine::{Control, Crew, RunInputs, TlsSettings};
 use load::arrival::{Arrival, Process};
 use measure::client_latency::ClientLatency;
 use proto::pending::Pending;
@@ -69,7 +69,11 @@ fn bytes_held(transport: Transport, clients: u32, client_statistics: bool) -> i6
     let held = Cell::new(0);
     let mut worker = None;
     let counted = allocation_counter::measure(|| {
-        let new = worker.insert(Worker::new(&inputs, 0, Arc::new(Control::new(1))));
+        let new = worker.insert(Crew::new(
+            std::slice::from_ref(&inputs),
+            0,
+            &Arc::new(Control::new(1)),
+        ));
         new.open(&mut driver).unwrap();
     });
     held.set(counted.bytes_current);
@@ -139,7 +143,10 @@ fn client_without_its_transport_holds_at_most_512_bytes() {
             plan: Arc::new(plan),
             tls: None,
         };
-        bytes_of(|| Worker::new(&inputs, 0, Arc::new(Control::new(1))))
+        bytes_of(|| {
+            let control = Arc::new(Control::new(1));
+            Crew::new(std::slice::from_ref(&inputs), 0, &control)
+        })
     });
     // What it allocates when it asks and gets responses: up to two open queries, and latencies
     // from 1 to 30 ms.

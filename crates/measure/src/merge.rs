@@ -46,6 +46,7 @@ fn check_alike(first: &RunRecord, record: &RunRecord, position: usize) -> Result
     let kind = |scenario: &ScenarioRecord| match scenario.arrival {
         Arrival::Closed { .. } => "closed loop".to_string(),
         Arrival::Open { process, .. } => format!("open loop, {process:?}"),
+        Arrival::Clients { .. } => "each client by itself".to_string(),
     };
     let fields = [
         (
@@ -120,7 +121,7 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
 }
 
 /// Adds what adds up: clients, workers, places, rates; the rest stays as in the first record.
-fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
+pub(crate) fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
     merged.clients += other.clients;
     merged.workers += other.workers;
     merged.cpus.extend(other.cpus);
@@ -144,9 +145,11 @@ fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
             *rate_qps_max = both(*rate_qps_max, more_qps, |a, b| a + b);
         }
         (Arrival::Open { rate_qps, .. }, Arrival::Open { rate_qps: more, .. }) => *rate_qps += more,
+        (Arrival::Clients { rate_qps }, Arrival::Clients { rate_qps: more }) => {
+            *rate_qps = both(*rate_qps, more, |a, b| a + b);
+        }
         // Refused before by `check_alike`.
-        (Arrival::Closed { .. }, Arrival::Open { .. })
-        | (Arrival::Open { .. }, Arrival::Closed { .. }) => {}
+        (Arrival::Closed { .. } | Arrival::Open { .. } | Arrival::Clients { .. }, _) => {}
     }
 }
 

@@ -371,7 +371,7 @@ impl RunRecord {
     pub fn outstanding(&self) -> Option<u64> {
         match self.scenario.arrival {
             Arrival::Closed { outstanding, .. } => Some(outstanding),
-            Arrival::Open { .. } => None,
+            Arrival::Open { .. } | Arrival::Clients { .. } => None,
         }
     }
 

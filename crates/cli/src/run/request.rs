@@ -89,6 +89,8 @@ pub(crate) fn build(
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
+        presence: load::Presence::default(),
+        shape: None,
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -109,6 +111,7 @@ pub(crate) fn build(
     };
     let cpus = arguments.cpus.clone();
     Ok(RunRequest {
+        group: measure::experience::GroupRecord::PLAIN.to_owned(),
         plan,
         tls: None,
         cpus,
@@ -128,7 +131,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
-        Arrival::Open { .. } => u32::MAX,
+        Arrival::Open { .. } | Arrival::Clients(_) => u32::MAX,
     };
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
