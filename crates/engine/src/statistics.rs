@@ -4,15 +4,10 @@
 //! of a client are some 16 to 48 bytes more. A query touches one or two cache lines of it, and a
 //! response one more. Queries of the warm-up are not counted; set-ups of connections always are.
 
-use std::time::Duration;
-
 use measure::experience::IDLE_NS_MIN;
 use measure::{ClientExperience, ClientFigures, Histogram};
 use proto::Instant;
 use proto::pending::Pending;
-
-/// No query open for that long is idleness.
-const IDLE_MIN: Duration = Duration::from_nanos(IDLE_NS_MIN);
 
 /// The statistics of all clients of a worker, or none.
 #[derive(Debug)]
@@ -62,9 +57,11 @@ impl Statistics {
             return;
         };
         client.figures.queries += 1;
-        let was_idle =
-            client.touched_at == Instant::ZERO || scheduled_at >= client.touched_at + IDLE_MIN;
-        if was_idle && pending.waiting() + pending.in_flight() == 1 {
+        if pending.waiting() + pending.in_flight() != 1 {
+            return;
+        }
+        let idle_ns = scheduled_at.nanos_since(client.touched_at);
+        if client.touched_at == Instant::ZERO || idle_ns >= IDLE_NS_MIN {
             client.after_idle = pending.newest().wrapping_add(1);
         }
     }
@@ -115,8 +112,11 @@ impl Statistics {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
     use proto::pending::State;
+
+    use super::*;
 
     const MS: u64 = 1_000_000;
 

@@ -53,7 +53,9 @@ impl Worker {
     pub(super) fn change_in_flight(&mut self, owner: u32, at: Instant, change: i64) {
         if self.clients[owner as usize].role == Role::Primary {
             self.tally.change_in_flight(at, change);
-            self.statistics.touch(owner, at);
+            if change != 0 {
+                self.statistics.touch(owner, at);
+            }
         }
     }
 
