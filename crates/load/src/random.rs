@@ -17,13 +17,13 @@ impl Draws {
             state: seed ^ u64::from(client).wrapping_mul(0xd134_2543_de82_ef95),
         };
         // Neighbouring numbers must not begin with neighbouring states.
-        let state = mixed.next() ^ mixed.next().rotate_left(32);
+        let state = mixed.bits() ^ mixed.bits().rotate_left(32);
         Draws { state }
     }
 
     /// The next 64 random bits.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(INCREMENT);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,7 +34,7 @@ impl Draws {
     /// Uniform in [0, 1).
     #[inline]
     pub fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Exponentially distributed with this mean.
