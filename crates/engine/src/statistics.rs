@@ -1,7 +1,7 @@
 //! What one worker keeps of each of its clients, for distributions over clients.
 //!
-//! It lies in one block of memory, 88 bytes a client, apart from what the clients are; the latencies
-//! of a client are some 16 to 48 bytes more. A query touches one or two cache lines of it, and a
+//! It lies in one block of memory, 88 bytes a client, apart from what the clients are; latencies of
+//! a client are some 16 to 48 bytes more. A query touches one or two cache lines of it, and a
 //! response one more. Queries of the warm-up are not counted; set-ups of connections always are.
 
 use measure::experience::IDLE_NS_MIN;
