@@ -53,6 +53,9 @@ impl Worker {
     pub(super) fn change_in_flight(&mut self, owner: u32, at: Instant, change: i64) {
         if self.clients[owner as usize].role == Role::Primary {
             self.tally.change_in_flight(at, change);
+            if change != 0 {
+                self.statistics.touch(owner, at);
+            }
         }
     }
 
@@ -93,8 +96,12 @@ impl Worker {
     ) {
         let client = &mut self.clients[owner as usize];
         client.pending.end(query.position, State::Answered);
-        let interval = self.tally.of_query(query.scheduled_at);
         let latency_ns = at.nanos_since(query.scheduled_at);
+        if let Link::Connected(connection) = &mut client.link {
+            self.tally
+                .connection_is_active(at, &mut connection.active_in);
+        }
+        let interval = self.tally.of_query(query.scheduled_at);
         if let Link::Connected(connection) = &mut client.link
             && !connection.served
             && client.role == Role::Primary
@@ -118,15 +125,17 @@ impl Worker {
         }
         interval.counts.responses += 1;
         interval.counts.received_octets += message.len() as u64;
-        interval
-            .counts
-            .rcodes
-            .record(response::extended_rcode(message));
+        let rcode = response::extended_rcode(message);
+        interval.counts.rcodes.record(rcode);
         interval.distributions.latency.record(latency_ns);
         interval
             .distributions
             .service
             .record(at.nanos_since(query.sent_at));
+        if query.scheduled_at >= self.timeline.run_started_at {
+            self.statistics
+                .count_response(owner, query.number, latency_ns, rcode);
+        }
         // The window of a run by queries reaches to its last response.
         let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
         if at >= self.timeline.run_started_at && is_before_end {

@@ -1,7 +1,7 @@
 //! What several groups of clients were together.
 
 use engine::Outcome;
-use measure::experience::GroupRecord;
+use measure::experience::{ClientExperience, GroupRecord};
 use measure::interval::Interval;
 use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transport};
 
@@ -73,7 +73,7 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
             clients: request.plan.clients.into(),
             scenario: super::scenario(request, group, outcome),
             total,
-            experience: None,
+            experience: experience(outcome, group),
         }
     };
     let mut records: Vec<GroupRecord> = Vec::new();
@@ -93,6 +93,16 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
         }
     }
     records
+}
+
+/// How the clients of a group fared, in the order of their numbers; none if that was not kept.
+fn experience(outcome: &Outcome, group: usize) -> Option<ClientExperience> {
+    let mut all = ClientExperience::default();
+    for worker in outcome.of_group(group) {
+        all.merge(worker.summary.experience.as_ref()?);
+    }
+    all.shrink_to_fit();
+    Some(all)
 }
 
 fn join(whole: &mut ScenarioRecord, other: &ScenarioRecord) {
