@@ -2,9 +2,9 @@
 
 use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, HostFacts, HttpMethod, HttpRequest,
-    HttpScheme, Interval, NetworkFacts, Phases, Process, Questions, RunRecord, ScenarioRecord,
-    TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
+    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, GroupRecord, HostFacts, HttpMethod,
+    HttpRequest, HttpScheme, Interval, NetworkFacts, Phases, Process, QuestionChoice, Questions, RunRecord,
+    ScenarioRecord, TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -48,6 +48,7 @@ fn interval(index: u64, number: u64) -> Interval {
 
 fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
     let total = Interval::total(&intervals);
+    let scenario_clients = scenario.clients;
     let mut record = RunRecord {
         schema_version: SCHEMA_VERSION.into(),
         throng_version: "0.1.0".into(),
@@ -66,6 +67,12 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
             wall_ns: 2 * SECOND,
             queries: total.counts.sent,
             ..WorkerFacts::default()
+        }],
+        groups: vec![GroupRecord {
+            name: GroupRecord::PLAIN.into(),
+            clients: scenario_clients,
+            total: total.clone(),
+            experience: None,
         }],
         total,
         warmup: Interval::default(),
@@ -91,8 +98,11 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         questions: Questions {
             source: "names.txt".into(),
             count: 1_000,
+            choice: QuestionChoice::default(),
         },
         arrival,
+        per_client: None,
+        shape: None,
         clients: 200,
         workers: 1,
         cpus: vec![1],

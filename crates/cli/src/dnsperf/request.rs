@@ -8,7 +8,7 @@ use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
-use load::{ConnectionPolicy, Plan, Resume, TlsAsked};
+use load::{ConnectionPolicy, Plan, QuestionSource, Resume, TlsAsked};
 use proto::Transport;
 use proto::doh::{DohRequest, Scheme};
 use proto::tls::rustls::pki_types::ServerName;
@@ -41,6 +41,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         target,
         transport: settings.transport,
         questions: Arc::new(questions),
+        question_source: QuestionSource::default(),
         arrival: Arrival::Closed {
             outstanding: load.outstanding,
             rate_qps_max: settings.rate_qps_max.map(f64::from),
@@ -55,6 +56,8 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         seed: 1,
         local_addresses: settings.local_address.into_iter().collect(),
         local_port: settings.local_port,
+        presence: load::Presence::default(),
+        shape: None,
         connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
             queries_max: match settings.transport {
@@ -71,6 +74,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
     };
     plan.validate()?;
     Ok(RunRequest {
+        group: lab::run::SINGLE_GROUP.to_owned(),
         tls: tls(settings, &plan)?,
         cpus: Vec::new(),
         description: describe(settings),

@@ -7,9 +7,7 @@ pub(crate) mod tls;
 mod unused;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use engine::Control;
 use lab::run::{RunRequest, Serving};
 use measure::RunRecord;
 
@@ -60,7 +58,7 @@ pub(crate) fn measure(
         return self_test::simulate(arguments);
     }
     let (request, serving) = prepare(arguments)?;
-    let control = Arc::new(Control::new(request.plan.workers));
+    let control = lab::run::control(std::slice::from_ref(&request));
     interrupt.stops(&control);
     let mut display = Display::new(&request, arguments.quiet);
     let outcome = lab::run::run(&request, &control, |progress| display.show(progress));
@@ -78,7 +76,7 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
         return self_test::check_simulation(arguments);
     }
     let (request, _serving) = prepare(arguments)?;
-    lab::run::check_host(&request)?;
+    lab::run::check_host(std::slice::from_ref(&request))?;
     if request.preflight {
         lab::run::check_target(&request)?;
     }

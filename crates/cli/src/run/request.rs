@@ -74,6 +74,7 @@ pub(crate) fn build(
         target,
         transport: arguments.transport,
         questions: Arc::new(questions),
+        question_source: load::QuestionSource::default(),
         arrival,
         clients,
         workers: arguments
@@ -89,6 +90,8 @@ pub(crate) fn build(
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
+        presence: load::Presence::default(),
+        shape: None,
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -108,6 +111,7 @@ pub(crate) fn build(
     };
     let cpus = arguments.cpus.clone();
     Ok(RunRequest {
+        group: lab::run::SINGLE_GROUP.to_owned(),
         plan,
         tls: None,
         cpus,
@@ -127,7 +131,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
-        Arrival::Open { .. } => u32::MAX,
+        Arrival::Open { .. } | Arrival::Clients(_) => u32::MAX,
     };
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)

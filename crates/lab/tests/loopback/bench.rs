@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::{Control, Progress, TlsSettings};
 use lab::run::{Description, RunError, RunRequest, Serving, TlsRequest, run, serve};
 use load::arrival::{Arrival, Process};
-use load::{Plan, QuestionSet, names_file};
+use load::{Plan, QuestionSet, QuestionSource, names_file};
 use measure::{Counts, RunRecord};
 use proto::Transport;
 use proto::doh::{DohRequest, Method, Scheme};
@@ -50,6 +50,7 @@ impl Load {
             target: SocketAddr::from((Ipv4Addr::LOCALHOST, 53)),
             transport,
             questions: Arc::<QuestionSet>::new(questions.unwrap()),
+            question_source: QuestionSource::default(),
             arrival: Arrival::Closed {
                 outstanding: 10,
                 rate_qps_max: None,
@@ -64,6 +65,8 @@ impl Load {
             seed: 1,
             local_addresses: Vec::new(),
             local_port: 0,
+            presence: load::Presence::default(),
+            shape: None,
             connections: load::ConnectionPolicy::default(),
             doh: transport.is_doh().then(|| {
                 let uri = "https://localhost/dns-query";
@@ -171,6 +174,7 @@ impl Load {
             .is_some_and(|doh| doh.scheme() == Scheme::Http);
         let has_tls = self.plan.transport.has_tls() && !is_plain_http;
         let request = RunRequest {
+            group: lab::run::SINGLE_GROUP.to_owned(),
             tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
             description: Description {

@@ -10,8 +10,8 @@ use super::qtype_mix::QtypeMix;
 use super::repeats::RepeatChooser;
 use super::zipf::Zipf;
 use super::{Order, QuestionSource};
-use crate::draws;
 use crate::plan::Plan;
+use crate::random;
 
 /// Keeps the random numbers of the order apart from others that are drawn with the same seed.
 const ORDER_STREAM: u64 = 0x6f72_6465_7200_0000; // "order"
@@ -96,7 +96,7 @@ impl QuestionChooser {
 
 impl Picks {
     fn new(source: &QuestionSource, count: u64, seed: u64, (worker, workers): (u32, u32)) -> Self {
-        let generator = || draws::generator(seed, ORDER_STREAM, worker);
+        let generator = || random::generator(seed, ORDER_STREAM, worker);
         if let Some(repeats) = &source.repeats {
             let chooser = RepeatChooser::new(repeats, count as u32, seed, (worker, workers));
             return Picks::Repeats(Box::new(chooser));
@@ -132,7 +132,7 @@ impl Picks {
     /// The next template where it is not simply the next in order.
     fn take(&mut self) -> u32 {
         let template = match self {
-            Picks::Uniform { generator, count } => draws::below(generator, *count),
+            Picks::Uniform { generator, count } => random::below(generator, *count),
             Picks::Shuffled {
                 next,
                 step,
@@ -174,7 +174,7 @@ struct LabelNumbers {
 impl Variations {
     fn new(source: &QuestionSource, seed: u64, (worker, workers): (u32, u32)) -> Self {
         let qtypes = source.qtypes.as_ref().map(|mix| {
-            let generator = draws::generator(seed, QTYPE_STREAM, worker);
+            let generator = random::generator(seed, QTYPE_STREAM, worker);
             (mix.clone(), generator)
         });
         let labels = source.labels.as_ref().map(|_| LabelNumbers {

@@ -1,8 +1,8 @@
 //! Generated labels: each is a function of its number, so none has to be remembered.
 
 use super::permutation::Permutation;
-use crate::draws::mix;
 use crate::plan::PlanError;
+use crate::random::mix;
 
 /// Characters of random labels, five bits each (RFC 4648, section 6, in lower case).
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";

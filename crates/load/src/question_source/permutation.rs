@@ -1,6 +1,6 @@
 //! A keyed bijection of the numbers below a bound, computed and not stored.
 
-use crate::draws::mix;
+use crate::random::mix;
 
 /// Rounds of scrambling; with four, not all orders of three names are equally likely.
 const ROUNDS: usize = 6;

@@ -24,8 +24,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Repeats;
 use super::chooser::{Choice, Variations};
-use crate::draws;
 use crate::plan::share;
+use crate::random;
 
 /// Keeps these random numbers apart from others that are drawn with the same seed.
 const STREAM: u64 = 0x0072_6570_6561_7473; // "repeats"
@@ -89,7 +89,7 @@ impl RepeatChooser {
         RepeatChooser {
             repeated_share: repeats.share,
             owed: 0.0,
-            generator: draws::generator(seed, STREAM, worker),
+            generator: random::generator(seed, STREAM, worker),
             ttl: repeats.ttl,
             asked: VecDeque::with_capacity(asked_max),
             asked_max,
@@ -105,12 +105,12 @@ impl RepeatChooser {
     pub(super) fn next(&mut self, now: Instant, variations: &mut Variations) -> Choice {
         self.expire(now);
         let wanted = self.repeated_share + self.owed * CORRECTION;
-        let is_repeat = !self.asked.is_empty() && draws::below_one(&mut self.generator) < wanted;
+        let is_repeat = !self.asked.is_empty() && random::below_one(&mut self.generator) < wanted;
         let owed = self.owed + self.repeated_share - f64::from(u8::from(is_repeat));
         self.owed = owed.clamp(-OWED_MAX, OWED_MAX);
         let question = match is_repeat {
             true => {
-                let place = draws::below(&mut self.generator, self.asked.len() as u64);
+                let place = random::below(&mut self.generator, self.asked.len() as u64);
                 self.asked[place as usize].question
             }
             false => self.fresh(now, variations),

@@ -7,7 +7,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::draws;
+use crate::random;
 
 /// Ranks 0 to `n - 1`, the first the most likely.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Zipf {
     #[inline]
     pub(crate) fn next(&self, generator: &mut Xoshiro256PlusPlus) -> u64 {
         loop {
-            let part = draws::below_one(generator);
+            let part = random::below_one(generator);
             let drawn = self.area_last + part * (self.area_first - self.area_last);
             let place = area_inverse(drawn, self.exponent);
             // Rounding of the inverse may leave the range by a hair.

@@ -1,8 +1,8 @@
 //! Chi-square tests of what is drawn, with fixed seeds.
 
 use super::*;
-use crate::draws;
 use crate::question_source::zipf::Zipf;
+use crate::random;
 
 /// Fails if `counts` are so far from `expected` that chance does so once in 30,000 times.
 fn check(counts: &[u64], expected: &[f64], what: &str) {
@@ -43,7 +43,7 @@ fn zipf_draws_ranks_by_its_law() {
     for exponent in [0.0, 0.3, 0.9, 1.0, 1.000_000_01, 1.2, 2.0, 5.0] {
         for ranks in [1, 2, 3, 10, 1_000, 100_000] {
             let zipf = Zipf::new(ranks, exponent);
-            let mut generator = draws::generator(11, 0, 0);
+            let mut generator = random::generator(11, 0, 0);
             let mut counts = vec![0; ranks as usize];
             (0..DRAWS).for_each(|_| counts[zipf.next(&mut generator) as usize] += 1);
             let weights = (1..=ranks).map(|rank| (rank as f64).powf(-exponent));
@@ -60,7 +60,7 @@ fn zipf_stays_within_its_ranks_at_the_extremes() {
     for exponent in [0.0, 1.0, 1e-12, 40.0, 1e9, f64::MAX] {
         for ranks in [1, 2, u64::from(u32::MAX)] {
             let zipf = Zipf::new(ranks, exponent);
-            let mut generator = draws::generator(3, 0, 0);
+            let mut generator = random::generator(3, 0, 0);
             for _ in 0..10_000 {
                 let rank = zipf.next(&mut generator);
                 assert!(rank < ranks, "s = {exponent}, n = {ranks}");
