@@ -71,6 +71,7 @@ pub(crate) fn group(total: &Interval) -> GroupRecord {
     GroupRecord {
         name: GroupRecord::PLAIN.into(),
         clients: 10,
+        scenario: scenario(SECOND),
         total: total.clone(),
         experience: Some(experience),
     }
@@ -115,7 +116,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
     }
 }
 
-fn scenario(duration_ns: u64) -> ScenarioRecord {
+pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:53".into(),
         server_name: Some("ns1.example".into()),

@@ -121,7 +121,7 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
 }
 
 /// Adds what adds up: clients, workers, places, rates; the rest stays as in the first record.
-fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
+pub(crate) fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
     merged.clients += other.clients;
     merged.workers += other.workers;
     merged.cpus.extend(other.cpus);

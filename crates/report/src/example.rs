@@ -54,7 +54,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         throng_version: "0.1.0".into(),
         started_at: "2026-01-28T09:00:00Z".into(),
         generators: 1,
-        scenario,
+        scenario: scenario.clone(),
         driver: DriverKind::Epoll,
         self_test: false,
         hosts: vec![HostFacts::default()],
@@ -71,6 +71,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         groups: vec![GroupRecord {
             name: GroupRecord::PLAIN.into(),
             clients: scenario_clients,
+            scenario,
             total: total.clone(),
             experience: None,
         }],

@@ -74,7 +74,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
     };
     plan.validate()?;
     Ok(RunRequest {
-        group: lab::run::SINGLE_GROUP.to_owned(),
+        group: measure::experience::GroupRecord::PLAIN.to_owned(),
         tls: tls(settings, &plan)?,
         cpus: Vec::new(),
         description: describe(settings),

@@ -111,7 +111,7 @@ pub(crate) fn build(
     };
     let cpus = arguments.cpus.clone();
     Ok(RunRequest {
-        group: lab::run::SINGLE_GROUP.to_owned(),
+        group: measure::experience::GroupRecord::PLAIN.to_owned(),
         plan,
         tls: None,
         cpus,

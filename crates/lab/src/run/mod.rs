@@ -22,9 +22,6 @@ pub use preflight::{check_host, check_target};
 pub use self_test::{Serving, serve};
 pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups};
 
-/// The name of the clients where there is only one group of them.
-pub const SINGLE_GROUP: &str = "clients";
-
 /// A run that has been decided but not started.
 #[derive(Clone)]
 pub struct RunRequest {

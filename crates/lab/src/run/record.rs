@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::Plan;
 use load::arrival::{Arrival, Process};
-use measure::experience::GroupRecord;
 use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
@@ -42,7 +41,6 @@ pub(super) fn from_outcome(
     join(&mut intervals);
     intervals.iter_mut().for_each(Interval::shrink_to_fit);
     warmup.shrink_to_fit();
-    let total = Interval::total(&intervals);
     let mut record = RunRecord {
         schema_version: SCHEMA_VERSION.to_owned(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -55,8 +53,8 @@ pub(super) fn from_outcome(
         phases: phases(outcome),
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
-        groups: groups(request, &total),
-        total,
+        groups: population::groups(groups, outcome),
+        total: Interval::total(&intervals),
         warmup,
         intervals,
         workers: worker_facts(outcome, measured_ns),
@@ -73,16 +71,6 @@ pub(super) fn from_outcome(
         ));
     }
     record
-}
-
-/// The one group of a plain run.
-fn groups(request: &RunRequest, total: &Interval) -> Vec<GroupRecord> {
-    vec![GroupRecord {
-        name: GroupRecord::PLAIN.to_owned(),
-        clients: request.plan.clients.into(),
-        total: total.clone(),
-        experience: None,
-    }]
 }
 
 /// The window for rates: offering, or until the last response if a number of queries ended it.

@@ -174,7 +174,7 @@ impl Load {
             .is_some_and(|doh| doh.scheme() == Scheme::Http);
         let has_tls = self.plan.transport.has_tls() && !is_plain_http;
         let request = RunRequest {
-            group: lab::run::SINGLE_GROUP.to_owned(),
+            group: measure::experience::GroupRecord::PLAIN.to_owned(),
             tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
             description: Description {

@@ -305,7 +305,7 @@ impl Sim {
         self.plan.validate().map_err(|error| error.to_string())?;
         let tls = self.plan.transport.has_tls().then(|| self.tls());
         let request = RunRequest {
-            group: lab::run::SINGLE_GROUP.to_owned(),
+            group: measure::experience::GroupRecord::PLAIN.to_owned(),
             plan: self.plan.clone(),
             tls,
             cpus: Vec::new(),

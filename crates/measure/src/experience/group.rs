@@ -6,15 +6,18 @@ use serde::{Deserialize, Serialize};
 use super::ClientExperience;
 use crate::histogram::Histogram;
 use crate::interval::Interval;
+use crate::scenario::ScenarioRecord;
 
 /// One group of clients in a run. A plain run has a single one, named [`GroupRecord::PLAIN`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRecord {
     /// Its name; no two groups of a run have the same.
     pub name: String,
     /// Its clients.
     pub clients: u64,
+    /// What its clients did; what the run had as a whole, such as its length, is alike in all.
+    pub scenario: ScenarioRecord,
     /// Every measured query of the group and what became of it; the totals of all groups add up
     /// to that of the run.
     pub total: Interval,
@@ -30,6 +33,7 @@ impl GroupRecord {
     pub fn merge(&mut self, other: &GroupRecord) {
         self.clients += other.clients;
         self.total.merge(&other.total);
+        crate::merge::add_scenario(&mut self.scenario, other.scenario.clone());
         match (&mut self.experience, &other.experience) {
             (Some(own), Some(other)) => own.merge(other),
             // Statistics of a part of the clients would pass for those of all.

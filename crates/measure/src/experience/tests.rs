@@ -155,6 +155,7 @@ fn group(name: &str, clients: &[ClientFigures]) -> GroupRecord {
     GroupRecord {
         name: name.into(),
         clients: clients.len() as u64,
+        scenario: crate::example::scenario(MS),
         total,
         experience: Some(experience),
     }

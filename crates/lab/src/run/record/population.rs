@@ -1,6 +1,8 @@
 //! What several groups of clients were together.
 
 use engine::Outcome;
+use measure::experience::GroupRecord;
+use measure::interval::Interval;
 use measure::scenario::{Arrival, ScenarioRecord, Transport};
 
 use crate::run::RunRequest;
@@ -15,6 +17,23 @@ pub(super) fn scenario(groups: &[RunRequest], outcome: &Outcome) -> ScenarioReco
         join(&mut whole, other);
     }
     whole
+}
+
+/// Each group with what it measured.
+pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecord> {
+    let record = |(group, request): (usize, &RunRequest)| {
+        let intervals = engine::merged(outcome.of_group(group).map(|worker| &worker.intervals));
+        let mut total = Interval::total(&intervals);
+        total.shrink_to_fit();
+        GroupRecord {
+            name: request.group.clone(),
+            clients: request.plan.clients.into(),
+            scenario: super::scenario(request, group, outcome),
+            total,
+            experience: None,
+        }
+    };
+    groups.iter().enumerate().map(record).collect()
 }
 
 fn join(whole: &mut ScenarioRecord, other: ScenarioRecord) {
