@@ -9,6 +9,7 @@ mod faults;
 mod lifecycle;
 mod load;
 mod octets;
+mod questions;
 mod sim;
 mod stall;
 mod unexpected;
