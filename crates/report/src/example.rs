@@ -3,8 +3,8 @@
 use measure::record::SCHEMA_VERSION;
 use measure::{
     Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, GroupRecord, HostFacts, HttpMethod,
-    HttpRequest, HttpScheme, Interval, NetworkFacts, Phases, Process, QuestionChoice, Questions, RunRecord,
-    ScenarioRecord, TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
+    HttpRequest, HttpScheme, Interval, NetworkFacts, Phases, Process, QuestionChoice, Questions,
+    RunRecord, ScenarioRecord, TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;

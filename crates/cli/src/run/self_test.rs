@@ -26,7 +26,7 @@ const SELF_TEST_NAME: &str = "localhost";
 /// Starts the responder on the CPUs that the workers do not use, and makes the request for it.
 pub(super) fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Serving), Failure> {
     let server = Server::parse(SELF_TEST_NAME);
-    let (questions, source) = request::self_test_questions(arguments)?;
+    let (questions, source) = request::questions(arguments)?;
     let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut request = request::build(arguments, (probe_target(), &server), questions, source)?;
     let (generator_cpus, responder_cpus) = split_cpus(arguments, request.plan.workers);
@@ -75,7 +75,7 @@ fn prepare_simulation(arguments: &RunArguments) -> Result<(RunRequest, Simulatio
         ));
     }
     let server = Server::parse(SELF_TEST_NAME);
-    let (questions, source) = request::self_test_questions(arguments)?;
+    let (questions, source) = request::questions(arguments)?;
     let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
     let mut request = request::build(arguments, (target, &server), questions, source)?;
     let identity = identity(arguments, true)?;

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Questions {
     /// A file name, or a description of a built-in set or of generated names.
     pub source: String,
-    /// How many there are; a zone under which names were generated counts as one.
+    /// How many there are; where all names were generated, the zone that they are under counts as
+    /// one.
     pub count: u64,
     /// Which one was asked next, and what was put into it.
     pub choice: QuestionChoice,

@@ -1,7 +1,7 @@
 //! What was asked and how it was chosen, as the record keeps it.
 
 use load::Plan;
-use load::question_source::{LabelForm, Labels, Order, QtypeMix, Repeats};
+use load::question_source::{LabelForm, Labels, Order, QtypeMix};
 use measure::scenario::{
     self, GeneratedLabels, QtypeShare, QuestionChoice, QuestionOrder, Questions, RepeatedQuestions,
 };
@@ -9,7 +9,12 @@ use measure::scenario::{
 /// The questions of one group.
 pub(super) fn questions(plan: &Plan, source: &str) -> Questions {
     let chosen = &plan.question_source;
-    let count = plan.questions.len() as u64;
+    let templates = plan.questions.len() as u64;
+    // With a list to repeat, the last template is the zone of all other names.
+    let count = match chosen.repeats {
+        Some(_) if templates > 1 => templates - 1,
+        _ => templates,
+    };
     Questions {
         source: source.to_owned(),
         count,
@@ -17,7 +22,14 @@ pub(super) fn questions(plan: &Plan, source: &str) -> Questions {
             order: order(chosen.order),
             qtypes: chosen.qtypes.as_ref().map_or(Vec::new(), qtypes),
             labels: chosen.labels.as_ref().map(labels),
-            repeats: chosen.repeats.as_ref().map(|it| repeats(it, count)),
+            repeats: chosen.repeats.as_ref().map(|it| RepeatedQuestions {
+                share: it.share,
+                ttl_ns: it.ttl.map(super::nanos),
+                names_max: match templates {
+                    0 | 1 => it.names_max.into(),
+                    _ => count,
+                },
+            }),
         },
     }
 }
@@ -50,17 +62,5 @@ fn labels(labels: &Labels) -> GeneratedLabels {
         octets_min: octets_min.into(),
         octets_max: octets_max.into(),
         seed: labels.seed(),
-    }
-}
-
-fn repeats(repeats: &Repeats, count: u64) -> RepeatedQuestions {
-    RepeatedQuestions {
-        share: repeats.share,
-        ttl_ns: repeats.ttl.map(super::nanos),
-        names_max: match count {
-            0 | 1 => repeats.names_max.into(),
-            // The last one is the zone of the others.
-            templates => templates - 1,
-        },
     }
 }
