@@ -48,7 +48,7 @@ fn names_come_in_the_order_asked_for() {
             .iter()
             .all(|it| it.ends_with(" 28") || it.ends_with(" 15"))
     );
-    assert_eq!(typed.iter().collect::<HashSet<_>>().len() > 8, true);
+    assert!(typed.iter().collect::<HashSet<_>>().len() > 8);
 }
 
 #[test]
@@ -166,108 +166,109 @@ fn a_walk_through_the_zone_of_a_responder_counts_what_is_missing() {
     assert_eq!((rcodes[0], rcodes[3]), (20, 180));
 }
 
+/// Checks that a run with these flags is refused with these parts in its error and its hint.
+fn check(flags: &str, error_part: &str, hint_part: &str) {
+    let (error, hint) = throng(&format!("run {flags}")).refused();
+    assert!(error.contains(error_part), "{flags}: {error}");
+    assert!(hint.contains(hint_part), "{flags}: {hint}");
+}
+
 #[test]
-fn flags_that_contradict_are_refused_with_their_cure() {
-    let folder = Folder::new("question-faults");
+fn orders_and_qtypes_that_cannot_be_are_refused_with_their_cure() {
+    let folder = Folder::new("order-faults");
     let names = folder.write("names.txt", "a.example A\n");
-    let list = format!("--names {names}");
     for (flags, error_part, hint_part) in [
-        (format!("{list} --zipf 1"), "only one name", "more names"),
+        ("--names FILE --zipf 1", "only one name", "more names"),
         (
-            format!("{list} --question-order uniform"),
+            "--names FILE --question-order uniform",
             "only one name",
             "more names",
         ),
-        ("--walk a --zipf 1".into(), "only one name", "leave it out"),
+        ("--walk a --zipf 1", "only one name", "leave it out"),
+        ("--zipf=-1", "zipf: -1 is not an exponent", "0 or more"),
+        ("--zipf 1 --loops 2", "which chance decides", "--queries"),
+        ("--walk a --loops 2", "which chance decides", "--queries"),
         (
-            "--zipf=-1".into(),
-            "zipf: -1 is not an exponent",
-            "0 or more",
-        ),
-        (
-            "--zipf 1 --loops 2".into(),
-            "which chance decides",
-            "--queries",
-        ),
-        (
-            "--walk a --loops 2".into(),
-            "which chance decides",
-            "--queries",
-        ),
-        (
-            "--qtypes A".into(),
+            "--qtypes A",
             "qtypes: `A` is not a QTYPE with a weight",
             "A=60",
         ),
-        ("--qtypes NO=1".into(), "unknown QTYPE `NO`", "A=60"),
-        ("--walk a..b".into(), "walk: `a..b`", "name of a zone"),
+        ("--qtypes NO=1", "unknown QTYPE `NO`", "A=60"),
         (
-            format!("{list} --walk a"),
-            "--names has no effect on --walk",
-            "--water-torture",
-        ),
-        (
-            format!("{list} --random-labels a"),
-            "no effect on --random-labels",
-            "leave out one",
-        ),
-        (
-            "--random-labels a --label-octets 9".into(),
-            "would repeat",
-            "10 or more",
-        ),
-        (
-            "--walk a --label-octets 2..3".into(),
-            "cannot be counted",
-            "at most 15",
-        ),
-        (
-            "--water-torture --label-octets 0..3".into(),
-            "0 to 3 octets",
-            "1 to 63",
-        ),
-        (
-            "--water-torture --label-octets x".into(),
-            "`x` is no length",
-            "4..16",
-        ),
-        (
-            "--label-octets 5".into(),
-            "--label-octets has no effect",
-            "leave out",
-        ),
-        (
-            "--walk a --label-seed 5".into(),
-            "--label-seed has no effect",
-            "leave out",
-        ),
-        (
-            "--random-labels a --cache-hit-ratio 1.5".into(),
-            "1.5 is not a share",
-            "such as 0.8",
-        ),
-        (
-            "--random-labels a --cache-hit-ratio 0.5 --question-order shuffled".into(),
-            "equally likely",
-            "leave out one",
-        ),
-        (
-            "--water-torture -t dot --edns-padding".into(),
-            "not padded to one multiple",
-            "one length",
-        ),
-        (
-            format!("{list} --names-format stream --qtypes A=1"),
+            "--names FILE --names-format stream --qtypes A=1",
             "--qtypes has no effect on whole messages",
             "--names-format text",
         ),
     ] {
-        let (error, hint) = throng(&format!("run {flags}")).refused();
-        assert!(error.contains(error_part), "{flags}: {error}");
-        assert!(hint.contains(hint_part), "{flags}: {hint}");
+        check(&flags.replace("FILE", &names), error_part, hint_part);
     }
-    let (error, hint) = throng("run --server 127.0.0.1").refused();
-    assert!(error.contains("no questions") && hint.contains("--random-labels ZONE"));
+}
+
+#[test]
+fn generated_names_that_cannot_be_are_refused_with_their_cure() {
+    let folder = Folder::new("label-faults");
+    let names = folder.write("names.txt", "a.example A\n");
+    for (flags, error_part, hint_part) in [
+        ("--walk a..b", "walk: `a..b`", "name of a zone"),
+        (
+            "--names FILE --walk a",
+            "--names has no effect on --walk",
+            "--water-torture",
+        ),
+        (
+            "--names FILE --random-labels a",
+            "no effect on --random-labels",
+            "leave out one",
+        ),
+        (
+            "--random-labels a --label-octets 9",
+            "would repeat",
+            "10 or more",
+        ),
+        (
+            "--walk a --label-octets 2..3",
+            "cannot be counted",
+            "at most 15",
+        ),
+        (
+            "--water-torture --label-octets 0..3",
+            "0 to 3 octets",
+            "1 to 63",
+        ),
+        (
+            "--water-torture --label-octets x",
+            "`x` is no length",
+            "4..16",
+        ),
+        (
+            "--label-octets 5",
+            "--label-octets has no effect",
+            "leave out",
+        ),
+        (
+            "--walk a --label-seed 5",
+            "--label-seed has no effect",
+            "leave out",
+        ),
+        (
+            "--random-labels a --cache-hit-ratio 1.5",
+            "1.5 is not a share",
+            "such as 0.8",
+        ),
+        (
+            "--random-labels a --cache-hit-ratio 0.5 --question-order shuffled",
+            "equally likely",
+            "leave out one",
+        ),
+        (
+            "--water-torture -t dot --edns-padding",
+            "not padded to one multiple",
+            "one length",
+        ),
+    ] {
+        check(&flags.replace("FILE", &names), error_part, hint_part);
+    }
+    check("--server 127.0.0.1", "no questions", "--random-labels ZONE");
     let line = "compare-transports --transports udp,tcp --random-labels a --label-seed 5";
     let (error, _) = throng(line).refused();
     assert!(error.contains("names of the one before"), "{error}");

@@ -116,7 +116,10 @@ fn zones_that_are_no_names_are_refused() {
 
 proptest! {
     #[test]
-    fn any_question_of_a_plan_matches_its_own_response(label in 0..u64::from(u32::MAX), qtype in 0..3u8) {
+    fn any_question_of_a_plan_matches_its_own_response(
+        label in 0..u64::from(u32::MAX),
+        qtype in 0..3u8,
+    ) {
         let plan = plan("a.test MX\nb.test TXT", mixed());
         let question = Question::plain(1).with_qtype(qtype).with_label(label);
         let octets = message(&plan, question);

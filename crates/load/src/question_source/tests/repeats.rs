@@ -1,4 +1,4 @@
-//! Cache-hit ratios: what is repeated was asked before, what is fresh was not, and how many of each.
+//! Cache-hit ratios: what is repeated was asked before, what is fresh was not.
 
 use super::*;
 
