@@ -2,8 +2,9 @@
 //!
 //! By rejection-inversion (W. Hörmann and G. Derflinger, Rejection-inversion to generate variates
 //! from monotone discrete distributions, 1996): exact for every exponent from 0 up, without a
-//! table, and one or two draws a rank whatever `n` is. The area under the curve `x^-s` is inverted; of the
-//! numbers that round to rank `k`, as many are kept as a bar of width 1 and height `k^-s` covers.
+//! table, and one or two draws a rank whatever `n` is. The area under the curve `x^-s` is inverted;
+//! of the numbers that round to rank `k`, as many are kept as a bar of width 1 and height `k^-s`
+//! covers.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
