@@ -21,13 +21,13 @@ impl Draws {
             state: seed ^ u64::from(client).wrapping_mul(0xd134_2543_de82_ef95),
         };
         // Neighbouring numbers must not begin with neighbouring states.
-        let state = mixed.next() ^ mixed.next().rotate_left(32);
+        let state = mixed.bits() ^ mixed.bits().rotate_left(32);
         Draws { state }
     }
 
     /// The next 64 random bits.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         let mixed = mix(self.state);
         self.state = self.state.wrapping_add(INCREMENT);
         mixed
@@ -36,7 +36,7 @@ impl Draws {
     /// Uniform in [0, 1).
     #[inline]
     pub fn uniform(&mut self) -> f64 {
-        uniform(self.next())
+        uniform(self.bits())
     }
 
     /// Exponentially distributed with this mean.

@@ -88,8 +88,8 @@ pub(crate) fn build(
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
-        presence: load::Presence::default(),
-        shape: None,
+        presence: arguments.population.presence()?,
+        shape: arguments.population.shape()?,
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -138,6 +138,9 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
 }
 
 fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
+    if let Some(each) = arguments.population.arrival()? {
+        return Ok(Arrival::Clients(each));
+    }
     let Some(rate) = &arguments.rate else {
         let outstanding = arguments.outstanding.unwrap_or(OUTSTANDING);
         return Ok(Arrival::Closed {
