@@ -1,5 +1,6 @@
 //! From flags to what is asked, and to how it is chosen.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use load::question_source::{
@@ -54,16 +55,25 @@ fn labels(arguments: &RunArguments) -> Result<Option<Labels>, PlanError> {
 /// A server may still know the names of an earlier run; the built-in responder knows none.
 fn label_seed(arguments: &RunArguments) -> u64 {
     let has_cache = arguments.server.is_some() && arguments.driver == DriverChoice::Epoll;
-    arguments
-        .choice
-        .label_seed
-        .unwrap_or_else(|| match has_cache {
-            // Microseconds: seeds of that size survive readers of JSON that know no integers.
-            true => SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(arguments.seed, |now| now.as_micros() as u64),
-            false => arguments.seed,
-        })
+    let given = arguments.choice.label_seed;
+    given.unwrap_or_else(|| match has_cache {
+        true => seed_of_now(),
+        false => arguments.seed,
+    })
+}
+
+/// The time in microseconds, another one each time: groups of clients that are made ready within
+/// one microsecond must not ask for the same names. As large as that, seeds survive readers of JSON
+/// that know no integers.
+fn seed_of_now() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = since_epoch.map_or(0, |time| time.as_micros() as u64);
+    let after = |last: u64| now.max(last + 1);
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        Some(after(last))
+    });
+    after(last.unwrap_or_default())
 }
 
 /// What the padding of a list's queries has to count: a label before each name.
