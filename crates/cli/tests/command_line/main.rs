@@ -17,6 +17,7 @@ mod manual;
 mod names;
 mod process;
 mod progress;
+mod question_choice;
 mod questions;
 mod records;
 mod responder;

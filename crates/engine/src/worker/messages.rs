@@ -73,8 +73,8 @@ impl Worker {
             self.tally.of_event(at).counts.unexpected.wrong_id += 1;
             return;
         };
-        let asked = self.plan.questions.get(query.question as usize);
-        if !response::question_matches(asked.message, asked.question_octets, message) {
+        let scratch = &mut self.message;
+        if !self.plan.is_answered_by(query.question, message, scratch) {
             self.tally.of_event(at).counts.unexpected.wrong_question += 1;
             return;
         }
