@@ -127,6 +127,7 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         arrival,
         per_client: None,
         shape: None,
+        presence: Default::default(),
         clients: 200,
         workers: 1,
         cpus: vec![1],

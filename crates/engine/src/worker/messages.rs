@@ -110,9 +110,13 @@ impl Worker {
             connection.served = true;
             let times = &mut interval.distributions.connections;
             times.first_query.record(at.nanos_since(query.sent_at));
+            // A connection that was there before its first query did not make it wait.
+            let idle_ns = query.sent_at.nanos_since(connection.usable_at);
+            let waited = query.scheduled_at <= connection.usable_at;
+            let idle_ns = if waited { 0 } else { idle_ns };
             times
                 .set_up_and_first_query
-                .record(at.nanos_since(connection.attempted_at));
+                .record(at.nanos_since(connection.attempted_at) - idle_ns);
         }
         if client.role == Role::Fallback {
             interval.counts.tcp_fallback.responses += 1;
