@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
@@ -428,8 +429,11 @@ pub(crate) struct ResponderArguments {
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pub(crate) doh_streams: u32,
     /// Queries that a client may have open at once on a DoQ or DoH/3 connection
-    #[arg(long, default_value_t = 100, value_name = "N")]
+    #[arg(long, default_value_t = QUIC_STREAMS_MAX, value_name = "N")]
     pub(crate) quic_streams: u32,
+    /// Allow a QUIC connection no streams beyond its first --quic-streams, as Knot DNS does
+    #[arg(long)]
+    pub(crate) quic_streams_final: bool,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     pub(crate) zone: Option<PathBuf>,

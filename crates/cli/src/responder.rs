@@ -44,6 +44,7 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
         doh_path: arguments.doh_path.clone(),
         doh_streams_max: arguments.doh_streams,
         quic_streams_max: arguments.quic_streams,
+        quic_streams_are_final: arguments.quic_streams_final,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,
         tls: identity

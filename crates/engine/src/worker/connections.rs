@@ -311,6 +311,7 @@ impl Worker {
             Reason::Idle => counts.closed_by_client_for.idle += 1,
             Reason::Duration => counts.closed_by_client_for.duration += 1,
             Reason::WithoutQuery => counts.closed_by_client_for.without_query += 1,
+            Reason::NoStreams => counts.closed_by_client_for.no_streams += 1,
             Reason::Done | Reason::GoingAway(_) => {}
         }
         driver.close(socket, Close::Graceful);

@@ -246,6 +246,8 @@ impl Worker {
                 if !self.handle_http2(driver, index, octets, at) {
                     return;
                 }
+                // The target may have allowed more streams or octets without a response.
+                self.has_room_again(index);
             }
             Channel::Quic { .. } => return,
         }

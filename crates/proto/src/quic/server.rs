@@ -33,6 +33,8 @@ pub struct QuicServerOptions {
     pub protocol: ServerProtocol,
     /// Queries that a client may have open on one connection. Each costs two map entries at once.
     pub streams_max: u32,
+    /// No stream follows one that is over: `streams_max` then is for the whole of a connection.
+    pub streams_are_final: bool,
     /// A connection ends after this long without a datagram; `None` for the client's own timeout.
     pub idle_timeout: Option<Duration>,
     /// All that is random but for key exchanges is drawn from here.
@@ -282,6 +284,9 @@ impl QuicServer {
             Ok((handle, quic)) => {
                 let mut connection =
                     Connection::new(quic, handle, self.options.protocol.is_http3());
+                if self.options.streams_are_final {
+                    connection.end_stream_credit();
+                }
                 connection.settle(&mut self.endpoint);
                 let key = self.connections.insert(connection);
                 if self.keys.len() <= handle.0 {

@@ -112,6 +112,10 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         ("when idle".to_owned(), own.idle),
         ("after their time".to_owned(), own.duration),
         ("without a query".to_owned(), own.without_query),
+        (
+            "because they got no more streams".to_owned(),
+            own.no_streams,
+        ),
     ]);
     let application = |codes: &Codes| named(codes, |code| application_error(transport, code));
     let none = String::new;
@@ -144,6 +148,11 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
             "QUIC idle timeout",
             connections.quic_idle_timeouts,
             "nothing heard from the target".into(),
+        ),
+        (
+            "QUIC streams used up",
+            connections.quic_stream_limits_met,
+            "times, until the target allowed more".into(),
         ),
     ];
     rows.retain(|(_, number, _)| *number > 0);

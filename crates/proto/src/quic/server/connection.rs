@@ -100,6 +100,12 @@ impl Connection {
         }
     }
 
+    /// Allows no stream beside those that the transport parameters allow.
+    pub(super) fn end_stream_credit(&mut self) {
+        self.quic
+            .set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(0));
+    }
+
     pub(super) fn is_drained(&self) -> bool {
         self.is_drained && self.queued.is_empty()
     }

@@ -181,6 +181,7 @@ pub(super) fn server_options(protocol: ServerProtocol) -> QuicServerOptions {
     QuicServerOptions {
         protocol,
         streams_max: 100,
+        streams_are_final: false,
         idle_timeout: Some(Duration::from_secs(30)),
         seed: [9; 32],
         clock: Clock::new(EPOCH.with(|epoch| *epoch)),
