@@ -14,6 +14,7 @@ mod offer;
 mod quic;
 mod send;
 mod streams;
+mod tickets;
 mod timers;
 
 use std::cmp::Reverse;

@@ -26,6 +26,9 @@ pub struct Connections {
     pub quic_datagrams_not_sent: u64,
     /// TLS handshakes over TCP, or QUIC handshakes, completed.
     pub handshakes: Handshakes,
+    /// Connections without queries whose client resumes sessions and got no ticket within 100 ms:
+    /// its next one is a full handshake.
+    pub tickets_missed: u64,
     /// Early data (0-RTT) of TLS 1.3 and QUIC.
     pub early_data: EarlyData,
     /// Octets of handshakes sent, completed or not: TLS records, or the UDP payload of QUIC
@@ -147,7 +150,7 @@ pub struct ConnectionFailures {
 impl_add!(
     Connections,
     numbers: [
-        attempted, established, fast_opened, quic_datagrams_not_sent,
+        attempted, established, fast_opened, quic_datagrams_not_sent, tickets_missed,
         handshake_sent_octets, handshake_received_octets, abandoned,
         closed_by_client, closed_by_target, reset_by_target, ended_by_tls, ended_by_http,
         quic_idle_timeouts, quic_stream_limits_met,

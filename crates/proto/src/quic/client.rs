@@ -231,6 +231,13 @@ impl QuicClient {
         Ok(key)
     }
 
+    /// True if there is a ticket for the client's next connection.
+    pub fn has_ticket(&self, key: ConnectionKey) -> bool {
+        let connection = self.connections.get(key);
+        let memory = connection.and_then(|connection| connection.memory.as_ref());
+        memory.is_some_and(ClientSession::has_ticket)
+    }
+
     /// Takes back what a client remembers, for its next connection. Tickets that come later are
     /// forgotten.
     pub fn take_memory(&mut self, key: ConnectionKey) -> ClientSession {

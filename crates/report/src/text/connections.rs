@@ -47,6 +47,10 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         };
         rows.push((label, handshakes, handshake_kinds(record, connections)));
     }
+    if connections.tickets_missed > 0 {
+        let note = "closed without a ticket to resume, after 100 ms".into();
+        rows.push(("tickets missed", connections.tickets_missed, note));
+    }
     let early = &connections.early_data;
     if early.tried > 0 {
         let outcome = [
