@@ -431,6 +431,10 @@ pub(crate) struct ResponderArguments {
     /// Queries that a client may have open at once on a DoQ or DoH/3 connection
     #[arg(long, default_value_t = QUIC_STREAMS_MAX, value_name = "N")]
     pub(crate) quic_streams: u32,
+    /// Answer DoQ queries with a message ID other than 0, as kxdpgun sends them, rather than end
+    /// their connection (RFC 9250, section 4.3.3)
+    #[arg(long)]
+    pub(crate) doq_any_id: bool,
     /// Allow a QUIC connection no streams beyond its first --quic-streams, as Knot DNS does
     #[arg(long)]
     pub(crate) quic_streams_final: bool,

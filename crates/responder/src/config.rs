@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proto::Transport;
+use proto::doq::MessageIds;
 use proto::http2::Http2ServerOptions;
 use proto::tls::rustls;
 
@@ -88,6 +89,8 @@ pub struct ResponderConfig {
     pub doh_streams_max: u32,
     /// Queries that may be open at once on one QUIC connection, DoQ's or DoH/3's.
     pub quic_streams_max: u32,
+    /// Message IDs of DoQ that are taken.
+    pub doq_message_ids: MessageIds,
     /// No stream follows one that is over, so that `quic_streams_max` is for the whole of a
     /// connection.
     pub quic_streams_are_final: bool,
@@ -113,6 +116,7 @@ impl Default for ResponderConfig {
             doh_path: "/dns-query".to_owned(),
             doh_streams_max: 1_000,
             quic_streams_max: QUIC_STREAMS_MAX,
+            doq_message_ids: MessageIds::Zero,
             quic_streams_are_final: false,
             // What resolvers and servers have agreed on (DNS flag day 2020).
             udp_payload_octets_max: 1232,

@@ -2,6 +2,7 @@
 
 use driver::sim::SimDriver;
 use driver::{Driver, Outgoing, OutgoingDatagram, Received, SocketId};
+use proto::doq::MessageIds;
 use proto::quic::{
     Admission, Clock, QuicServer, QuicServerOptions, ServerEvent, ServerProtocol, ServerTransmit,
 };
@@ -29,6 +30,7 @@ impl EchoQuic {
             protocol,
             streams_max: 100,
             streams_are_final: false,
+            message_ids: MessageIds::Zero,
             idle_timeout: None,
             seed: [1; 32],
             clock: Clock::new(driver.epoch()),
