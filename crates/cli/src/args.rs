@@ -69,7 +69,7 @@ pub(crate) struct RunArguments {
         long,
         short,
         default_value = "udp",
-        value_name = "udp|tcp|dot",
+        value_name = "udp|tcp|dot|doh2|doh3|doq",
         help_heading = "Target"
     )]
     pub(crate) transport: Transport,
@@ -273,7 +273,7 @@ pub(crate) struct CompareArguments {
     #[arg(
         long,
         default_value = "udp,tcp,dot",
-        value_name = "udp|tcp|dot,...",
+        value_name = "udp|tcp|dot|doh2|doh3|doq,...",
         value_delimiter = ',',
         help_heading = "Comparison"
     )]

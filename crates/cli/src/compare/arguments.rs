@@ -30,6 +30,12 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
             "give a file with --names FILE",
         ));
     }
+    if arguments.run.connections.asks_nothing() {
+        return Err(Failure::usage(
+            "--queries-per-connection 0: queries are compared, and this asks none",
+            "leave it out, or give 1 for a connection each; `throng run` measures set-up alone",
+        ));
+    }
     let servers = Servers::read(arguments)?;
     let runs = transports.iter().map(|&transport| {
         let mut run = arguments.run.clone();
