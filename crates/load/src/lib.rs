@@ -15,6 +15,7 @@
 //! | [`plan`] | one run as decided, and what it may not contradict |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
+//! | [`profile`] | how a population of clients asks, and drawing from that |
 //! | [`name_sets`] | generated names with the zones that hold them; shuffling |
 
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ pub mod name_sets;
 pub mod names_error;
 pub mod names_file;
 pub mod plan;
+pub mod profile;
 pub mod questions;
 mod rdata;
 pub mod tls;
@@ -41,5 +43,6 @@ pub use arrival::{Arrival, Schedule};
 pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
 pub use plan::{Plan, PlanError};
+pub use profile::Profile;
 pub use questions::QuestionSet;
 pub use tls::{Resume, TlsAsked};
