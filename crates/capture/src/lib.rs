@@ -12,6 +12,8 @@
 //! | [`observed`] | what comes out: a query and its response |
 //! | [`skipped`] | what did not come out, by reason |
 //! | [`error`] | why a capture cannot be read, or only to a point |
+//! | [`fit`] | the profile of those who asked |
+//! | [`replay`] | what to ask again, by whom and when |
 //! | `pcap`, `pcapng` | packets in files (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng) |
 //! | `link`, `network`, `fragments` | from a frame to what UDP and TCP carry |
 //! | `tcp` | streams put together from segments |
@@ -28,6 +30,7 @@
 
 mod dnstap;
 pub mod error;
+pub mod fit;
 pub mod format;
 mod fragments;
 mod input;
@@ -41,6 +44,7 @@ mod pcap;
 mod pcapng;
 mod query_log;
 pub mod reader;
+pub mod replay;
 pub mod skipped;
 mod tcp;
 
@@ -48,7 +52,9 @@ mod tcp;
 mod tests;
 
 pub use error::CaptureError;
+pub use fit::{Fit, FitError, FitNotes, FitOptions, Fitted};
 pub use format::Format;
 pub use observed::{Observed, QueryFlags, Question, Response};
 pub use reader::{Capture, Options};
+pub use replay::{ReplayBuilder, ReplayFilter, ReplayList};
 pub use skipped::{Skip, Skipped};

@@ -4,9 +4,9 @@
 //! [`Population`] draws clients, their gaps and their questions. Names are in a profile only if
 //! that was asked for; addresses never are.
 //!
-//! Clients are told apart by their mean rate. Those of a decade of rates form a [`RateClass`],
-//! which says how the rates spread and how queries of such a client follow one another: in bursts,
-//! with *active* gaps within and *idle* gaps between. Gaps count in means of the client's own gap,
+//! Clients are told apart by the decade of their mean rate and by how much they ask in bursts. Those
+//! alike in both form a [`RateClass`], which says how the rates spread and how queries of such a
+//! client follow one another: in bursts, with *active* gaps within and *idle* gaps between. Gaps count in means of the client's own gap,
 //! so that one shape serves all rates of the class. A gap is idle if it is
 //! [`IDLE_FACTOR`] times as long as the mean or longer.
 
@@ -63,7 +63,7 @@ pub struct Profile {
     pub queries_per_connection: CountHistogram,
     /// Time between two queries of a client, in seconds.
     pub gaps_s: LogHistogram,
-    /// Clients by their mean rate, with how they ask, slowest first.
+    /// Clients that are alike, with how they ask, slowest first.
     #[serde(rename = "class")]
     pub classes: Vec<RateClass>,
 }
@@ -108,7 +108,7 @@ pub struct Popularity {
     pub kept: Vec<String>,
 }
 
-/// Clients of similar rate.
+/// Clients of similar rate that ask alike.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateClass {
