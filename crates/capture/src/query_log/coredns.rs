@@ -43,12 +43,15 @@ fn client(who: &str) -> Option<SocketAddr> {
 fn logged(before: &str, client: SocketAddr, asked: &str) -> Option<Logged> {
     let (_id, rest) = asked.split_once(" \"")?;
     let (query, rest) = rest.rsplit_once("\" ")?;
-    let mut words = query.split_ascii_whitespace();
-    let (qtype, qclass, name) = (words.next()?, words.next()?, words.next()?);
-    let transport = transport(words.next()?)?;
-    let _octets = words.next()?;
-    let dnssec_ok = words.next()? == "true";
+    // Blanks within a name are escaped and stay blanks, so the name is what is left in the middle.
+    let (qtype, rest_of_query) = query.split_once(' ')?;
+    let (qclass, rest_of_query) = rest_of_query.split_once(' ')?;
+    let mut words = rest_of_query.rsplitn(5, ' ');
     let payload_octets: u32 = words.next()?.parse().ok()?;
+    let dnssec_ok = words.next()? == "true";
+    let _octets = words.next()?;
+    let transport = transport(words.next()?)?;
+    let name = words.next()?;
     let mut words = rest.split_ascii_whitespace();
     let (rcode, response_flags) = (words.next()?, words.next()?);
     let latency_ns = words

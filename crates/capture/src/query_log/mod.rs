@@ -1,6 +1,7 @@
 //! The query logs of BIND, Unbound and CoreDNS, a line at a time.
 //!
-//! Logs say less than captures: none tells TTLs, and BIND no responses, Unbound no ports.
+//! Logs say less than captures: none tells TTLs, BIND no responses, Unbound no ports and, without
+//! `log-destaddr`, no transports.
 
 mod bind;
 mod coredns;

@@ -119,6 +119,15 @@ fn coredns_says_everything_but_the_time_which_others_write_before_it() {
     let response = observed.response.unwrap();
     assert_eq!((response.rcode, response.latency_ns), (3, Some(S / 4)));
 
+    let blank =
+        "[INFO] 127.0.0.1:4 - 1 \"TYPE65280 IN a\\ b.example. tcp 33 false 512\" - - 0 0.1s\n";
+    let observed = one(&format!("2026-11-21T10:00:00Z {blank}"));
+    assert_eq!(&observed.question.name[..], b"\x03a b\x07example\0");
+    assert_eq!(
+        (observed.transport, observed.response),
+        (Transport::Tcp, None)
+    );
+
     let untimed = log(line);
     assert_eq!((untimed.observed.len(), untimed.observed[0].at_ns), (1, 0));
     untimed.assert_skipped(&[(Skip::WithoutTime, 1)]);

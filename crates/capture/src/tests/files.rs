@@ -145,6 +145,22 @@ fn queries_come_out_in_order_also_if_their_responses_do_not() {
 }
 
 #[test]
+fn queries_that_the_capture_holds_out_of_order_come_out_in_order() {
+    let at = [0, 1_900, 700, 3_000, 2_500, 1_200, 6_000, 4_500];
+    let packets = at.map(|ms| {
+        let name = format!("n{ms}.example");
+        (
+            START + ms * S / 1_000,
+            udp(CLIENT, SERVER, &query(ms as u16, &name)),
+        )
+    });
+    let mut sorted = at;
+    sorted.sort_unstable();
+    let outcome = read(&RAW.write(&packets));
+    assert_eq!(outcome.names(), sorted.map(|ms| format!("n{ms}.example")));
+}
+
+#[test]
 fn repeats_of_a_query_are_counted_and_not_asked_twice() {
     let asked = udp(CLIENT, SERVER, &query(7, "a.example"));
     let answered = udp(SERVER, CLIENT, &response(7, "a.example", 0, 5));
