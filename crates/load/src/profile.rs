@@ -4,11 +4,11 @@
 //! [`Population`] draws clients, their gaps and their questions. Names are in a profile only if
 //! that was asked for; addresses never are.
 //!
-//! Clients are told apart by the decade of their mean rate and by how much they ask in bursts. Those
-//! alike in both form a [`RateClass`], which says how the rates spread and how queries of such a
-//! client follow one another: in bursts, with *active* gaps within and *idle* gaps between. Gaps count in means of the client's own gap,
-//! so that one shape serves all rates of the class. A gap is idle if it is
-//! [`IDLE_FACTOR`] times as long as the mean or longer.
+//! Clients are told apart by the decade of their mean rate and by how much they ask in bursts.
+//! Those alike in both form a [`RateClass`], which says how the rates spread and how queries of
+//! such a client follow one another: in bursts, with *active* gaps within and *idle* gaps between.
+//! Gaps count in means of the client's own gap, so that one shape serves all rates of the class. A
+//! gap is idle if it is [`IDLE_FACTOR`] times as long as the mean or longer.
 
 mod error;
 mod histogram;
