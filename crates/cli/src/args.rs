@@ -11,12 +11,14 @@ use proto::Transport;
 
 use connections::ConnectionArguments;
 use doh::DohArguments;
+use fit::FitArguments;
 use population::PopulationArguments;
 use questions::QuestionArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
 pub(crate) mod doh;
+pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod questions;
 mod tls;
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
     Names(NamesArguments),
+    /// Find out how the clients in captures and query logs ask, as a profile to generate from
+    Fit(FitArguments),
     /// Print the result of a run record again
     Report(ReportArguments),
     /// Merge run records of several generators exactly

@@ -12,6 +12,7 @@ mod args;
 mod compare;
 mod dnsperf;
 mod failure;
+mod fit;
 mod manual;
 mod names;
 mod records;
@@ -66,6 +67,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::CompareTransports(arguments) => compare::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
+        Command::Fit(arguments) => fit::execute(&arguments),
         Command::Report(arguments) => records::report(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Schema(arguments) => records::schema(arguments.of),

@@ -19,6 +19,7 @@
 //! | [`random`] | random numbers of one client |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
+//! | [`profile`] | how a population of clients asks, and drawing from that |
 //! | [`name_sets`] | generated names with the zones that hold them; shuffling |
 
 #![forbid(unsafe_code)]
@@ -37,6 +38,7 @@ pub mod names_error;
 pub mod names_file;
 pub mod plan;
 pub mod presence;
+pub mod profile;
 pub mod question_source;
 pub mod questions;
 pub mod random;
@@ -52,6 +54,7 @@ pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
 pub use plan::{Plan, PlanError};
 pub use presence::Presence;
+pub use profile::Profile;
 pub use question_source::{QuestionChooser, QuestionSource};
 pub use questions::QuestionSet;
 pub use shape::Shape;

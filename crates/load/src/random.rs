@@ -54,6 +54,25 @@ impl Draws {
     }
 }
 
+impl rand_core::TryRng for Draws {
+    type Error = core::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Ok((self.bits() >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Ok(self.bits())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        for piece in bytes.chunks_mut(8) {
+            piece.copy_from_slice(&self.bits().to_le_bytes()[..piece.len()]);
+        }
+        Ok(())
+    }
+}
+
 /// The random numbers of one worker for one purpose: `stream` keeps those of other purposes that
 /// are drawn with the same seed apart.
 pub(crate) fn generator(seed: u64, stream: u64, worker: u32) -> Xoshiro256PlusPlus {

@@ -1,0 +1,249 @@
+//! From queries observed to a list of what to ask again, by whom and when.
+//!
+//! The list keeps each client's order and timing. Questions that are alike share a message
+//! template; a query takes 16 bytes.
+
+mod prefix;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+
+use load::QuestionSet;
+use proto::Transport;
+use proto::query::{Edns, QueryOptions, write_query};
+
+use crate::fit::ClientIdentity;
+use crate::observed::{Observed, QueryFlags, Question};
+pub use prefix::Prefix;
+
+/// Which queries are replayed, and how fast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayFilter {
+    /// Only clients with these addresses; all if there are none.
+    pub clients: Vec<Prefix>,
+    /// Only these QTYPEs; all if there are none.
+    pub qtypes: Vec<u16>,
+    /// Only queries that came over these transports; all if there are none.
+    pub transports: Vec<Transport>,
+    /// Only queries from that many nanoseconds after the first of the capture on.
+    pub from_ns: u64,
+    /// Only queries less than that many nanoseconds after the first of the capture.
+    pub until_ns: u64,
+    /// At most that many queries, the first that pass.
+    pub limit: u64,
+    /// How many times as fast as they came.
+    pub speed: f64,
+    /// Who is one client.
+    pub identity: ClientIdentity,
+}
+
+impl Default for ReplayFilter {
+    /// Everything, as fast as it came.
+    fn default() -> Self {
+        ReplayFilter {
+            clients: Vec::new(),
+            qtypes: Vec::new(),
+            transports: Vec::new(),
+            from_ns: 0,
+            until_ns: u64::MAX,
+            limit: u64::MAX,
+            speed: 1.0,
+            identity: ClientIdentity::default(),
+        }
+    }
+}
+
+/// One query to replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayQuery {
+    /// When it is due, in nanoseconds since the first of the list.
+    pub at_ns: u64,
+    /// Whose it is, from 0.
+    pub client: u32,
+    /// Index in the list's [`QuestionSet`].
+    pub question: u32,
+}
+
+/// What to ask again.
+#[derive(Debug)]
+pub struct ReplayList {
+    /// In the order of their times; queries of the same time as they came.
+    pub queries: Vec<ReplayQuery>,
+    /// What they ask.
+    pub questions: QuestionSet,
+    /// How many clients there are, numbered in the order in which they first asked.
+    pub clients: u32,
+    /// Queries that the filter held back.
+    pub filtered: u64,
+    /// Queries beyond the limit, or beyond 4 billion clients or questions.
+    pub beyond_limit: u64,
+}
+
+/// Why there is nothing to replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ReplayError {
+    /// The speed is not a positive number.
+    Speed(f64),
+    /// No query passed the filter, which held back that many.
+    NoQueries(u64),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReplayError::Speed(speed) => write!(f, "{speed} is not a speed"),
+            ReplayError::NoQueries(0) => f.write_str("no query was found"),
+            ReplayError::NoQueries(filtered) => {
+                write!(f, "none of {filtered} queries passes the filters")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+impl ReplayError {
+    /// What can be done about it.
+    pub fn cure(self) -> &'static str {
+        match self {
+            ReplayError::Speed(_) => "write a factor such as 1, 2.5 or 0.1",
+            ReplayError::NoQueries(0) => {
+                "see what was passed over; servers on another port than 53 need --port"
+            }
+            ReplayError::NoQueries(_) => "leave out filters one by one",
+        }
+    }
+}
+
+/// Takes in queries; [`ReplayBuilder::finish`] makes the list.
+#[derive(Debug)]
+pub struct ReplayBuilder {
+    filter: ReplayFilter,
+    first_ns: Option<u64>,
+    queries: Vec<ReplayQuery>,
+    set: QuestionSet,
+    questions: HashMap<(Question, QueryFlags), u32>,
+    clients: HashMap<SocketAddr, u32>,
+    filtered: u64,
+    beyond_limit: u64,
+}
+
+impl ReplayBuilder {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// The speed is not a positive number.
+    pub fn new(filter: ReplayFilter) -> Result<Self, ReplayError> {
+        if !(filter.speed.is_finite() && filter.speed > 0.0) {
+            return Err(ReplayError::Speed(filter.speed));
+        }
+        Ok(ReplayBuilder {
+            filter,
+            first_ns: None,
+            queries: Vec::new(),
+            set: QuestionSet::new(),
+            questions: HashMap::new(),
+            clients: HashMap::new(),
+            filtered: 0,
+            beyond_limit: 0,
+        })
+    }
+
+    /// Takes in a query; false if it was held back.
+    pub fn add(&mut self, observed: &Observed) -> bool {
+        let first_ns = *self.first_ns.get_or_insert(observed.at_ns);
+        if !self
+            .filter
+            .passes(observed, observed.at_ns.saturating_sub(first_ns))
+        {
+            self.filtered += 1;
+            return false;
+        }
+        let room = u32::MAX as usize;
+        let is_full = self.queries.len() as u64 >= self.filter.limit;
+        if is_full || self.clients.len() >= room || self.set.len() >= room {
+            self.beyond_limit += 1;
+            return false;
+        }
+        let client = self.filter.identity.of(observed.client);
+        let next = self.clients.len() as u32;
+        let client = *self.clients.entry(client).or_insert(next);
+        let question = self.question(observed);
+        self.queries.push(ReplayQuery {
+            at_ns: observed.at_ns,
+            client,
+            question,
+        });
+        true
+    }
+
+    /// The index of the query's template.
+    fn question(&mut self, observed: &Observed) -> u32 {
+        let key = (observed.question.clone(), observed.flags);
+        if let Some(&index) = self.questions.get(&key) {
+            return index;
+        }
+        let (question, flags) = (&observed.question, &observed.flags);
+        let options = QueryOptions {
+            recursion_desired: flags.recursion_desired,
+            checking_disabled: flags.checking_disabled,
+            edns: flags.edns.then(|| Edns {
+                dnssec_ok: flags.dnssec_ok,
+                ..Edns::default()
+            }),
+            ..QueryOptions::default()
+        };
+        let mut message = Vec::new();
+        write_query(
+            &question.name,
+            question.qtype,
+            question.qclass,
+            &options,
+            &mut message,
+        )
+        .expect("a name and an OPT record fit into a message");
+        let index = self.set.len() as u32;
+        self.set.push(&message, question.name.len() + 4);
+        self.questions.insert(key, index);
+        index
+    }
+
+    /// Makes the list.
+    ///
+    /// # Errors
+    /// No query passed.
+    pub fn finish(mut self) -> Result<ReplayList, ReplayError> {
+        // Stable: queries of the same time stay as they came.
+        self.queries.sort_by_key(|query| query.at_ns);
+        let first = self.queries.first();
+        let start_ns = first.ok_or(ReplayError::NoQueries(self.filtered))?.at_ns;
+        for query in &mut self.queries {
+            let since_ns = query.at_ns - start_ns;
+            query.at_ns = match self.filter.speed {
+                1.0 => since_ns,
+                speed => (since_ns as f64 / speed).round() as u64,
+            };
+        }
+        Ok(ReplayList {
+            queries: self.queries,
+            questions: self.set,
+            clients: self.clients.len() as u32,
+            filtered: self.filtered,
+            beyond_limit: self.beyond_limit,
+        })
+    }
+}
+
+impl ReplayFilter {
+    fn passes(&self, observed: &Observed, since_ns: u64) -> bool {
+        let address = observed.client.ip();
+        (self.from_ns..self.until_ns).contains(&since_ns)
+            && (self.qtypes.is_empty() || self.qtypes.contains(&observed.question.qtype))
+            && (self.transports.is_empty() || self.transports.contains(&observed.transport))
+            && (self.clients.is_empty() || self.clients.iter().any(|each| each.contains(address)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

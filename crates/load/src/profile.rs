@@ -1,0 +1,210 @@
+//! A profile: how a population of clients asks, without saying who they are or what they ask for.
+//!
+//! Fitted from captures (crate capture), kept as TOML, and generated from at any scale:
+//! [`Population`] draws clients, their gaps and their questions. Names are in a profile only if
+//! that was asked for; addresses never are.
+//!
+//! Clients are told apart by the decade of their mean rate and by how much they ask in bursts.
+//! Those alike in both form a [`RateClass`], which says how the rates spread and how queries of
+//! such a client follow one another: in bursts, with *active* gaps within and *idle* gaps between.
+//! Gaps count in means of the client's own gap, so that one shape serves all rates of the class. A
+//! gap is idle if it is [`IDLE_FACTOR`] times as long as the mean or longer.
+
+mod error;
+mod histogram;
+mod population;
+mod sampler;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::ProfileError;
+pub use histogram::{CountHistogram, LogHistogram};
+pub use population::{ClientDraw, Population, ProfileNames};
+
+/// The version that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+
+/// A gap that is that many times as long as the client's mean gap or longer is idle.
+///
+/// One gap in 55 of a Poisson process is; none of equally spaced queries; and nearly all pauses
+/// between page views, whose queries come within a second.
+pub const IDLE_FACTOR: f64 = 4.0;
+
+/// How a population of clients asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// [`VERSION`].
+    pub version: u32,
+    /// How long was looked, in seconds.
+    pub span_s: f64,
+    /// Clients seen.
+    pub clients: u64,
+    /// Queries seen.
+    pub queries: u64,
+    /// Queries without a response, where responses were seen at all.
+    pub unanswered: u64,
+    /// Queries by transport, by name (`udp`, `tcp`, ...).
+    pub transports: BTreeMap<String, u64>,
+    /// Queries by QTYPE, by mnemonic.
+    pub qtypes: BTreeMap<String, u64>,
+    /// Responses by RCODE, by mnemonic.
+    pub rcodes: BTreeMap<String, u64>,
+    /// Queries with bits that change what a server does.
+    pub flags: FlagCounts,
+    /// How often a question came again while a cache would still have known its answer; `None` if
+    /// nothing says how long that is.
+    pub repeats: Option<Repeats>,
+    /// How often names are asked for.
+    pub names: Popularity,
+    /// Queries of a connection, over the transports that have them.
+    pub queries_per_connection: CountHistogram,
+    /// Time between two queries of a client, in seconds.
+    pub gaps_s: LogHistogram,
+    /// Clients that are alike, with how they ask, slowest first.
+    #[serde(rename = "class")]
+    pub classes: Vec<RateClass>,
+}
+
+/// Queries with a bit set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlagCounts {
+    /// RD.
+    pub recursion_desired: u64,
+    /// CD (RFC 4035).
+    pub checking_disabled: u64,
+    /// With an OPT record (RFC 6891).
+    pub edns: u64,
+    /// DO (RFC 3225).
+    pub dnssec_ok: u64,
+}
+
+/// Questions that came again within the TTL of an earlier response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Repeats {
+    /// Queries whose answer one cache for all clients would have had.
+    pub within_ttl: u64,
+    /// All queries.
+    pub queries: u64,
+}
+
+/// How queries spread over names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Popularity {
+    /// Names seen.
+    pub distinct: u64,
+    /// Exponent of Zipf's law that fits best.
+    pub zipf_exponent: f64,
+    /// Rank and the share of queries for names up to that rank, ascending; the last is
+    /// `[distinct, 1.0]`.
+    pub ranks: Vec<(u64, f64)>,
+    /// The names by popularity, if they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+}
+
+/// Clients of similar rate that ask alike.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateClass {
+    /// Clients by mean rate, in queries a second.
+    pub rates_qps: LogHistogram,
+    /// Queries of a burst: those between two idle gaps.
+    pub bursts: CountHistogram,
+    /// Gaps within bursts, in mean gaps of the client.
+    pub active_gaps: LogHistogram,
+    /// Gaps between bursts, in mean gaps of the client.
+    pub idle_gaps: LogHistogram,
+}
+
+impl Profile {
+    /// Reads the TOML form.
+    ///
+    /// # Errors
+    /// It is not TOML of this form, of another version, or contradicts itself.
+    pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
+        let profile: Profile = toml::from_str(text).map_err(|error| ProfileError {
+            what: format!("not a profile: {}", error.to_string().trim_end()),
+            hint: "`throng fit CAPTURE -o FILE` writes one",
+        })?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// Writes the TOML form.
+    ///
+    /// # Errors
+    /// A number is not finite, which no capture leads to.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        self.check()?;
+        toml::to_string(self).map_err(|error| ProfileError {
+            what: error.to_string(),
+            hint: "this is a fault of the program: please report it",
+        })
+    }
+
+    /// Mean rate of all clients together as they were seen, in queries a second.
+    pub fn rate_qps(&self) -> f64 {
+        self.queries as f64 / self.span_s
+    }
+
+    /// That a population can be drawn.
+    fn check(&self) -> Result<(), ProfileError> {
+        let fault = |what: &str| {
+            Err(ProfileError {
+                what: what.to_owned(),
+                hint: "fit it again from the capture, or undo what was changed by hand",
+            })
+        };
+        if self.version != VERSION {
+            return fault(&format!("version {} is not {VERSION}", self.version));
+        }
+        if !(self.span_s.is_finite() && self.span_s > 0.0) {
+            return fault("`span_s` is not a length of time");
+        }
+        if self.clients == 0 || self.queries == 0 {
+            return fault("there are no clients or no queries");
+        }
+        if self
+            .classes
+            .iter()
+            .all(|class| class.rates_qps.total() == 0)
+        {
+            return fault("no `class` has clients");
+        }
+        for class in &self.classes {
+            let gaps = class
+                .active_gaps
+                .total()
+                .checked_add(class.idle_gaps.total());
+            if class.rates_qps.total() > 0 && gaps.is_none_or(|gaps| gaps == 0) {
+                return fault("a `class` with clients has no gaps");
+            }
+        }
+        if self.qtypes.values().all(|&count| count == 0) {
+            return fault("`qtypes` counts nothing");
+        }
+        let ranks = &self.names.ranks;
+        let ascend = ranks
+            .windows(2)
+            .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
+        let shares = ranks
+            .iter()
+            .all(|&(rank, share)| rank > 0 && (0.0..=1.0).contains(&share));
+        if ranks.is_empty() || !ascend || !shares {
+            return fault("`names.ranks` does not ascend to a share of 1");
+        }
+        if !(self.names.zipf_exponent.is_finite()) {
+            return fault("`names.zipf_exponent` is not a number");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,339 @@
+//! Clients drawn from a profile, when each of them asks, and what.
+
+use std::time::Duration;
+
+use proto::name;
+use proto::query::{Edns, QueryOptions, write_query};
+use proto::rr;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::sampler::{CountSampler, LogSampler, Steps, uniform};
+use super::{Popularity, Profile, ProfileError, RateClass};
+use crate::questions::QuestionSet;
+
+/// Keeps these random numbers apart from others that are drawn with the same seed.
+const STREAM: u64 = 0x7072_6f66_696c_6573; // "profiles"
+
+/// What clients are drawn from: a profile, prepared. Read-only, for all workers alike.
+#[derive(Clone, Debug)]
+pub struct Population {
+    classes: Vec<ClassSampler>,
+    by_clients: Steps,
+    qtypes: Vec<u16>,
+    by_queries: Steps,
+    ranks: Ranks,
+    edns_share: f64,
+    options: QueryOptions,
+}
+
+#[derive(Clone, Debug)]
+struct ClassSampler {
+    rates_qps: LogSampler,
+    bursts: CountSampler,
+    active_gaps: LogSampler,
+    idle_gaps: LogSampler,
+    /// Mean of all gaps as they are drawn, in those that the histograms count in.
+    gap_mean: f64,
+    /// The share of all time that passes in idle gaps.
+    idle_share: f64,
+}
+
+/// A client: how often it asks, and where it is in its burst. 24 bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClientDraw {
+    /// Its mean rate, in queries a second.
+    pub rate_qps: f64,
+    class: u32,
+    /// Queries of the burst that are still to come.
+    burst_left: u32,
+}
+
+impl Population {
+    /// Prepares a profile.
+    ///
+    /// # Errors
+    /// The profile was changed after it was read, so that it contradicts itself.
+    pub fn new(profile: &Profile) -> Result<Self, ProfileError> {
+        profile.check()?;
+        let with_clients = |class: &&RateClass| class.rates_qps.total() > 0;
+        let classes = profile.classes.iter().filter(with_clients);
+        let by_clients = Steps::new(classes.clone().map(|class| class.rates_qps.total() as f64));
+        let qtypes = profile.qtypes.keys().map(|text| {
+            rr::type_from_text(text).ok_or_else(|| ProfileError {
+                what: format!("`qtypes`: unknown type `{text}`"),
+                hint: "types are mnemonics such as A, AAAA, MX, TXT, or `TYPE` and a number",
+            })
+        });
+        let share = |count: u64| count as f64 / profile.queries as f64;
+        Ok(Population {
+            classes: classes.map(ClassSampler::new).collect(),
+            by_clients,
+            qtypes: qtypes.collect::<Result<_, _>>()?,
+            by_queries: Steps::new(profile.qtypes.values().map(|&count| count as f64)),
+            ranks: Ranks::new(&profile.names),
+            edns_share: share(profile.flags.edns),
+            options: QueryOptions {
+                recursion_desired: share(profile.flags.recursion_desired) >= 0.5,
+                ..QueryOptions::default()
+            },
+        })
+    }
+
+    /// Draws `count` clients, in random order.
+    ///
+    /// Their rates are drawn one from each of `count` equal parts of the distribution: few heavy
+    /// clients carry much of the load, and plain draws would make the total a matter of luck.
+    pub fn clients(&self, count: u32, seed: u64) -> Vec<ClientDraw> {
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed ^ STREAM);
+        let mut clients: Vec<ClientDraw> = (0..count)
+            .map(|part| {
+                let share = (f64::from(part) + uniform(&mut generator)) / f64::from(count);
+                let (class, within) = self.by_clients.find(share);
+                ClientDraw {
+                    rate_qps: self.classes[class].rates_qps.at(within),
+                    class: class as u32,
+                    burst_left: 0,
+                }
+            })
+            .collect();
+        for last in (1..clients.len()).rev() {
+            let other = (generator.next_u64() % (last as u64 + 1)) as usize;
+            clients.swap(last, other);
+        }
+        clients
+    }
+
+    /// The mean rate of a client, in queries a second.
+    pub fn rate_qps_mean(&self) -> f64 {
+        let shares = self.classes.iter().zip(0..).map(|(class, index)| {
+            let before = if index == 0 {
+                0.0
+            } else {
+                self.by_clients.sum(index - 1)
+            };
+            class.rates_qps.mean() * (self.by_clients.sum(index) - before)
+        });
+        shares.sum::<f64>() / self.by_clients.total()
+    }
+
+    /// Draws a question: the rank of its name, from 1, and its QTYPE.
+    #[inline]
+    pub fn question(&self, generator: &mut impl Rng) -> (u64, u16) {
+        let rank = self.ranks.at(uniform(generator));
+        let (step, _) = self.by_queries.find(uniform(generator));
+        (rank, self.qtypes[step])
+    }
+
+    /// Draws `count` questions as message templates: asked one after the other, they are what
+    /// clients of this population ask together.
+    ///
+    /// # Errors
+    /// A name of the zone would be too long.
+    pub fn questions(
+        &self,
+        names: &ProfileNames,
+        count: usize,
+        seed: u64,
+    ) -> Result<QuestionSet, ProfileError> {
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed ^ STREAM.rotate_left(32));
+        let plain = self.options.clone();
+        let with_edns = QueryOptions {
+            edns: Some(Edns::default()),
+            ..plain.clone()
+        };
+        let mut set = QuestionSet::new();
+        let (mut qname, mut message) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let (rank, qtype) = self.question(&mut generator);
+            qname.clear();
+            names.write(rank, &mut qname);
+            message.clear();
+            let has_edns = uniform(&mut generator) <= self.edns_share;
+            let options = if has_edns { &with_edns } else { &plain };
+            write_query(&qname, qtype, rr::CLASS_IN, options, &mut message)
+                .expect("a name and an OPT record fit into a message");
+            set.push(&message, qname.len() + 4);
+        }
+        Ok(set)
+    }
+}
+
+impl ClassSampler {
+    fn new(class: &RateClass) -> Self {
+        let bursts = CountSampler::new(&class.bursts);
+        let active_gaps = LogSampler::new(&class.active_gaps);
+        let idle_gaps = LogSampler::new(&class.idle_gaps);
+        // A burst of n queries has n - 1 active gaps and then an idle one.
+        let queries = bursts.mean().max(1.0);
+        let (active, idle) = match (active_gaps.is_empty(), idle_gaps.is_empty()) {
+            (true, _) => (0.0, idle_gaps.mean()),
+            (false, true) => (active_gaps.mean(), 0.0),
+            (false, false) => (
+                active_gaps.mean() * (queries - 1.0) / queries,
+                idle_gaps.mean() / queries,
+            ),
+        };
+        ClassSampler {
+            rates_qps: LogSampler::new(&class.rates_qps),
+            bursts,
+            active_gaps,
+            idle_gaps,
+            gap_mean: active + idle,
+            idle_share: idle / (active + idle),
+        }
+    }
+
+    /// Draws the next gap, in mean gaps.
+    fn gap(&self, burst_left: &mut u32, generator: &mut impl Rng) -> f64 {
+        if *burst_left == 0 {
+            let queries = self.bursts.at(uniform(generator));
+            *burst_left = u32::try_from(queries).unwrap_or(u32::MAX);
+        }
+        *burst_left -= 1;
+        let is_idle = *burst_left == 0;
+        let gaps = match (self.active_gaps.is_empty(), self.idle_gaps.is_empty()) {
+            (true, _) => &self.idle_gaps,
+            (_, true) => &self.active_gaps,
+            _ if is_idle => &self.idle_gaps,
+            _ => &self.active_gaps,
+        };
+        gaps.at(uniform(generator)) / self.gap_mean
+    }
+
+    /// Draws what is left, at a moment picked at random, of the gap that it falls into.
+    fn first_gap(&self, burst_left: &mut u32, generator: &mut impl Rng) -> f64 {
+        let is_idle = uniform(generator) <= self.idle_share;
+        let gaps = if is_idle {
+            &self.idle_gaps
+        } else {
+            &self.active_gaps
+        };
+        if !is_idle {
+            let queries = self.bursts.at_moment(uniform(generator));
+            let left = (uniform(generator) * queries as f64).ceil();
+            *burst_left = left as u32;
+        }
+        gaps.at_moment(uniform(generator)) * uniform(generator) / self.gap_mean
+    }
+}
+
+impl ClientDraw {
+    /// Draws the time from the start of a run to the client's first query: the client is found
+    /// somewhere in its life, so that a population asks at its rate from the start.
+    pub fn first_gap(&mut self, population: &Population, generator: &mut impl Rng) -> Duration {
+        let class = &population.classes[self.class as usize];
+        let gap = class.first_gap(&mut self.burst_left, generator);
+        self.duration(gap)
+    }
+
+    /// Draws the time from one query of the client to its next. Does not allocate.
+    #[inline]
+    pub fn next_gap(&mut self, population: &Population, generator: &mut impl Rng) -> Duration {
+        let class = &population.classes[self.class as usize];
+        let gap = class.gap(&mut self.burst_left, generator);
+        self.duration(gap)
+    }
+
+    fn duration(&self, mean_gaps: f64) -> Duration {
+        Duration::from_nanos((mean_gaps / self.rate_qps * 1e9).round() as u64)
+    }
+}
+
+/// Draws ranks.
+#[derive(Clone, Debug)]
+struct Ranks {
+    /// The last rank of each step.
+    lasts: Vec<u64>,
+    steps: Steps,
+}
+
+impl Ranks {
+    fn new(names: &Popularity) -> Self {
+        let mut before = 0.0;
+        let weights = names.ranks.iter().map(|&(_, share)| {
+            let weight = share - before;
+            before = share;
+            weight
+        });
+        Ranks {
+            steps: Steps::new(weights),
+            lasts: names.ranks.iter().map(|&(rank, _)| rank).collect(),
+        }
+    }
+
+    /// The rank at a share of all queries; within a step as if by Zipf's law with exponent 1.
+    fn at(&self, share: f64) -> u64 {
+        let (step, within) = self.steps.find(share);
+        let before = if step == 0 { 0 } else { self.lasts[step - 1] };
+        let last = self.lasts[step];
+        let (low, high) = (before as f64 + 0.5, last as f64 + 0.5);
+        let rank = (low * (high / low).powf(within)).round() as u64;
+        rank.clamp(before + 1, last)
+    }
+}
+
+/// What the names of a population are.
+#[derive(Clone, Debug)]
+pub struct ProfileNames {
+    /// The zone in wire format, below which names are made.
+    zone: Vec<u8>,
+    /// Those that the profile kept, in wire format, by rank.
+    kept: Vec<Box<[u8]>>,
+}
+
+impl ProfileNames {
+    /// The names that the profile kept, and `n1.ZONE`, `n2.ZONE` and so on for ranks beyond them.
+    ///
+    /// # Errors
+    /// A name is not one, or the zone leaves no room for labels.
+    pub fn new(profile: &Profile, zone: &str) -> Result<Self, ProfileError> {
+        let wire = |text: &str| {
+            let mut wire = Vec::new();
+            let parsed = name::parse(text, &mut wire);
+            parsed.map_err(|error| ProfileError {
+                what: format!("`{text}`: {error}"),
+                hint: "write a domain name, such as example.com",
+            })?;
+            Ok(wire)
+        };
+        let zone = wire(zone)?;
+        // `n` and up to 20 digits, with their length octet.
+        if zone.len() + 22 > name::NAME_OCTETS_MAX {
+            return Err(ProfileError {
+                what: "the zone leaves no room for names".into(),
+                hint: "use a zone of at most 233 octets",
+            });
+        }
+        let kept = profile
+            .names
+            .kept
+            .iter()
+            .map(|text| wire(text).map(Into::into));
+        Ok(ProfileNames {
+            zone,
+            kept: kept.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Appends the name of a rank, from 1, in wire format.
+    pub fn write(&self, rank: u64, qname: &mut Vec<u8>) {
+        let index = usize::try_from(rank.saturating_sub(1)).unwrap_or(usize::MAX);
+        if let Some(name) = self.kept.get(index) {
+            qname.extend_from_slice(name);
+            return;
+        }
+        let mut digits = [0; 20];
+        let (mut at, mut rest) = (digits.len(), rank);
+        while at == digits.len() || rest > 0 {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let digits = &digits[at..];
+        qname.push(digits.len() as u8 + 1);
+        qname.push(b'n');
+        qname.extend_from_slice(digits);
+        qname.extend_from_slice(&self.zone);
+    }
+}

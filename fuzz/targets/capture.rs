@@ -1,0 +1,60 @@
+//! A capture or query log: read to its end whatever is in it, fitted and made a replay list.
+
+#![no_main]
+
+use capture::{Capture, Fit, Observed, Options, ReplayBuilder, ReplayFilter};
+use libfuzzer_sys::fuzz_target;
+use load::Profile;
+use load::profile::{Population, ProfileNames};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+/// Hands out a few octets at a time, so that nothing depends on where reads end.
+struct Dribble<'a>(&'a [u8], usize);
+
+impl std::io::Read for Dribble<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let octets = self.1.min(buffer.len());
+        self.0.read(&mut buffer[..octets])
+    }
+}
+
+fn read(reader: impl std::io::Read) -> Option<(Vec<Observed>, String)> {
+    let mut capture = Capture::new(reader, &Options::default()).ok()?;
+    let observed: Vec<Observed> = capture.by_ref().collect();
+    let counted = format!("{:?} {:?}", capture.skipped(), capture.end());
+    Some((observed, counted))
+}
+
+fuzz_target!(|octets: &[u8]| {
+    let whole = read(octets);
+    assert_eq!(whole, read(Dribble(octets, 7)));
+    let Some((observed, _)) = whole else {
+        return;
+    };
+    let mut fit = Fit::default();
+    let mut replay = ReplayBuilder::new(ReplayFilter::default()).expect("speed 1");
+    for query in &observed {
+        assert!(proto::name::to_text(&query.question.name).is_some());
+        fit.add(query);
+        assert!(replay.add(query));
+    }
+    if let Ok(list) = replay.finish() {
+        assert_eq!(list.queries.len(), observed.len());
+        assert_eq!(list.queries[0].at_ns, 0);
+        assert!(list.queries.is_sorted_by_key(|query| query.at_ns));
+    }
+    let Ok(fitted) = fit.finish() else {
+        return;
+    };
+    let text = fitted.profile.to_toml().expect("what was fitted is a profile");
+    let profile = Profile::from_toml(&text).expect("and stays one");
+    let population = Population::new(&profile).expect("to draw from");
+    let names = ProfileNames::new(&profile, "example").expect("a zone");
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(1);
+    for mut client in population.clients(3, 1) {
+        client.first_gap(&population, &mut generator);
+        client.next_gap(&population, &mut generator);
+    }
+    population.questions(&names, 3, 1).expect("short names");
+});
