@@ -16,6 +16,7 @@ use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 use crate::table::{Align, Table};
 
 mod carriage;
+mod clients;
 mod connections;
 pub(crate) mod questions;
 mod sections;
@@ -31,6 +32,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
         ("Oddities", sections::oddities(record)),

@@ -211,6 +211,9 @@ impl Worker {
             } else {
                 self.tally.of_query(now).counts.not_sent.no_free_id += 1;
             }
+            if is_measured {
+                self.statistics.count_query(index, &client.pending, now);
+            }
             if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
@@ -252,6 +255,10 @@ impl Worker {
             } else if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
+            }
+            if is_measured {
+                self.statistics
+                    .count_query(index, &client.pending, scheduled_at);
             }
         }
     }

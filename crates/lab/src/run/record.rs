@@ -188,6 +188,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             _ => None,
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
+        presence: presence(&plan.presence),
         clients: plan.clients.into(),
         workers: plan.workers.into(),
         cpus: request
@@ -282,6 +283,18 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn presence(presence: &load::Presence) -> scenario::Presence {
+    let reset = |reset: &load::presence::Reset| scenario::Reset {
+        at_ns: nanos(reset.after),
+        share: reset.share,
+    };
+    scenario::Presence {
+        joined_ns: nanos(presence.joins_after),
+        left_ns: presence.leaves_after.map(nanos),
+        resets: presence.resets.iter().map(reset).collect(),
+    }
 }
 
 fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {

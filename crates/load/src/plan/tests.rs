@@ -28,6 +28,7 @@ pub(crate) fn plan() -> Plan {
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        client_statistics: true,
         tsig: None,
     }
 }
