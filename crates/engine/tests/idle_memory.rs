@@ -152,7 +152,9 @@ fn client_without_its_transport_holds_at_most_512_bytes() {
     // from 1 to 30 ms.
     let of_queries = bytes_of(|| {
         let mut pending = Pending::new(0);
-        assert!((0..2).all(|question| pending.submit(Instant::ZERO, proto::pending::Question::plain(question))));
+        assert!((0..2).all(|question| {
+            pending.submit(Instant::ZERO, proto::pending::Question::plain(question))
+        }));
         pending
     });
     let of_latencies = bytes_of(|| {
