@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
@@ -78,7 +79,7 @@ pub(crate) struct RunArguments {
         long,
         short,
         default_value = "udp",
-        value_name = "udp|tcp|dot",
+        value_name = "udp|tcp|dot|doh2|doh3|doq",
         help_heading = "Target"
     )]
     pub(crate) transport: Transport,
@@ -303,7 +304,7 @@ pub(crate) struct CompareArguments {
     #[arg(
         long,
         default_value = "udp,tcp,dot",
-        value_name = "udp|tcp|dot,...",
+        value_name = "udp|tcp|dot|doh2|doh3|doq,...",
         value_delimiter = ',',
         help_heading = "Comparison"
     )]
@@ -459,8 +460,15 @@ pub(crate) struct ResponderArguments {
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pub(crate) doh_streams: u32,
     /// Queries that a client may have open at once on a DoQ or DoH/3 connection
-    #[arg(long, default_value_t = 100, value_name = "N")]
+    #[arg(long, default_value_t = QUIC_STREAMS_MAX, value_name = "N")]
     pub(crate) quic_streams: u32,
+    /// Answer DoQ queries with a message ID other than 0, as kxdpgun sends them, rather than end
+    /// their connection (RFC 9250, section 4.3.3)
+    #[arg(long)]
+    pub(crate) doq_any_id: bool,
+    /// Allow a QUIC connection no streams beyond its first --quic-streams, as Knot DNS does
+    #[arg(long)]
+    pub(crate) quic_streams_final: bool,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     pub(crate) zone: Option<PathBuf>,

@@ -17,6 +17,7 @@ mod questions;
 mod quic;
 mod send;
 mod streams;
+mod tickets;
 mod timers;
 
 use std::cmp::Reverse;

@@ -202,10 +202,9 @@ impl Worker {
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
             let start = self.plain_out.len();
-            self.plain_out
-                .extend_from_slice(&[0; framing::PREFIX_OCTETS]);
-            let message = self.plain_out.len();
-            self.plan.write_query(query.question, &mut self.plain_out);
+            let message = start + framing::PREFIX_OCTETS;
+            let stream = &mut self.plain_out;
+            self.plan.write_framed_query(query.question, stream);
             self.plain_out[message..message + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.plain_out, message, unix_time);

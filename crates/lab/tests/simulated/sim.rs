@@ -14,7 +14,7 @@ use measure::{Counts, Histogram, RunRecord};
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots, ServerTlsOptions};
+use proto::tls::{ClientTlsOptions, Roots, ServerTlsOptions, Tickets};
 use proto::{Instant, Transport};
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Counters, ResponderConfig};
@@ -47,6 +47,8 @@ pub(crate) struct Sim {
     pub(crate) simulation: Simulation,
     certificate: SelfSigned,
     tls_verify: bool,
+    tls_resume: load::Resume,
+    tickets: Tickets,
 }
 
 impl fmt::Debug for Sim {
@@ -114,6 +116,8 @@ impl Sim {
             simulation,
             certificate,
             tls_verify: true,
+            tls_resume: load::Resume::NEVER,
+            tickets: ServerTlsOptions::default().tickets,
         };
         sim.names(100)
     }
@@ -287,6 +291,13 @@ impl Sim {
         self
     }
 
+    /// Every connection resumes its client's session, if the target gave a ticket.
+    pub(crate) fn resuming(mut self, tickets: Tickets) -> Sim {
+        self.tls_resume = load::Resume::ALWAYS;
+        self.tickets = tickets;
+        self
+    }
+
     /// Asks one question `queries` times.
     pub(crate) fn ask(self, queries: u64, question: &str) -> Run {
         self.names_text(question).queries(queries).run()
@@ -326,12 +337,17 @@ impl Sim {
     fn tls(&mut self) -> TlsRequest {
         let identity = self_signed(&self.certificate).unwrap();
         let transport = self.plan.transport;
-        let server = identity.config(transport, &ServerTlsOptions::default());
+        let options = ServerTlsOptions {
+            tickets: self.tickets,
+            ..ServerTlsOptions::default()
+        };
+        let server = identity.config(transport, &options);
         self.simulation.responder.tls = Some(server.unwrap());
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(identity.certificate_pem.into_bytes()),
             verify: self.tls_verify,
             alpn: load::tls::default_alpn(self.plan.transport),
+            resumption: !self.tls_resume.is_never(),
             ..ClientTlsOptions::default()
         });
         TlsRequest {
@@ -340,7 +356,7 @@ impl Sim {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
-                resume: load::Resume::NEVER,
+                resume: self.tls_resume,
             },
             verified: self.tls_verify,
             name: "localhost".to_owned(),
