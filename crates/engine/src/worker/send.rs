@@ -202,17 +202,16 @@ impl Worker {
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
             let start = self.plain_out.len();
-            self.plain_out
-                .extend_from_slice(&[0; framing::PREFIX_OCTETS]);
-            let message = self.plain_out.len();
-            self.plan.write_query(query.question, &mut self.plain_out);
+            let message = start + framing::PREFIX_OCTETS;
+            let stream = &mut self.plain_out;
+            self.plan.write_framed_query(query.question, stream);
             self.plain_out[message..message + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.plain_out, message, unix_time);
+                let length = (self.plain_out.len() - message) as u16;
+                self.plain_out[start..message].copy_from_slice(&length.to_be_bytes());
             }
             let length = (self.plain_out.len() - message) as u32;
-            // The plan has seen to it that no message is longer.
-            self.plain_out[start..message].copy_from_slice(&(length as u16).to_be_bytes());
             self.outgoing
                 .datagrams
                 .push(driver::OutgoingDatagram { length, to: None });

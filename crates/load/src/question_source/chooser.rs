@@ -39,6 +39,12 @@ pub struct QuestionChooser {
 /// Which template is next.
 #[derive(Debug)]
 enum Picks {
+    /// In order, and templates are asked as they are. First, because nothing is faster.
+    Plain {
+        next: u64,
+        step: u64,
+        count: u64,
+    },
     /// Every `step`-th, from `next` on.
     InOrder {
         next: u64,
@@ -78,20 +84,35 @@ impl QuestionChooser {
     /// The next question, for a query that is due at `now`; instants may not go back.
     #[inline]
     pub fn next(&mut self, now: Instant) -> Choice {
-        let template = match &mut self.picks {
-            Picks::InOrder { next, step, count } => {
-                let template = *next;
-                *next = (*next + *step) % *count;
-                template as u32
-            }
-            Picks::Repeats(repeats) => return repeats.next(now, &mut self.variations),
-            other => other.take(),
-        };
+        if let Picks::Plain { next, step, count } = &mut self.picks {
+            return Choice {
+                question: Question::plain(take_in_order(next, *step, *count)),
+                is_repeat: false,
+            };
+        }
+        self.next_made(now)
+    }
+
+    #[inline(never)]
+    fn next_made(&mut self, now: Instant) -> Choice {
+        if let Picks::Repeats(repeats) = &mut self.picks {
+            return repeats.next(now, &mut self.variations);
+        }
+        let template = self.picks.take();
         Choice {
             question: self.variations.of(template),
             is_repeat: false,
         }
     }
+}
+
+/// `next`, and then the one `step` further; both are below `count`.
+#[inline]
+fn take_in_order(next: &mut u64, step: u64, count: u64) -> u32 {
+    let template = *next;
+    let after = template + step;
+    *next = if after >= count { after - count } else { after };
+    template as u32
 }
 
 impl Picks {
@@ -103,6 +124,11 @@ impl Picks {
         }
         let (next, step) = (u64::from(worker), u64::from(workers));
         match source.order {
+            Order::InOrder if !source.generates() => Picks::Plain {
+                next: next % count,
+                step: step % count,
+                count,
+            },
             Order::InOrder => Picks::InOrder {
                 next: next % count,
                 step: step % count,
@@ -129,7 +155,7 @@ impl Picks {
         }
     }
 
-    /// The next template where it is not simply the next in order.
+    /// The next template, for all but repeats.
     fn take(&mut self) -> u32 {
         let template = match self {
             Picks::Uniform { generator, count } => random::below(generator, *count),
@@ -150,7 +176,9 @@ impl Picks {
                 template
             }
             Picks::Zipf { generator, zipf } => zipf.next(generator),
-            Picks::InOrder { next, .. } => *next,
+            Picks::Plain { next, step, count } | Picks::InOrder { next, step, count } => {
+                return take_in_order(next, *step, *count);
+            }
             Picks::Repeats(_) => 0,
         };
         template as u32

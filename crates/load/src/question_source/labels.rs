@@ -134,7 +134,7 @@ impl Labels {
         let mut more = mix(unique ^ self.seed);
         let lengths = u64::from(self.octets_max - self.octets_min) + 1;
         // The upper 32 bits decide on the length.
-        let length = u64::from(self.octets_min) + ((more >> 32) * lengths >> 32);
+        let length = u64::from(self.octets_min) + (((more >> 32) * lengths) >> 32);
         let length = length as usize;
         let mut bits = unique;
         for (place, octet) in label[..length].iter_mut().enumerate() {

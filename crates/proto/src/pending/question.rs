@@ -55,7 +55,7 @@ impl Question {
     /// True if the template is sent as it is.
     #[inline]
     pub fn is_plain(self) -> bool {
-        self.label() == 0 && self.qtype == 0
+        self.label_low | u32::from(self.label_high) | u32::from(self.qtype) == 0
     }
 }
 
