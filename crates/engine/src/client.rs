@@ -38,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) queued: bool,
     /// Connections in a row that failed or carried no response; sets the delay of the next.
     pub(crate) failures: u8,
+    /// It is gone and asks nothing more.
+    pub(crate) has_left: bool,
     /// Its first connection has become usable or has failed.
     pub(crate) settled: bool,
     /// Waiting queries that were counted as kept waiting for a place on the connection.
@@ -125,6 +127,8 @@ pub(crate) struct Connection {
     pub(crate) usable_at: Instant,
     /// When it last had a query in flight, or else when it became usable.
     pub(crate) active_at: Instant,
+    /// The last interval in which it was counted as active.
+    pub(crate) active_in: u32,
     /// Whether the target took octets from the SYN (RFC 7413) has not been asked yet.
     pub(crate) fast_open_unknown: bool,
 }
@@ -145,6 +149,7 @@ impl Client {
             listed: false,
             queued: false,
             failures: 0,
+            has_left: false,
             settled: false,
             kept_waiting: 0,
         }
@@ -160,6 +165,7 @@ impl Client {
     #[inline]
     pub(crate) fn can_send(&self, policy: &ConnectionPolicy) -> bool {
         match &self.link {
+            _ if self.has_left => false,
             Link::Datagram { blocked, .. } => !blocked,
             Link::Connected(connection) => {
                 connection.takes_queries()
@@ -198,6 +204,7 @@ impl Connection {
             established_at: attempted_at,
             usable_at: Instant::FAR_FUTURE,
             active_at: attempted_at,
+            active_in: 0,
             fast_open_unknown: true,
         }
     }

@@ -14,8 +14,10 @@ use std::time::Duration;
 
 use driver::Driver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
-use engine::{Control, RunInputs, TlsSettings, Worker};
+use engine::{Control, Crew, RunInputs, TlsSettings};
 use load::arrival::{Arrival, Process};
+use measure::client_latency::ClientLatency;
+use proto::pending::Pending;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ServerConfig};
 use proto::tls::{
@@ -53,26 +55,44 @@ fn tls(transport: Transport, resumes: bool) -> (Arc<ServerConfig>, Arc<ClientCon
     (server.unwrap(), client.unwrap())
 }
 
+/// What is kept of a client beside its connection.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// The session that it resumes.
+    session: bool,
+    /// How it fares.
+    statistics: bool,
+}
+
+/// Bytes that each client holds, found from two numbers of clients.
+fn bytes_a_client(held_by: impl Fn(u32) -> i64) -> i64 {
+    (held_by(256) - held_by(64)) / 192
+}
+
+fn once_a_second(clients: u32) -> Arrival {
+    Arrival::Open {
+        rate_qps: f64::from(clients),
+        process: Process::Constant,
+    }
+}
+
 /// Bytes that so many clients and their worker hold.
-fn bytes_held(transport: Transport, resumes: bool, clients: u32) -> i64 {
+fn bytes_held(transport: Transport, kept: Kept, clients: u32) -> i64 {
     let world = World::new(WorldConfig {
         link: Link::constant(Duration::from_millis(1)),
         ..WorldConfig::default()
     });
-    let arrival = Arrival::Open {
-        rate_qps: f64::from(clients),
-        process: Process::Constant,
-    };
-    let plan = plan(transport, clients, arrival);
+    let mut plan = plan(transport, clients, once_a_second(clients));
+    plan.client_statistics = kept.statistics;
     let has_tls = transport.has_tls();
-    let (server, config) = has_tls.then(|| tls(transport, resumes)).unzip();
+    let (server, config) = has_tls.then(|| tls(transport, kept.session)).unzip();
     let echo = RefCell::new(Echo::open(&world, &plan, server));
     let inputs = RunInputs {
         plan: Arc::new(plan),
         tls: config.map(|config| TlsSettings {
             config,
             name: ServerName::try_from("localhost").unwrap(),
-            resume: match resumes {
+            resume: match kept.session {
                 true => load::Resume::ALWAYS,
                 false => load::Resume::NEVER,
             },
@@ -82,7 +102,11 @@ fn bytes_held(transport: Transport, resumes: bool, clients: u32) -> i64 {
     let held = Cell::new(0);
     let mut worker = None;
     let counted = allocation_counter::measure(|| {
-        let new = worker.insert(Worker::new(&inputs, 0, Arc::new(Control::new(1))));
+        let new = worker.insert(Crew::new(
+            std::slice::from_ref(&inputs),
+            0,
+            &Arc::new(Control::new(1)),
+        ));
         new.open(&mut driver).unwrap();
     });
     held.set(counted.bytes_current);
@@ -117,10 +141,13 @@ fn bytes_held(transport: Transport, resumes: bool, clients: u32) -> i64 {
     bytes
 }
 
-fn check(transport: Transport, resumes: bool, bytes_max: i64) {
-    let held = |clients| bytes_held(transport, resumes, clients);
-    let bytes = (held(256) - held(64)) / 192;
-    println!("{transport}: {bytes} bytes a client, resumes: {resumes}");
+fn check(transport: Transport, session: bool, bytes_max: i64) {
+    let kept = Kept {
+        session,
+        statistics: true,
+    };
+    let bytes = bytes_a_client(|clients| bytes_held(transport, kept, clients));
+    println!("{transport}: {bytes} bytes a client, {kept:?}");
     assert!(bytes <= bytes_max, "{transport}: {bytes} bytes a client");
 }
 
@@ -147,4 +174,60 @@ fn idle_client_of_quic_holds_at_most_30_kb() {
         check(transport, false, 30_000);
         check(transport, true, 30_000);
     }
+}
+
+#[test]
+fn what_is_kept_of_a_single_client_takes_at_most_128_bytes() {
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let held = |statistics| {
+            let kept = Kept {
+                session: false,
+                statistics,
+            };
+            bytes_a_client(|clients| bytes_held(transport, kept, clients))
+        };
+        let bytes = held(true) - held(false);
+        assert!((88..=128).contains(&bytes), "{transport}: {bytes} bytes");
+    }
+}
+
+/// Bytes that are allocated and kept by what `make` makes.
+fn bytes_of<T>(make: impl FnOnce() -> T) -> i64 {
+    let mut made = None;
+    let counted = allocation_counter::measure(|| made = Some(make()));
+    drop(made);
+    counted.bytes_current
+}
+
+#[test]
+fn client_without_its_transport_holds_at_most_512_bytes() {
+    let of_worker = bytes_a_client(|clients| {
+        let plan = plan(Transport::Udp, clients, once_a_second(clients));
+        let inputs = RunInputs {
+            plan: Arc::new(plan),
+            tls: None,
+        };
+        bytes_of(|| {
+            let control = Arc::new(Control::new(1));
+            Crew::new(std::slice::from_ref(&inputs), 0, &control)
+        })
+    });
+    // What it allocates when it asks and gets responses: up to two open queries, and latencies
+    // from 1 to 30 ms.
+    let of_queries = bytes_of(|| {
+        let mut pending = Pending::new(0);
+        assert!((0..2).all(|question| pending.submit(Instant::ZERO, question)));
+        pending
+    });
+    let of_latencies = bytes_of(|| {
+        let mut latency = ClientLatency::new();
+        latency.record(1_000_000);
+        latency.record(30_000_000);
+        latency
+    });
+    let bytes = of_worker + of_queries + of_latencies;
+    assert!(
+        bytes <= 512,
+        "{of_worker} + {of_queries} + {of_latencies} = {bytes} bytes"
+    );
 }

@@ -22,6 +22,13 @@ pub struct ScenarioRecord {
     pub questions: Questions,
     /// When queries were due.
     pub arrival: Arrival,
+    /// How each client asked, such as `poisson:0.5`; none if the load was shared by all.
+    pub per_client: Option<String>,
+    /// How the rate of each client changed over time, such as `linear:0s=0,60s=1`; none if it did
+    /// not.
+    pub shape: Option<String>,
+    /// When the clients were there.
+    pub presence: Presence,
     /// Simulated clients over all workers, each with its own socket or connection.
     pub clients: u64,
     /// Worker threads.
@@ -78,6 +85,29 @@ impl ScenarioRecord {
             .is_some_and(|http| http.scheme == HttpScheme::Http);
         self.transport.has_tls() && !is_cleartext
     }
+}
+
+/// When clients were there, and when they lost their connections; times in nanoseconds since the
+/// start of the run, its warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Presence {
+    /// When they came; 0 if they were there from the start.
+    pub joined_ns: u64,
+    /// When they left; none if they stayed to the end.
+    pub left_ns: Option<u64>,
+    /// When connections were reset.
+    pub resets: Vec<Reset>,
+}
+
+/// Connections that were reset by their clients, all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reset {
+    /// When.
+    pub at_ns: u64,
+    /// Share of the clients, 0 to 1.
+    pub share: f64,
 }
 
 /// How long connections lived, what they carried, and how fast they were opened.
@@ -155,6 +185,8 @@ pub enum Transport {
     Doh3,
     /// DNS over QUIC (RFC 9250).
     Doq,
+    /// Several of them: each group of clients has its own.
+    Mixed,
 }
 
 impl Transport {
@@ -193,6 +225,7 @@ impl fmt::Display for Transport {
             Transport::Doh2 => "doh2",
             Transport::Doh3 => "doh3",
             Transport::Doq => "doq",
+            Transport::Mixed => "mixed",
         })
     }
 }
@@ -234,6 +267,11 @@ pub enum Arrival {
         rate_qps: f64,
         /// How they were spread.
         process: Process,
+    },
+    /// Each client asked by itself, see [`ScenarioRecord::per_client`].
+    Clients {
+        /// Mean rate of all clients, queries a second, without shape; none if responses set it.
+        rate_qps: Option<f64>,
     },
 }
 

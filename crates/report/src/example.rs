@@ -2,9 +2,10 @@
 
 use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, HostFacts, HttpMethod, HttpRequest,
-    HttpScheme, Interval, NetworkFacts, Phases, Process, Questions, RunRecord, ScenarioRecord,
-    TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
+    Arrival, ClientExperience, ClientFigures, ConnectionPolicy, Counts, DriverKind, EndedBy,
+    GroupRecord, HostFacts, HttpMethod, HttpRequest, HttpScheme, Interval, NetworkFacts, Phases,
+    Process, Questions, RunRecord, ScenarioRecord, TlsFacts, TlsSettings, Transport, Verdict,
+    WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -48,12 +49,13 @@ fn interval(index: u64, number: u64) -> Interval {
 
 fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
     let total = Interval::total(&intervals);
+    let scenario_clients = scenario.clients;
     let mut record = RunRecord {
         schema_version: SCHEMA_VERSION.into(),
         throng_version: "0.1.0".into(),
         started_at: "2026-01-28T09:00:00Z".into(),
         generators: 1,
-        scenario,
+        scenario: scenario.clone(),
         driver: DriverKind::Epoll,
         self_test: false,
         hosts: vec![HostFacts::default()],
@@ -66,6 +68,13 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
             wall_ns: 2 * SECOND,
             queries: total.counts.sent,
             ..WorkerFacts::default()
+        }],
+        groups: vec![GroupRecord {
+            name: GroupRecord::PLAIN.into(),
+            clients: scenario_clients,
+            scenario,
+            experience: Some(experience(scenario_clients, &total)),
+            total: total.clone(),
         }],
         total,
         warmup: Interval::default(),
@@ -83,6 +92,29 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
     record
 }
 
+/// Clients that got responses in turn, the first of which lost whatever was lost.
+fn experience(clients: u64, total: &Interval) -> ClientExperience {
+    let mut each = vec![ClientFigures::default(); clients as usize];
+    let buckets = total.distributions.latency.buckets();
+    let latencies = buckets.flat_map(|(low, _, count)| std::iter::repeat_n(low, count as usize));
+    for (place, latency_ns) in latencies.enumerate() {
+        let client = &mut each[place % clients as usize];
+        client.respond(latency_ns, 0);
+        client.queries += 1;
+    }
+    each[0].queries += total.counts.lost();
+    let mut experience = ClientExperience::default();
+    for (number, mut client) in (0_u32..).zip(each) {
+        client.connections = 1 + number % 2;
+        client.set_up_ns = u64::from(client.connections) * 2_750_000;
+        experience.record(&client);
+    }
+    experience
+        .first_after_idle
+        .record_many(5_500_000, total.counts.responses / 100);
+    experience
+}
+
 fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:853".into(),
@@ -93,6 +125,9 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
             count: 1_000,
         },
         arrival,
+        per_client: None,
+        shape: None,
+        presence: Default::default(),
         clients: 200,
         workers: 1,
         cpus: vec![1],

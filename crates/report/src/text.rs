@@ -16,6 +16,7 @@ use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 use crate::table::{Align, Table};
 
 mod carriage;
+mod clients;
 mod connections;
 mod sections;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
         ("Oddities", sections::oddities(record)),
@@ -154,6 +156,10 @@ pub(crate) fn load(arrival: &Arrival) -> String {
             };
             format!("open loop, {} {spread}", rate(rate_qps))
         }
+        Arrival::Clients {
+            rate_qps: Some(qps),
+        } => format!("each client by itself, {} in all", rate(qps)),
+        Arrival::Clients { rate_qps: None } => "each client by itself".to_owned(),
     }
 }
 

@@ -110,7 +110,7 @@ impl Worker {
             let counts = &mut self.tally.of_event(now).counts.connections;
             counts.early_data.tried += 1;
             self.send_waiting(driver, index);
-            self.list_client(index);
+            self.list_client(index, now);
         }
         self.drive_quic(driver, index, now);
     }
@@ -264,7 +264,7 @@ impl Worker {
                 counts.quic_stream_limits_met += 1;
             }
             // More may have been allowed without a response that makes room.
-            (false, false) if blocked.is_none() => self.has_room_again(index),
+            (false, false) if blocked.is_none() => self.has_room_again(index, now),
             _ => {}
         }
     }
@@ -379,7 +379,7 @@ impl Worker {
         }
         self.drive_quic(driver, index, now);
         self.send_waiting(driver, index);
-        self.list_client(index);
+        self.list_client(index, now);
     }
 
     /// Says goodbye to the target.

@@ -65,7 +65,7 @@ impl Worker {
             self.arm(index, at);
         }
         // Queries that have timed out made room.
-        self.has_room_again(index);
+        self.has_room_again(index, now);
     }
 
     fn expire_queries(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {

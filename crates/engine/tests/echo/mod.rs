@@ -127,6 +127,8 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         seed: 1,
         local_addresses: Vec::new(),
         local_port: 0,
+        presence: load::Presence::default(),
+        shape: None,
         connections: load::ConnectionPolicy::default(),
         doh: transport.is_doh().then(|| {
             let uri = "https://localhost/dns-query";
@@ -135,6 +137,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        client_statistics: true,
         tsig: None,
     }
 }

@@ -92,11 +92,14 @@ impl Sim {
             seed,
             local_addresses: Vec::new(),
             local_port: 0,
+            presence: load::Presence::default(),
+            shape: None,
             connections: load::ConnectionPolicy::default(),
             doh: None,
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
+            client_statistics: true,
             tsig: None,
         };
         let mut simulation = Simulation::default();
@@ -313,6 +316,7 @@ impl Sim {
         self.plan.validate().map_err(|error| error.to_string())?;
         let tls = self.plan.transport.has_tls().then(|| self.tls());
         let request = RunRequest {
+            group: measure::experience::GroupRecord::PLAIN.to_owned(),
             plan: self.plan.clone(),
             tls,
             cpus: Vec::new(),

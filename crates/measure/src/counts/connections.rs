@@ -105,6 +105,8 @@ pub struct OwnClosures {
     pub without_query: u64,
     /// The target allowed no further stream on them, though none was open; over QUIC only.
     pub no_streams: u64,
+    /// The scenario had them reset, to see how client and target recover.
+    pub reset: u64,
 }
 
 /// Why a connection never became usable.
@@ -162,7 +164,11 @@ impl_add!(
 );
 impl_add!(Handshakes, numbers: [full, full_with_retry, resumed], groups: []);
 impl_add!(EarlyData, numbers: [tried, accepted, rejected, queries], groups: []);
-impl_add!(OwnClosures, numbers: [idle, duration, without_query, no_streams], groups: []);
+impl_add!(
+    OwnClosures,
+    numbers: [idle, duration, without_query, no_streams, reset],
+    groups: []
+);
 impl_add!(
     ConnectionFailures,
     numbers: [
@@ -186,6 +192,11 @@ impl Connections {
             true => self.handshakes.total(),
             false => self.established,
         }
+    }
+
+    /// Usable connections that have ended, whoever ended them.
+    pub fn ended(&self) -> u64 {
+        self.closed_by_client + self.ended_by_target()
     }
 
     /// Usable connections that the target ended, in order or not.

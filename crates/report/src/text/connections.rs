@@ -120,6 +120,7 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
             "because they got no more streams".to_owned(),
             own.no_streams,
         ),
+        ("reset by the scenario".to_owned(), own.reset),
     ]);
     let application = |codes: &Codes| named(codes, |code| application_error(transport, code));
     let none = String::new;
