@@ -30,18 +30,6 @@ use echo::{Echo, plan};
 /// Each client has asked once, and nobody asks for a second.
 const COUNTED_AT: Instant = Instant::from_nanos(1_900_000_000);
 
-/// Bytes that each client holds, found from two numbers of clients.
-fn bytes_a_client(held_by: impl Fn(u32) -> i64) -> i64 {
-    (held_by(256) - held_by(64)) / 192
-}
-
-fn once_a_second(clients: u32) -> Arrival {
-    Arrival::Open {
-        rate_qps: f64::from(clients),
-        process: Process::Constant,
-    }
-}
-
 /// A self-signed certificate at both ends; the client remembers its sessions if it `resumes`.
 fn tls(transport: Transport, resumes: bool) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -67,23 +55,44 @@ fn tls(transport: Transport, resumes: bool) -> (Arc<ServerConfig>, Arc<ClientCon
     (server.unwrap(), client.unwrap())
 }
 
+/// What is kept of a client beside its connection.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// The session that it resumes.
+    session: bool,
+    /// How it fares.
+    statistics: bool,
+}
+
+/// Bytes that each client holds, found from two numbers of clients.
+fn bytes_a_client(held_by: impl Fn(u32) -> i64) -> i64 {
+    (held_by(256) - held_by(64)) / 192
+}
+
+fn once_a_second(clients: u32) -> Arrival {
+    Arrival::Open {
+        rate_qps: f64::from(clients),
+        process: Process::Constant,
+    }
+}
+
 /// Bytes that so many clients and their worker hold.
-fn bytes_held(transport: Transport, (resumes, kept): (bool, bool), clients: u32) -> i64 {
+fn bytes_held(transport: Transport, kept: Kept, clients: u32) -> i64 {
     let world = World::new(WorldConfig {
         link: Link::constant(Duration::from_millis(1)),
         ..WorldConfig::default()
     });
     let mut plan = plan(transport, clients, once_a_second(clients));
-    plan.client_statistics = kept;
+    plan.client_statistics = kept.statistics;
     let has_tls = transport.has_tls();
-    let (server, config) = has_tls.then(|| tls(transport, resumes)).unzip();
+    let (server, config) = has_tls.then(|| tls(transport, kept.session)).unzip();
     let echo = RefCell::new(Echo::open(&world, &plan, server));
     let inputs = RunInputs {
         plan: Arc::new(plan),
         tls: config.map(|config| TlsSettings {
             config,
             name: ServerName::try_from("localhost").unwrap(),
-            resume: match resumes {
+            resume: match kept.session {
                 true => load::Resume::ALWAYS,
                 false => load::Resume::NEVER,
             },
@@ -132,9 +141,13 @@ fn bytes_held(transport: Transport, (resumes, kept): (bool, bool), clients: u32)
     bytes
 }
 
-fn check(transport: Transport, resumes: bool, bytes_max: i64) {
-    let bytes = bytes_a_client(|clients| bytes_held(transport, (resumes, true), clients));
-    println!("{transport}: {bytes} bytes a client, resumes: {resumes}");
+fn check(transport: Transport, session: bool, bytes_max: i64) {
+    let kept = Kept {
+        session,
+        statistics: true,
+    };
+    let bytes = bytes_a_client(|clients| bytes_held(transport, kept, clients));
+    println!("{transport}: {bytes} bytes a client, {kept:?}");
     assert!(bytes <= bytes_max, "{transport}: {bytes} bytes a client");
 }
 
@@ -166,7 +179,13 @@ fn idle_client_of_quic_holds_at_most_30_kb() {
 #[test]
 fn what_is_kept_of_a_single_client_takes_at_most_128_bytes() {
     for transport in [Transport::Udp, Transport::Tcp] {
-        let held = |kept| bytes_a_client(|clients| bytes_held(transport, (false, kept), clients));
+        let held = |statistics| {
+            let kept = Kept {
+                session: false,
+                statistics,
+            };
+            bytes_a_client(|clients| bytes_held(transport, kept, clients))
+        };
         let bytes = held(true) - held(false);
         assert!((88..=128).contains(&bytes), "{transport}: {bytes} bytes");
     }

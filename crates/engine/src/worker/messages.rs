@@ -44,13 +44,13 @@ impl Worker {
 
     /// Uses the room that a client's connection may have again: for the queries that wait for it,
     /// and for further ones.
-    pub(super) fn has_room_again(&mut self, owner: u32, now: Instant) {
+    pub(super) fn has_room_again(&mut self, owner: u32, at: Instant) {
         let client = &mut self.clients[owner as usize];
         if client.pending.waiting() > 0 && !client.dirty {
             client.dirty = true;
             self.dirty.push(owner);
         }
-        self.list_client(owner, now);
+        self.list_client(owner, at);
     }
 
     /// Notes that the queries in flight at client `owner` have become more or fewer. Those of

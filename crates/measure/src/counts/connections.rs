@@ -103,10 +103,10 @@ pub struct OwnClosures {
     pub duration: u64,
     /// They were to carry no query: opened and closed.
     pub without_query: u64,
-    /// The scenario had them reset, to see how client and target recover.
-    pub reset: u64,
     /// The target allowed no further stream on them, though none was open; over QUIC only.
     pub no_streams: u64,
+    /// The scenario had them reset, to see how client and target recover.
+    pub reset: u64,
 }
 
 /// Why a connection never became usable.
@@ -166,7 +166,7 @@ impl_add!(Handshakes, numbers: [full, full_with_retry, resumed], groups: []);
 impl_add!(EarlyData, numbers: [tried, accepted, rejected, queries], groups: []);
 impl_add!(
     OwnClosures,
-    numbers: [idle, duration, without_query, reset, no_streams],
+    numbers: [idle, duration, without_query, no_streams, reset],
     groups: []
 );
 impl_add!(
