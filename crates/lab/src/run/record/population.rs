@@ -27,7 +27,7 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
         total.shrink_to_fit();
         GroupRecord {
             name: request.group.clone(),
-            clients: request.plan.clients.into(),
+            clients: super::clients(&request.plan, group, outcome),
             scenario: super::scenario(request, group, outcome),
             total,
             experience: None,
