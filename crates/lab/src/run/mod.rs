@@ -22,7 +22,7 @@ use crate::key_log::KeyLogFile;
 pub use addresses::choose_local_addresses;
 pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
-pub use preflight::{check_host, check_target};
+pub use preflight::{check_host, check_local_addresses, check_target};
 pub use self_test::{ResponderShare, Serving, serve, serve_share};
 pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups};
 

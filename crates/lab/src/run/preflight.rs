@@ -28,11 +28,19 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Too few file descriptors, or a local address that is not one of this host's.
 pub fn check_host(groups: &[RunRequest]) -> Result<(), RunError> {
     check_descriptors(groups)?;
-    let mut plans = groups.iter().map(|request| &request.plan);
-    plans.try_for_each(check_local_addresses)
+    check_local_addresses(groups)
 }
 
-fn check_local_addresses(plan: &Plan) -> Result<(), RunError> {
+/// Checks that the clients' addresses are this host's.
+///
+/// # Errors
+/// One is not.
+pub fn check_local_addresses(groups: &[RunRequest]) -> Result<(), RunError> {
+    let mut plans = groups.iter().map(|request| &request.plan);
+    plans.try_for_each(check_addresses_of)
+}
+
+fn check_addresses_of(plan: &Plan) -> Result<(), RunError> {
     for address in plan.local_addresses.iter().take(plan.clients as usize) {
         UdpSocket::bind((*address, 0)).map_err(|error| {
             RunError::new(
