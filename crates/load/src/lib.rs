@@ -13,7 +13,8 @@
 //! | [`arrival`] | when queries are due, and how rates are written |
 //! | [`connection_policy`] | how long connections live, and how they are opened |
 //! | [`plan`] | one run as decided, and what it may not contradict |
-//! | [`client_arrival`], [`shape`], [`presence`] | how each client of a population asks, when it is there |
+//! | [`client_arrival`] | how each client of a population asks |
+//! | [`shape`], [`presence`] | how that changes over time, and when the clients are there |
 //! | [`random`] | random numbers of one client |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |

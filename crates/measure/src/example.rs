@@ -132,6 +132,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         },
         per_client: None,
         shape: None,
+        presence: Default::default(),
         clients: 10,
         workers: 1,
         cpus: vec![0],

@@ -27,6 +27,8 @@ pub struct ScenarioRecord {
     /// How the rate of each client changed over time, such as `linear:0s=0,60s=1`; none if it did
     /// not.
     pub shape: Option<String>,
+    /// When the clients were there.
+    pub presence: Presence,
     /// Simulated clients over all workers, each with its own socket or connection.
     pub clients: u64,
     /// Worker threads.
@@ -83,6 +85,29 @@ impl ScenarioRecord {
             .is_some_and(|http| http.scheme == HttpScheme::Http);
         self.transport.has_tls() && !is_cleartext
     }
+}
+
+/// When clients were there, and when they lost their connections; times in nanoseconds since the
+/// start of the run, its warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Presence {
+    /// When they came; 0 if they were there from the start.
+    pub joined_ns: u64,
+    /// When they left; none if they stayed to the end.
+    pub left_ns: Option<u64>,
+    /// When connections were reset.
+    pub resets: Vec<Reset>,
+}
+
+/// Connections that were reset by their clients, all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reset {
+    /// When.
+    pub at_ns: u64,
+    /// Share of the clients, 0 to 1.
+    pub share: f64,
 }
 
 /// How long connections lived, what they carried, and how fast they were opened.

@@ -178,6 +178,12 @@ impl Pending {
         }
     }
 
+    /// Number of the query that was submitted last; of no meaning before the first.
+    #[inline]
+    pub fn newest(&self) -> u32 {
+        self.next.wrapping_sub(1)
+    }
+
     /// The first query that waits to be sent, if any.
     #[inline]
     pub fn next_waiting(&mut self) -> Option<Query> {

@@ -16,6 +16,7 @@ use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 use crate::table::{Align, Table};
 
 mod carriage;
+mod clients;
 mod connections;
 mod sections;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
         ("Oddities", sections::oddities(record)),

@@ -69,6 +69,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         tcp_fallback: false,
         socket_buffer_octets: settings.buffer_octets,
         offload: true,
+        client_statistics: false,
         tsig: settings.tsig.clone(),
     };
     plan.validate()?;

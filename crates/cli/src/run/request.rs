@@ -96,6 +96,7 @@ pub(crate) fn build(
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,
+        client_statistics: true,
         tsig: tsig(arguments)?,
     };
     plan.validate()?;

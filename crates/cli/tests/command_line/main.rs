@@ -21,5 +21,6 @@ mod questions;
 mod records;
 mod responder;
 mod run;
+mod scenarios;
 mod tls;
 mod tls_refused;

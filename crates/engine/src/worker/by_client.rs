@@ -178,6 +178,10 @@ impl Worker {
                 client.dirty = true;
                 self.dirty.push(index);
             }
+            if is_measured {
+                self.statistics
+                    .count_query(index, &client.pending, scheduled_at);
+            }
         }
     }
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
 use load::plan::share;
 use load::{Plan, Resume};
-use measure::Interval;
+use measure::{ClientExperience, Interval};
 use proto::quic::QuicClient;
 use proto::tls::Negotiated;
 use proto::{Instant, Transport};
@@ -35,6 +35,7 @@ use proto::{Instant, Transport};
 use crate::SetupError;
 use crate::client::{Client, Link, Reason, Role};
 use crate::control::Control;
+use crate::statistics::Statistics;
 use crate::tally::Tally;
 use connections::SetUp;
 use offer::Offer;
@@ -136,6 +137,8 @@ pub struct WorkerSummary {
     pub streams_max: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
+    /// How each of its clients fared; none if no statistics of single clients were kept.
+    pub experience: Option<ClientExperience>,
 }
 
 /// One worker.
@@ -167,6 +170,7 @@ pub(crate) struct Worker {
     offer: Offer,
     questions: QuestionCursor,
     tally: Tally,
+    statistics: Statistics,
     connections_open: u64,
     connections_open_max: u64,
     /// Of those open, the ones that were asked and have answered nothing yet.
@@ -248,6 +252,10 @@ impl Worker {
                 left,
             },
             tally: Tally::new(plan.interval),
+            statistics: match plan.client_statistics {
+                true => Statistics::new(primaries),
+                false => Statistics::none(),
+            },
             connections_open: 0,
             connections_open_max: 0,
             connections_silent: 0,
@@ -347,6 +355,7 @@ impl Worker {
             tls_negotiated: self.tls_negotiated,
             streams_max: self.streams_max,
             cpu_in_window: self.tally.cpu_in_window,
+            experience: self.statistics.experience(),
         }
     }
 

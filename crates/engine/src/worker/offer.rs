@@ -203,12 +203,16 @@ impl Worker {
                 }
                 schedule.advance();
             }
-            let question = self.questions.take(now >= self.timeline.run_started_at);
+            let is_measured = now >= self.timeline.run_started_at;
+            let question = self.questions.take(is_measured);
             self.tally.of_query(now).counts.offered += 1;
             if client.pending.submit(now, question) {
                 *free -= 1;
             } else {
                 self.tally.of_query(now).counts.not_sent.no_free_id += 1;
+            }
+            if is_measured {
+                self.statistics.count_query(index, &client.pending, now);
             }
             if !client.dirty {
                 client.dirty = true;
@@ -252,6 +256,10 @@ impl Worker {
             } else if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
+            }
+            if is_measured {
+                self.statistics
+                    .count_query(index, &client.pending, scheduled_at);
             }
         }
     }

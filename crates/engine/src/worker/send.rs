@@ -159,6 +159,8 @@ impl Worker {
         if let Some(connection) = client.connection() {
             let was_silent = connection.is_silent();
             connection.queries_sent = connection.queries_sent.saturating_add(queries);
+            self.tally
+                .connection_is_active(now, &mut connection.active_in);
             let is_early = connection.early;
             self.connections_silent += u64::from(connection.is_silent() && !was_silent);
             if is_early {

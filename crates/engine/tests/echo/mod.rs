@@ -132,6 +132,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        client_statistics: true,
         tsig: None,
     }
 }

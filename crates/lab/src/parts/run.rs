@@ -110,18 +110,8 @@ pub fn run_parts(
     let merged = measure::merge::merge_parts(records);
     let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
     record.network.kernel = kernel;
-    record.groups.sort_by_key(|group| position(&group.name));
-    for group in &mut record.groups {
-        if let Some(request) = groups.get(position(&group.name)) {
-            group.name.clone_from(&request.group);
-        }
-    }
-    record::finish(&mut record);
+    record::finish(&mut record, groups);
     Ok(record)
-}
-
-fn position(name: &str) -> usize {
-    name.parse().unwrap_or(usize::MAX)
 }
 
 /// The parts of a run, and what they have reported so far.

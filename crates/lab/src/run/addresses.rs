@@ -22,6 +22,18 @@ enum Sharing {
 }
 
 impl Sharing {
+    /// How many of an address's `ports` are used before another address is, where there is choice.
+    /// Some are left to others on this host. Connections take every other port first, and when
+    /// these are used up each one has to look at all of them before it takes one of the rest:
+    /// that takes a second for every few hundred connections.
+    fn ports_usable(self, ports: u64) -> u64 {
+        let ports = match self {
+            Sharing::Datagrams(_) => ports,
+            Sharing::Streams(_) => ports / 2,
+        };
+        (ports / 8 * 7).max(1)
+    }
+
     fn of(plan: &Plan) -> Self {
         match plan.transport.is_stream() {
             true => Sharing::Streams(plan.target),
@@ -52,6 +64,7 @@ pub fn choose_local_addresses(groups: &mut [RunRequest]) -> Result<(), RunError>
     }
     for request in groups {
         let plan = &request.plan;
+        let usable = Sharing::of(plan).ports_usable(ports);
         let (clients, addresses) = match own(request) {
             true => {
                 let sharing = Sharing::of(plan);
@@ -62,8 +75,8 @@ pub fn choose_local_addresses(groups: &mut [RunRequest]) -> Result<(), RunError>
         };
         let is_loopback = plan.target.ip().is_loopback() && plan.target.is_ipv4();
         // Some are left to others on this host.
-        if own(request) && is_loopback && clients > ports / 8 * 7 {
-            let addresses = loopback(clients.div_ceil((ports / 8 * 7).max(1)));
+        if own(request) && is_loopback && clients > usable {
+            let addresses = loopback(clients.div_ceil(usable));
             let texts = addresses.iter().map(ToString::to_string);
             request.description.local_addresses = texts.collect();
             request.plan.local_addresses = addresses;

@@ -67,8 +67,10 @@ pub(crate) fn from_outcome(
     record
 }
 
-/// Makes one record of what the processes of a run measured, after it was merged.
-pub(crate) fn finish(record: &mut RunRecord) {
+/// Makes one record of what the processes of a run measured, after it was merged; its groups have
+/// their positions for names.
+pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
+    population::finish(record, requests);
     join(&mut record.intervals);
     record.total = Interval::total(&record.intervals);
     judge(record);
@@ -204,6 +206,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             _ => None,
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
+        presence: presence(&plan.presence),
         clients: clients(plan, group, outcome),
         workers: outcome.of_group(group).count() as u64,
         cpus: request
@@ -304,6 +307,18 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn presence(presence: &load::Presence) -> scenario::Presence {
+    let reset = |reset: &load::presence::Reset| scenario::Reset {
+        at_ns: nanos(reset.after),
+        share: reset.share,
+    };
+    scenario::Presence {
+        joined_ns: nanos(presence.joins_after),
+        left_ns: presence.leaves_after.map(nanos),
+        resets: presence.resets.iter().map(reset).collect(),
+    }
 }
 
 fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {

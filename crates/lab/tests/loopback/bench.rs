@@ -74,6 +74,7 @@ impl Load {
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
+            client_statistics: true,
             tsig: None,
         };
         Load {

@@ -5,6 +5,7 @@
 mod clock;
 mod connections;
 mod determinism;
+mod experience;
 mod faults;
 mod lifecycle;
 mod load;

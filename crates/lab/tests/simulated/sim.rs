@@ -97,6 +97,7 @@ impl Sim {
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
+            client_statistics: true,
             tsig: None,
         };
         let mut simulation = Simulation::default();

@@ -27,6 +27,7 @@ fn plan() -> Plan {
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        client_statistics: true,
         tsig: None,
     }
 }
