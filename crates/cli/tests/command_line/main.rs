@@ -16,6 +16,7 @@ mod lifecycle;
 mod manual;
 mod names;
 mod process;
+mod processes;
 mod progress;
 mod questions;
 mod records;
