@@ -267,3 +267,23 @@ fn write_line(f: &mut fmt::Formatter<'_>, label: &str, count: &impl Count) -> fm
     }
     writeln!(f, "{label:<41} {count}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_told_as_numbers_are_the_same() {
+        let mut counters = Counters {
+            updates: 3,
+            ..Counters::default()
+        };
+        counters.queries.add(Transport::Doq, 7);
+        counters.rcodes[RCODES - 1] = 9;
+        let mut numbers = counters.to_numbers();
+        assert_eq!(Counters::from_numbers(&numbers), Some(counters));
+        numbers.push(0);
+        assert_eq!(Counters::from_numbers(&numbers), None);
+        assert_eq!(Counters::from_numbers(&numbers[..3]), None);
+    }
+}

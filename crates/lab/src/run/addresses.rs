@@ -48,7 +48,14 @@ impl Sharing {
 /// # Errors
 /// There are more clients than ports, and no further addresses: names how many are needed.
 pub fn choose_local_addresses(groups: &mut [RunRequest]) -> Result<(), RunError> {
-    let (first, last) = port_range();
+    choose(groups, port_range())
+}
+
+/// As [`choose_local_addresses`], with the first and the last port that the kernel gives away.
+pub(super) fn choose(
+    groups: &mut [RunRequest],
+    (first, last): (u16, u16),
+) -> Result<(), RunError> {
     let ports = u64::from(last.saturating_sub(first)) + 1;
     let own = |request: &RunRequest| {
         request.plan.local_addresses.is_empty() && request.plan.local_port == 0

@@ -12,6 +12,9 @@ use super::preflight::{
 };
 use super::{RunError, RunRequest};
 
+#[cfg(test)]
+mod tests;
+
 /// Most processes of a run.
 const PROCESSES_MAX: u32 = 1_024;
 
