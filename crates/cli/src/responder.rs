@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use lab::parts::{Parts, addresses_json, serve_parts, start_responders};
 use lab::run::{ResponderShare, Serving};
 use proto::Transport;
+use proto::doq::MessageIds;
 use proto::tls::{
     ClientCertificates, Group, ServerTlsOptions, Tickets, TlsConfigError, TlsSetting,
 };
@@ -153,6 +154,11 @@ fn config(
         doh_path: arguments.doh_path.clone(),
         doh_streams_max: arguments.doh_streams,
         quic_streams_max: arguments.quic_streams,
+        doq_message_ids: match arguments.doq_any_id {
+            true => MessageIds::Any,
+            false => MessageIds::Zero,
+        },
+        quic_streams_are_final: arguments.quic_streams_final,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,
         tls: identity.map(|identity| Arc::clone(&identity.server_config)),

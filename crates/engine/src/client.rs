@@ -79,6 +79,8 @@ pub(crate) enum Reason {
     Duration,
     /// It was opened to be closed.
     WithoutQuery,
+    /// The target allows no further stream on it, though none is open.
+    NoStreams,
     /// The target has said that it takes no further requests on it, with this error code.
     GoingAway(u64),
 }
@@ -96,6 +98,8 @@ pub(crate) enum Channel {
         blocked: bool,
         /// Streams that the target lets us open now.
         streams_free: u32,
+        /// Since when nothing is open and the target allows no stream all the same.
+        starved_since: Option<Instant>,
     },
 }
 

@@ -116,6 +116,8 @@ mod tests {
 
     use proto::pending::State;
 
+    use proto::pending::Question;
+
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -127,7 +129,7 @@ mod tests {
     /// Asks at `asked_at`, gets the response 5 ms later; returns how many queries were after
     /// idleness so far.
     fn ask(statistics: &mut Statistics, pending: &mut Pending, asked_at: Instant) -> u64 {
-        assert!(pending.submit(asked_at, 0));
+        assert!(pending.submit(asked_at, Question::plain(0)));
         statistics.count_query(0, pending, asked_at);
         let query = pending.next_waiting().unwrap();
         pending.mark_sent(query.position, asked_at);
@@ -162,7 +164,7 @@ mod tests {
         let mut statistics = Statistics::new(1);
         let mut pending = Pending::new(0);
         for asked_ms in [10_000, 20_000] {
-            assert!(pending.submit(at_ms(asked_ms), 0));
+            assert!(pending.submit(at_ms(asked_ms), Question::plain(0)));
             statistics.count_query(0, &pending, at_ms(asked_ms));
         }
         let first = pending.next_waiting().unwrap();

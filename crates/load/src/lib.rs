@@ -9,6 +9,7 @@
 //! | [`line_options`] | what may follow the type on such a line: `+do`, `+ecs=192.0.2.0/24`, ... |
 //! | [`update_file`] | dnsperf's dynamic update blocks (RFC 2136) |
 //! | [`questions`] | what these become: message templates in one block of memory |
+//! | [`question_source`] | which of them is asked next; generated labels |
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
 //! | [`connection_policy`] | how long connections live, and how they are opened |
@@ -36,6 +37,7 @@ pub mod names_error;
 pub mod names_file;
 pub mod plan;
 pub mod presence;
+pub mod question_source;
 pub mod questions;
 pub mod random;
 mod rdata;
@@ -50,6 +52,7 @@ pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
 pub use plan::{Plan, PlanError};
 pub use presence::Presence;
+pub use question_source::{QuestionChooser, QuestionSource};
 pub use questions::QuestionSet;
 pub use shape::Shape;
 pub use tls::{Resume, TlsAsked};

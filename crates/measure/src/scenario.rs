@@ -8,6 +8,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod questions;
+
+pub use questions::{
+    GeneratedLabels, LabelForm, QtypeShare, QuestionChoice, QuestionOrder, Questions,
+    RepeatedQuestions,
+};
+
 /// What was run: target, transport, questions, load, limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -238,16 +245,6 @@ pub enum DriverKind {
     Epoll,
     /// A simulated network in virtual time.
     Sim,
-}
-
-/// Where questions came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Questions {
-    /// A file name, or a description of a built-in set.
-    pub source: String,
-    /// How many there are; they are asked in turn.
-    pub count: u64,
 }
 
 /// When queries were due.

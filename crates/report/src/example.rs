@@ -4,8 +4,8 @@ use measure::record::SCHEMA_VERSION;
 use measure::{
     Arrival, ClientExperience, ClientFigures, ConnectionPolicy, Counts, DriverKind, EndedBy,
     GroupRecord, HostFacts, HttpMethod, HttpRequest, HttpScheme, Interval, NetworkFacts, Phases,
-    Process, Questions, RunRecord, ScenarioRecord, TlsFacts, TlsSettings, Transport, Verdict,
-    WorkerFacts, judge,
+    Process, QuestionChoice, Questions, RunRecord, ScenarioRecord, TlsFacts, TlsSettings,
+    Transport, Verdict, WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -124,6 +124,7 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         questions: Questions {
             source: "names.txt".into(),
             count: 1_000,
+            choice: QuestionChoice::default(),
         },
         arrival,
         per_client: None,

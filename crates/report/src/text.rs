@@ -18,6 +18,7 @@ use crate::table::{Align, Table};
 mod carriage;
 mod clients;
 mod connections;
+pub(crate) mod questions;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -110,18 +111,13 @@ fn header(record: &RunRecord) -> String {
     if record.processes > record.generators {
         workers.push_str(&format!(" in {} processes", count(record.processes)));
     }
-    let questions = format!(
-        "{}, {}",
-        scenario.questions.source,
-        counted(scenario.questions.count, "question")
-    );
     let load = match record.asks_nothing() {
         true => without_queries::load(record),
         false => load(&record.scenario.arrival),
     };
     table.row(["load".into(), format!("{load}; {workers}")]);
     if !record.asks_nothing() {
-        table.row(["questions".into(), questions]);
+        table.row(["questions".into(), questions::questions(scenario)]);
     }
     table.row(["options".into(), options(record)]);
     for (label, words) in [
@@ -214,7 +210,12 @@ fn result(record: &RunRecord) -> String {
         };
         table.row([label.into(), count(number), unit.into(), share, note]);
     };
-    row("offered", offered, "queries", rate(record.offered_qps()));
+    let offered_rate = rate(record.offered_qps());
+    let note = match questions::repeated(&record.scenario, counts) {
+        Some(repeated) => format!("{offered_rate}, {repeated}"),
+        None => offered_rate,
+    };
+    row("offered", offered, "queries", note);
     let sent = format!("of offered, {}", rate(record.sent_qps()));
     row("sent", counts.sent, "queries", sent);
     row(

@@ -2,6 +2,7 @@
 
 pub(crate) mod processes;
 mod progress;
+mod questions;
 mod request;
 mod self_test;
 pub(crate) mod tls;

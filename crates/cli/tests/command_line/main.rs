@@ -18,6 +18,7 @@ mod names;
 mod process;
 mod processes;
 mod progress;
+mod question_choice;
 mod questions;
 mod records;
 mod responder;

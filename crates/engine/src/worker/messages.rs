@@ -36,16 +36,21 @@ impl Worker {
         }
         let role = client.role;
         self.change_in_flight(owner, at, -i64::from(ended));
-        // Queries may have waited for a place on the connection.
+        if role == Role::Primary {
+            self.offer.release(ended);
+        }
+        self.has_room_again(owner, at);
+    }
+
+    /// Uses the room that a client's connection may have again: for the queries that wait for it,
+    /// and for further ones.
+    pub(super) fn has_room_again(&mut self, owner: u32, now: Instant) {
         let client = &mut self.clients[owner as usize];
         if client.pending.waiting() > 0 && !client.dirty {
             client.dirty = true;
             self.dirty.push(owner);
         }
-        if role == Role::Primary {
-            self.offer.release(ended);
-            self.list_client(owner, at);
-        }
+        self.list_client(owner, now);
     }
 
     /// Notes that the queries in flight at client `owner` have become more or fewer. Those of
@@ -73,8 +78,8 @@ impl Worker {
             self.tally.of_event(at).counts.unexpected.wrong_id += 1;
             return;
         };
-        let asked = self.plan.questions.get(query.question as usize);
-        if !response::question_matches(asked.message, asked.question_octets, message) {
+        let scratch = &mut self.message;
+        if !self.plan.is_answered_by(query.question, message, scratch) {
             self.tally.of_event(at).counts.unexpected.wrong_question += 1;
             return;
         }

@@ -8,13 +8,14 @@ use load::arrival::{Arrival, Process};
 use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
-use measure::scenario::{self, ConnectionPolicy, DriverKind, Questions, ScenarioRecord};
+use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
 use measure::verdict;
 
 use super::local::{TargetScope, target_scope};
 use super::{RunRequest, carriage};
 
 mod population;
+mod questions;
 
 /// What the record says about time and place of the run.
 pub(crate) struct Surroundings {
@@ -196,10 +197,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         target: plan.target.to_string(),
         server_name: words.server_name.clone(),
         transport: transport(plan.transport),
-        questions: Questions {
-            source: words.questions_source.clone(),
-            count: plan.questions.len() as u64,
-        },
+        questions: questions::questions(plan, &words.questions_source),
         arrival: arrival(plan),
         per_client: match plan.arrival {
             Arrival::Clients(clients) => Some(clients.to_string()),

@@ -10,6 +10,7 @@ mod faults;
 mod lifecycle;
 mod load;
 mod octets;
+mod questions;
 mod sim;
 mod stall;
 mod unexpected;

@@ -113,7 +113,7 @@ fn facts(record: &RunRecord, group: &GroupRecord, experience: &ClientExperience)
         };
         let first = &experience.first_after_idle;
         let words = format!(
-            "{}, {}; others {}",
+            "{} (each client's first included), {}; others {}",
             counted(first.count(), "response"),
             times(first),
             times(&warm)
