@@ -192,6 +192,14 @@ pub(crate) struct RunArguments {
     /// Worker threads [default: one a CPU, half of them if the target is on this host]
     #[arg(long, value_name = "N", help_heading = "Generator")]
     pub(crate) workers: Option<u32>,
+    /// Processes to spread the workers over [default: as many as the limit of open files demands]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1_024),
+        help_heading = "Generator"
+    )]
+    pub(crate) processes: Option<u32>,
     /// CPUs to pin the workers to, in order
     #[arg(
         long,
@@ -491,6 +499,11 @@ pub(crate) struct ResponderArguments {
     /// Write the self-signed certificate (PEM) here, for clients to verify
     #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
     pub(crate) write_certificate: Option<PathBuf>,
+    /// Processes that listen together, each with a worker a CPU: for more connections than one may
+    /// have open files; a session is resumed only by the process that it began with
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub(crate) processes: u32,
     /// CPUs to use, one worker each
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,

@@ -100,6 +100,27 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// For the parent of this process.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({ "what": self.what, "hint": self.hint, "code": self.code })
+    }
+}
+
+impl From<lab::parts::PartsError> for Failure {
+    fn from(error: lab::parts::PartsError) -> Self {
+        use lab::parts::PartsError::{Broken, Refused};
+        let (error, code) = match error {
+            Refused(error) => (error, 2),
+            Broken(error) => (error, 1),
+        };
+        Failure {
+            code,
+            ..error.into()
+        }
+    }
+}
+
 impl From<lab::run::RunError> for Failure {
     fn from(error: lab::run::RunError) -> Self {
         Failure {

@@ -15,6 +15,7 @@ mod failure;
 mod fit;
 mod manual;
 mod names;
+mod part;
 mod records;
 mod responder;
 mod run;
@@ -40,6 +41,9 @@ fn main() -> ExitCode {
     }
     if arguments.get(1).is_some_and(|command| command == "dnsperf") {
         return dnsperf::main(arguments.split_off(2));
+    }
+    if arguments.get(1).is_some_and(|command| command == part::NAME) {
+        return part::main(arguments.split_off(2));
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
     let parsed =

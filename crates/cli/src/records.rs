@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use measure::RunRecord;
 
@@ -66,14 +67,29 @@ fn read(path: &Path) -> Result<RunRecord, Failure> {
         .map_err(|reason| Failure::plain(format!("{}: {reason}", path.display())))
 }
 
+/// Standard input, once it has been read: it can be read but once, and by one process.
+static INPUT: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// What was read from standard input, if anything was.
+pub(crate) fn input() -> Option<&'static [u8]> {
+    INPUT.get().map(Vec::as_slice)
+}
+
+/// Lets `octets` stand for standard input, which has another use in this process.
+pub(crate) fn provide_input(octets: Vec<u8>) {
+    // Only the first can be in force, and a process is told once.
+    let _ = INPUT.set(octets);
+}
+
 /// The octets of a file, or of standard input for `-`.
 pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = if path == Path::new("-") {
+        if let Some(octets) = INPUT.get() {
+            return Ok(octets.clone());
+        }
         let mut octets = Vec::new();
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut octets)
-            .map(|_| octets)
+        let read = std::io::stdin().lock().read_to_end(&mut octets);
+        read.map(|_| INPUT.get_or_init(|| octets).clone())
     } else {
         fs::read(path)
     };

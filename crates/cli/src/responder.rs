@@ -1,11 +1,14 @@
 //! `throng responder`: a synthetic target with programmable behaviour.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use lab::parts::{Parts, addresses_json, serve_parts, start_responders};
+use lab::run::{ResponderShare, Serving};
 use proto::Transport;
 use proto::doq::MessageIds;
 use proto::tls::{
@@ -13,7 +16,8 @@ use proto::tls::{
 };
 use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_share};
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
-use responder::{Behaviour, FaultShares, QuicShares, ResponderConfig, Zone};
+use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -22,6 +26,8 @@ use crate::args::{
     ServerTlsArguments,
 };
 use crate::failure::{Failure, print};
+use crate::part::{self, Place, Setup};
+use crate::run::processes::addresses;
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
 
 /// How long a responder without --duration may run: a forgotten one must end some day.
@@ -32,13 +38,116 @@ const TICKETS: u8 = 2;
 
 /// Serves until told to stop, then prints what was counted.
 pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
-    let identity = identity(arguments)?;
+    let identity = identity(arguments, None)?;
+    let config = config(arguments, identity.as_ref())?;
+    let stop = stop_signal()?;
+    // Before anything listens: who waits for the addresses below finds the certificate.
+    if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
+        fs::write(path, &identity.certificate_pem).map_err(|error| {
+            Failure::usage(
+                format!("cannot write {}: {error}", path.display()),
+                "give --write-certificate a file in a folder that exists and may be written",
+            )
+        })?;
+    }
+    let end = Instant::now() + arguments.duration.unwrap_or(DURATION_MAX);
+    // Either a signal or the end of the time ends it.
+    let shall_stop = |wait: Duration| {
+        let left = end.saturating_duration_since(Instant::now());
+        let waited = stop.recv_timeout(wait.min(left));
+        waited != Err(RecvTimeoutError::Timeout) || wait >= left
+    };
+    let counters = match arguments.processes {
+        1 => {
+            let serving = start(&config, arguments)?;
+            announce(arguments, serving.addresses())?;
+            shall_stop(DURATION_MAX);
+            serving.stop()
+        }
+        processes => serve_in_parts(arguments, identity.as_ref(), processes, shall_stop)?,
+    };
+    print(&format!("{counters}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(config: &ResponderConfig, arguments: &ResponderArguments) -> Result<Serving, Failure> {
+    lab::run::serve(config, &arguments.cpus, !arguments.no_offload).map_err(|error| {
+        Failure::usage(
+            format!("cannot start: {error}"),
+            "give addresses of this host and free ports, or port 0 for any free one",
+        )
+    })
+}
+
+/// Says where it listens.
+fn announce(
+    arguments: &ResponderArguments,
+    addresses: &[(Transport, SocketAddr)],
+) -> Result<(), Failure> {
+    let listen = arguments.listen.iter();
+    let listeners = listen.filter(|it| !it.is_http).count();
+    for (index, (transport, address)) in addresses.iter().enumerate() {
+        let name = match index < listeners {
+            true => transport.name(),
+            false => DOH2_HTTP,
+        };
+        print(&format!("listening on {name}:{address}\n"))?;
+    }
+    Ok(())
+}
+
+/// Leads processes that listen together, and adds up what they counted.
+fn serve_in_parts(
+    arguments: &ResponderArguments,
+    identity: Option<&Identity>,
+    processes: u32,
+    shall_stop: impl FnMut(Duration) -> bool,
+) -> Result<Counters, Failure> {
+    let command = part::command()?;
+    let mut parts = Parts::new(processes);
+    let addresses = start_responders(&mut parts, &command, |addresses| {
+        let fields = json!({ "addresses": addresses.map(addresses_json) });
+        Setup::new(identity, fields).json().clone()
+    })?;
+    announce(arguments, &addresses)?;
+    Ok(serve_parts(parts, shall_stop)?)
+}
+
+/// Serves as one of several processes, until the parent ends it.
+pub(crate) fn serve_part(
+    arguments: &ResponderArguments,
+    setup: &Setup,
+    place: Place,
+) -> Result<(), Failure> {
+    let identity = identity(arguments, setup.identity()?)?;
+    let config = config_of_part(config(arguments, identity.as_ref())?, place);
+    let share = ResponderShare {
+        index: place.index,
+        count: place.count,
+        addresses: addresses(setup)?,
+    };
+    let offload = !arguments.no_offload;
+    lab::parts::serve_part(&config, (&arguments.cpus, offload), &share)?;
+    Ok(())
+}
+
+/// The configuration of one of several processes: limits of all are divided.
+pub(crate) fn config_of_part(mut config: ResponderConfig, place: Place) -> ResponderConfig {
+    let share = |all: u32| load::plan::share(all.into(), place.index, place.count) as u32;
+    let behaviour = &mut config.behaviour;
+    behaviour.tcp_clients_max = behaviour.tcp_clients_max.map(share);
+    config
+}
+
+fn config(
+    arguments: &ResponderArguments,
+    identity: Option<&Identity>,
+) -> Result<ResponderConfig, Failure> {
     let at = |is_http: bool| {
         let listen = arguments.listen.iter();
         listen.filter(move |it| it.is_http == is_http)
     };
     let listen: Vec<_> = at(false).map(|it| (it.transport, it.address)).collect();
-    let listeners = listen.len();
     let config = ResponderConfig {
         listen,
         listen_http: at(true).map(|it| it.address).collect(),
@@ -52,42 +161,12 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
         quic_streams_are_final: arguments.quic_streams_final,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,
-        tls: identity
-            .as_ref()
-            .map(|identity| Arc::clone(&identity.server_config)),
+        tls: identity.map(|identity| Arc::clone(&identity.server_config)),
         seed: arguments.seed,
         ..ResponderConfig::default()
     };
     config.validate().map_err(Failure::plain)?;
-    let stop = stop_signal()?;
-    // Before anything listens: who waits for the addresses below finds the certificate.
-    if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
-        fs::write(path, &identity.certificate_pem).map_err(|error| {
-            Failure::usage(
-                format!("cannot write {}: {error}", path.display()),
-                "give --write-certificate a file in a folder that exists and may be written",
-            )
-        })?;
-    }
-    let serving =
-        lab::run::serve(&config, &arguments.cpus, !arguments.no_offload).map_err(|error| {
-            Failure::usage(
-                format!("cannot start: {error}"),
-                "give addresses of this host and free ports, or port 0 for any free one",
-            )
-        })?;
-    for (index, (transport, address)) in serving.addresses().iter().enumerate() {
-        let name = match index < listeners {
-            true => transport.name(),
-            false => DOH2_HTTP,
-        };
-        print(&format!("listening on {name}:{address}\n"))?;
-    }
-    let duration = arguments.duration.unwrap_or(DURATION_MAX);
-    // Either a signal or the end of the time ends it.
-    let _: Result<(), RecvTimeoutError> = stop.recv_timeout(duration);
-    print(&format!("{}", serving.stop()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(config)
 }
 
 fn stop_signal() -> Result<std::sync::mpsc::Receiver<()>, Failure> {
@@ -112,7 +191,11 @@ fn zone(arguments: &ResponderArguments) -> Result<Zone, Failure> {
         .map_err(|error| Failure::plain(format!("{}: {error}", path.display())))
 }
 
-fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure> {
+/// The certificate: that of the flags, or the one `made` by the parent, or a new one.
+fn identity(
+    arguments: &ResponderArguments,
+    made: Option<Identity>,
+) -> Result<Option<Identity>, Failure> {
     let has_tls = |it: &Listen| it.transport.has_tls() && !it.is_http;
     if !arguments.listen.iter().any(has_tls) {
         return match unused_tls(arguments) {
@@ -132,7 +215,7 @@ fn identity(arguments: &ResponderArguments) -> Result<Option<Identity>, Failure>
             };
             from_pem(&read(certificate)?, &read(key)?)
         }
-        _ => self_signed(&SelfSigned::default()),
+        _ => made.map_or_else(|| self_signed(&SelfSigned::default()), Ok),
     };
     let mut identity = identity.map_err(Failure::plain)?;
     identity.server_config = identity

@@ -18,10 +18,20 @@ impl Clock {
         }
     }
 
+    /// The clock of another process of this host, by its epoch.
+    pub fn with_epoch(epoch_ns: u64) -> Self {
+        Clock { epoch_ns }
+    }
+
+    /// The epoch, in nanoseconds of the clock that all processes of a host share.
+    pub fn epoch_ns(&self) -> u64 {
+        self.epoch_ns
+    }
+
     /// Nanoseconds since the epoch; about 20 ns where the kernel's vDSO reads the TSC.
     #[inline]
     pub fn now(&self) -> Instant {
-        Instant::from_nanos(read_ns(libc::CLOCK_MONOTONIC) - self.epoch_ns)
+        Instant::from_nanos(read_ns(libc::CLOCK_MONOTONIC).saturating_sub(self.epoch_ns))
     }
 
     /// Time since 1970.

@@ -16,6 +16,8 @@ pub struct Control {
     workers_ready: AtomicU32,
     /// The common start in nanoseconds; 0 until all workers are ready.
     start_ns: AtomicU64,
+    /// Called when the last worker is ready, where somebody else fixes the start.
+    on_ready: Option<fn()>,
 }
 
 impl Control {
@@ -26,7 +28,23 @@ impl Control {
             workers,
             workers_ready: AtomicU32::new(0),
             start_ns: AtomicU64::new(0),
+            on_ready: None,
         }
+    }
+
+    /// For `workers` workers that are a part of those of a run: `on_ready` is called when they are
+    /// ready, and [`Control::start_at`] says when all parts start.
+    pub fn of_part(workers: u32, on_ready: fn()) -> Self {
+        Control {
+            on_ready: Some(on_ready),
+            ..Control::new(workers)
+        }
+    }
+
+    /// Fixes the common start, of [`Control::of_part`].
+    pub fn start_at(&self, start: Instant) {
+        self.start_ns
+            .store(start.as_nanos().max(1), Ordering::Release);
     }
 
     /// Ends the run early: no more queries are offered, those in flight are waited for.
@@ -43,9 +61,10 @@ impl Control {
     /// Called once by each worker when its clients are set up. The last one fixes the start.
     pub(crate) fn worker_is_ready(&self, now: Instant) {
         if self.workers_ready.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
-            let start = now + START_DELAY;
-            self.start_ns
-                .store(start.as_nanos().max(1), Ordering::Release);
+            match self.on_ready {
+                Some(on_ready) => on_ready(),
+                None => self.start_at(now + START_DELAY),
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 
 use driver::{
@@ -61,7 +62,16 @@ impl Crew {
 
     /// Workers of all groups on all threads: those that [`Control`] waits for.
     pub fn workers(groups: &[RunInputs]) -> u32 {
-        groups.iter().map(|inputs| inputs.plan.workers).sum()
+        Crew::workers_on(groups, 0..u32::MAX)
+    }
+
+    /// Workers of all groups on some of the threads.
+    pub fn workers_on(groups: &[RunInputs], threads: Range<u32>) -> u32 {
+        let on = |inputs: &RunInputs| {
+            let end = threads.end.min(inputs.plan.workers);
+            end.saturating_sub(threads.start)
+        };
+        groups.iter().map(on).sum()
     }
 
     /// Opens the datagram sockets of all members.

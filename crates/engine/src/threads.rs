@@ -1,6 +1,7 @@
 //! Running plans on threads with the epoll driver.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -16,8 +17,20 @@ use crate::{Control, Crew, SetupError};
 /// How a run uses the machine.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// CPU of each thread; fewer than threads leaves the rest to the scheduler.
+    /// CPU of each thread of the run; fewer than threads leaves the rest to the scheduler.
     pub cpus: Vec<usize>,
+    /// The threads that this process runs, if others run the rest; none for all.
+    pub threads: Option<Range<u32>>,
+    /// The clock that the processes of the run share; none for one of its own.
+    pub clock: Option<Clock>,
+}
+
+impl RunOptions {
+    /// The threads of this process.
+    fn threads(&self, groups: &[RunInputs]) -> Range<u32> {
+        let all = 0..Crew::threads(groups);
+        self.threads.clone().unwrap_or(all)
+    }
 }
 
 /// An interval that all workers have finished.
@@ -105,11 +118,11 @@ pub fn run(
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
-    let clock = Clock::start();
-    let threads = Crew::threads(groups) as usize;
+    let clock = options.clock.unwrap_or_else(Clock::start);
+    let threads = options.threads(groups);
     thread::scope(|scope| {
         let (sender, receiver) = channel();
-        for index in 0..threads {
+        for index in threads.start as usize..threads.end as usize {
             let cpu = options.cpus.get(index).copied();
             let (control, sender) = (Arc::clone(control), sender.clone());
             scope.spawn(move || {
@@ -119,7 +132,7 @@ pub fn run(
             });
         }
         drop(sender);
-        collect(&receiver, groups, control, on_progress)
+        collect(&receiver, (groups, threads), control, on_progress)
     })
 }
 
@@ -170,14 +183,14 @@ fn run_thread(
 /// Merges what the workers report until all have finished.
 fn collect(
     receiver: &Receiver<Report>,
-    groups: &[RunInputs],
+    (groups, threads): (&[RunInputs], Range<u32>),
     control: &Control,
     mut on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
     let mut running: BTreeMap<Place, usize> = BTreeMap::new();
     for (group, inputs) in groups.iter().enumerate() {
-        let threads = 0..inputs.plan.workers as usize;
-        running.extend(threads.map(|thread| ((thread, group), 0)));
+        let of_group = threads.start..threads.end.min(inputs.plan.workers);
+        running.extend(of_group.map(|thread| ((thread as usize, group), 0)));
     }
     let mut waiting: VecDeque<Interval> = VecDeque::new();
     let mut shown = 0;

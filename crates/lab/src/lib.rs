@@ -2,7 +2,8 @@
 //!
 //! [`run`] takes a decided run and returns its record, on the kernel's sockets or in the
 //! simulator. [`target`] starts real DNS servers on free loopback ports and always cleans up
-//! after them; [`key_log`] writes TLS secrets to a file; [`host`] reads what a run record has to
+//! after them; [`parts`] spreads a run over several
+//! processes; [`key_log`] writes TLS secrets to a file; [`host`] reads what a run record has to
 //! say about the machine. Linux only.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -12,5 +13,6 @@
 
 pub mod host;
 pub mod key_log;
+pub mod parts;
 pub mod run;
 pub mod target;

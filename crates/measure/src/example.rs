@@ -86,6 +86,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         throng_version: "0.1.0".into(),
         started_at: "2026-01-28T09:00:00Z".into(),
         generators: 1,
+        processes: 1,
         scenario: scenario(seconds * SECOND),
         driver: DriverKind::Epoll,
         self_test: false,

@@ -6,11 +6,11 @@
 //! refused. What differs and does not change the meaning is kept from the first record and named in
 //! `warnings`.
 
-use crate::experience::merge_groups;
+use crate::experience::{GroupRecord, merge_groups};
 use crate::interval::Interval;
 use crate::notation::seconds;
 use crate::record::RunRecord;
-use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord};
+use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord, TlsFacts};
 use crate::verdict::judge;
 
 #[cfg(test)]
@@ -38,6 +38,51 @@ pub fn merge(records: Vec<RunRecord>) -> Result<RunRecord, String> {
         merged.verdict = judge(&merged);
     }
     Ok(merged)
+}
+
+/// Merges what the processes of one generator measured, each of a part of the clients. All ran the
+/// same plan at the same time, so nothing but clients, workers and figures adds up. What is the
+/// host's and not the processes' own, `network.kernel`, is left to the caller.
+///
+/// None if there is no record.
+pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
+    let mut rest = records.into_iter();
+    let mut merged = rest.next()?;
+    for record in rest {
+        let generators = merged.generators;
+        add_part(&mut merged.scenario, &record.scenario);
+        add_groups_of_part(&mut merged.groups, &record.groups);
+        add_figures(&mut merged, record);
+        merged.generators = generators;
+    }
+    merged.total = Interval::total(&merged.intervals);
+    merged.verdict = judge(&merged);
+    Some(merged)
+}
+
+/// Adds the groups of a further part by their names.
+fn add_groups_of_part(groups: &mut Vec<GroupRecord>, part: &[GroupRecord]) {
+    for other in part {
+        let Some(group) = groups.iter_mut().find(|group| group.name == other.name) else {
+            groups.push(other.clone());
+            continue;
+        };
+        let mut scenario = group.scenario.clone();
+        add_part(&mut scenario, &other.scenario);
+        group.merge(other);
+        group.scenario = scenario;
+    }
+}
+
+/// What a part of the clients adds to the scenario of all.
+fn add_part(merged: &mut ScenarioRecord, part: &ScenarioRecord) {
+    merged.clients += part.clients;
+    merged.workers += part.workers;
+    // Negotiated with the first connection; a part may have had none.
+    let negotiated = |tls: &Option<TlsFacts>| tls.as_ref().is_some_and(|tls| tls.version.is_some());
+    if !negotiated(&merged.tls) && part.tls.is_some() {
+        merged.tls.clone_from(&part.tls);
+    }
 }
 
 /// Refuses a record whose figures mean something else than those of the first.
@@ -86,8 +131,28 @@ fn check_alike(first: &RunRecord, record: &RunRecord, position: usize) -> Result
 /// Adds `record` to `merged`; `total` and `verdict` are left to the caller.
 fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     let differing = differing_fields(merged, &record);
-    let merged_window_ns = merged.measured_ns;
+    let (window_ns, merged_window_ns) = (record.measured_ns, merged.measured_ns);
+    merge_groups(&mut merged.groups, record.groups.clone());
+    add_scenario(&mut merged.scenario, record.scenario.clone());
+    add_figures(merged, record);
+    let mut warnings: Vec<String> = differing
+        .into_iter()
+        .map(|field| format!("{field} of record {position} differs from that of record 1"))
+        .collect();
+    if merged_window_ns != window_ns {
+        warnings.push(format!(
+            "record {position} measured for {}, those before it for {}: rates are of the longer",
+            seconds(window_ns),
+            seconds(merged_window_ns)
+        ));
+    }
+    add_new(&mut merged.warnings, warnings);
+}
+
+/// Adds everything that was measured, but for the groups.
+fn add_figures(merged: &mut RunRecord, record: RunRecord) {
     merged.generators += record.generators;
+    merged.processes += record.processes;
     merged.responses_in_window += record.responses_in_window;
     merged.measured_ns = merged.measured_ns.max(record.measured_ns);
     merged.started_at = merged.started_at.clone().min(record.started_at);
@@ -99,25 +164,11 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     phases.run_ns = phases.run_ns.max(record.phases.run_ns);
     phases.drain_ns = phases.drain_ns.max(record.phases.drain_ns);
     merged.warmup.merge(&record.warmup);
-    merge_groups(&mut merged.groups, record.groups);
     merged.network.add(&record.network);
     merged.workers.extend(record.workers);
-    add_scenario(&mut merged.scenario, record.scenario);
     add_intervals(&mut merged.intervals, record.intervals);
     add_new(&mut merged.hosts, record.hosts);
     add_new(&mut merged.warnings, record.warnings);
-    let mut warnings: Vec<String> = differing
-        .into_iter()
-        .map(|field| format!("{field} of record {position} differs from that of record 1"))
-        .collect();
-    if merged_window_ns != record.measured_ns {
-        warnings.push(format!(
-            "record {position} measured for {}, those before it for {}: rates are of the longer",
-            seconds(record.measured_ns),
-            seconds(merged_window_ns)
-        ));
-    }
-    add_new(&mut merged.warnings, warnings);
 }
 
 /// Adds what adds up: clients, workers, places, rates; the rest stays as in the first record.

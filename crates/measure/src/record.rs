@@ -37,6 +37,10 @@ pub struct RunRecord {
     /// Generators whose records were merged into this one; 1 for a single run.
     #[schemars(range(min = 1))]
     pub generators: u64,
+    /// Processes that simulated clients, of all generators: more than one a generator where one
+    /// may not open enough files, or where more were asked for.
+    #[schemars(range(min = 1))]
+    pub processes: u64,
     /// What was run.
     pub scenario: ScenarioRecord,
     /// What moved the octets.

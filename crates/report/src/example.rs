@@ -55,6 +55,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         throng_version: "0.1.0".into(),
         started_at: "2026-01-28T09:00:00Z".into(),
         generators: 1,
+        processes: 1,
         scenario: scenario.clone(),
         driver: DriverKind::Epoll,
         self_test: false,

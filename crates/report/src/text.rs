@@ -103,11 +103,14 @@ fn header(record: &RunRecord) -> String {
         seconds(record.measured_ns),
     );
     let mut table = Table::new([Align::Left, Align::Left]);
-    let workers = format!(
+    let mut workers = format!(
         "{}, {}",
         counted(scenario.clients, "client"),
         counted(scenario.workers, "worker")
     );
+    if record.processes > record.generators {
+        workers.push_str(&format!(" in {} processes", count(record.processes)));
+    }
     let load = match record.asks_nothing() {
         true => without_queries::load(record),
         false => load(&record.scenario.arrival),

@@ -39,6 +39,36 @@ impl AddAssign for ByTransport {
     }
 }
 
+/// A count that can be told as plain numbers.
+trait Numbers: Sized {
+    fn write(&self, numbers: &mut Vec<u64>);
+    fn read(numbers: &mut std::slice::Iter<'_, u64>) -> Option<Self>;
+}
+
+impl Numbers for u64 {
+    fn write(&self, numbers: &mut Vec<u64>) {
+        numbers.push(*self);
+    }
+
+    fn read(numbers: &mut std::slice::Iter<'_, u64>) -> Option<Self> {
+        numbers.next().copied()
+    }
+}
+
+impl Numbers for ByTransport {
+    fn write(&self, numbers: &mut Vec<u64>) {
+        numbers.extend(self.0);
+    }
+
+    fn read(numbers: &mut std::slice::Iter<'_, u64>) -> Option<Self> {
+        let mut counts = ByTransport::default();
+        for count in &mut counts.0 {
+            *count = *numbers.next()?;
+        }
+        Some(counts)
+    }
+}
+
 impl fmt::Display for ByTransport {
     /// The sum, and the transports that are part of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,6 +102,30 @@ macro_rules! counters {
                 for (mine, theirs) in self.rcodes.iter_mut().zip(other.rcodes) {
                     *mine += theirs;
                 }
+            }
+        }
+
+        impl Counters {
+            /// All counts in order, for [`Counters::from_numbers`] of the same binary.
+            pub fn to_numbers(&self) -> Vec<u64> {
+                let mut numbers = Vec::new();
+                $(self.$name.write(&mut numbers);)*
+                numbers.extend(self.rcodes);
+                numbers
+            }
+
+            /// The counts that [`Counters::to_numbers`] told; none if there are too few or too
+            /// many.
+            pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
+                let mut left = numbers.iter();
+                let mut counters = Counters {
+                    $($name: Numbers::read(&mut left)?,)*
+                    rcodes: [0; RCODES],
+                };
+                for count in &mut counters.rcodes {
+                    *count = *left.next()?;
+                }
+                left.next().is_none().then_some(counters)
             }
         }
 
@@ -212,4 +266,24 @@ fn write_line(f: &mut fmt::Formatter<'_>, label: &str, count: &impl Count) -> fm
         return Ok(());
     }
     writeln!(f, "{label:<41} {count}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_told_as_numbers_are_the_same() {
+        let mut counters = Counters {
+            updates: 3,
+            ..Counters::default()
+        };
+        counters.queries.add(Transport::Doq, 7);
+        counters.rcodes[RCODES - 1] = 9;
+        let mut numbers = counters.to_numbers();
+        assert_eq!(Counters::from_numbers(&numbers), Some(counters));
+        numbers.push(0);
+        assert_eq!(Counters::from_numbers(&numbers), None);
+        assert_eq!(Counters::from_numbers(&numbers[..3]), None);
+    }
 }

@@ -1,5 +1,6 @@
 //! `throng run`: one run, its progress, its result.
 
+pub(crate) mod processes;
 mod progress;
 mod questions;
 mod request;
@@ -7,17 +8,22 @@ mod self_test;
 pub(crate) mod tls;
 mod unused;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use lab::run::{RunRequest, Serving};
 use measure::RunRecord;
+use proto::Transport;
+use responder::certificate::Identity;
 
 use crate::args::{DriverChoice, RunArguments};
 use crate::failure::{Failure, print};
+use crate::part::{Place, Setup};
 use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
 use progress::Display;
+use self_test::Responder;
 
 /// Runs and prints.
 pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
@@ -32,7 +38,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let interrupt = signals::watch(|| {
         eprintln!("ending the run; waiting for open queries (again to abort)");
     });
-    let record = measure(arguments, &interrupt)?;
+    let record = measure(arguments, 0, &interrupt)?;
     if let Some(destination) = &destination {
         destination.write(&record)?;
     }
@@ -53,17 +59,19 @@ pub(crate) fn was_in_vain(record: &RunRecord) -> bool {
     tried && record.total.counts.responses == 0
 }
 
-/// Runs with the progress display; `interrupt` ends it.
+/// Runs with the progress display; `interrupt` ends it. It is run `number` of this command.
 pub(crate) fn measure(
     arguments: &RunArguments,
+    number: usize,
     interrupt: &Interrupt,
 ) -> Result<RunRecord, Failure> {
-    measure_groups(&[Group::plain(arguments)], interrupt)
+    measure_groups(&[Group::plain(arguments)], number, interrupt)
 }
 
-/// Runs several groups of clients at once.
+/// Runs several groups of clients at once. It is run `number` of this command.
 pub(crate) fn measure_groups(
     groups: &[Group],
+    number: usize,
     interrupt: &Interrupt,
 ) -> Result<RunRecord, Failure> {
     reject_unused(groups)?;
@@ -71,17 +79,31 @@ pub(crate) fn measure_groups(
     if first.driver == DriverChoice::Sim {
         return self_test::simulate(groups);
     }
-    let (requests, serving) = prepare(groups)?;
-    let control = lab::run::control(&requests);
+    let mut prepared = prepare(groups, None)?;
+    if let Some(division) = lab::run::divide(&mut prepared.requests, first.processes)? {
+        return processes::measure(prepared, division, (number, first.quiet), interrupt);
+    }
+    let serving = prepared.serve()?;
+    let requests = &prepared.requests;
+    let control = lab::run::control(requests);
     interrupt.stops(&control);
     let mut display = Display::new(&requests[0], first.quiet);
-    let outcome = lab::run::run_groups(&requests, &control, |progress| display.show(progress));
+    let outcome = lab::run::run_groups(requests, &control, |progress| display.show(progress));
     display.finish();
-    for request in &requests {
+    for request in requests {
         tls::report_losses(request.tls.as_ref());
     }
     drop(serving);
     Ok(outcome?)
+}
+
+/// Does the part of a run that is this process's.
+pub(crate) fn execute_part(
+    groups: &[Group],
+    setup: &Setup,
+    place: Place,
+) -> Result<(), Failure> {
+    processes::execute_part(groups, setup, place)
 }
 
 /// Checks all that can be checked without sending load: flags, files, this host, and whether
@@ -97,12 +119,20 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     if groups[0].arguments.driver == DriverChoice::Sim {
         return self_test::check_simulation(groups);
     }
-    let (requests, _serving) = prepare(groups)?;
-    lab::run::check_host(&requests)?;
-    for request in requests.iter().filter(|request| request.preflight) {
-        lab::run::check_target(request)?;
+    let mut prepared = prepare(groups, None)?;
+    if let Some(division) = lab::run::divide(&mut prepared.requests, groups[0].arguments.processes)? {
+        // A responder in parts is started when it is needed.
+        return match division.responders {
+            1 => {
+                let _serving = prepared.serve()?;
+                prepared.look_before()
+            }
+            _ => Ok(()),
+        };
     }
-    Ok(())
+    let _serving = prepared.serve()?;
+    lab::run::check_host(&prepared.requests)?;
+    prepared.look_before()
 }
 
 /// Refuses flags without effect.
@@ -112,16 +142,52 @@ fn reject_unused(groups: &[Group]) -> Result<(), Failure> {
     groups.iter().try_for_each(reject)
 }
 
-/// The requests, and the built-in responder where it is the target.
-fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Option<Serving>), Failure> {
+/// A run that is decided, and the responder that is to be its target, if it is a self-test.
+struct Prepared {
+    requests: Vec<RunRequest>,
+    responder: Option<Responder>,
+}
+
+impl Prepared {
+    /// Starts the responder in this process, if it is the target.
+    fn serve(&mut self) -> Result<Option<Serving>, Failure> {
+        let Some(responder) = &self.responder else {
+            return Ok(None);
+        };
+        let serving = responder.serve()?;
+        self.point_at(serving.addresses());
+        Ok(Some(serving))
+    }
+
+    /// The responder listens there.
+    fn point_at(&mut self, addresses: &[(Transport, SocketAddr)]) {
+        for request in self.requests.iter_mut() {
+            let own = addresses.iter();
+            let own = own.filter(|(transport, _)| *transport == request.plan.transport);
+            if let Some((_, address)) = own.map(|it| *it).next() {
+                request.plan.target = address;
+            }
+        }
+    }
+
+    /// Looks whether there is somebody to ask, and where to ask from.
+    fn look_before(&self) -> Result<(), Failure> {
+        lab::run::check_local_addresses(&self.requests)?;
+        for request in self.requests.iter().filter(|request| request.preflight) {
+            lab::run::check_target(request)?;
+        }
+        Ok(())
+    }
+}
+
+/// The requests, and the built-in responder where it is the target; nothing is started.
+/// `identity` is the responder's, if it has one already.
+fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Failure> {
     let servers = groups
         .iter()
         .filter(|group| group.arguments.server.is_some());
-    let (mut requests, serving) = match servers.count() {
-        0 => {
-            let (requests, serving) = self_test::prepare(groups)?;
-            (requests, Some(serving))
-        }
+    let mut prepared = match servers.count() {
+        0 => self_test::prepare(groups, identity)?,
         all if all == groups.len() => {
             let mut requests = Vec::new();
             for group in groups {
@@ -129,7 +195,10 @@ fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Option<Serving>), Failu
                 let request = request::against(&group.arguments, server);
                 requests.push(request.map_err(|failure| group.blame(failure))?);
             }
-            (requests, None)
+            Prepared {
+                requests,
+                responder: None,
+            }
         }
         _ => {
             return Err(Failure::usage(
@@ -138,9 +207,10 @@ fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Option<Serving>), Failu
             ));
         }
     };
-    for (request, group) in requests.iter_mut().zip(groups) {
+    for (request, group) in prepared.requests.iter_mut().zip(groups) {
         request.group.clone_from(&group.name);
         request.preflight = !group.arguments.no_preflight;
     }
-    Ok((requests, serving))
+    lab::run::choose_local_addresses(&mut prepared.requests)?;
+    Ok(prepared)
 }

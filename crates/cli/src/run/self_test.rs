@@ -4,18 +4,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use driver::sim::{Jitter, Link, WorldConfig};
-use lab::run::{RunRequest, Serving, Simulation};
+use lab::run::{ResponderShare, RunRequest, Serving, Simulation};
 use measure::RunRecord;
 use proto::Transport;
 use proto::tls::{ServerTlsOptions, Tickets};
 use responder::ResponderConfig;
 use responder::certificate::{Identity, SelfSigned, self_signed};
 
-use super::{request, tls};
+use super::{Prepared, request, tls};
 use crate::args::RunArguments;
 use crate::args::doh::Server;
 use crate::failure::Failure;
-use crate::responder::behaviour;
+use crate::part::Place;
+use crate::responder::{behaviour, config_of_part};
 use crate::scenario::Group;
 
 /// Where the simulated target is (RFC 5737).
@@ -24,9 +25,44 @@ const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 /// What the built-in responder is called in its certificate and in requests.
 const SELF_TEST_NAME: &str = "localhost";
 
-/// Starts the responder on the CPUs that the workers do not use, and makes the request of each
-/// group for it.
-pub(super) fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Serving), Failure> {
+/// The responder of a self-test, decided and not started.
+pub(super) struct Responder {
+    config: ResponderConfig,
+    /// Those that the workers do not use.
+    cpus: Vec<usize>,
+    offload: bool,
+    /// With TLS.
+    pub(super) identity: Option<Identity>,
+}
+
+impl Responder {
+    /// Serves on threads of this process.
+    pub(super) fn serve(&self) -> Result<Serving, Failure> {
+        lab::run::serve(&self.config, &self.cpus, self.offload).map_err(|error| {
+            Failure::plain(format!("cannot start the built-in responder: {error}"))
+        })
+    }
+
+    /// Serves as one of several processes, until the parent ends it.
+    pub(super) fn serve_part(
+        &self,
+        place: Place,
+        addresses: Option<Vec<(Transport, SocketAddr)>>,
+    ) -> Result<(), Failure> {
+        let share = ResponderShare {
+            index: place.index,
+            count: place.count,
+            addresses,
+        };
+        let config = config_of_part(self.config.clone(), place);
+        lab::parts::serve_part(&config, (&self.cpus, self.offload), &share)?;
+        Ok(())
+    }
+}
+
+/// Makes the request of each group, and the responder that they ask: on the CPUs that the workers
+/// do not use.
+pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Failure> {
     let mut requests = Vec::new();
     for group in groups {
         let arguments = &group.arguments;
@@ -37,8 +73,8 @@ pub(super) fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Serving), Fa
         requests.push(request.map_err(|failure| group.blame(failure))?);
     }
     let workers = requests.iter().map(|request| request.plan.workers).max();
-    let (generator_cpus, responder_cpus) = split_cpus(&groups[0].arguments, workers.unwrap_or(1));
-    let identity = identity(groups, false)?;
+    let (generator_cpus, cpus) = split_cpus(&groups[0].arguments, workers.unwrap_or(1));
+    let identity = complete(groups, identity, false)?;
     let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let config = ResponderConfig {
         listen: (transports(groups).into_iter())
@@ -46,17 +82,20 @@ pub(super) fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Serving), Fa
             .collect(),
         ..responder(&groups[0].arguments, identity.as_ref())?
     };
-    let serving = lab::run::serve(&config, &responder_cpus, !groups[0].arguments.no_offload)
-        .map_err(|error| Failure::plain(format!("cannot start the built-in responder: {error}")))?;
     for (request, group) in requests.iter_mut().zip(groups) {
-        let arguments = &group.arguments;
-        if let Some(address) = serving.address(arguments.transport) {
-            request.plan.target = address;
-        }
         request.cpus.clone_from(&generator_cpus);
         finish(request, group, identity.as_ref())?;
     }
-    Ok((requests, serving))
+    let responder = Responder {
+        config,
+        cpus,
+        offload: !groups[0].arguments.no_offload,
+        identity,
+    };
+    Ok(Prepared {
+        requests,
+        responder: Some(responder),
+    })
 }
 
 /// The transports that the groups need, each once.
@@ -101,7 +140,7 @@ pub(super) fn check_simulation(groups: &[Group]) -> Result<(), Failure> {
 }
 
 fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation), Failure> {
-    let identity = identity(groups, true)?;
+    let identity = complete(groups, None, true)?;
     let mut requests = Vec::new();
     for group in groups {
         let arguments = &group.arguments;
@@ -164,9 +203,13 @@ fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
     })
 }
 
-/// The responder's certificate, for transports with TLS. In the simulator its octets have the same
-/// lengths in every run.
-fn identity(groups: &[Group], deterministic_lengths: bool) -> Result<Option<Identity>, Failure> {
+/// The responder's certificate, for transports with TLS: the one `given`, or a new one. In the
+/// simulator its octets have the same lengths in every run.
+fn complete(
+    groups: &[Group],
+    given: Option<Identity>,
+    deterministic_lengths: bool,
+) -> Result<Option<Identity>, Failure> {
     let each = groups.iter().map(|group| &group.arguments);
     let mut with_tls = each.clone().filter(|group| group.transport.has_tls());
     let Some(first) = with_tls.next() else {
@@ -176,7 +219,10 @@ fn identity(groups: &[Group], deterministic_lengths: bool) -> Result<Option<Iden
         deterministic_lengths,
         ..SelfSigned::default()
     };
-    let mut identity = self_signed(&options).map_err(Failure::in_operation)?;
+    let mut identity = match given {
+        Some(identity) => identity,
+        None => self_signed(&options).map_err(Failure::in_operation)?,
+    };
     if each.clone().any(|arguments| arguments.tls.tls_early_data) {
         let clients = each.map(|group| group.clients.unwrap_or(request::CLIENTS));
         let options = early_data(clients.fold(0, u32::saturating_add));

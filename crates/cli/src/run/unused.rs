@@ -27,6 +27,13 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     if is_simulated && !arguments.cpus.is_empty() {
         return Err(unused("--cpus", "a simulation", "use --driver epoll"));
     }
+    if is_simulated && arguments.processes.is_some() {
+        return Err(unused(
+            "--processes",
+            "a simulation",
+            "use --driver epoll",
+        ));
+    }
     match (given(&behaviour(arguments)), &arguments.server) {
         (Some(flag), Some(server)) => Err(unused(
             flag,

@@ -9,11 +9,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::args::Arguments;
 
 /// Flags that are the run's as a whole: no group of clients has its own.
-const OF_RUN: [&str; 14] = [
+const OF_RUN: [&str; 15] = [
     "duration",
     "warmup",
     "interval",
     "workers",
+    "processes",
     "cpus",
     "seed",
     "driver",

@@ -22,13 +22,14 @@ use crate::failure::{Failure, print};
 use crate::records::{self, Destination};
 use crate::run;
 use crate::signals;
+use sweep::Point;
 
 pub(crate) use groups::Group;
 pub(crate) use keys::{Given, given};
 pub(crate) use schema::schema;
 
-/// Runs a scenario: once, or once for each point of its sweep.
-pub(crate) fn execute(path: &Path, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+/// The runs of a scenario: the points of its sweep, each with its groups of clients.
+fn runs(path: &Path, arguments: &RunArguments) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::usage(
             format!("cannot read the scenario {}: {error}", path.display()),
@@ -36,17 +37,35 @@ pub(crate) fn execute(path: &Path, arguments: &RunArguments) -> Result<ExitCode,
         )
     })?;
     let file = file::parse(path, &text)?;
-    let points = sweep::points(&file)?;
     let mut runs = Vec::new();
-    for point in &points {
-        let groups = groups::compile(&file, point, &arguments.given)?;
+    for point in sweep::points(&file)? {
+        let groups = groups::compile(&file, &point, &arguments.given)?;
         runs.push((point, groups));
     }
+    Ok(runs)
+}
+
+/// The groups of clients of one run of a scenario, from 0.
+pub(crate) fn groups_of(
+    path: &Path,
+    arguments: &RunArguments,
+    number: usize,
+) -> Result<Vec<Group>, Failure> {
+    let run = runs(path, arguments)?.into_iter().nth(number);
+    let (_, groups) = run.ok_or_else(|| {
+        Failure::in_operation(format!("the scenario {} has changed", path.display()))
+    })?;
+    Ok(groups)
+}
+
+/// Runs a scenario: once, or once for each point of its sweep.
+pub(crate) fn execute(path: &Path, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let runs = runs(path, arguments)?;
     let interrupt = signals::watch(|| {
         eprintln!("ending the run; waiting for open queries (again to abort)");
     });
     let mut in_vain = false;
-    for (point, groups) in &runs {
+    for (number, (point, groups)) in runs.iter().enumerate() {
         let first = &groups[0].arguments;
         let destination = (first.record.as_deref())
             .map(|path| Destination::check("--record", &point.file(path)))
@@ -54,7 +73,7 @@ pub(crate) fn execute(path: &Path, arguments: &RunArguments) -> Result<ExitCode,
         if !point.is_only() {
             eprintln!("{point}");
         }
-        let record = run::measure_groups(groups, &interrupt)?;
+        let record = run::measure_groups(groups, number, &interrupt)?;
         if let Some(destination) = &destination {
             destination.write(&record)?;
         }

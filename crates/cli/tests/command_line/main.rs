@@ -17,6 +17,7 @@ mod lifecycle;
 mod manual;
 mod names;
 mod process;
+mod processes;
 mod progress;
 mod question_choice;
 mod questions;

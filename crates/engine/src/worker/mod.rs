@@ -154,6 +154,8 @@ pub(crate) struct Worker {
     timeline: Timeline,
     run_end: Instant,
     ended_by: EndedBy,
+    /// A client that had an open query when the drain last looked.
+    drain_waits_for: usize,
     clients: Vec<Client>,
     primaries: u32,
     /// Number of the first of them in the whole population.
@@ -216,6 +218,7 @@ impl Worker {
             phase: Phase::SettingUp,
             timeline: Timeline::default(),
             run_end: Instant::FAR_FUTURE,
+            drain_waits_for: 0,
             ended_by: EndedBy::Duration,
             owners: Vec::new(),
             timers: BinaryHeap::with_capacity(2 * primaries as usize),
@@ -455,7 +458,7 @@ impl Worker {
     }
 
     fn finish_when_drained(&mut self, driver: &mut impl Driver, now: Instant) {
-        let open = self.clients.iter().any(|client| self.is_open(client));
+        let open = self.has_open_client();
         // A query may wait for its connection for one time-out, and then for its response.
         if open && now < self.run_end + 2 * self.plan.timeout + STOP_POLL {
             return;
@@ -470,6 +473,16 @@ impl Worker {
         self.tally.finish(now, driver.cpu_time(), connections_open);
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
+    }
+
+    /// True if the drain waits for a client. Looks at the one that it waited for last first:
+    /// there may be many thousands, and a turn comes with every delivery.
+    fn has_open_client(&mut self) -> bool {
+        let (last, end) = (self.drain_waits_for, self.clients.len());
+        let mut from_last = (last..end).chain(0..last);
+        let open = from_last.find(|index| self.is_open(&self.clients[*index]));
+        self.drain_waits_for = open.unwrap_or(0);
+        open.is_some()
     }
 
     /// True if the drain waits for this client.

@@ -1,9 +1,11 @@
 //! One run from request to record: look before, start what is needed, run, judge.
 
+mod addresses;
 mod carriage;
+mod division;
 mod local;
 mod preflight;
-mod record;
+pub(crate) mod record;
 mod self_test;
 mod simulation;
 
@@ -17,9 +19,11 @@ use measure::RunRecord;
 
 use crate::key_log::KeyLogFile;
 
+pub use addresses::choose_local_addresses;
+pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
-pub use preflight::{check_host, check_target};
-pub use self_test::{Serving, serve};
+pub use preflight::{check_host, check_local_addresses, check_target};
+pub use self_test::{ResponderShare, Serving, serve, serve_share};
 pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups};
 
 /// A run that has been decided but not started.
@@ -128,17 +132,13 @@ pub fn run_groups(
     }
     let inputs = inputs(groups);
     let options = RunOptions {
-        cpus: groups
-            .first()
-            .map_or_else(Vec::new, |request| request.cpus.clone()),
+        cpus: own_cpus(groups),
+        ..RunOptions::default()
     };
     let started_at = rfc3339(SystemTime::now());
     let kernel_before = crate::host::network_counters();
-    let outcome =
-        engine::run(&inputs, &options, control, on_progress).map_err(|error| RunError {
-            what: error.to_string(),
-            hint: setup_hint(&error),
-        })?;
+    let outcome = engine::run(&inputs, &options, control, on_progress)
+        .map_err(|error| setup_error(&error))?;
     let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
     let surroundings = record::Surroundings {
         started_at,
@@ -150,7 +150,7 @@ pub fn run_groups(
 }
 
 /// What the engine is given for each group.
-fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
+pub(crate) fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
     let inputs = |request: &RunRequest| RunInputs {
         plan: Arc::new(request.plan.clone()),
         tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
@@ -161,6 +161,19 @@ fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
 /// Shared by the workers of a run of these groups.
 pub fn control(groups: &[RunRequest]) -> Arc<Control> {
     Arc::new(Control::new(engine::Crew::workers(&inputs(groups))))
+}
+
+/// The CPUs of a run's threads: those of the first group.
+pub(crate) fn own_cpus(groups: &[RunRequest]) -> Vec<usize> {
+    let first = groups.first();
+    first.map_or_else(Vec::new, |request| request.cpus.clone())
+}
+
+pub(crate) fn setup_error(error: &engine::SetupError) -> RunError {
+    RunError {
+        what: error.to_string(),
+        hint: setup_hint(error),
+    }
 }
 
 fn setup_hint(error: &engine::SetupError) -> Option<String> {
@@ -175,6 +188,6 @@ fn setup_hint(error: &engine::SetupError) -> Option<String> {
 }
 
 /// A time in the form of RFC 3339, UTC, whole seconds.
-fn rfc3339(time: SystemTime) -> String {
+pub(crate) fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }

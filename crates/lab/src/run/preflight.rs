@@ -16,7 +16,7 @@ use super::{RunError, RunRequest, TlsRequest};
 mod quic;
 
 /// Descriptors that the process needs beside its clients' sockets.
-const DESCRIPTORS_OTHER: u64 = 32;
+pub(super) const DESCRIPTORS_OTHER: u64 = 32;
 /// How long an ICMP port unreachable is waited for.
 const REFUSAL_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait for a connection or a handshake.
@@ -28,11 +28,19 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Too few file descriptors, or a local address that is not one of this host's.
 pub fn check_host(groups: &[RunRequest]) -> Result<(), RunError> {
     check_descriptors(groups)?;
-    let mut plans = groups.iter().map(|request| &request.plan);
-    plans.try_for_each(check_local_addresses)
+    check_local_addresses(groups)
 }
 
-fn check_local_addresses(plan: &Plan) -> Result<(), RunError> {
+/// Checks that the clients' addresses are this host's.
+///
+/// # Errors
+/// One is not.
+pub fn check_local_addresses(groups: &[RunRequest]) -> Result<(), RunError> {
+    let mut plans = groups.iter().map(|request| &request.plan);
+    plans.try_for_each(check_addresses_of)
+}
+
+fn check_addresses_of(plan: &Plan) -> Result<(), RunError> {
     for address in plan.local_addresses.iter().take(plan.clients as usize) {
         UdpSocket::bind((*address, 0)).map_err(|error| {
             RunError::new(
@@ -44,17 +52,28 @@ fn check_local_addresses(plan: &Plan) -> Result<(), RunError> {
     Ok(())
 }
 
-/// File descriptors that the clients of a group need.
-fn descriptors(request: &RunRequest) -> u64 {
+/// File descriptors that the clients of a group need, in a process of their own.
+pub(super) fn sockets_per_client(plan: &Plan) -> u64 {
+    match plan.tcp_fallback {
+        true => 2,
+        false => 1,
+    }
+}
+
+/// Connections of a client that the responder accepts: each is a descriptor there.
+pub(super) fn accepted_per_client(plan: &Plan) -> u64 {
+    u64::from(plan.transport.is_stream() || plan.tcp_fallback)
+}
+
+/// File descriptors that a group needs if all is in this process: in a self-test the other ends
+/// of its connections too.
+pub(super) fn descriptors(request: &RunRequest) -> u64 {
     let plan = &request.plan;
-    // In a self-test the other ends of the connections are in this process too.
-    let ends = if request.description.self_test { 2 } else { 1 };
-    let sockets_per_client = match (plan.transport.is_stream(), plan.tcp_fallback) {
-        (true, _) => ends,
-        (false, true) => 1 + ends,
-        (false, false) => 1,
+    let accepted = match request.description.self_test {
+        true => accepted_per_client(plan),
+        false => 0,
     };
-    u64::from(plan.clients) * sockets_per_client
+    u64::from(plan.clients) * (sockets_per_client(plan) + accepted)
 }
 
 fn check_descriptors(groups: &[RunRequest]) -> Result<(), RunError> {
@@ -71,7 +90,10 @@ fn check_descriptors(groups: &[RunRequest]) -> Result<(), RunError> {
     let fitting = limit.saturating_sub(DESCRIPTORS_OTHER) / per_client;
     Err(RunError::new(
         format!("{clients} clients need {needed} open files, and the limit here is {limit}"),
-        format!("use --clients {fitting}, or raise the limit: `ulimit -Hn {needed}` as root"),
+        format!(
+            "use --clients {fitting}, more --processes, or raise the limit: `ulimit -Hn {needed}` \
+             as root"
+        ),
     ))
 }
 

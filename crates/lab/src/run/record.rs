@@ -18,16 +18,16 @@ mod population;
 mod questions;
 
 /// What the record says about time and place of the run.
-pub(super) struct Surroundings {
-    pub(super) started_at: String,
-    pub(super) driver: DriverKind,
-    pub(super) host: HostFacts,
+pub(crate) struct Surroundings {
+    pub(crate) started_at: String,
+    pub(crate) driver: DriverKind,
+    pub(crate) host: HostFacts,
     /// Growth of the kernel's network counters.
-    pub(super) kernel: BTreeMap<String, u64>,
+    pub(crate) kernel: BTreeMap<String, u64>,
 }
 
 /// Puts everything together and judges it.
-pub(super) fn from_outcome(
+pub(crate) fn from_outcome(
     groups: &[RunRequest],
     outcome: &Outcome,
     surroundings: Surroundings,
@@ -46,6 +46,7 @@ pub(super) fn from_outcome(
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: surroundings.started_at,
         generators: 1,
+        processes: 1,
         scenario: population::scenario(groups, outcome),
         driver: surroundings.driver,
         self_test: groups.iter().all(|request| request.description.self_test),
@@ -63,14 +64,27 @@ pub(super) fn from_outcome(
         verdict: verdict::Verdict::default(),
         warnings: warnings(groups, outcome),
     };
-    record.verdict = verdict::judge(&record);
+    judge(&mut record);
+    record
+}
+
+/// Makes one record of what the processes of a run measured, after it was merged; its groups have
+/// their positions for names.
+pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
+    population::finish(record, requests);
+    join(&mut record.intervals);
+    record.total = Interval::total(&record.intervals);
+    judge(record);
+}
+
+fn judge(record: &mut RunRecord) {
+    record.verdict = verdict::judge(record);
     // A wrong figure must not leave unmarked, and a long run must not be lost for it either.
     if let Err(reason) = record.check() {
         record.warnings.push(format!(
             "THIS RECORD IS WRONG, please report a bug: {reason}"
         ));
     }
-    record
 }
 
 /// The window for rates: offering, or until the last response if a number of queries ended it.
@@ -126,7 +140,9 @@ fn phases(outcome: &Outcome) -> Phases {
 
 /// One entry a thread, over all groups.
 fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
-    let threads = outcome.workers.iter().map(|worker| worker.thread + 1);
+    let mut threads: Vec<usize> = outcome.workers.iter().map(|worker| worker.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
     let facts = |thread: usize| {
         let workers = outcome.workers.iter();
         let of_thread: Vec<&WorkerOutcome> =
@@ -148,7 +164,7 @@ fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
                 .min(),
         }
     };
-    (0..threads.max().unwrap_or(0)).map(facts).collect()
+    threads.into_iter().map(facts).collect()
 }
 
 fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
@@ -189,8 +205,8 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
         presence: presence(&plan.presence),
-        clients: plan.clients.into(),
-        workers: plan.workers.into(),
+        clients: clients(plan, group, outcome),
+        workers: outcome.of_group(group).count() as u64,
         cpus: request
             .cpus
             .iter()
@@ -222,6 +238,12 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             .map(|key| key.algorithm.name().to_owned()),
         goodput_rcodes: words.goodput_rcodes.clone(),
     }
+}
+
+/// The clients that the workers of the outcome had: all of the group's, or those of one process.
+fn clients(plan: &Plan, group: usize, outcome: &Outcome) -> u64 {
+    let of_worker = |worker: &WorkerOutcome| plan.worker_clients(worker.thread as u32);
+    outcome.of_group(group).map(of_worker).map(u64::from).sum()
 }
 
 fn transport(transport: proto::Transport) -> scenario::Transport {

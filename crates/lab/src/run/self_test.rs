@@ -32,6 +32,41 @@ type Opened = io::Result<Vec<(Transport, SocketAddr)>>;
 /// # Errors
 /// The configuration contradicts itself or a socket could not be opened.
 pub fn serve(config: &ResponderConfig, cpus: &[usize], offload: bool) -> io::Result<Serving> {
+    serve_share(config, cpus, offload, &ResponderShare::default())
+}
+
+/// Which part of a responder in several processes a process serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponderShare {
+    /// From 0.
+    pub index: u32,
+    /// How many processes there are, at least 1.
+    pub count: u32,
+    /// Where the first one listens; none for the first one.
+    pub addresses: Option<Vec<(Transport, SocketAddr)>>,
+}
+
+impl Default for ResponderShare {
+    /// All of it.
+    fn default() -> Self {
+        ResponderShare {
+            index: 0,
+            count: 1,
+            addresses: None,
+        }
+    }
+}
+
+/// As [`serve`], one process of several that listen on the same addresses.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_share(
+    config: &ResponderConfig,
+    cpus: &[usize],
+    offload: bool,
+    share: &ResponderShare,
+) -> io::Result<Serving> {
     let pins: Vec<Option<usize>> = if cpus.is_empty() {
         vec![None]
     } else {
@@ -48,12 +83,18 @@ pub fn serve(config: &ResponderConfig, cpus: &[usize], offload: bool) -> io::Res
         let (sender, receiver) = channel();
         let thread = Thread {
             config: Arc::new(config.clone()),
-            place: WorkerPlace { index, count },
+            place: WorkerPlace {
+                index: share.index * count + index,
+                count: share.count * count,
+            },
             pin,
             offload,
             clock,
             // The first opens free ports, the others share them.
-            shared: (index > 0).then(|| serving.addresses.clone()),
+            shared: match index {
+                0 => share.addresses.clone(),
+                _ => Some(serving.addresses.clone()),
+            },
             stop: Arc::clone(&serving.stop),
         };
         serving

@@ -191,3 +191,31 @@ fn harmless_differences_are_named_as_warnings() {
     ];
     assert_eq!(merged.warnings, warnings);
 }
+
+#[test]
+fn parts_of_a_run_add_up_clients_and_figures_and_nothing_else() {
+    let (mut first, mut second) = pair();
+    for part in [&mut first, &mut second] {
+        part.scenario.arrival = Arrival::Open {
+            rate_qps: 10.0 / 3.0,
+            process: crate::scenario::Process::Poisson,
+        };
+        part.scenario.queries_max = Some(7);
+        for group in &mut part.groups {
+            group.scenario = part.scenario.clone();
+        }
+    }
+    let clients = first.scenario.clients + second.scenario.clients;
+    let responses = first.total.counts.responses + second.total.counts.responses;
+    let whole = first.scenario.clone();
+    let merged = merge_parts(vec![first, second]).expect("there are two");
+    assert_eq!((merged.generators, merged.processes), (1, 2));
+    assert_eq!(merged.scenario.clients, clients);
+    assert_eq!(merged.scenario.arrival, whole.arrival);
+    assert_eq!(merged.scenario.queries_max, Some(7));
+    assert_eq!(merged.groups[0].scenario.arrival, whole.arrival);
+    assert_eq!(merged.groups[0].scenario.clients, clients);
+    assert_eq!(merged.total.counts.responses, responses);
+    assert_eq!(merged.check(), Ok(()));
+    assert_eq!(merge_parts(Vec::new()), None);
+}

@@ -2,6 +2,7 @@
 
 use engine::Outcome;
 use measure::experience::{ClientExperience, GroupRecord};
+use measure::RunRecord;
 use measure::interval::Interval;
 use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transport};
 
@@ -70,14 +71,36 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
         total.shrink_to_fit();
         GroupRecord {
             name: request.group.clone(),
-            clients: request.plan.clients.into(),
+            clients: super::clients(&request.plan, group, outcome),
             scenario: super::scenario(request, group, outcome),
             total,
             experience: experience(outcome, group),
         }
     };
+    unite(groups.iter().enumerate().map(record))
+}
+
+/// Names the groups of a run in parts, which have had their positions for names, and looks at all
+/// of them together.
+pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
+    let position = |group: &GroupRecord| group.name.parse().unwrap_or(usize::MAX);
+    record.groups.sort_by_key(position);
+    let scenarios = record.groups.iter().map(|group| group.scenario.clone());
+    let scenarios: Vec<ScenarioRecord> = scenarios.collect();
+    record.scenario.clients = present_max(&scenarios);
+    let named = std::mem::take(&mut record.groups).into_iter().map(|mut group| {
+        if let Some(request) = requests.get(position(&group)) {
+            group.name.clone_from(&request.group);
+        }
+        group
+    });
+    record.groups = unite(named);
+}
+
+/// The groups, each name once.
+fn unite(groups: impl Iterator<Item = GroupRecord>) -> Vec<GroupRecord> {
     let mut records: Vec<GroupRecord> = Vec::new();
-    for record in groups.iter().enumerate().map(record) {
+    for record in groups {
         // Parts of a group have its name: those that left on the way, or that asked another target.
         let known = records.iter_mut().find(|known| known.name == record.name);
         match known {

@@ -1,0 +1,146 @@
+//! `throng part I/N COMMAND...`: one process of a command that needs several. Nobody but its
+//! parent starts it.
+//!
+//! It reads the same flags and files as its parent, which tells it the rest through standard input
+//! (`lab::parts`): which of the command's runs it is, and what only one process can make, such as
+//! the responder's ports and certificate.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use lab::parts::{PartCommand, child};
+use responder::certificate::{Identity, from_pem};
+use serde_json::{Value, json};
+
+use crate::args::Command;
+use crate::failure::Failure;
+use crate::scenario::Group;
+use crate::{compare, records, responder as responder_command, run, scenario};
+
+/// The subcommand, which has no help of its own.
+pub(crate) const NAME: &str = "part";
+
+/// What a part is told at its start.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup(Value);
+
+impl Setup {
+    /// What all parts of a command are told; `fields` are those of one kind of part.
+    pub(crate) fn new(identity: Option<&Identity>, fields: Value) -> Self {
+        let mut setup = fields;
+        if let Some(identity) = identity {
+            setup["certificate_pem"] = json!(identity.certificate_pem);
+            setup["key_pem"] = json!(identity.key_pem);
+        }
+        if let Some(octets) = records::input() {
+            setup["input"] = json!(data_encoding::BASE64.encode(octets));
+        }
+        Setup(setup)
+    }
+
+    /// As the parent sends it.
+    pub(crate) fn json(&self) -> &Value {
+        &self.0
+    }
+
+    /// One of its fields.
+    pub(crate) fn field(&self, name: &str) -> &Value {
+        &self.0[name]
+    }
+
+    /// A number among its fields; 0 if there is none.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        self.0[name].as_u64().unwrap_or(0)
+    }
+
+    /// The certificate that its parent has made.
+    pub(crate) fn identity(&self) -> Result<Option<Identity>, Failure> {
+        let text = |name: &str| self.0[name].as_str();
+        let (Some(certificate), Some(key)) = (text("certificate_pem"), text("key_pem")) else {
+            return Ok(None);
+        };
+        let identity = from_pem(certificate, key).map_err(Failure::in_operation)?;
+        Ok(Some(identity))
+    }
+
+    /// Standard input of its parent, in place of its own.
+    fn provide_input(&self) -> Result<(), Failure> {
+        let Some(text) = self.0["input"].as_str() else {
+            return Ok(());
+        };
+        let octets = data_encoding::BASE64.decode(text.as_bytes());
+        records::provide_input(octets.map_err(Failure::in_operation)?);
+        Ok(())
+    }
+}
+
+/// A part's place among those of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// From 0.
+    pub(crate) index: u32,
+    /// How many there are.
+    pub(crate) count: u32,
+}
+
+/// How this command starts its parts.
+pub(crate) fn command() -> Result<PartCommand, Failure> {
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::in_operation(format!("cannot start further processes: {error}"))
+    })?;
+    Ok(PartCommand {
+        program,
+        before: vec![NAME.into()],
+        after: std::env::args_os().skip(1).collect(),
+    })
+}
+
+/// Does the part; `arguments` are those after the subcommand's name.
+pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
+    match execute(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            child::say("failed", &failure.to_json().to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(mut arguments: Vec<OsString>) -> Result<(), Failure> {
+    let by_hand = |reason: String| {
+        Failure::usage(
+            format!("this command is for `throng` itself: {reason}"),
+            "use `throng run --processes N`",
+        )
+    };
+    let place = arguments.first().and_then(place);
+    let place = place.ok_or_else(|| by_hand("it has no place".to_owned()))?;
+    let setup = Setup(child::receive_setup().map_err(by_hand)?);
+    setup.provide_input()?;
+    arguments[0] = "throng".into();
+    let parsed = crate::parse(arguments).map_err(|error| Failure::of_flags(&error, "run"))?;
+    let number = setup.number("run") as usize;
+    let groups: Vec<Group> = match parsed.command {
+        Command::Run(arguments) => match &arguments.scenario {
+            Some(path) => scenario::groups_of(path, &arguments, number)?,
+            None => vec![Group::plain(&arguments)],
+        },
+        Command::CompareTransports(arguments) => {
+            vec![Group::plain(&compare::run_of(&arguments, number)?)]
+        }
+        Command::Responder(arguments) => {
+            return responder_command::serve_part(&arguments, &setup, place);
+        }
+        _ => return Err(by_hand("there are no parts of that command".to_owned())),
+    };
+    run::execute_part(&groups, &setup, place)
+}
+
+/// `0/3`.
+fn place(text: &OsString) -> Option<Place> {
+    let (index, count) = text.to_str()?.split_once('/')?;
+    Some(Place {
+        index: index.parse().ok()?,
+        count: count.parse().ok()?,
+    })
+}

@@ -1,0 +1,305 @@
+//! Runs and responders in several processes: one result, and nothing left behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use measure::RunRecord;
+use measure::record::EndedBy;
+
+use crate::process::{Folder, Responder, THRONG, execute, measured, signal, throng};
+
+/// PIDs of the processes that the parent with this PID has started.
+fn parts_of(parent: u32) -> Vec<u32> {
+    let children = Command::new("pgrep")
+        .args(["-P", &parent.to_string()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(children.stdout).unwrap();
+    text.lines().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// Returns when none of these processes is there any more; one that is waited for by nobody, as
+/// the children of a dead parent may be, is as good as gone.
+fn wait_until_gone(pids: &[u32]) {
+    let is_there = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        !state.is_empty() && !state.starts_with('Z')
+    };
+    let begun = std::time::Instant::now();
+    while pids.iter().any(is_there) {
+        assert!(begun.elapsed().as_secs() < 30, "{pids:?} are still there");
+        std::thread::yield_now();
+    }
+}
+
+/// A run that would take a minute; killed when dropped.
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Running {
+    /// Returns when the first interval is over.
+    fn start(flags: &str) -> Running {
+        let line = format!("run --duration 60s --interval 50ms {flags}");
+        let mut command = Command::new(THRONG);
+        command.args(line.split_whitespace()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut running = Running { child, stderr };
+        let mut first = String::new();
+        running.stderr.read_line(&mut first).unwrap();
+        assert!(first.contains("sent "), "{first}");
+        running
+    }
+
+    /// Exit code, standard output, and the rest of standard error.
+    fn ended(&mut self) -> (Option<i32>, String, String) {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        let mut pipe = self.child.stdout.take().unwrap();
+        pipe.read_to_string(&mut stdout).unwrap();
+        (self.child.wait().unwrap().code(), stdout, stderr)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Every query that the schedule has is there once, whatever processes it was divided among.
+fn assert_whole(record: &RunRecord, queries: u64) {
+    let counts = &record.total.counts;
+    assert_eq!((counts.offered, counts.sent), (queries, queries));
+    assert_eq!(counts.responses, queries, "{:?}", record.warnings);
+    assert_eq!((record.generators, record.processes), (1, 3));
+    assert_eq!((record.workers.len(), record.scenario.workers), (3, 3));
+    assert_eq!(record.hosts.len(), 1);
+    assert_eq!(record.check(), Ok(()));
+    let joined = record.intervals.windows(2);
+    for pair in joined {
+        assert_eq!(pair[0].end_ns, pair[1].start_ns);
+    }
+}
+
+#[test]
+fn processes_divide_a_run_exactly_over_each_transport() {
+    for transport in ["udp", "tcp", "dot", "doq"] {
+        let record = measured(&format!(
+            "--processes 3 --clients 10 --rate 2000 --duration 1s --interval 200ms --timeout 20s \
+             --transport {transport}"
+        ));
+        assert_whole(&record, 2_000);
+        assert_eq!(record.scenario.clients, 10);
+        assert_eq!(record.groups[0].clients, 10);
+        let experience = record.experience().unwrap();
+        assert_eq!(experience.clients(), 10);
+        let in_window = record.intervals_in_window();
+        let offered: Vec<u64> = in_window.map(|it| it.counts.offered).collect();
+        assert_eq!(offered.len(), 5, "{offered:?}");
+        if transport == "dot" {
+            let tls = record.scenario.tls.as_ref().unwrap();
+            assert_eq!(tls.version.as_deref(), Some("TLS 1.3"));
+        }
+    }
+}
+
+#[test]
+fn a_number_of_queries_is_divided_among_processes() {
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    let folder = Folder::new("processes-queries");
+    let names = folder.write("names.txt", "a.example A\nb.example A\nc.example A\n");
+    let address = responder.address();
+    let record = measured(&format!(
+        "--processes 3 --server {address} --names {names} --queries 1001 --outstanding 10 \
+         --clients 7"
+    ));
+    assert_whole(&record, 1_001);
+    assert_eq!(record.ended_by, EndedBy::Queries);
+    assert_eq!(responder.counters().get("queries received"), 1_001);
+}
+
+#[test]
+fn clients_ask_the_same_in_one_process_as_in_three() {
+    let flags = "--clients 30 --per-client poisson:20 --duration 1s --timeout 20s";
+    let together = measured(&format!("{flags} --workers 3"));
+    let divided = measured(&format!("{flags} --processes 3"));
+    let offered = divided.total.counts.offered;
+    assert_eq!(offered, together.total.counts.offered);
+    assert_whole(&divided, offered);
+    let queries = |record: &RunRecord| record.experience().unwrap().queries;
+    assert_eq!(queries(&divided), queries(&together));
+}
+
+#[test]
+fn a_scenario_is_divided_group_by_group() {
+    let folder = Folder::new("processes-scenario");
+    let scenario = folder.write(
+        "scenario.toml",
+        "duration = \"1s\"\ntimeout = \"20s\"\n[[clients]]\nname = \"many\"\ncount = 20\n\
+         per-client = \"constant:10\"\ntransport = \"tcp\"\n[[clients]]\nname = \"one\"\ncount = 1\n\
+         per-client = \"constant:50\"\n[[events]]\nat = \"500ms\"\nclients = \"many\"\nshare = 0.5\n\
+         leave = true\n",
+    );
+    let flags = "--seed 7 --quiet --format json";
+    let run = |processes: u32| {
+        let line = format!("run {scenario} {flags} --processes {processes} --workers 3");
+        RunRecord::from_json(&throng(&line).succeeded()).unwrap()
+    };
+    let (together, divided) = (run(1), run(3));
+    assert_whole(&divided, together.total.counts.offered);
+    let told = |record: &RunRecord| -> Vec<(String, u64, u64)> {
+        let groups = record.groups.iter();
+        groups
+            .map(|group| (group.name.clone(), group.clients, group.total.counts.responses))
+            .collect()
+    };
+    assert_eq!(told(&divided), told(&together));
+    assert_eq!(divided.scenario.clients, together.scenario.clients);
+}
+
+#[test]
+fn a_part_that_is_killed_ends_the_run_with_an_error_and_nothing_is_left() {
+    let mut running = Running::start("--processes 3 --rate 300");
+    let parts = parts_of(running.child.id());
+    assert_eq!(parts.len(), 3);
+    execute(&format!("kill -s KILL {}", parts[1])).succeeded();
+    let (code, stdout, stderr) = running.ended();
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    let error = format!("error: process 2 of 3 (PID {}) died in the run: signal 9\n", parts[1]);
+    assert!(stderr.contains(&error), "{stderr}");
+    assert!(stderr.contains("hint: the others were ended"), "{stderr}");
+    wait_until_gone(&parts);
+}
+
+#[test]
+fn parts_are_gone_when_their_parent_is_killed() {
+    let running = Running::start("--processes 3 --rate 300 --transport tcp");
+    let parts = parts_of(running.child.id());
+    assert_eq!(parts.len(), 3);
+    signal(&running.child, "KILL");
+    wait_until_gone(&parts);
+}
+
+#[test]
+fn an_interrupt_ends_all_parts_with_a_complete_record() {
+    let folder = Folder::new("processes-interrupt");
+    let path = folder.path("record.json");
+    let flags = format!("--processes 3 --rate 500 --transport tcp --record {path}");
+    let mut running = Running::start(&flags);
+    let parts = parts_of(running.child.id());
+    signal(&running.child, "INT");
+    let (code, stdout, stderr) = running.ended();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("then interrupted"), "{stdout}");
+    let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(record.ended_by, EndedBy::Interrupted);
+    let counts = &record.total.counts;
+    assert!(counts.sent >= 20, "{}", counts.sent);
+    assert_eq!(counts.responses, counts.sent);
+    wait_until_gone(&parts);
+}
+
+#[test]
+fn the_limit_on_open_files_divides_generator_and_responder() {
+    let folder = Folder::new("processes-limit");
+    let script = folder.write("run.sh", format!("ulimit -n 200\nexec {THRONG} \"$@\"\n"));
+    for transport in ["udp", "tcp"] {
+        let line = format!(
+            "sh {script} run --quiet --format json --clients 400 --per-client constant:5 \
+             --duration 1s --timeout 20s --transport {transport}"
+        );
+        let record = RunRecord::from_json(&execute(&line).succeeded()).unwrap();
+        assert_eq!((record.scenario.clients, record.processes), (400, 3));
+        assert_eq!(record.total.counts.responses, 2_000);
+        if transport == "tcp" {
+            assert_eq!(record.connections().attempted, 400);
+        }
+    }
+}
+
+#[test]
+fn a_responder_in_processes_adds_up_what_they_counted() {
+    let responder = Responder::start("udp:127.0.0.1:0,tcp:127.0.0.1:0", "--processes 3");
+    let folder = Folder::new("processes-responder");
+    let names = folder.write("names.txt", "a.example A\n");
+    for (transport, address) in &responder.addresses {
+        let record = measured(&format!(
+            "--server {address} --names {names} --transport {transport} --queries 500 --clients 40"
+        ));
+        assert_eq!(record.total.counts.responses, 500);
+    }
+    let counters = responder.counters();
+    assert_eq!(counters.get("queries received"), 1_000);
+    assert_eq!(counters.get("responses sent"), 1_000);
+}
+
+#[test]
+fn standard_input_is_read_once_for_all_processes() {
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    let address = responder.address();
+    let flags = format!(
+        "run --quiet --format json --server {address} --names - --processes 3 --queries 30"
+    );
+    let stdout = crate::process::throng_with(&flags, b"a.example A\nb.example A\n").succeeded();
+    let record = RunRecord::from_json(&stdout).unwrap();
+    assert_eq!(record.scenario.questions.count, 2);
+    assert_whole(&record, 30);
+}
+
+#[test]
+fn more_clients_than_an_address_has_ports_get_further_addresses() {
+    let record = measured(
+        "--clients 30000 --per-client constant:0.5 --duration 2s --timeout 20s --interval 500ms",
+    );
+    assert_eq!(record.scenario.clients, 30_000);
+    assert!(record.scenario.local_addresses.len() >= 2);
+    assert_eq!(record.total.counts.offered, 30_000);
+    assert_eq!(record.total.counts.sent, 30_000);
+}
+
+#[test]
+fn what_cannot_be_divided_is_refused() {
+    for (flags, error, hint) in [
+        (
+            "--processes 20 --clients 5",
+            "the load can be divided among 5 processes, not 20",
+            "--clients",
+        ),
+        (
+            "--processes 3 --driver sim",
+            "--processes has no effect on a simulation",
+            "--driver epoll",
+        ),
+    ] {
+        let (told, cure) = throng(&format!("run --quiet {flags}")).refused();
+        assert_eq!(told, error);
+        assert!(cure.contains(hint), "{cure}");
+    }
+    // Nobody has told it what to do.
+    let told = throng("part 0/1 run").ended_with(1);
+    assert!(told.contains("for `throng` itself"), "{told}");
+}
+
+#[test]
+fn ipv6_has_one_loopback_address_and_elsewhere_addresses_are_given() {
+    let responder = Responder::start("udp:[::1]:0,udp:127.0.0.1:0", "");
+    let folder = Folder::new("processes-addresses");
+    let names = folder.write("names.txt", "a.example A\n");
+    let many = format!("run --quiet --names {names} --clients 100000 --queries 1");
+    let ipv6 = responder.addresses[0].1;
+    let (error, hint) = throng(&format!("{many} --server {ipv6}")).refused();
+    assert!(error.starts_with("100000 clients need "), "{error}");
+    assert!(hint.contains("::1 is the only loopback address"), "{hint}");
+    let ipv4 = responder.addresses[1].1;
+    let given = format!("{many} --server {ipv4} --local-address 127.0.0.9");
+    let (error, hint) = throng(&given).refused();
+    assert!(error.contains("source addresses"), "{error}");
+    assert!(hint.contains("--local-address"), "{hint}");
+}

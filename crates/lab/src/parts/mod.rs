@@ -1,0 +1,31 @@
+//! Parts of one command in processes of their own, because one may not open enough files.
+//!
+//! The process that the user started is the parent: it starts its own binary once for each part,
+//! tells each what to do, and puts together what they report. It sends no load itself. Both ways
+//! are lines of a word, a blank and JSON, through the parts' standard input and output:
+//!
+//! | from | line | |
+//! |---|---|---|
+//! | parent | `setup {...}` | first; what the part is to do |
+//! | part | `ready` | its clients are set up |
+//! | parent | `start N` | start at that instant of the shared clock |
+//! | part | `interval {...}` | an interval is over on all its threads |
+//! | part | `record {...}` | its run is over: last line |
+//! | part | `listening [...]` | a responder's addresses |
+//! | part | `counters [...]` | what a responder counted: last line |
+//! | part | `failed {...}` | why it could not: last line |
+//! | parent | `stop` | end early, and report |
+//!
+//! Nothing is left behind: a part whose standard input ends exits at once, whatever ended its
+//! parent, and parts end with the value that owns them ([`Parts`]).
+
+pub mod child;
+mod parent;
+mod run;
+mod serve;
+
+pub use parent::{Event, PartCommand, Parts, PartsError};
+pub use run::{PartOfRun, run_part, run_parts};
+pub use serve::{
+    addresses_from_json, addresses_json, serve_part, serve_parts, start_responders,
+};

@@ -1,0 +1,234 @@
+//! The side of the parent: starting parts, hearing them, ending them.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::run::RunError;
+
+/// How the parts of a command are started.
+#[derive(Clone, Debug)]
+pub struct PartCommand {
+    /// The binary.
+    pub program: PathBuf,
+    /// What comes before the part's place, such as `part`.
+    pub before: Vec<OsString>,
+    /// What comes after it: the command line of the parent.
+    pub after: Vec<OsString>,
+}
+
+/// Why the parts did not do what they were to do; all of them have been ended.
+#[derive(Debug)]
+pub enum PartsError {
+    /// Nothing was sent.
+    Refused(RunError),
+    /// A part ended, or said nonsense, while it was at work.
+    Broken(RunError),
+}
+
+impl PartsError {
+    pub(super) fn refused(what: impl fmt::Display) -> Self {
+        PartsError::Refused(RunError {
+            what: what.to_string(),
+            hint: None,
+        })
+    }
+}
+
+impl From<RunError> for PartsError {
+    fn from(error: RunError) -> Self {
+        PartsError::Refused(error)
+    }
+}
+
+/// What a part has done.
+#[derive(Debug)]
+pub enum Event {
+    /// It said this: a word, and what follows it.
+    Said(String, String),
+    /// It says nothing more.
+    Ended,
+}
+
+/// Parts at work; dropping them ends their processes, and waits until they are gone.
+#[derive(Debug)]
+pub struct Parts {
+    members: Vec<Member>,
+    events: Receiver<(usize, Event)>,
+    sender: Sender<(usize, Event)>,
+    /// How many there will be.
+    count: u32,
+}
+
+#[derive(Debug)]
+struct Member {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Parts {
+    /// For `count` parts, none of which is started yet.
+    pub fn new(count: u32) -> Self {
+        let (sender, events) = channel();
+        Parts {
+            members: Vec::new(),
+            events,
+            sender,
+            count,
+        }
+    }
+
+    /// How many there are or will be.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Starts the next part, in a process group of its own so that Ctrl-C reaches the parent
+    /// alone, and tells it what to do.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start(&mut self, command: &PartCommand, setup: &Value) -> Result<(), PartsError> {
+        let index = self.members.len();
+        let cannot = |error: std::io::Error| {
+            PartsError::refused(format!(
+                "cannot start process {} of {}: {error}",
+                index + 1,
+                self.count
+            ))
+        };
+        let mut child = Command::new(&command.program)
+            .args(&command.before)
+            .arg(format!("{}/{}", index, self.count))
+            .args(&command.after)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        self.members.push(Member { child, stdin });
+        if let Some(stdout) = stdout {
+            let sender = self.sender.clone();
+            std::thread::spawn(move || listen(index, stdout, &sender));
+        }
+        self.say(index, &format!("setup {setup}"));
+        Ok(())
+    }
+
+    /// Says a line to a part. One that has gone does not hear it, and its end is an event.
+    pub fn say(&mut self, index: usize, line: &str) {
+        if let Some(stdin) = &mut self.members[index].stdin {
+            let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        }
+    }
+
+    /// Says a line to all parts.
+    pub fn say_to_all(&mut self, line: &str) {
+        (0..self.members.len()).for_each(|index| self.say(index, line));
+    }
+
+    /// What the next part to do anything has done, within `wait`.
+    pub fn next(&self, wait: Duration) -> Option<(usize, Event)> {
+        match self.events.recv_timeout(wait) {
+            Ok(event) => Some(event),
+            // The parts' own sender is there as long as they are.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// Looks whether all parts are at work, when they have nothing to say.
+    ///
+    /// # Errors
+    /// One has ended.
+    pub fn check(&mut self) -> Result<(), PartsError> {
+        match self.next(Duration::ZERO) {
+            None => Ok(()),
+            Some((index, Event::Ended)) => Err(self.died(index)),
+            Some((index, Event::Said(word, _))) => Err(Parts::nonsense(index, word)),
+        }
+    }
+
+    /// The error of a part that has ended before its time.
+    pub fn died(&mut self, index: usize) -> PartsError {
+        let count = self.count;
+        let child = &mut self.members[index].child;
+        let pid = child.id();
+        let how = child.wait().map_or_else(|_| String::new(), describe);
+        PartsError::Broken(RunError::new(
+            format!(
+                "process {} of {count} (PID {pid}) died in the run{how}",
+                index + 1
+            ),
+            "the others were ended, and there is no result; if the kernel ended it for want of \
+             memory (`dmesg` tells), use fewer clients",
+        ))
+    }
+
+    /// The error that a part has told.
+    pub fn failed(index: usize, text: &str) -> PartsError {
+        let told: Value = serde_json::from_str(text).unwrap_or_default();
+        let field = |name: &str| told[name].as_str().map(str::to_owned);
+        let error = RunError {
+            what: field("what").unwrap_or_else(|| format!("process {} failed", index + 1)),
+            hint: field("hint"),
+        };
+        match told["code"].as_u64() {
+            Some(2) => PartsError::Refused(error),
+            _ => PartsError::Broken(error),
+        }
+    }
+
+    /// The error of a part that says what cannot be understood.
+    pub fn nonsense(index: usize, reason: impl fmt::Display) -> PartsError {
+        PartsError::Broken(RunError {
+            what: format!(
+                "process {} reports nonsense, please report a bug: {reason}",
+                index + 1
+            ),
+            hint: None,
+        })
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            member.stdin = None;
+            // One that has ended already cannot be killed, and needs it not.
+            let _ = member.child.kill();
+        }
+        for member in &mut self.members {
+            let _ = member.child.wait();
+        }
+    }
+}
+
+/// Hands on what a part says, until it says nothing more.
+fn listen(index: usize, stdout: ChildStdout, sender: &Sender<(usize, Event)>) {
+    for line in BufReader::new(stdout).lines() {
+        let Ok(line) = line else { break };
+        let (word, text) = line.split_once(' ').unwrap_or((&line, ""));
+        let event = Event::Said(word.to_owned(), text.to_owned());
+        if sender.send((index, event)).is_err() {
+            // Nobody wants to hear it any more.
+            return;
+        }
+    }
+    let _ = sender.send((index, Event::Ended));
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!(": signal {signal}"),
+        (None, Some(code)) => format!(": exit code {code}"),
+        (None, None) => String::new(),
+    }
+}

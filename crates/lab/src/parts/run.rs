@@ -1,0 +1,205 @@
+//! A run in parts.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use driver::clock::Clock;
+use engine::{Control, Progress, RunOptions};
+use measure::{Interval, RunRecord};
+
+use super::child;
+use super::parent::{Event, Parts, PartsError};
+use crate::run::{RunError, RunRequest};
+use crate::run::{inputs, own_cpus, record, rfc3339, setup_error};
+
+/// How often the parent looks whether the run shall stop.
+const STOP_POLL: Duration = Duration::from_millis(20);
+/// Time between the moment when the last part is ready and the common start: as long as it may
+/// take until all parts have heard of it, on a host whose CPUs are busy.
+const START_DELAY: Duration = Duration::from_millis(50);
+
+/// The part of a run that a process has.
+#[derive(Clone, Debug)]
+pub struct PartOfRun {
+    /// Its threads among those of the run.
+    pub threads: Range<u32>,
+    /// The clock of all parts.
+    pub clock: Clock,
+}
+
+/// Runs one part, and tells the parent of it.
+///
+/// # Errors
+/// [`RunError`] if it could not be started.
+pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError> {
+    let inputs = inputs(groups);
+    let workers = engine::Crew::workers_on(&inputs, part.threads.clone());
+    let control = Arc::new(Control::of_part(workers, || child::say("ready", "")));
+    let heard = Arc::clone(&control);
+    child::watch_parent(move |word, text| match (word, text.parse()) {
+        ("start", Ok(ns)) => heard.start_at(proto::Instant::from_nanos(ns)),
+        ("stop", _) => heard.stop(),
+        _ => {}
+    });
+    // Raises the soft limit.
+    driver::cpu::open_files_max();
+    let options = RunOptions {
+        cpus: own_cpus(groups),
+        threads: Some(part.threads.clone()),
+        clock: Some(part.clock),
+    };
+    let started_at = rfc3339(SystemTime::now());
+    let tell = |progress: &Progress| {
+        let interval = serde_json::to_string(&progress.interval);
+        child::say("interval", &interval.unwrap_or_default());
+    };
+    let outcome =
+        engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
+    let surroundings = record::Surroundings {
+        started_at,
+        driver: measure::scenario::DriverKind::Epoll,
+        host: crate::host::facts(),
+        // The host's, which the parent reads once.
+        kernel: std::collections::BTreeMap::new(),
+    };
+    let mut record = record::from_outcome(&by_position(groups), &outcome, surroundings);
+    record.groups.retain(|group| group.clients > 0);
+    child::say("record", &record.to_json());
+    Ok(())
+}
+
+/// The groups, named by their positions: other than their own names, these are unique.
+fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
+    let mut groups = groups.to_vec();
+    for (position, group) in groups.iter_mut().enumerate() {
+        group.group = position.to_string();
+    }
+    groups
+}
+
+/// Leads the parts through the run and merges what they measured; `on_progress` sees each interval
+/// when all parts have ended it. The parts are gone afterwards.
+///
+/// # Errors
+/// A part could not start, or it died: there is no result then.
+pub fn run_parts(
+    groups: &[RunRequest],
+    (parts, responders): (Parts, Option<Parts>),
+    (clock, control): (Clock, &Control),
+    on_progress: impl FnMut(&Progress),
+) -> Result<RunRecord, PartsError> {
+    let kernel_before = crate::host::network_counters();
+    let count = parts.count() as usize;
+    let mut leading = Leading {
+        parts,
+        responders,
+        clock,
+        ready: 0,
+        stop_said: false,
+        records: vec![None; count],
+        reported: vec![0; count],
+        waiting: VecDeque::new(),
+        shown: 0,
+        on_progress,
+    };
+    leading.lead(control)?;
+    let records: Vec<RunRecord> = leading.records.drain(..).flatten().collect();
+    let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
+    let merged = measure::merge::merge_parts(records);
+    let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
+    record.network.kernel = kernel;
+    record::finish(&mut record, groups);
+    Ok(record)
+}
+
+/// The parts of a run, and what they have reported so far.
+struct Leading<F> {
+    parts: Parts,
+    /// The target of a self-test, if it is in parts too.
+    responders: Option<Parts>,
+    clock: Clock,
+    ready: usize,
+    stop_said: bool,
+    records: Vec<Option<RunRecord>>,
+    /// Intervals that each part has told.
+    reported: Vec<usize>,
+    /// Intervals that some parts have told, from number `shown` on.
+    waiting: VecDeque<Interval>,
+    shown: usize,
+    on_progress: F,
+}
+
+impl<F: FnMut(&Progress)> Leading<F> {
+    fn lead(&mut self, control: &Control) -> Result<(), PartsError> {
+        while self.records.iter().any(Option::is_none) {
+            if control.is_stopped() && !self.stop_said {
+                self.stop_said = true;
+                self.parts.say_to_all("stop");
+            }
+            if let Some(responders) = &mut self.responders {
+                responders.check()?;
+            }
+            let Some((index, event)) = self.parts.next(STOP_POLL) else {
+                continue;
+            };
+            match event {
+                Event::Said(word, text) => self.hear(index, &word, &text)?,
+                Event::Ended if self.records[index].is_none() => {
+                    return Err(self.parts.died(index));
+                }
+                Event::Ended => {}
+            }
+            self.show();
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, index: usize, word: &str, text: &str) -> Result<(), PartsError> {
+        match word {
+            "ready" => {
+                self.ready += 1;
+                if self.ready == self.records.len() {
+                    let start = self.clock.now() + START_DELAY;
+                    self.parts
+                        .say_to_all(&format!("start {}", start.as_nanos()));
+                }
+            }
+            "interval" => {
+                let interval: Interval = serde_json::from_str(text)
+                    .map_err(|error| Parts::nonsense(index, error))?;
+                let place = self.reported[index] - self.shown;
+                self.reported[index] += 1;
+                match self.waiting.get_mut(place) {
+                    Some(other) => other.merge(&interval),
+                    None => self.waiting.push_back(interval),
+                }
+            }
+            "record" => {
+                let record = RunRecord::from_json(text);
+                let record = record.map_err(|reason| Parts::nonsense(index, reason))?;
+                self.records[index] = Some(record);
+            }
+            "failed" => return Err(Parts::failed(index, text)),
+            _ => return Err(Parts::nonsense(index, word)),
+        }
+        Ok(())
+    }
+
+    /// Shows the intervals that all parts have ended.
+    fn show(&mut self) {
+        let each = self.reported.iter().zip(&self.records);
+        let at_work = each.filter(|(_, record)| record.is_none());
+        let complete = at_work.map(|(reported, _)| *reported).min();
+        while self.shown < complete.unwrap_or(usize::MAX)
+            && let Some(interval) = self.waiting.pop_front()
+        {
+            (self.on_progress)(&Progress {
+                index: self.shown,
+                interval,
+            });
+            self.shown += 1;
+        }
+    }
+}
