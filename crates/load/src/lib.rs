@@ -9,6 +9,7 @@
 //! | [`line_options`] | what may follow the type on such a line: `+do`, `+ecs=192.0.2.0/24`, ... |
 //! | [`update_file`] | dnsperf's dynamic update blocks (RFC 2136) |
 //! | [`questions`] | what these become: message templates in one block of memory |
+//! | [`query_kind`] | the type, class and options of such a line by themselves |
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
 //! | [`connection_policy`] | how long connections live, and how they are opened |
@@ -31,6 +32,7 @@ pub mod name_sets;
 pub mod names_error;
 pub mod names_file;
 pub mod plan;
+pub mod query_kind;
 pub mod questions;
 mod rdata;
 pub mod tls;
