@@ -32,6 +32,7 @@ local watch = host.watch
 local rcodes = host.rcodes
 -- Actions of this batch.
 local out, used = {}, 0
+for i = 1, 1024 do out[i] = 0 end
 -- The instant of the last query among them.
 local told = -1
 -- Of the client whose turn it is: its object, its number here, the instant of its event.
@@ -385,9 +386,9 @@ function env.print(...)
   host.print(slot, concat(words, "\t"))
 end
 
--- A turn that was stopped stays stopped, whoever catches errors.
+-- A turn that was stopped stays stopped, and one without memory fails, whoever catches errors.
 local function guarded(ok, ...)
-  if not ok and watch.stopped then error(..., 0) end
+  if not ok and (watch.stopped or ... == "not enough memory") then error(..., 0) end
   return ok, ...
 end
 
@@ -405,8 +406,8 @@ local function body(object)
   return FAILED, failure
 end
 
--- Of the client that has just failed.
-local unreported = nil
+-- The failure of the client that has just failed, and its number.
+local unreported, unreported_of = nil, 0
 
 -- Called when nothing on the stack holds on to the client any more: if it took all memory, what it
 -- held is for the others, and for the host to report it. An error handler without memory fails too.
@@ -417,6 +418,8 @@ local function report()
     or find(failure, "error handling", 1, true) then
     collect()
   end
+  used = used + 1
+  out[used] = unreported_of * CLIENT_STEP + FAILED
   host.failed(failure)
 end
 
@@ -434,11 +437,13 @@ local function go(i, value, tag)
   if ok and ended == nil then return end
   threads[i], objects[i], generators[i], sends[i] = nil, nil, nil, nil
   watch.stopped = nil
-  used = used + 1
-  out[used] = i * CLIENT_STEP + (ended == FINISHED and FINISHED or FAILED)
-  if ended == FINISHED then return end
+  if ended == FINISHED then
+    used = used + 1
+    out[used] = i * CLIENT_STEP + FINISHED
+    return
+  end
   if not ok then failure = ended end
-  unreported = failure
+  unreported, unreported_of = failure, i
 end
 
 local function start(i)
