@@ -10,10 +10,12 @@ use proto::Transport;
 
 use connections::ConnectionArguments;
 use doh::DohArguments;
+use population::PopulationArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
 pub(crate) mod doh;
+pub(crate) mod population;
 mod tls;
 
 /// Measures what a DNS service can take, and says what limited the result.
@@ -42,8 +44,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Merge run records of several generators exactly
     Merge(MergeArguments),
-    /// Print the JSON Schema of the run record
-    Schema,
+    /// Print the JSON Schema of the run record, or of scenario files
+    Schema(SchemaArguments),
     /// Print the manual page (roff)
     Man,
     /// Print the completions for a shell
@@ -60,6 +62,12 @@ pub(crate) enum Command {
 /// Flags of `throng run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArguments {
+    /// Scenario file: groups of clients, events, sweeps; flags given here go before it
+    #[arg(value_name = "SCENARIO", help_heading = "Population")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Flags as they were given, where a scenario is to take them.
+    #[arg(skip)]
+    pub(crate) given: Vec<crate::scenario::Given>,
     /// Server under test; without it the built-in responder is, and the run is a self-test
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
     pub(crate) server: Option<String>,
@@ -244,6 +252,8 @@ pub(crate) struct RunArguments {
     pub(crate) quiet: bool,
 
     #[command(flatten)]
+    pub(crate) population: PopulationArguments,
+    #[command(flatten)]
     pub(crate) connections: ConnectionArguments,
     #[command(flatten)]
     pub(crate) doh: DohArguments,
@@ -251,6 +261,23 @@ pub(crate) struct RunArguments {
     pub(crate) simulation: SimulationArguments,
     #[command(flatten)]
     pub(crate) behaviour: SelfTestBehaviour,
+}
+
+/// Flags of `throng schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArguments {
+    /// Whose schema
+    #[arg(default_value = "record", value_enum)]
+    pub(crate) of: SchemaOf,
+}
+
+/// What has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// The run record
+    Record,
+    /// Scenario files
+    Scenario,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.

@@ -17,13 +17,14 @@ mod names;
 mod records;
 mod responder;
 mod run;
+mod scenario;
 mod signals;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Arguments, Command};
 use failure::Failure;
@@ -40,12 +41,23 @@ fn main() -> ExitCode {
         return dnsperf::main(arguments.split_off(2));
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
-    let parsed = Arguments::try_parse_from(arguments)
-        .map_err(|error| Failure::of_flags(&error, &subcommand.to_string_lossy()));
+    let parsed =
+        parse(arguments).map_err(|error| Failure::of_flags(&error, &subcommand.to_string_lossy()));
     match parsed.and_then(execute) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
+}
+
+/// The arguments; those of `throng run` keep the flags as they were given too, for a scenario.
+fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let mut parsed = Arguments::from_arg_matches(&matches)?;
+    if let (Command::Run(run), Some((_, matches))) = (&mut parsed.command, matches.subcommand()) {
+        run.given = scenario::given(matches);
+    }
+    Ok(parsed)
 }
 
 fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
@@ -56,7 +68,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Names(arguments) => names::execute(&arguments),
         Command::Report(arguments) => records::report(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
-        Command::Schema => records::schema(),
+        Command::Schema(arguments) => records::schema(arguments.of),
         Command::Man => manual::man(),
         Command::Completions(arguments) => manual::completions(&arguments),
         // Handled before the other commands are parsed: its flags are dnsperf's.

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use measure::RunRecord;
 
-use crate::args::{Format, MergeArguments, ReportArguments};
+use crate::args::{Format, MergeArguments, ReportArguments, SchemaOf};
 use crate::failure::{Failure, print};
+use crate::scenario;
 
 /// Prints a record again.
 pub(crate) fn report(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
@@ -37,10 +38,13 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the JSON Schema of the run record.
-pub(crate) fn schema() -> Result<ExitCode, Failure> {
-    let schema =
-        serde_json::to_string_pretty(&RunRecord::json_schema()).map_err(Failure::in_operation)?;
+/// Prints a JSON Schema.
+pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
+    let schema = match of {
+        SchemaOf::Record => RunRecord::json_schema(),
+        SchemaOf::Scenario => scenario::schema(),
+    };
+    let schema = serde_json::to_string_pretty(&schema).map_err(Failure::in_operation)?;
     print(&format!("{schema}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -38,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) queued: bool,
     /// Connections in a row that failed or carried no response; sets the delay of the next.
     pub(crate) failures: u8,
+    /// It is gone and asks nothing more.
+    pub(crate) has_left: bool,
     /// Its first connection has become usable or has failed.
     pub(crate) settled: bool,
     /// Waiting queries that were counted as kept waiting for a place on the connection.
@@ -141,6 +143,7 @@ impl Client {
             listed: false,
             queued: false,
             failures: 0,
+            has_left: false,
             settled: false,
             kept_waiting: 0,
         }
@@ -156,6 +159,7 @@ impl Client {
     #[inline]
     pub(crate) fn can_send(&self, policy: &ConnectionPolicy) -> bool {
         match &self.link {
+            _ if self.has_left => false,
             Link::Datagram { blocked, .. } => !blocked,
             Link::Connected(connection) => {
                 connection.takes_queries()

@@ -1,6 +1,6 @@
 //! One worker per core: joins load, proto and driver, writes measure.
 //!
-//! [`run`] runs a plan on threads with the epoll driver. [`Worker`] by itself is what the simulator
+//! [`run`] runs plans on threads with the epoll driver. A [`Crew`] by itself is what the simulator
 //! steps through virtual time. No async runtime, no lock, nothing shared on the data path but
 //! read-only configuration and a stop flag.
 
@@ -8,6 +8,7 @@
 
 mod client;
 mod control;
+mod crew;
 mod tally;
 mod threads;
 mod worker;
@@ -15,8 +16,9 @@ mod worker;
 use std::net::SocketAddr;
 
 pub use control::Control;
-pub use threads::{Outcome, Progress, RunOptions, WorkerOutcome, run};
-pub use worker::{EndedBy, RunInputs, Timeline, TlsSettings, Worker, WorkerSummary};
+pub use crew::Crew;
+pub use threads::{Outcome, Progress, RunOptions, WorkerOutcome, merged, run};
+pub use worker::{EndedBy, RunInputs, Timeline, TlsSettings, WorkerSummary};
 
 /// Why a run could not be started.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
-//! Running a plan on threads with the epoll driver.
+//! Running plans on threads with the epoll driver.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -9,13 +10,13 @@ use driver::epoll::{EpollDriver, EpollOptions};
 use driver::{Driver, cpu};
 use measure::Interval;
 
-use crate::worker::{RunInputs, Worker, WorkerSummary};
-use crate::{Control, SetupError};
+use crate::worker::{RunInputs, WorkerSummary};
+use crate::{Control, Crew, SetupError};
 
 /// How a run uses the machine.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// CPU of each worker; fewer than workers leaves the rest to the scheduler.
+    /// CPU of each thread; fewer than threads leaves the rest to the scheduler.
     pub cpus: Vec<usize>,
 }
 
@@ -24,16 +25,21 @@ pub struct RunOptions {
 pub struct Progress {
     /// Its place in the run, from 0.
     pub index: usize,
-    /// The merged figures of all workers.
+    /// The merged figures of all workers of all groups.
     pub interval: Interval,
 }
 
 /// One worker's part of a finished run.
 #[derive(Clone, Debug)]
 pub struct WorkerOutcome {
-    /// CPU it was pinned to, if any.
+    /// Its group, by position in the run.
+    pub group: usize,
+    /// Its thread, from 0.
+    pub thread: usize,
+    /// CPU that the thread was pinned to, if any.
     pub cpu: Option<usize>,
-    /// Phases, warm-up, driver counters.
+    /// Phases, warm-up, driver counters. What is the thread's as a whole is in that of its first
+    /// worker.
     pub summary: WorkerSummary,
     /// Its own intervals.
     pub intervals: Vec<Interval>,
@@ -44,137 +50,172 @@ pub struct WorkerOutcome {
 pub struct Outcome {
     /// Merged over workers, in order; the last one is the drain if anything happened in it.
     pub intervals: Vec<Interval>,
-    /// One entry a worker.
+    /// One entry a worker: one of each group on each thread.
     pub workers: Vec<WorkerOutcome>,
 }
 
+impl Outcome {
+    /// The workers of one group.
+    pub fn of_group(&self, group: usize) -> impl Iterator<Item = &WorkerOutcome> {
+        let workers = self.workers.iter();
+        workers.filter(move |worker| worker.group == group)
+    }
+
+    /// Puts together what the workers measured.
+    pub fn new(workers: Vec<WorkerOutcome>) -> Self {
+        let intervals = merged(workers.iter().map(|worker| &worker.intervals));
+        Outcome { intervals, workers }
+    }
+}
+
+/// Intervals of several workers, merged one by one.
+pub fn merged<'a>(each: impl Iterator<Item = &'a Vec<Interval>>) -> Vec<Interval> {
+    let mut merged: Vec<Interval> = Vec::new();
+    for intervals in each {
+        for (index, interval) in intervals.iter().enumerate() {
+            match merged.get_mut(index) {
+                Some(other) => other.merge(interval),
+                None => merged.push(interval.clone()),
+            }
+        }
+    }
+    merged
+}
+
+/// A worker's place: its thread and its group.
+type Place = (usize, usize);
+
 enum Report {
-    Interval(usize, Box<Interval>),
-    Finished(usize, Box<WorkerOutcome>),
+    Interval(Place, Box<Interval>),
+    /// No more intervals of this worker.
+    Ended(Place),
+    /// All workers of a thread.
+    Finished(Vec<WorkerOutcome>),
     Failed(SetupError),
 }
 
-/// Runs the plan to its end; `on_progress` is called as each interval is complete.
+/// Runs one plan for each group of clients to its end; `on_progress` is called as each interval is
+/// complete.
 ///
 /// # Errors
 /// [`SetupError`] if a worker could not open its sockets; nothing was sent then.
 pub fn run(
-    inputs: &RunInputs,
+    groups: &[RunInputs],
     options: &RunOptions,
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
     let clock = Clock::start();
-    let workers = inputs.plan.workers as usize;
+    let threads = Crew::threads(groups) as usize;
     thread::scope(|scope| {
         let (sender, receiver) = channel();
-        for index in 0..workers {
+        for index in 0..threads {
             let cpu = options.cpus.get(index).copied();
-            let (inputs, control, sender) = (inputs.clone(), Arc::clone(control), sender.clone());
+            let (control, sender) = (Arc::clone(control), sender.clone());
             scope.spawn(move || {
-                let report = run_worker(&inputs, index, cpu, (clock, control), &sender);
+                let report = run_thread(groups, (index, cpu), (clock, &control), &sender);
                 // The receiver is gone only if the run has failed already.
-                let _ = sender.send(report);
+                let _ = sender.send(report.unwrap_or_else(Report::Failed));
             });
         }
         drop(sender);
-        collect(&receiver, workers, control, on_progress)
+        collect(&receiver, groups, control, on_progress)
     })
 }
 
-fn run_worker(
-    inputs: &RunInputs,
-    index: usize,
-    cpu: Option<usize>,
-    (clock, control): (Clock, Arc<Control>),
+fn run_thread(
+    groups: &[RunInputs],
+    (index, cpu): (usize, Option<usize>),
+    (clock, control): (Clock, &Arc<Control>),
     sender: &Sender<Report>,
-) -> Report {
-    if let Some(cpu) = cpu
-        && let Err(error) = cpu::pin(cpu)
-    {
-        return Report::Failed(SetupError::Cpu { cpu, error });
+) -> Result<Report, SetupError> {
+    if let Some(cpu) = cpu {
+        cpu::pin(cpu).map_err(|error| SetupError::Cpu { cpu, error })?;
     }
     cpu::sharpen_timers();
+    let first = groups.first().map(|inputs| &inputs.plan);
     let options = EpollOptions {
-        offload: inputs.plan.offload,
-        socket_buffer_octets: inputs.plan.socket_buffer_octets,
+        offload: first.is_none_or(|plan| plan.offload),
+        socket_buffer_octets: first.and_then(|plan| plan.socket_buffer_octets),
     };
-    let mut driver = match EpollDriver::new(clock, options) {
-        Ok(driver) => driver,
-        Err(error) => return Report::Failed(SetupError::Driver(error)),
-    };
-    let mut worker = Worker::new(inputs, index as u32, control);
-    if let Err(error) = worker.open(&mut driver) {
-        return Report::Failed(error);
-    }
-    let mut intervals = Vec::new();
-    while !worker.is_finished() {
-        let until = worker.step(&mut driver);
-        while let Some(interval) = worker.poll_interval() {
-            let _ = sender.send(Report::Interval(index, Box::new(interval.clone())));
-            intervals.push(interval);
+    let mut driver = EpollDriver::new(clock, options).map_err(SetupError::Driver)?;
+    let mut crew = Crew::new(groups, index as u32, control);
+    crew.open(&mut driver)?;
+    let mut intervals: Vec<Vec<Interval>> = vec![Vec::new(); groups.len()];
+    while !crew.is_finished() {
+        let until = crew.step(&mut driver);
+        while let Some((group, interval)) = crew.poll_interval() {
+            let place = (index, group);
+            let _ = sender.send(Report::Interval(place, Box::new(interval.clone())));
+            intervals[group].push(interval);
         }
-        if !worker.is_finished() {
+        while let Some(group) = crew.poll_finished() {
+            let _ = sender.send(Report::Ended((index, group)));
+        }
+        if !crew.is_finished() {
             driver.wait(until);
         }
     }
-    let summary = worker.summary(&driver);
-    Report::Finished(
-        index,
-        Box::new(WorkerOutcome {
-            cpu,
-            summary,
-            intervals,
-        }),
-    )
+    let summaries = crew.summaries(&mut driver).into_iter();
+    let outcome = |(group, summary)| WorkerOutcome {
+        group,
+        thread: index,
+        cpu,
+        summary,
+        intervals: std::mem::take(&mut intervals[group]),
+    };
+    Ok(Report::Finished(summaries.map(outcome).collect()))
 }
 
 /// Merges what the workers report until all have finished.
 fn collect(
     receiver: &Receiver<Report>,
-    workers: usize,
+    groups: &[RunInputs],
     control: &Control,
     mut on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
-    let mut intervals: Vec<(usize, Interval)> = Vec::new();
-    let mut reported = vec![0; workers];
-    let mut outcomes: Vec<Option<WorkerOutcome>> = vec![None; workers];
+    let mut running: BTreeMap<Place, usize> = BTreeMap::new();
+    for (group, inputs) in groups.iter().enumerate() {
+        let threads = 0..inputs.plan.workers as usize;
+        running.extend(threads.map(|thread| ((thread, group), 0)));
+    }
+    let mut waiting: VecDeque<Interval> = VecDeque::new();
+    let mut shown = 0;
+    let mut workers = Vec::new();
     let mut failure = None;
     for report in receiver {
         match report {
-            Report::Interval(worker, interval) => {
-                let index = reported[worker];
-                reported[worker] += 1;
-                if intervals.len() <= index {
-                    intervals.push((0, Interval::default()));
+            Report::Interval(place, interval) => {
+                let reported = running.get_mut(&place).expect("made for every worker");
+                let index = *reported - shown;
+                *reported += 1;
+                if waiting.len() <= index {
+                    waiting.push_back(Interval::default());
+                    waiting[index].start_ns = interval.start_ns;
                 }
-                let (count, merged) = &mut intervals[index];
-                *count += 1;
-                match *count {
-                    1 => *merged = *interval,
-                    _ => merged.merge(&interval),
-                }
-                if *count == workers {
-                    on_progress(&Progress {
-                        index,
-                        interval: merged.clone(),
-                    });
-                }
+                waiting[index].merge(&interval);
             }
-            Report::Finished(worker, outcome) => outcomes[worker] = Some(*outcome),
+            Report::Ended(place) => drop(running.remove(&place)),
+            Report::Finished(outcomes) => workers.extend(outcomes),
             Report::Failed(error) => {
                 control.stop();
                 failure.get_or_insert(error);
             }
         }
+        let complete = running.values().copied().min().unwrap_or(usize::MAX);
+        while shown < complete
+            && let Some(interval) = waiting.pop_front()
+        {
+            on_progress(&Progress {
+                index: shown,
+                interval,
+            });
+            shown += 1;
+        }
     }
-    if let Some(error) = failure {
-        return Err(error);
+    workers.sort_by_key(|worker| (worker.thread, worker.group));
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(Outcome::new(workers)),
     }
-    let intervals = intervals
-        .into_iter()
-        .map(|(_, interval)| interval)
-        .collect();
-    let workers = outcomes.into_iter().flatten().collect();
-    Ok(Outcome { intervals, workers })
 }

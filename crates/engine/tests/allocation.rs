@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use driver::Driver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
-use engine::{Control, RunInputs, TlsSettings, Worker};
+use engine::{Control, Crew, RunInputs, TlsSettings};
 use load::arrival::{Arrival, Process};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ServerConfig};
@@ -59,7 +59,7 @@ fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
         }),
     };
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
-    let mut worker = Worker::new(&inputs, 0, Arc::new(Control::new(1)));
+    let mut worker = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
     worker.open(&mut driver).unwrap();
     let allocations = Cell::new(0);
     let queries = Cell::new((0, 0));

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use driver::Driver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
-use engine::{Control, RunInputs, TlsSettings, Worker};
+use engine::{Control, Crew, RunInputs, TlsSettings};
 use load::arrival::{Arrival, Process};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots, client_config, server_config};
@@ -58,7 +58,11 @@ fn bytes_held(transport: Transport, clients: u32) -> i64 {
     let held = Cell::new(0);
     let mut worker = None;
     let counted = allocation_counter::measure(|| {
-        let new = worker.insert(Worker::new(&inputs, 0, Arc::new(Control::new(1))));
+        let new = worker.insert(Crew::new(
+            std::slice::from_ref(&inputs),
+            0,
+            &Arc::new(Control::new(1)),
+        ));
         new.open(&mut driver).unwrap();
     });
     held.set(counted.bytes_current);

@@ -11,9 +11,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::Driver;
 use driver::sim::{Link, World, WorldConfig};
-use engine::{Control, RunInputs, Worker};
+use engine::{Control, Crew, RunInputs};
 use load::Plan;
 use load::arrival::{Arrival, Process};
 use measure::Interval;
@@ -38,33 +37,29 @@ fn run(plan: Plan, away: Range<Instant>) -> Interval {
         plan: Arc::new(plan),
         tls: None,
     };
-    let mut worker = Worker::new(&inputs, 0, Arc::new(Control::new(1)));
-    worker.open(&mut driver).unwrap();
+    let mut crew = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
+    crew.open(&mut driver).unwrap();
     let mut intervals = Vec::new();
     for step in 0..200_000 {
         let now = at_us(50 * step);
         world.advance_to(now);
         echo.step();
         if !away.contains(&now) {
-            worker.step(&mut driver);
+            crew.step(&mut driver);
         }
-        intervals.extend(std::iter::from_fn(|| worker.poll_interval()));
-        if worker.is_finished() {
+        intervals.extend(std::iter::from_fn(|| crew.poll_interval()).map(|(_, it)| it));
+        if crew.is_finished() {
             let total = Interval::total(&intervals);
             total.counts.check_identity().unwrap();
-            assert_eq!(
-                worker.summary(&driver).timeline.run_ended_at,
-                run_end(&worker, &driver)
-            );
+            // The run ends 2 s after its start, whatever the worker does.
+            let (_, summary) = crew.summaries(&mut driver).remove(0);
+            let timeline = summary.timeline;
+            let end = timeline.run_started_at + Duration::from_secs(2);
+            assert_eq!(timeline.run_ended_at, end);
             return total;
         }
     }
     panic!("the run does not end");
-}
-
-/// The run ends 2 s after its start, whatever the worker does.
-fn run_end(worker: &Worker, driver: &impl Driver) -> Instant {
-    worker.summary(driver).timeline.run_started_at + Duration::from_secs(2)
 }
 
 /// Two seconds of open loop.

@@ -4,6 +4,7 @@ use proto::Instant;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::client_arrival::ClientArrival;
 use crate::plan::PlanError;
 
 /// The lowest rate that can be offered, in queries a second: one in 11 days.
@@ -28,6 +29,8 @@ pub enum Arrival {
         /// How they are spread.
         process: Process,
     },
+    /// Each client asks by itself.
+    Clients(ClientArrival),
 }
 
 /// How open-loop arrivals are spread over time.

@@ -14,6 +14,8 @@
 //! | [`arrival`] | when queries are due, and how rates are written |
 //! | [`connection_policy`] | how long connections live, and how they are opened |
 //! | [`plan`] | one run as decided, and what it may not contradict |
+//! | [`client_arrival`], [`shape`], [`presence`] | how each client of a population asks, when it is there |
+//! | [`random`] | random numbers of one client |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
 //! | [`name_sets`] | generated names with the zones that hold them; shuffling |
@@ -25,6 +27,7 @@
 )]
 
 pub mod arrival;
+pub mod client_arrival;
 pub mod connection_policy;
 pub mod line_options;
 pub mod local_addresses;
@@ -32,16 +35,22 @@ pub mod name_sets;
 pub mod names_error;
 pub mod names_file;
 pub mod plan;
+pub mod presence;
 pub mod query_kind;
 pub mod questions;
+pub mod random;
 mod rdata;
+pub mod shape;
 pub mod tls;
 pub mod update_file;
 mod words;
 
 pub use arrival::{Arrival, Schedule};
+pub use client_arrival::ClientArrival;
 pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
 pub use plan::{Plan, PlanError};
+pub use presence::Presence;
 pub use questions::QuestionSet;
+pub use shape::Shape;
 pub use tls::{Resume, TlsAsked};

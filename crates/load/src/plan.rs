@@ -10,7 +10,9 @@ use proto::doh::DohRequest;
 
 use crate::arrival::{Arrival, check_rate};
 use crate::connection_policy::ConnectionPolicy;
+use crate::presence::Presence;
 use crate::questions::QuestionSet;
+use crate::shape::Shape;
 
 pub use crate::local_addresses::expand_local_addresses;
 
@@ -55,6 +57,10 @@ pub struct Plan {
     pub local_addresses: Vec<IpAddr>,
     /// First local port, 0 to let the kernel choose; client `n` gets this port plus `n`.
     pub local_port: u16,
+    /// When the clients are there, and what happens to their connections in between.
+    pub presence: Presence,
+    /// How the rate of each client changes over time (with [`Arrival::Clients`]).
+    pub shape: Option<Arc<Shape>>,
     /// How long connections live, and how they are opened.
     pub connections: ConnectionPolicy,
     /// The requests of DoH; `None` on other transports.
@@ -123,7 +129,7 @@ impl Plan {
             Arrival::Closed { outstanding, .. } => {
                 Some(share(outstanding.into(), worker, self.workers) as u32)
             }
-            Arrival::Open { .. } => None,
+            Arrival::Open { .. } | Arrival::Clients(_) => None,
         }
     }
 
@@ -136,6 +142,7 @@ impl Plan {
         self.validate_population()?;
         self.validate_arrival()?;
         self.validate_times()?;
+        self.presence.validate(self.duration)?;
         self.validate_transport()?;
         self.validate_local()
     }
@@ -188,9 +195,25 @@ impl Plan {
     }
 
     fn validate_arrival(&self) -> Result<(), PlanError> {
+        if self.shape.is_some() && !matches!(self.arrival, Arrival::Clients(_)) {
+            let hint = "give each client a rate, with --per-client";
+            return Err(PlanError::new(
+                "shape",
+                "no client has a rate to shape",
+                hint,
+            ));
+        }
         let (outstanding, rate_qps_max) = match self.arrival {
             Arrival::Open { rate_qps, .. } => {
                 return check_rate("rate", rate_qps).map(drop);
+            }
+            Arrival::Clients(clients) => {
+                if self.shape.is_some() && clients.rate_qps().is_none() {
+                    let hint = "leave it out, or give each client a rate";
+                    let what = "clients that wait for responses have no rate to shape";
+                    return Err(PlanError::new("shape", what, hint));
+                }
+                return clients.validate();
             }
             Arrival::Closed {
                 outstanding,

@@ -245,7 +245,7 @@ fn notes(comparison: &Comparison, cells: &[Cell<'_>]) -> Vec<String> {
         Arrival::Closed { outstanding, .. } => {
             per(record.mean_in_flight(), outstanding as f64) >= FULL
         }
-        Arrival::Open { .. } => false,
+        Arrival::Open { .. } | Arrival::Clients { .. } => false,
     };
     if cells.iter().any(|cell| is_full(cell.record)) {
         notes.push(

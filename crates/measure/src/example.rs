@@ -1,5 +1,6 @@
 //! A small, consistent run record for tests.
 
+use crate::experience::{ClientExperience, ClientFigures, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::interval::Interval;
 use crate::record::{EndedBy, Phases, RunRecord, SCHEMA_VERSION};
@@ -44,6 +45,38 @@ pub(crate) fn interval(index: u64, latencies: &[(u64, u64)]) -> Interval {
     interval
 }
 
+/// Ten clients that shared a run: the first got half of all responses, the others what was left.
+pub(crate) fn group(total: &Interval) -> GroupRecord {
+    let mut experience = ClientExperience::default();
+    let mut left: Vec<u64> = Vec::new();
+    for (low, _, count) in total.distributions.latency.buckets() {
+        left.extend(std::iter::repeat_n(low, count as usize));
+    }
+    let overflow = total.distributions.latency.overflow() as usize;
+    left.extend(std::iter::repeat_n(1 << 36, overflow));
+    for client in 0..10 {
+        let responses = match client {
+            9 => left.len(),
+            _ => left.len() / 2,
+        };
+        let mut figures = ClientFigures {
+            queries: responses as u64,
+            ..ClientFigures::default()
+        };
+        for latency_ns in left.drain(..responses) {
+            figures.respond(latency_ns, 0);
+        }
+        experience.record(&figures);
+    }
+    GroupRecord {
+        name: GroupRecord::PLAIN.into(),
+        clients: 10,
+        scenario: scenario(SECOND),
+        total: total.clone(),
+        experience: Some(experience),
+    }
+}
+
 /// A closed-loop UDP run of `intervals`, each of a second.
 pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
     let total = Interval::total(&intervals);
@@ -72,6 +105,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
             queries: total.counts.sent,
             ..WorkerFacts::default()
         }],
+        groups: vec![group(&total)],
         total,
         warmup: Interval::default(),
         intervals,
@@ -82,7 +116,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
     }
 }
 
-fn scenario(duration_ns: u64) -> ScenarioRecord {
+pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:53".into(),
         server_name: Some("ns1.example".into()),
@@ -95,6 +129,8 @@ fn scenario(duration_ns: u64) -> ScenarioRecord {
             outstanding: 100,
             rate_qps_max: None,
         },
+        per_client: None,
+        shape: None,
         clients: 10,
         workers: 1,
         cpus: vec![0],

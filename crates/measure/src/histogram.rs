@@ -139,6 +139,11 @@ impl Histogram {
         self.sum_ns
     }
 
+    /// The sum of the squares of all values, exact unless it is beyond 2^128.
+    pub(crate) fn sum_squares(&self) -> u128 {
+        self.sum_squares_ns2
+    }
+
     /// The arithmetic mean in nanoseconds, from the exact sum; `None` without values.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
@@ -181,10 +186,6 @@ impl Histogram {
     /// # Panics
     /// If `p` is not within 0 to 1: a caller that means 99 % must not silently get the maximum.
     pub fn percentile(&self, p: f64) -> Option<u64> {
-        assert!(
-            (0.0..=1.0).contains(&p),
-            "quantile {p} is not within 0 to 1"
-        );
         let rank = rank_of(p, self.count)?;
         if rank == 1 {
             return Some(self.min_ns);
@@ -374,7 +375,14 @@ impl PartialEq for Histogram {
 impl Eq for Histogram {}
 
 /// The rank of quantile `p` among `count` values, from 1; `None` without values.
-fn rank_of(p: f64, count: u64) -> Option<u64> {
+///
+/// # Panics
+/// If `p` is not within 0 to 1: a caller that means 99 % must not silently get the maximum.
+pub(crate) fn rank_of(p: f64, count: u64) -> Option<u64> {
+    assert!(
+        (0.0..=1.0).contains(&p),
+        "quantile {p} is not within 0 to 1"
+    );
     if count == 0 {
         return None;
     }

@@ -183,6 +183,8 @@ pub struct Interval {
     /// Connections usable at the end of the interval, without those that were asked and have
     /// answered nothing yet; in a total, the most of any interval.
     pub connections_open: u64,
+    /// Connections that carried a query in the interval; in a total, the most of any interval.
+    pub connections_active: u64,
 }
 
 impl Interval {
@@ -190,12 +192,14 @@ impl Interval {
     pub fn merge(&mut self, other: &Interval) {
         self.add(other);
         self.connections_open += other.connections_open;
+        self.connections_active += other.connections_active;
     }
 
     /// Adds a later interval of the same workers; for totals.
     pub fn append_in_time(&mut self, next: &Interval) {
         self.add(next);
         self.connections_open = self.connections_open.max(next.connections_open);
+        self.connections_active = self.connections_active.max(next.connections_active);
     }
 
     fn add(&mut self, other: &Interval) {
@@ -228,11 +232,13 @@ impl Interval {
             in_flight_ns,
             cpu_ns,
             connections_open,
+            connections_active,
         } = self;
         *counts = Counts::default();
         distributions.each(Histogram::clear);
         *in_flight_ns = 0;
-        for number in [start_ns, end_ns, cpu_ns, connections_open] {
+        let open = [connections_open, connections_active];
+        for number in [start_ns, end_ns, cpu_ns].into_iter().chain(open) {
             *number = 0;
         }
     }
@@ -290,6 +296,7 @@ mod tests {
             in_flight_ns: 50,
             cpu_ns: 7,
             connections_open: open,
+            connections_active: open / 2,
             ..Interval::default()
         };
         interval.counts.responses = responses;
@@ -308,6 +315,7 @@ mod tests {
         merged.merge(&interval(95, 210, 6, 4));
         assert_eq!((merged.start_ns, merged.end_ns), (95, 210));
         assert_eq!((merged.counts.responses, merged.connections_open), (11, 7));
+        assert_eq!(merged.connections_active, 3);
         assert_eq!((merged.in_flight_ns, merged.cpu_ns), (100, 14));
         assert_eq!(merged.distributions.latency.count(), 11);
         assert_eq!(merged.distributions.connections.tls_handshake.count(), 2);
@@ -318,6 +326,7 @@ mod tests {
         let total = Interval::total(&[interval(100, 200, 5, 3), interval(200, 300, 6, 2)]);
         assert_eq!((total.start_ns, total.end_ns), (100, 300));
         assert_eq!((total.counts.responses, total.connections_open), (11, 3));
+        assert_eq!(total.connections_active, 1);
         assert_eq!(total.mean_in_flight(), 0.5);
         assert_eq!(total.per_second(11), 55_000_000.0);
     }

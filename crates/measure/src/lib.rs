@@ -5,8 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client_latency;
 pub mod comparison;
 pub mod counts;
+pub mod experience;
 pub mod facts;
 pub mod histogram;
 pub mod interval;
@@ -21,6 +23,7 @@ mod example;
 
 pub use comparison::Comparison;
 pub use counts::Counts;
+pub use experience::{ClientExperience, ClientFigures, GroupRecord};
 pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{ConnectionTimes, Distributions, Interval};

@@ -1,10 +1,12 @@
 //! Exact merging of the records of several generators that ran one scenario together.
 //!
-//! Counts add, histograms add bucket by bucket, intervals merge by their position, workers and
-//! hosts are listed; nothing is averaged, so percentiles of the merged record are those of all
-//! responses (P23). Records whose figures do not mean the same are refused. What differs and does
-//! not change the meaning is kept from the first record and named in `warnings`.
+//! Counts add, histograms add bucket by bucket, intervals merge by their position, groups of
+//! clients by their names, workers and hosts are listed; nothing is averaged, so percentiles of the
+//! merged record are those of all responses (P23). Records whose figures do not mean the same are
+//! refused. What differs and does not change the meaning is kept from the first record and named in
+//! `warnings`.
 
+use crate::experience::merge_groups;
 use crate::interval::Interval;
 use crate::notation::seconds;
 use crate::record::RunRecord;
@@ -44,6 +46,7 @@ fn check_alike(first: &RunRecord, record: &RunRecord, position: usize) -> Result
     let kind = |scenario: &ScenarioRecord| match scenario.arrival {
         Arrival::Closed { .. } => "closed loop".to_string(),
         Arrival::Open { process, .. } => format!("open loop, {process:?}"),
+        Arrival::Clients { .. } => "each client by itself".to_string(),
     };
     let fields = [
         (
@@ -96,6 +99,7 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     phases.run_ns = phases.run_ns.max(record.phases.run_ns);
     phases.drain_ns = phases.drain_ns.max(record.phases.drain_ns);
     merged.warmup.merge(&record.warmup);
+    merge_groups(&mut merged.groups, record.groups);
     merged.network.add(&record.network);
     merged.workers.extend(record.workers);
     add_scenario(&mut merged.scenario, record.scenario);
@@ -117,7 +121,7 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
 }
 
 /// Adds what adds up: clients, workers, places, rates; the rest stays as in the first record.
-fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
+pub(crate) fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
     merged.clients += other.clients;
     merged.workers += other.workers;
     merged.cpus.extend(other.cpus);
@@ -141,9 +145,11 @@ fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
             *rate_qps_max = both(*rate_qps_max, more_qps, |a, b| a + b);
         }
         (Arrival::Open { rate_qps, .. }, Arrival::Open { rate_qps: more, .. }) => *rate_qps += more,
+        (Arrival::Clients { rate_qps }, Arrival::Clients { rate_qps: more }) => {
+            *rate_qps = both(*rate_qps, more, |a, b| a + b);
+        }
         // Refused before by `check_alike`.
-        (Arrival::Closed { .. }, Arrival::Open { .. })
-        | (Arrival::Open { .. }, Arrival::Closed { .. }) => {}
+        (Arrival::Closed { .. } | Arrival::Open { .. } | Arrival::Clients { .. }, _) => {}
     }
 }
 

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::Connections;
+use crate::experience::GroupRecord;
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
@@ -20,7 +21,7 @@ mod pretty;
 mod tests;
 
 /// Version of the record's JSON form; changes when an older reader could misread it.
-pub const SCHEMA_VERSION: &str = "2";
+pub const SCHEMA_VERSION: &str = "3";
 
 /// Everything that one run (or several, merged) measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +61,10 @@ pub struct RunRecord {
     pub warmup: Interval,
     /// The measured phase and its drain, successive intervals of all workers together.
     pub intervals: Vec<Interval>,
+    /// The groups of clients, in the order of the scenario: what was measured of each, and how its
+    /// clients fared.
+    #[schemars(length(min = 1))]
+    pub groups: Vec<GroupRecord>,
     /// The workers of all generators.
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.
@@ -178,7 +183,36 @@ impl RunRecord {
         }
         counts.check_identity()?;
         let warmup = self.warmup.counts.check_identity();
-        warmup.map_err(|reason| format!("warm-up: {reason}"))
+        warmup.map_err(|reason| format!("warm-up: {reason}"))?;
+        self.check_groups()
+    }
+
+    /// Every group agrees with itself, and all of them together are the run.
+    fn check_groups(&self) -> Result<(), String> {
+        let mut sum = Interval::default();
+        let mut clients = 0;
+        for group in &self.groups {
+            group.check()?;
+            sum.merge(&group.total);
+            clients += group.clients;
+        }
+        if sum.counts != self.total.counts || sum.distributions != self.total.distributions {
+            return Err(format!(
+                "the total of {} offered queries and {} responses is not the sum of its groups \
+                 ({} and {}), or differs in another count or histogram",
+                self.total.counts.offered,
+                self.total.counts.responses,
+                sum.counts.offered,
+                sum.counts.responses
+            ));
+        }
+        if clients != self.scenario.clients {
+            return Err(format!(
+                "{} clients, but {clients} in its groups",
+                self.scenario.clients
+            ));
+        }
+        Ok(())
     }
 
     /// The JSON Schema (2020-12) of the record.
@@ -337,7 +371,7 @@ impl RunRecord {
     pub fn outstanding(&self) -> Option<u64> {
         match self.scenario.arrival {
             Arrival::Closed { outstanding, .. } => Some(outstanding),
-            Arrival::Open { .. } => None,
+            Arrival::Open { .. } | Arrival::Clients { .. } => None,
         }
     }
 

@@ -22,6 +22,11 @@ pub struct ScenarioRecord {
     pub questions: Questions,
     /// When queries were due.
     pub arrival: Arrival,
+    /// How each client asked, such as `poisson:0.5`; none if the load was shared by all.
+    pub per_client: Option<String>,
+    /// How the rate of each client changed over time, such as `linear:0s=0,60s=1`; none if it did
+    /// not.
+    pub shape: Option<String>,
     /// Simulated clients over all workers, each with its own socket or connection.
     pub clients: u64,
     /// Worker threads.
@@ -155,6 +160,8 @@ pub enum Transport {
     Doh3,
     /// DNS over QUIC (RFC 9250).
     Doq,
+    /// Several of them: each group of clients has its own.
+    Mixed,
 }
 
 impl Transport {
@@ -193,6 +200,7 @@ impl fmt::Display for Transport {
             Transport::Doh2 => "doh2",
             Transport::Doh3 => "doh3",
             Transport::Doq => "doq",
+            Transport::Mixed => "mixed",
         })
     }
 }
@@ -234,6 +242,11 @@ pub enum Arrival {
         rate_qps: f64,
         /// How they were spread.
         process: Process,
+    },
+    /// Each client asked by itself, see [`ScenarioRecord::per_client`].
+    Clients {
+        /// Mean rate of all clients, queries a second, without shape; none if responses set it.
+        rate_qps: Option<f64>,
     },
 }
 

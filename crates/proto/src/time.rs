@@ -53,3 +53,29 @@ impl Sub for Instant {
         self.duration_since(earlier)
     }
 }
+
+/// Longer durations than this are typing errors, and would overflow sums.
+const DURATION_S_MAX: f64 = 1e9;
+
+/// Reads a duration such as `5ms`, `1.5s`, `200us`, `2m`, `24h`; 0 needs no unit. None for anything
+/// else, and for more than 30 years.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().ok()?;
+    let unit_s = match unit {
+        "ns" => 1e-9,
+        "us" | "\u{b5}s" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "" if number == 0.0 => 1.0,
+        _ => return None,
+    };
+    let seconds = number * unit_s;
+    // Rounded to whole nanoseconds: 0.001 s times 5 has none to spare in binary.
+    (seconds <= DURATION_S_MAX).then(|| Duration::from_nanos((seconds * 1e9).round() as u64))
+}

@@ -2,9 +2,9 @@
 
 use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, HostFacts, HttpMethod, HttpRequest,
-    HttpScheme, Interval, NetworkFacts, Phases, Process, Questions, RunRecord, ScenarioRecord,
-    TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
+    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, GroupRecord, HostFacts, HttpMethod,
+    HttpRequest, HttpScheme, Interval, NetworkFacts, Phases, Process, Questions, RunRecord,
+    ScenarioRecord, TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -48,12 +48,13 @@ fn interval(index: u64, number: u64) -> Interval {
 
 fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
     let total = Interval::total(&intervals);
+    let scenario_clients = scenario.clients;
     let mut record = RunRecord {
         schema_version: SCHEMA_VERSION.into(),
         throng_version: "0.1.0".into(),
         started_at: "2026-01-28T09:00:00Z".into(),
         generators: 1,
-        scenario,
+        scenario: scenario.clone(),
         driver: DriverKind::Epoll,
         self_test: false,
         hosts: vec![HostFacts::default()],
@@ -66,6 +67,13 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
             wall_ns: 2 * SECOND,
             queries: total.counts.sent,
             ..WorkerFacts::default()
+        }],
+        groups: vec![GroupRecord {
+            name: GroupRecord::PLAIN.into(),
+            clients: scenario_clients,
+            scenario,
+            total: total.clone(),
+            experience: None,
         }],
         total,
         warmup: Interval::default(),
@@ -93,6 +101,8 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
             count: 1_000,
         },
         arrival,
+        per_client: None,
+        shape: None,
         clients: 200,
         workers: 1,
         cpus: vec![1],

@@ -154,6 +154,10 @@ pub(crate) fn load(arrival: &Arrival) -> String {
             };
             format!("open loop, {} {spread}", rate(rate_qps))
         }
+        Arrival::Clients {
+            rate_qps: Some(qps),
+        } => format!("each client by itself, {} in all", rate(qps)),
+        Arrival::Clients { rate_qps: None } => "each client by itself".to_owned(),
     }
 }
 

@@ -103,6 +103,8 @@ fn add_load(
         }
         Arrival::Closed { outstanding, .. } => words.push(format!("--outstanding {outstanding}")),
         Arrival::Open { rate_qps, .. } => words.push(format!("--rate {rate_qps}")),
+        // dnsperf has no such thing.
+        Arrival::Clients(each) => words.push(format!("--per-client {each}")),
     }
     words.push(format!(
         "--clients {} --workers {}",

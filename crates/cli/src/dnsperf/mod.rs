@@ -27,10 +27,9 @@ mod usage;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use engine::{Control, Progress};
+use engine::Progress;
 use lab::run::RunRequest;
 use measure::RunRecord;
 
@@ -82,7 +81,7 @@ fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
         .strftime("%a %b %e %H:%M:%S %Y")
         .to_string();
     show(&output::initial_status(settings, request.plan.target, &now))?;
-    let control = Arc::new(Control::new(request.plan.workers));
+    let control = lab::run::control(std::slice::from_ref(&request));
     signals::watch(|| {}).stops(&control);
     let mut display = Intervals::new(settings, &request);
     let record = lab::run::run(&request, &control, |progress| {

@@ -55,6 +55,8 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         seed: 1,
         local_addresses: settings.local_address.into_iter().collect(),
         local_port: settings.local_port,
+        presence: load::Presence::default(),
+        shape: None,
         connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
             queries_max: match settings.transport {
@@ -71,6 +73,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
     };
     plan.validate()?;
     Ok(RunRequest {
+        group: measure::experience::GroupRecord::PLAIN.to_owned(),
         tls: tls(settings, &plan)?,
         cpus: Vec::new(),
         description: describe(settings),

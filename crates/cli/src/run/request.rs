@@ -89,6 +89,8 @@ pub(crate) fn build(
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
+        presence: arguments.population.presence()?,
+        shape: arguments.population.shape()?,
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -108,6 +110,7 @@ pub(crate) fn build(
     };
     let cpus = arguments.cpus.clone();
     Ok(RunRequest {
+        group: measure::experience::GroupRecord::PLAIN.to_owned(),
         plan,
         tls: None,
         cpus,
@@ -127,7 +130,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
-        Arrival::Open { .. } => u32::MAX,
+        Arrival::Open { .. } | Arrival::Clients(_) => u32::MAX,
     };
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
@@ -136,6 +139,9 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
 }
 
 fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
+    if let Some(each) = arguments.population.arrival()? {
+        return Ok(Arrival::Clients(each));
+    }
     let Some(rate) = &arguments.rate else {
         let outstanding = arguments.outstanding.unwrap_or(OUTSTANDING);
         return Ok(Arrival::Closed {

@@ -16,6 +16,7 @@ use crate::args::RunArguments;
 use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::responder::behaviour;
+use crate::scenario::Group;
 
 /// Where the simulated target is (RFC 5737).
 const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
@@ -23,78 +24,107 @@ const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 /// What the built-in responder is called in its certificate and in requests.
 const SELF_TEST_NAME: &str = "localhost";
 
-/// Starts the responder on the CPUs that the workers do not use, and makes the request for it.
-pub(super) fn prepare(arguments: &RunArguments) -> Result<(RunRequest, Serving), Failure> {
-    let server = Server::parse(SELF_TEST_NAME);
-    let (questions, source) = request::self_test_questions(arguments)?;
-    let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut request = request::build(arguments, (probe_target(), &server), questions, source)?;
-    let (generator_cpus, responder_cpus) = split_cpus(arguments, request.plan.workers);
-    request.cpus = generator_cpus;
-
-    let identity = identity(arguments, false)?;
-    let mut listen = vec![(arguments.transport, free_port)];
-    if arguments.tcp_fallback && arguments.transport == Transport::Udp {
-        listen.push((Transport::Tcp, free_port));
+/// Starts the responder on the CPUs that the workers do not use, and makes the request of each
+/// group for it.
+pub(super) fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Serving), Failure> {
+    let mut requests = Vec::new();
+    for group in groups {
+        let arguments = &group.arguments;
+        let server = Server::parse(SELF_TEST_NAME);
+        let (questions, source) = request::self_test_questions(arguments)?;
+        let target = (probe_target(), &server);
+        let request = request::build(arguments, target, questions, source);
+        requests.push(request.map_err(|failure| group.blame(failure))?);
     }
+    let workers = requests.iter().map(|request| request.plan.workers).max();
+    let (generator_cpus, responder_cpus) = split_cpus(&groups[0].arguments, workers.unwrap_or(1));
+    let identity = identity(groups, false)?;
+    let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let config = ResponderConfig {
-        listen,
+        listen: (transports(groups).into_iter())
+            .map(|transport| (transport, free_port))
+            .collect(),
+        ..responder(&groups[0].arguments, identity.as_ref())?
+    };
+    let serving = lab::run::serve(&config, &responder_cpus, !groups[0].arguments.no_offload)
+        .map_err(|error| Failure::plain(format!("cannot start the built-in responder: {error}")))?;
+    for (request, group) in requests.iter_mut().zip(groups) {
+        let arguments = &group.arguments;
+        if let Some(address) = serving.address(arguments.transport) {
+            request.plan.target = address;
+        }
+        request.cpus.clone_from(&generator_cpus);
+        finish(request, group, identity.as_ref())?;
+    }
+    Ok((requests, serving))
+}
+
+/// The transports that the groups need, each once.
+fn transports(groups: &[Group]) -> Vec<Transport> {
+    let mut transports = Vec::new();
+    for group in groups {
+        let arguments = &group.arguments;
+        let is_udp = arguments.transport == Transport::Udp;
+        let fallback = (arguments.tcp_fallback && is_udp).then_some(Transport::Tcp);
+        for transport in [Some(arguments.transport), fallback].into_iter().flatten() {
+            if !transports.contains(&transport) {
+                transports.push(transport);
+            }
+        }
+    }
+    transports
+}
+
+/// The responder as the flags of the run want it.
+fn responder(
+    arguments: &RunArguments,
+    identity: Option<&Identity>,
+) -> Result<ResponderConfig, Failure> {
+    Ok(ResponderConfig {
         behaviour: behaviour(&arguments.behaviour.behaviour)?,
-        tls: identity
-            .as_ref()
-            .map(|identity| Arc::clone(&identity.server_config)),
+        tls: identity.map(|identity| Arc::clone(&identity.server_config)),
         seed: arguments.seed,
         ..ResponderConfig::default()
-    };
-    let serving = lab::run::serve(&config, &responder_cpus, !arguments.no_offload)
-        .map_err(|error| Failure::plain(format!("cannot start the built-in responder: {error}")))?;
-    if let Some(address) = serving.address(arguments.transport) {
-        request.plan.target = address;
-    }
-    finish(&mut request, arguments, identity.as_ref())?;
-    Ok((request, serving))
+    })
 }
 
 /// Runs in virtual time.
-pub(super) fn simulate(arguments: &RunArguments) -> Result<RunRecord, Failure> {
-    let (request, simulation) = prepare_simulation(arguments)?;
-    let (record, _) = lab::run::simulate(&request, &simulation)?;
+pub(super) fn simulate(groups: &[Group]) -> Result<RunRecord, Failure> {
+    let (requests, simulation) = prepare_simulation(groups)?;
+    let (record, _) = lab::run::simulate_groups(&requests, &simulation)?;
     Ok(record)
 }
 
 /// Checks all that can be checked before a simulation.
-pub(super) fn check_simulation(arguments: &RunArguments) -> Result<(), Failure> {
-    prepare_simulation(arguments).map(drop)
+pub(super) fn check_simulation(groups: &[Group]) -> Result<(), Failure> {
+    prepare_simulation(groups).map(drop)
 }
 
-fn prepare_simulation(arguments: &RunArguments) -> Result<(RunRequest, Simulation), Failure> {
-    if let Some(server) = &arguments.server {
-        return Err(Failure::usage(
-            format!("--driver sim simulates the target too; it cannot reach {server}"),
-            "leave out --server, or use --driver epoll",
-        ));
+fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation), Failure> {
+    let identity = identity(groups, true)?;
+    let mut requests = Vec::new();
+    for group in groups {
+        let arguments = &group.arguments;
+        if let Some(server) = &arguments.server {
+            return Err(Failure::usage(
+                format!("--driver sim simulates the target too; it cannot reach {server}"),
+                "leave out --server, or use --driver epoll",
+            ));
+        }
+        let server = Server::parse(SELF_TEST_NAME);
+        let (questions, source) = request::self_test_questions(arguments)?;
+        let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
+        let request = request::build(arguments, (target, &server), questions, source);
+        let mut request = request.map_err(|failure| group.blame(failure))?;
+        finish(&mut request, group, identity.as_ref())?;
+        requests.push(request);
     }
-    let server = Server::parse(SELF_TEST_NAME);
-    let (questions, source) = request::self_test_questions(arguments)?;
-    let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
-    let mut request = request::build(arguments, (target, &server), questions, source)?;
-    let identity = identity(arguments, true)?;
-    finish(&mut request, arguments, identity.as_ref())?;
-    let responder = ResponderConfig {
-        behaviour: behaviour(&arguments.behaviour.behaviour)?,
-        tls: identity
-            .as_ref()
-            .map(|identity| Arc::clone(&identity.server_config)),
-        seed: arguments.seed,
-        ..ResponderConfig::default()
-    };
-    let world = world(arguments)?;
     let simulation = Simulation {
-        world,
-        responder,
+        world: world(&groups[0].arguments)?,
+        responder: responder(&groups[0].arguments, identity.as_ref())?,
         ..Simulation::default()
     };
-    Ok((request, simulation))
+    Ok((requests, simulation))
 }
 
 fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
@@ -136,22 +166,22 @@ fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
 
 /// The responder's certificate, for transports with TLS. In the simulator its octets have the same
 /// lengths in every run.
-fn identity(
-    arguments: &RunArguments,
-    deterministic_lengths: bool,
-) -> Result<Option<Identity>, Failure> {
-    if !arguments.transport.has_tls() {
+fn identity(groups: &[Group], deterministic_lengths: bool) -> Result<Option<Identity>, Failure> {
+    let each = groups.iter().map(|group| &group.arguments);
+    let mut with_tls = each.clone().filter(|group| group.transport.has_tls());
+    let Some(first) = with_tls.next() else {
         return Ok(None);
-    }
+    };
     let options = SelfSigned {
         deterministic_lengths,
         ..SelfSigned::default()
     };
     let mut identity = self_signed(&options).map_err(Failure::in_operation)?;
-    if arguments.tls.tls_early_data {
-        let options = early_data(arguments.clients.unwrap_or(request::CLIENTS));
+    if each.clone().any(|arguments| arguments.tls.tls_early_data) {
+        let clients = each.map(|group| group.clients.unwrap_or(request::CLIENTS));
+        let options = early_data(clients.fold(0, u32::saturating_add));
         identity.server_config = identity
-            .config(arguments.transport, &options)
+            .config(first.transport, &options)
             .map_err(Failure::in_operation)?;
     }
     Ok(Some(identity))
@@ -175,11 +205,13 @@ fn early_data(clients: u32) -> ServerTlsOptions {
 /// Completes the request: TLS that trusts the responder, and the words of the record.
 fn finish(
     request: &mut RunRequest,
-    arguments: &RunArguments,
+    group: &Group,
     identity: Option<&Identity>,
 ) -> Result<(), Failure> {
+    let arguments = &group.arguments;
+    request.group.clone_from(&group.name);
     request.description.self_test = true;
-    if let Some(identity) = identity {
+    if let Some(identity) = identity.filter(|_| arguments.transport.has_tls()) {
         request.tls = Some(tls::self_test(arguments, &identity.certificate_pem)?);
     }
     Ok(())

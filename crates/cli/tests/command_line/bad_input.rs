@@ -383,7 +383,7 @@ fn values_out_of_range_name_their_flag() {
         ("--sim-loss 5 --driver sim", "--sim-loss 5: not a share"),
         ("--cpus 4000 --queries 1", "CPU 4000"),
         ("--end-after 5", "--end-after 5: not of the form N:HOW"),
-        ("somewhere", "'somewhere'"),
+        ("somewhere", "cannot read the scenario somewhere"),
     ] {
         let (found, hint) = throng(&format!("run {flags}")).refused();
         assert!(found.contains(error), "{flags}: no `{error}` in `{found}`");

@@ -61,8 +61,9 @@ impl Worker {
     /// Before the run: connects the clients, a few at a time or at the pace asked for, until each
     /// has had its try.
     pub(super) fn set_up_connections(&mut self, driver: &mut impl Driver, now: Instant) {
-        let is_set_up_now =
-            self.plan.transport.has_connections() && !self.plan.connections.asks_nothing();
+        let is_set_up_now = self.plan.transport.has_connections()
+            && !self.plan.connections.asks_nothing()
+            && self.plan.presence.joins_after.is_zero();
         let all = if is_set_up_now { self.primaries } else { 0 };
         let connecting_max = match self.set_up.pace {
             Some(_) => u32::MAX,
@@ -112,7 +113,9 @@ impl Worker {
         };
         let is_kept_connected = client.role == Role::Primary && !on_demand;
         let wanted = client.pending.waiting() > 0
-            || (is_kept_connected && self.phase != Phase::Draining && now < self.run_end);
+            || (is_kept_connected
+                && self.phase != Phase::Draining
+                && (self.joins_at..self.offer_end()).contains(&now));
         if !wanted || self.phase == Phase::Finished {
             return;
         }
@@ -226,7 +229,7 @@ impl Worker {
             self.arm(index, at);
         }
         self.send_waiting(driver, index);
-        self.list_client(index);
+        self.list_client(index, now);
     }
 
     /// The connection is over: the target closed it (`error` is `None`) or it broke.
@@ -423,7 +426,7 @@ impl Worker {
         self.connections_open -= u64::from(ended.was_usable);
         self.connection_is_down(index, now, ended);
         self.connect_if_needed(driver, index, now);
-        self.list_client(index);
+        self.list_client(index, now);
     }
 
     /// Notes that a client has no connection, and when it may try again: at once, or after the
@@ -435,7 +438,10 @@ impl Worker {
         // Whose connections end when nobody needs them opens none that nobody needs. In closed loop
         // every connection has queries waiting for it, which are offered when it is there.
         let is_frugal = policy.idle_timeout.is_some()
-            && matches!(self.plan.arrival, Arrival::Open { .. })
+            && matches!(
+                self.plan.arrival,
+                Arrival::Open { .. } | Arrival::Clients(_)
+            )
             && !policy.asks_nothing();
         let client = &mut self.clients[index as usize];
         let mut went_well = false;

@@ -44,7 +44,7 @@ impl Worker {
         }
         if role == Role::Primary {
             self.offer.release(ended);
-            self.list_client(owner);
+            self.list_client(owner, at);
         }
     }
 

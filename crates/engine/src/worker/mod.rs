@@ -1,16 +1,18 @@
 //! One worker: a share of the clients and of the load, on one core.
 //!
-//! [`Worker::step`] does everything that can be done without waiting and says when it next has
-//! something to do; whoever owns the driver waits. So the same worker runs on a thread of its own
-//! and in the simulator's virtual time.
+//! [`Worker::handle`] takes a delivery, [`Worker::turn`] does everything else that can be done
+//! without waiting and says when it next has something to do; whoever owns the driver waits. So the
+//! same worker runs on a thread, beside those of other groups, and in the simulator's virtual time.
 //!
 //! Cost on the data path, a query over UDP in a closed loop with bursts of five: 2 clock readings
 //! and 2 system calls a burst, one copy of the template, no allocation.
 
+mod by_client;
 mod connections;
 mod exchanges;
 mod messages;
 mod offer;
+mod presence;
 mod quic;
 mod send;
 mod streams;
@@ -36,6 +38,7 @@ use crate::control::Control;
 use crate::tally::Tally;
 use connections::SetUp;
 use offer::Offer;
+use presence::Events;
 
 /// How often a waiting worker looks at the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(20);
@@ -136,7 +139,7 @@ pub struct WorkerSummary {
 }
 
 /// One worker.
-pub struct Worker {
+pub(crate) struct Worker {
     plan: Arc<Plan>,
     tls: Option<TlsSettings>,
     control: Arc<Control>,
@@ -148,6 +151,13 @@ pub struct Worker {
     ended_by: EndedBy,
     clients: Vec<Client>,
     primaries: u32,
+    /// Number of the first of them in the whole population.
+    first_client: u32,
+    /// What is still to happen to them.
+    events: Events,
+    /// When they come, and when they leave.
+    joins_at: Instant,
+    leaves_at: Instant,
     /// Client of each socket, by socket index.
     owners: Vec<u32>,
     timers: BinaryHeap<Reverse<(Instant, u32)>>,
@@ -172,7 +182,6 @@ pub struct Worker {
     draws: u64,
     /// Numbers of queries whose exchange ended unprocessed in the delivery being handled.
     unprocessed: Vec<u32>,
-    received: Received,
     outgoing: Outgoing,
     /// Positions of the queries in `outgoing`.
     positions: Vec<u32>,
@@ -205,7 +214,7 @@ impl QuestionCursor {
 
 impl Worker {
     /// Worker number `index` of the plan; opens nothing yet.
-    pub fn new(inputs: &RunInputs, index: u32, control: Arc<Control>) -> Self {
+    pub(crate) fn new(inputs: &RunInputs, index: u32, control: Arc<Control>) -> Self {
         let plan = Arc::clone(&inputs.plan);
         let first: u32 = (0..index).map(|before| plan.worker_clients(before)).sum();
         let primaries = plan.worker_clients(index);
@@ -216,6 +225,10 @@ impl Worker {
         Worker {
             clients: make_clients(&plan, first, primaries),
             primaries,
+            first_client: first,
+            events: Events::default(),
+            joins_at: Instant::ZERO,
+            leaves_at: Instant::FAR_FUTURE,
             index,
             phase: Phase::SettingUp,
             timeline: Timeline::default(),
@@ -224,7 +237,7 @@ impl Worker {
             owners: Vec::new(),
             timers: BinaryHeap::with_capacity(2 * primaries as usize),
             dirty: Vec::with_capacity(primaries as usize),
-            offer: Offer::new(&plan, index, primaries),
+            offer: Offer::new(&plan, index, (first, primaries)),
             questions: QuestionCursor {
                 next: u64::from(index) % count,
                 step: u64::from(plan.workers) % count,
@@ -243,7 +256,6 @@ impl Worker {
             streams_max: None,
             draws: plan.seed ^ u64::from(index) << 32,
             unprocessed: Vec::new(),
-            received: Received::new(),
             outgoing: Outgoing::default(),
             positions: Vec::new(),
             plain_out: Vec::new(),
@@ -260,7 +272,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`SetupError`] names the socket that could not be opened.
-    pub fn open(&mut self, driver: &mut impl Driver) -> Result<(), SetupError> {
+    pub(crate) fn open(&mut self, driver: &mut impl Driver) -> Result<(), SetupError> {
         let now = driver.now();
         self.timeline.opened_at = now;
         self.set_up = SetUp::new(&self.plan, self.index, now);
@@ -285,20 +297,17 @@ impl Worker {
                 socket,
                 blocked: false,
             };
-            self.list_client(client);
+            self.list_client(client, now);
         }
         Ok(())
     }
 
-    /// Does all that can be done now; returns when it next wants to be called, at the latest.
-    pub fn step(&mut self, driver: &mut impl Driver) -> Instant {
-        let mut received = std::mem::take(&mut self.received);
-        while driver.receive(&mut received) {
-            self.handle(driver, &received);
-        }
-        self.received = received;
+    /// Does all that can be done without a delivery; returns when it next wants to be called, at
+    /// the latest.
+    pub(crate) fn turn(&mut self, driver: &mut impl Driver) -> Instant {
         let now = driver.now();
         self.roll_intervals(driver, now);
+        self.fire_events(driver, now);
         self.fire_timers(driver, now);
         self.connect_queued(driver, now);
         match self.phase {
@@ -312,17 +321,17 @@ impl Worker {
     }
 
     /// True when there is nothing left to do.
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
 
     /// The next interval that has ended, in order.
-    pub fn poll_interval(&mut self) -> Option<Interval> {
+    pub(crate) fn poll_interval(&mut self) -> Option<Interval> {
         self.tally.finished.pop_front()
     }
 
     /// The rest, once [`Worker::is_finished`].
-    pub fn summary(&self, driver: &impl Driver) -> WorkerSummary {
+    pub(crate) fn summary(&self, driver: &impl Driver) -> WorkerSummary {
         WorkerSummary {
             timeline: self.timeline,
             warmup: self.tally.warmup.clone(),
@@ -338,7 +347,8 @@ impl Worker {
         }
     }
 
-    fn handle(&mut self, driver: &mut impl Driver, received: &Received) {
+    /// Handles one delivery on a socket that this worker opened.
+    pub(crate) fn handle(&mut self, driver: &mut impl Driver, received: &Received) {
         let Some(&owner) = self.owners.get(received.socket.index as usize) else {
             return;
         };
@@ -386,16 +396,22 @@ impl Worker {
         });
         self.reached_at = start;
         self.tally.set_start(start, self.timeline.run_started_at);
-        self.offer.start(&self.plan, self.index, start);
+        let presence = &self.plan.presence;
+        self.joins_at = start + presence.joins_after;
+        self.leaves_at = (presence.leaves_after).map_or(Instant::FAR_FUTURE, |after| start + after);
+        self.events = Events::of(presence, start);
+        let until = self.offer_end();
+        self.offer
+            .start(&self.plan, self.index, (start, self.joins_at, until));
         self.phase = Phase::Offering;
-        self.begin_connections(start);
+        self.begin_connections(self.joins_at);
     }
 
     fn offer_queries(&mut self, driver: &mut impl Driver, now: Instant) {
         if self.control.is_stopped() {
             return self.end_offering(now, EndedBy::Interrupted);
         }
-        if now >= self.timeline.started_at && self.offer.is_fill_due(now) {
+        if now >= self.joins_at && self.offer.is_fill_due(now) {
             self.fill(now);
         }
         self.send_dirty(driver);
@@ -506,12 +522,14 @@ impl Worker {
             Phase::Finished => return Instant::FAR_FUTURE,
             Phase::SettingUp | Phase::Draining => Instant::FAR_FUTURE,
             Phase::Ready => now + Duration::from_micros(200),
-            Phase::Offering if now < self.timeline.started_at => self.timeline.started_at,
+            Phase::Offering if now < self.joins_at => self.joins_at,
+            Phase::Offering if now >= self.leaves_at => self.run_end,
             Phase::Offering => self.offer.next_due().min(self.run_end),
         };
         timer
             .min(phase)
             .min(self.set_up.next_due())
+            .min(self.events.next_due())
             .min(self.tally.interval_end())
             .min(now + STOP_POLL)
     }

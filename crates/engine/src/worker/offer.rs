@@ -8,11 +8,12 @@ use load::plan::share;
 use proto::Instant;
 use proto::pending::OPEN_MAX;
 
+use super::by_client::ByClient;
 use super::{ClientQueue, Worker};
 
 /// Open-loop queries offered in one turn; the rest follows in the next, after a look at the
 /// sockets.
-const DUE_MAX: u32 = 4_096;
+pub(super) const DUE_MAX: u32 = 4_096;
 /// How long after the end of the run queries that were due before it may still be offered: as long
 /// as a worker may have to wait for its CPU on a host with other things to do.
 const CATCH_UP_MAX: Duration = Duration::from_millis(100);
@@ -47,10 +48,13 @@ pub(super) enum Offer {
         schedule: Option<Schedule>,
         next_client: u32,
     },
+    /// Queries at the instants of each client.
+    ByClient(ByClient),
 }
 
 impl Offer {
-    pub(super) fn new(plan: &Plan, worker: u32, clients: u32) -> Self {
+    /// The share of `worker`: `clients` clients from number `first` on.
+    pub(super) fn new(plan: &Plan, worker: u32, (first, clients): (u32, u32)) -> Self {
         match plan.arrival {
             Arrival::Closed { outstanding, .. } => {
                 let free = share(outstanding.into(), worker, plan.workers) as u32;
@@ -73,20 +77,32 @@ impl Offer {
                 schedule: None,
                 next_client: 0,
             },
+            Arrival::Clients(arrival) => {
+                Offer::ByClient(ByClient::new(plan, arrival, first, clients))
+            }
         }
     }
 
-    /// Starts the clock of the schedule: its first query is due at `start` or soon after.
-    pub(super) fn start(&mut self, plan: &Plan, worker: u32, start: Instant) {
-        let schedule_at = |rate_qps, process| {
-            Schedule::new(rate_qps, process, (worker, plan.workers), plan.seed, start)
-        };
+    /// Starts the clock of the schedule: the run starts at `start`, its first query is due when
+    /// the clients join or soon after, and none from `until` on.
+    pub(super) fn start(
+        &mut self,
+        plan: &Plan,
+        worker: u32,
+        (start, joins_at, until): (Instant, Instant, Instant),
+    ) {
+        let share = (worker, plan.workers);
+        let schedule_at =
+            |rate_qps, process| Schedule::new(rate_qps, process, share, plan.seed, joins_at);
         match (self, plan.arrival) {
             (Offer::Closed { pacing, .. }, Arrival::Closed { rate_qps_max, .. }) => {
                 *pacing = rate_qps_max.map(|rate| schedule_at(rate, Process::Constant));
             }
             (Offer::Open { schedule, .. }, Arrival::Open { rate_qps, process }) => {
                 *schedule = Some(schedule_at(rate_qps, process));
+            }
+            (Offer::ByClient(clients), Arrival::Clients(_)) => {
+                clients.start(plan, (start, joins_at), until);
             }
             _ => unreachable!("the offer was made from the same plan"),
         }
@@ -106,6 +122,7 @@ impl Offer {
             Offer::Open { schedule, .. } => schedule
                 .as_ref()
                 .map_or(Instant::FAR_FUTURE, Schedule::next_due),
+            Offer::ByClient(clients) => clients.next_due(),
         }
     }
 
@@ -149,13 +166,14 @@ impl Offer {
 impl Worker {
     /// Submits all queries that are due at `now`; [`Worker::send_dirty`] sends them.
     pub(super) fn fill(&mut self, now: Instant) {
-        if now < self.timeline.started_at {
+        if now < self.joins_at {
             return;
         }
         match self.offer {
-            Offer::Closed { .. } if now >= self.run_end => {}
+            Offer::Closed { .. } if now >= self.offer_end() => {}
             Offer::Closed { .. } => self.fill_closed(now),
             Offer::Open { .. } => self.fill_open(now),
+            Offer::ByClient(_) => self.fill_by_client(now),
         }
     }
 
@@ -202,6 +220,7 @@ impl Worker {
     }
 
     fn fill_open(&mut self, now: Instant) {
+        let end = self.offer_end();
         let Offer::Open {
             schedule: Some(schedule),
             next_client,
@@ -212,7 +231,7 @@ impl Worker {
         let mut offered = 0;
         while schedule.next_due() <= now && self.questions.left > 0 && offered < DUE_MAX {
             let scheduled_at = schedule.next_due();
-            if scheduled_at >= self.run_end {
+            if scheduled_at >= end {
                 break;
             }
             schedule.advance();
@@ -239,13 +258,19 @@ impl Worker {
 
     /// True if the run is over, queries were due before its end, and there is time to send them.
     pub(super) fn catches_up(&self, now: Instant) -> bool {
-        let is_open = matches!(self.offer, Offer::Open { .. });
-        is_open && self.offer.next_due() < self.run_end && now < self.run_end + CATCH_UP_MAX
+        let is_open = match &self.offer {
+            Offer::Open { .. } => true,
+            Offer::ByClient(clients) => clients.is_open(),
+            Offer::Closed { .. } => false,
+        };
+        is_open && self.offer.next_due() < self.offer_end() && now < self.run_end + CATCH_UP_MAX
     }
 
     /// Counts the queries that were due before the end of the run and will never be sent: the
     /// worker could not keep up.
     pub(super) fn count_unoffered(&mut self) {
+        self.count_unoffered_by_client();
+        let end = self.offer_end();
         let Offer::Open {
             schedule: Some(schedule),
             ..
@@ -253,9 +278,9 @@ impl Worker {
         else {
             return;
         };
-        let run_start = self.timeline.run_started_at.min(self.run_end);
+        let run_start = self.timeline.run_started_at.min(end);
         let of_warmup = schedule.skip_until(run_start, u64::MAX);
-        let of_run = schedule.skip_until(self.run_end, self.questions.left);
+        let of_run = schedule.skip_until(end, self.questions.left);
         self.questions.left -= of_run;
         for (scheduled_at, queries) in [(Instant::ZERO, of_warmup), (run_start, of_run)] {
             let counts = &mut self.tally.of_query(scheduled_at).counts;
@@ -266,7 +291,10 @@ impl Worker {
 
     /// Puts a client into the list of those that can take a query, if it can (closed loop).
     #[inline]
-    pub(super) fn list_client(&mut self, index: u32) {
+    pub(super) fn list_client(&mut self, index: u32, now: Instant) {
+        if let Offer::ByClient(_) = self.offer {
+            return self.think(index, now);
+        }
         let Offer::Closed {
             ready, per_client, ..
         } = &mut self.offer

@@ -99,7 +99,7 @@ impl Worker {
             let counts = &mut self.tally.of_event(now).counts.connections;
             counts.early_data.tried += 1;
             self.send_waiting(driver, index);
-            self.list_client(index);
+            self.list_client(index, now);
         }
         self.drive_quic(driver, index, now);
     }
@@ -321,7 +321,7 @@ impl Worker {
         }
         self.drive_quic(driver, index, now);
         self.send_waiting(driver, index);
-        self.list_client(index);
+        self.list_client(index, now);
     }
 
     /// Says goodbye to the target.

@@ -85,7 +85,7 @@ impl Worker {
             return false;
         }
         // The kernel refused this one datagram; the others may fare better.
-        self.give_up(index, self.positions[outcome.accepted]);
+        self.give_up(index, self.positions[outcome.accepted], now);
         true
     }
 
@@ -348,7 +348,7 @@ impl Worker {
     }
 
     /// Ends a waiting query that the kernel refused to send.
-    fn give_up(&mut self, index: u32, position: u32) {
+    fn give_up(&mut self, index: u32, position: u32, now: Instant) {
         let client = &mut self.clients[index as usize];
         let query: Query = client.pending.at(position);
         client.pending.end(position, State::Lost);
@@ -358,7 +358,7 @@ impl Worker {
             .not_sent
             .send_failed += 1;
         self.offer.release(1);
-        self.list_client(index);
+        self.list_client(index, now);
     }
 
     /// A socket or stream that was blocked takes octets again.
@@ -393,7 +393,7 @@ impl Worker {
             Some(error) => self.handle_end(driver, index, Some(error), now),
             None => {
                 self.send_waiting(driver, index);
-                self.list_client(index);
+                self.list_client(index, now);
             }
         }
     }

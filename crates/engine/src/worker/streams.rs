@@ -63,7 +63,7 @@ impl Worker {
             let counts = &mut self.tally.of_event(now).counts.connections;
             counts.early_data.tried += 1;
             self.send_waiting(driver, index);
-            self.list_client(index);
+            self.list_client(index, now);
         }
         self.write_own(driver, index, now);
     }

@@ -64,7 +64,7 @@ impl Worker {
         if let Some(at) = [query, connection, quic].into_iter().flatten().min() {
             self.arm(index, at);
         }
-        self.list_client(index);
+        self.list_client(index, now);
     }
 
     fn expire_queries(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {

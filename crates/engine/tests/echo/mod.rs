@@ -125,6 +125,8 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         seed: 1,
         local_addresses: Vec::new(),
         local_port: 0,
+        presence: load::Presence::default(),
+        shape: None,
         connections: load::ConnectionPolicy::default(),
         doh: None,
         tcp_fallback: false,

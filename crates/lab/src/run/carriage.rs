@@ -1,5 +1,6 @@
 //! What the record says about how queries were carried: HTTP and TLS.
 
+use engine::WorkerOutcome;
 use measure::scenario::{HttpMethod, HttpRequest, HttpScheme, TlsFacts, TlsSettings};
 use proto::doh::{DohRequest, Method, Scheme};
 
@@ -30,8 +31,11 @@ pub(super) fn http(request: &DohRequest) -> HttpRequest {
 }
 
 /// TLS as asked for and as negotiated first.
-pub(super) fn tls(request: &TlsRequest, outcome: &engine::Outcome) -> TlsFacts {
-    let summaries = outcome.workers.iter().map(|worker| &worker.summary);
+pub(super) fn tls<'a>(
+    request: &TlsRequest,
+    workers: impl Iterator<Item = &'a WorkerOutcome>,
+) -> TlsFacts {
+    let summaries = workers.map(|worker| &worker.summary);
     let negotiated = summaries.filter_map(|it| it.tls_negotiated).next();
     // A resumed session of TLS 1.2 exchanges no keys.
     let group = negotiated.map(|tls| tls.key_exchange_group);

@@ -20,11 +20,13 @@ use crate::key_log::KeyLogFile;
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_target};
 pub use self_test::{Serving, serve};
-pub use simulation::{InjectedDatagram, Simulation, simulate};
+pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups};
 
 /// A run that has been decided but not started.
 #[derive(Clone)]
 pub struct RunRequest {
+    /// The name of its group of clients; of several groups each has another one.
+    pub group: String,
     /// The plan, already validated.
     pub plan: Plan,
     /// For DoT.
@@ -107,16 +109,28 @@ pub fn run(
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, RunError> {
-    check_host(request)?;
-    if request.preflight {
+    run_groups(std::slice::from_ref(request), control, on_progress)
+}
+
+/// Runs several groups of clients at once, on the same threads; what is the run's as a whole, such
+/// as its duration and CPUs, is that of the first.
+///
+/// # Errors
+/// [`RunError`] if the run could not be started.
+pub fn run_groups(
+    groups: &[RunRequest],
+    control: &Arc<Control>,
+    on_progress: impl FnMut(&Progress),
+) -> Result<RunRecord, RunError> {
+    check_host(groups)?;
+    for request in groups.iter().filter(|request| request.preflight) {
         check_target(request)?;
     }
-    let inputs = RunInputs {
-        plan: Arc::new(request.plan.clone()),
-        tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
-    };
+    let inputs = inputs(groups);
     let options = RunOptions {
-        cpus: request.cpus.clone(),
+        cpus: groups
+            .first()
+            .map_or_else(Vec::new, |request| request.cpus.clone()),
     };
     let started_at = rfc3339(SystemTime::now());
     let kernel_before = crate::host::network_counters();
@@ -132,7 +146,21 @@ pub fn run(
         host: crate::host::facts(),
         kernel,
     };
-    Ok(record::from_outcome(request, &outcome, surroundings))
+    Ok(record::from_outcome(groups, &outcome, surroundings))
+}
+
+/// What the engine is given for each group.
+fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
+    let inputs = |request: &RunRequest| RunInputs {
+        plan: Arc::new(request.plan.clone()),
+        tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
+    };
+    groups.iter().map(inputs).collect()
+}
+
+/// Shared by the workers of a run of these groups.
+pub fn control(groups: &[RunRequest]) -> Arc<Control> {
+    Arc::new(Control::new(engine::Crew::workers(&inputs(groups))))
 }
 
 fn setup_hint(error: &engine::SetupError) -> Option<String> {

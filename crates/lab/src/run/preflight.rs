@@ -26,9 +26,10 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// Too few file descriptors, or a local address that is not one of this host's.
-pub fn check_host(request: &RunRequest) -> Result<(), RunError> {
-    check_descriptors(request)?;
-    check_local_addresses(&request.plan)
+pub fn check_host(groups: &[RunRequest]) -> Result<(), RunError> {
+    check_descriptors(groups)?;
+    let mut plans = groups.iter().map(|request| &request.plan);
+    plans.try_for_each(check_local_addresses)
 }
 
 fn check_local_addresses(plan: &Plan) -> Result<(), RunError> {
@@ -43,7 +44,8 @@ fn check_local_addresses(plan: &Plan) -> Result<(), RunError> {
     Ok(())
 }
 
-fn check_descriptors(request: &RunRequest) -> Result<(), RunError> {
+/// File descriptors that the clients of a group need.
+fn descriptors(request: &RunRequest) -> u64 {
     let plan = &request.plan;
     // In a self-test the other ends of the connections are in this process too.
     let ends = if request.description.self_test { 2 } else { 1 };
@@ -52,13 +54,21 @@ fn check_descriptors(request: &RunRequest) -> Result<(), RunError> {
         (false, true) => 1 + ends,
         (false, false) => 1,
     };
-    let needed = u64::from(plan.clients) * sockets_per_client + DESCRIPTORS_OTHER;
+    u64::from(plan.clients) * sockets_per_client
+}
+
+fn check_descriptors(groups: &[RunRequest]) -> Result<(), RunError> {
+    let of_clients: u64 = groups.iter().map(descriptors).sum();
+    let needed = of_clients + DESCRIPTORS_OTHER;
     let limit = driver::cpu::open_files_max();
     if needed <= limit {
         return Ok(());
     }
-    let fitting = limit.saturating_sub(DESCRIPTORS_OTHER) / sockets_per_client;
-    let clients = plan.clients;
+    let clients: u64 = (groups.iter())
+        .map(|request| u64::from(request.plan.clients))
+        .sum();
+    let per_client = of_clients.div_ceil(clients.max(1));
+    let fitting = limit.saturating_sub(DESCRIPTORS_OTHER) / per_client;
     Err(RunError::new(
         format!("{clients} clients need {needed} open files, and the limit here is {limit}"),
         format!("use --clients {fitting}, or raise the limit: `ulimit -Hn {needed}` as root"),

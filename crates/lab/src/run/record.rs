@@ -14,6 +14,8 @@ use measure::verdict;
 use super::local::{TargetScope, target_scope};
 use super::{RunRequest, carriage};
 
+mod population;
+
 /// What the record says about time and place of the run.
 pub(super) struct Surroundings {
     pub(super) started_at: String,
@@ -25,7 +27,7 @@ pub(super) struct Surroundings {
 
 /// Puts everything together and judges it.
 pub(super) fn from_outcome(
-    request: &RunRequest,
+    groups: &[RunRequest],
     outcome: &Outcome,
     surroundings: Surroundings,
 ) -> RunRecord {
@@ -43,25 +45,22 @@ pub(super) fn from_outcome(
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: surroundings.started_at,
         generators: 1,
-        scenario: scenario(request, outcome),
+        scenario: population::scenario(groups, outcome),
         driver: surroundings.driver,
-        self_test: request.description.self_test,
+        self_test: groups.iter().all(|request| request.description.self_test),
         hosts: vec![surroundings.host],
         phases: phases(outcome),
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
+        groups: population::groups(groups, outcome),
         total: Interval::total(&intervals),
         warmup,
         intervals,
-        workers: outcome
-            .workers
-            .iter()
-            .map(|worker| worker_facts(worker, measured_ns))
-            .collect(),
+        workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
         ended_by: ended_by(outcome),
         verdict: verdict::Verdict::default(),
-        warnings: warnings(request, outcome),
+        warnings: warnings(groups, outcome),
     };
     record.verdict = verdict::judge(&record);
     // A wrong figure must not leave unmarked, and a long run must not be lost for it either.
@@ -124,18 +123,31 @@ fn phases(outcome: &Outcome) -> Phases {
     }
 }
 
-fn worker_facts(worker: &WorkerOutcome, wall_ns: u64) -> WorkerFacts {
-    let own = Interval::total(&worker.intervals);
-    let cpu = worker.summary.cpu_in_window;
-    WorkerFacts {
-        cpu: worker.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
-        cpu_ns: nanos(cpu.used),
-        wall_ns,
-        cpu_wait_ns: Some(nanos(cpu.waited)),
-        send_lateness_p99_ns: own.distributions.send_lateness.percentile(0.99),
-        queries: own.counts.sent,
-        streams_max: worker.summary.streams_max,
-    }
+/// One entry a thread, over all groups.
+fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
+    let threads = outcome.workers.iter().map(|worker| worker.thread + 1);
+    let facts = |thread: usize| {
+        let workers = outcome.workers.iter();
+        let of_thread: Vec<&WorkerOutcome> =
+            workers.filter(|worker| worker.thread == thread).collect();
+        let intervals = engine::merged(of_thread.iter().map(|worker| &worker.intervals));
+        let own = Interval::total(&intervals);
+        // What the thread used as a whole is told by the first of its workers.
+        let first = of_thread.first();
+        let cpu = first.map_or_else(Default::default, |worker| worker.summary.cpu_in_window);
+        WorkerFacts {
+            cpu: first.and_then(|worker| u32::try_from(worker.cpu?).ok()),
+            cpu_ns: nanos(cpu.used),
+            wall_ns,
+            cpu_wait_ns: Some(nanos(cpu.waited)),
+            send_lateness_p99_ns: own.distributions.send_lateness.percentile(0.99),
+            queries: own.counts.sent,
+            streams_max: (of_thread.iter())
+                .filter_map(|worker| worker.summary.streams_max)
+                .min(),
+        }
+    };
+    (0..threads.max().unwrap_or(0)).map(facts).collect()
 }
 
 fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
@@ -161,7 +173,8 @@ fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
     facts
 }
 
-fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
+/// The scenario of one group.
+fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRecord {
     let (plan, words) = (&request.plan, &request.description);
     ScenarioRecord {
         target: plan.target.to_string(),
@@ -172,6 +185,11 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
             count: plan.questions.len() as u64,
         },
         arrival: arrival(plan),
+        per_client: match plan.arrival {
+            Arrival::Clients(clients) => Some(clients.to_string()),
+            _ => None,
+        },
+        shape: plan.shape.as_ref().map(ToString::to_string),
         clients: plan.clients.into(),
         workers: plan.workers.into(),
         cpus: request
@@ -195,7 +213,10 @@ fn scenario(request: &RunRequest, outcome: &Outcome) -> ScenarioRecord {
         edns_keepalive: plan.questions.edns_uses().keepalive,
         tcp_fallback: plan.tcp_fallback,
         offload: plan.offload,
-        tls: request.tls.as_ref().map(|tls| carriage::tls(tls, outcome)),
+        tls: request
+            .tls
+            .as_ref()
+            .map(|tls| carriage::tls(tls, outcome.of_group(group))),
         tsig_algorithm: plan
             .tsig
             .as_ref()
@@ -231,13 +252,19 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             };
             scenario::Arrival::Open { rate_qps, process }
         }
+        Arrival::Clients(each) => scenario::Arrival::Clients {
+            rate_qps: each.rate_qps().map(|qps| qps * f64::from(plan.clients)),
+        },
     }
 }
 
-fn warnings(request: &RunRequest, outcome: &Outcome) -> Vec<String> {
+fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
     let mut warnings = Vec::new();
-    let scope = target_scope(request.plan.target.ip());
-    if scope == TargetScope::Loopback && !request.description.self_test {
+    let is_beside = |request: &RunRequest| {
+        let scope = target_scope(request.plan.target.ip());
+        scope == TargetScope::Loopback && !request.description.self_test
+    };
+    if groups.iter().any(is_beside) {
         warnings.push(
             "generator and target share this host: they compete for its CPUs, and loopback is not \
              a network"

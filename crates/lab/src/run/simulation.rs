@@ -3,12 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use driver::Driver;
 use driver::sim::{Bounds, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
-use engine::{Control, Outcome, RunInputs, Worker, WorkerOutcome};
+use engine::{Crew, Outcome, WorkerOutcome};
 use measure::Interval;
 use measure::RunRecord;
 use measure::facts::HostFacts;
@@ -50,11 +49,11 @@ pub struct InjectedDatagram {
     pub at: Instant,
 }
 
-/// One simulated worker with what it has reported.
+/// One simulated thread with what it has reported, by group.
 struct Simulated {
-    worker: Worker,
+    crew: Crew,
     driver: SimDriver,
-    intervals: Vec<Interval>,
+    intervals: Vec<Vec<Interval>>,
 }
 
 /// Runs the request against a responder, both in one simulated world; returns the record and what
@@ -66,11 +65,24 @@ pub fn simulate(
     request: &RunRequest,
     simulation: &Simulation,
 ) -> Result<(RunRecord, Counters), RunError> {
-    let plan = Arc::new(request.plan.clone());
+    simulate_groups(std::slice::from_ref(request), simulation)
+}
+
+/// Runs several groups of clients of one target as [`simulate`] does.
+///
+/// # Errors
+/// The responder's configuration contradicts itself, or the run does not end.
+pub fn simulate_groups(
+    groups: &[RunRequest],
+    simulation: &Simulation,
+) -> Result<(RunRecord, Counters), RunError> {
+    let [request, ..] = groups else {
+        return Err(plain(&"there is no group of clients"));
+    };
     let world = World::new(simulation.world.clone());
     // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
     let started_at = rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time());
-    let target = Target::open(request, simulation, &world).map_err(|error| plain(&error))?;
+    let target = Target::open(groups, simulation, &world).map_err(|error| plain(&error))?;
     for datagram in &simulation.injected {
         let InjectedDatagram {
             from,
@@ -80,26 +92,22 @@ pub fn simulate(
         } = datagram;
         world.inject_datagram(*from, *to, octets, *at);
     }
-    let control = Arc::new(Control::new(plan.workers));
-    let tls = request.tls.as_ref().map(|tls| tls.settings.clone());
-    let inputs = RunInputs {
-        plan: Arc::clone(&plan),
-        tls,
-    };
-    let mut workers = Vec::new();
-    for index in 0..plan.workers {
+    let control = super::control(groups);
+    let inputs = super::inputs(groups);
+    let mut threads = Vec::new();
+    for index in 0..Crew::threads(&inputs) {
         let mut driver = world.endpoint(generator_address(request));
-        let mut worker = Worker::new(&inputs, index, Arc::clone(&control));
-        worker.open(&mut driver).map_err(|error| plain(&error))?;
-        workers.push(RefCell::new(Simulated {
-            worker,
+        let mut crew = Crew::new(&inputs, index, &control);
+        crew.open(&mut driver).map_err(|error| plain(&error))?;
+        threads.push(RefCell::new(Simulated {
+            crew,
             driver,
-            intervals: Vec::new(),
+            intervals: vec![Vec::new(); groups.len()],
         }));
     }
     let target = RefCell::new(target);
-    run_world(&world, &workers, &target)?;
-    let outcome = outcome(workers);
+    run_world(&world, &threads, &target)?;
+    let outcome = outcome(threads);
     let surroundings = Surroundings {
         started_at,
         driver: DriverKind::Sim,
@@ -107,7 +115,7 @@ pub fn simulate(
         kernel: BTreeMap::new(),
     };
     let counters = target.into_inner().counters().clone();
-    Ok((from_outcome(request, &outcome, surroundings), counters))
+    Ok((from_outcome(groups, &outcome, surroundings), counters))
 }
 
 /// An address outside the run, to ask the simulator for its time.
@@ -123,7 +131,7 @@ fn generator_address(request: &RunRequest) -> IpAddr {
 
 fn run_world(
     world: &World,
-    workers: &[RefCell<Simulated>],
+    threads: &[RefCell<Simulated>],
     target: &RefCell<Target>,
 ) -> Result<(), RunError> {
     let mut steppers = Vec::new();
@@ -132,19 +140,19 @@ fn run_world(
         target.borrow_mut().step();
         Turn::Waiting
     }));
-    for simulated in workers {
+    for simulated in threads {
         let endpoint = simulated.borrow().driver.endpoint();
         steppers.push(Stepper::leading(endpoint, || {
             let Simulated {
-                worker,
+                crew,
                 driver,
                 intervals,
             } = &mut *simulated.borrow_mut();
-            let until = worker.step(driver);
-            while let Some(interval) = worker.poll_interval() {
-                intervals.push(interval);
+            let until = crew.step(driver);
+            while let Some((group, interval)) = crew.poll_interval() {
+                intervals[group].push(interval);
             }
-            if worker.is_finished() {
+            if crew.is_finished() {
                 return Turn::Finished;
             }
             driver.wait(until);
@@ -160,31 +168,25 @@ fn run_world(
         })
 }
 
-fn outcome(workers: Vec<RefCell<Simulated>>) -> Outcome {
-    let mut merged: Vec<Interval> = Vec::new();
-    let mut outcomes = Vec::new();
-    for simulated in workers {
+fn outcome(threads: Vec<RefCell<Simulated>>) -> Outcome {
+    let mut workers = Vec::new();
+    for (thread, simulated) in threads.into_iter().enumerate() {
         let Simulated {
-            worker,
-            driver,
-            intervals,
+            mut crew,
+            mut driver,
+            mut intervals,
         } = simulated.into_inner();
-        for (index, interval) in intervals.iter().enumerate() {
-            match merged.get_mut(index) {
-                Some(other) => other.merge(interval),
-                None => merged.push(interval.clone()),
-            }
+        for (group, summary) in crew.summaries(&mut driver) {
+            workers.push(WorkerOutcome {
+                group,
+                thread,
+                cpu: None,
+                summary,
+                intervals: std::mem::take(&mut intervals[group]),
+            });
         }
-        outcomes.push(WorkerOutcome {
-            cpu: None,
-            summary: worker.summary(&driver),
-            intervals,
-        });
     }
-    Outcome {
-        intervals: merged,
-        workers: outcomes,
-    }
+    Outcome::new(workers)
 }
 
 fn plain(error: &impl std::fmt::Display) -> RunError {

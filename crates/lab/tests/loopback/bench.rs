@@ -64,6 +64,8 @@ impl Load {
             seed: 1,
             local_addresses: Vec::new(),
             local_port: 0,
+            presence: load::Presence::default(),
+            shape: None,
             connections: load::ConnectionPolicy::default(),
             doh: transport.is_doh().then(|| {
                 let uri = "https://localhost/dns-query";
@@ -171,6 +173,7 @@ impl Load {
             .is_some_and(|doh| doh.scheme() == Scheme::Http);
         let has_tls = self.plan.transport.has_tls() && !is_plain_http;
         let request = RunRequest {
+            group: measure::experience::GroupRecord::PLAIN.to_owned(),
             tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
             description: Description {

@@ -90,6 +90,8 @@ impl Sim {
             seed,
             local_addresses: Vec::new(),
             local_port: 0,
+            presence: load::Presence::default(),
+            shape: None,
             connections: load::ConnectionPolicy::default(),
             doh: None,
             tcp_fallback: false,
@@ -302,6 +304,7 @@ impl Sim {
         self.plan.validate().map_err(|error| error.to_string())?;
         let tls = self.plan.transport.has_tls().then(|| self.tls());
         let request = RunRequest {
+            group: measure::experience::GroupRecord::PLAIN.to_owned(),
             plan: self.plan.clone(),
             tls,
             cpus: Vec::new(),

@@ -20,6 +20,8 @@ fn plan() -> Plan {
         seed: 1,
         local_addresses: Vec::new(),
         local_port: 0,
+        presence: Presence::default(),
+        shape: None,
         connections: ConnectionPolicy::default(),
         doh: None,
         tcp_fallback: false,

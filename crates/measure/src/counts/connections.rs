@@ -96,6 +96,8 @@ pub struct OwnClosures {
     pub duration: u64,
     /// They were to carry no query: opened and closed.
     pub without_query: u64,
+    /// The scenario had them reset, to see how client and target recover.
+    pub reset: u64,
 }
 
 /// Why a connection never became usable.
@@ -153,7 +155,7 @@ impl_add!(
 );
 impl_add!(Handshakes, numbers: [full, full_with_retry, resumed], groups: []);
 impl_add!(EarlyData, numbers: [tried, accepted, rejected, queries], groups: []);
-impl_add!(OwnClosures, numbers: [idle, duration, without_query], groups: []);
+impl_add!(OwnClosures, numbers: [idle, duration, without_query, reset], groups: []);
 impl_add!(
     ConnectionFailures,
     numbers: [

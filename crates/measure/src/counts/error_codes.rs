@@ -107,7 +107,8 @@ const STATUSES: [(u64, &str); 20] = [
 /// An error code of the application over `transport`, by its name, or in hexadecimal.
 pub fn application_error(transport: Transport, code: u64) -> String {
     let name = match transport {
-        Transport::Udp | Transport::Tcp | Transport::Dot => None,
+        // Of several protocols, none can be told to be the one that the code is of.
+        Transport::Udp | Transport::Tcp | Transport::Dot | Transport::Mixed => None,
         Transport::Doh2 => from(&HTTP2, 0, code),
         Transport::Doh3 => from(&HTTP3, 0x100, code).or_else(|| from(&QPACK, 0x200, code)),
         Transport::Doq => from(&DOQ, 0, code),

@@ -55,6 +55,8 @@ proptest! {
         prop_assert_eq!(&left.total, &right.total);
         prop_assert_eq!(&left.intervals, &right.intervals);
         prop_assert_eq!(&left.total, &at_once.total);
+        prop_assert_eq!(&left.groups, &right.groups);
+        prop_assert_eq!(&left.groups, &at_once.groups);
         prop_assert_eq!(left.responses_in_window, right.responses_in_window);
         prop_assert_eq!(left.check(), Ok(()));
     }
@@ -150,8 +152,8 @@ fn records_that_do_not_mean_the_same_are_refused_by_position_and_field() {
         assert!(error.contains(message), "{error}");
     };
     check(
-        |r| r.schema_version = "3".into(),
-        "schema_version is 3, in record 1 2",
+        |r| r.schema_version = "2".into(),
+        "schema_version is 2, in record 1 3",
     );
     check(
         |r| r.scenario.transport = Transport::Dot,

@@ -97,6 +97,7 @@ impl<'a> Figures<'a> {
         match self.record.scenario.arrival {
             Arrival::Closed { rate_qps_max, .. } => rate_qps_max,
             Arrival::Open { rate_qps, .. } => Some(rate_qps),
+            Arrival::Clients { rate_qps } => rate_qps,
         }
     }
 

@@ -164,7 +164,7 @@ fn not_sent(figures: &Figures<'_>) -> Option<Finding> {
 /// may have to wait for one, which is not the generator's fault.
 fn late_for_no_reason(figures: &Figures<'_>) -> Option<Finding> {
     let scenario = &figures.record.scenario;
-    let open = matches!(scenario.arrival, Arrival::Open { .. });
+    let open = !matches!(scenario.arrival, Arrival::Closed { .. });
     if !open || scenario.transport.has_connections() || figures.lateness_p99_ns <= LATENESS_MAX_NS {
         return None;
     }

@@ -18,7 +18,24 @@ pub(super) fn judge(figures: &Figures<'_>) -> Finding {
     match figures.record.scenario.arrival {
         Arrival::Closed { outstanding, .. } => closed_loop(figures, outstanding),
         Arrival::Open { rate_qps, .. } => open_loop(figures, rate_qps),
+        // Chance and shape decide how many queries come due: as many as were offered.
+        Arrival::Clients { rate_qps: Some(_) } => open_loop(figures, figures.record.offered_qps()),
+        Arrival::Clients { rate_qps: None } => {
+            overloaded(figures).unwrap_or_else(|| waiting_clients(figures))
+        }
     }
+}
+
+/// Clients that wait for their responses ask no faster than they get them.
+fn waiting_clients(figures: &Figures<'_>) -> Finding {
+    let clients = counted(figures.record.scenario.clients, "client");
+    let evidence = format!(
+        "{clients} waited for responses before they asked again, with {} queries in flight on \
+         average",
+        decimal(figures.in_flight, 1)
+    );
+    let advice = "add clients until the rate no longer grows, to find the target's limit";
+    Finding::new(Limit::Outstanding, evidence, advice)
 }
 
 /// Places held by lost queries as a sentence, if they are at least `share_min` of all (P2).

@@ -112,6 +112,7 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         ("when idle".to_owned(), own.idle),
         ("after their time".to_owned(), own.duration),
         ("without a query".to_owned(), own.without_query),
+        ("reset by the scenario".to_owned(), own.reset),
     ]);
     let application = |codes: &Codes| named(codes, |code| application_error(transport, code));
     let none = String::new;

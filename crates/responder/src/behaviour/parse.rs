@@ -138,36 +138,12 @@ impl fmt::Display for BehaviourError {
 
 impl std::error::Error for BehaviourError {}
 
-/// Longer durations than this are typing errors, and would overflow sums.
-const DURATION_S_MAX: f64 = 1e9;
-
 /// Reads a duration such as `5ms`, `1.5s`, `200us`, `2m`; 0 needs no unit.
 ///
 /// # Errors
 /// [`BehaviourError::Duration`] for anything else.
 pub fn parse_duration(text: &str) -> Result<Duration, BehaviourError> {
-    let error = || BehaviourError::Duration(text.to_owned());
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: f64 = number.parse().map_err(|_| error())?;
-    let unit_s = match unit {
-        "ns" => 1e-9,
-        "us" | "\u{b5}s" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "" if number == 0.0 => 1.0,
-        _ => return Err(error()),
-    };
-    let seconds = number * unit_s;
-    if seconds > DURATION_S_MAX {
-        return Err(error());
-    }
-    // Rounded to whole nanoseconds: 0.001 s times 5 has none to spare in binary.
-    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+    proto::time::parse_duration(text).ok_or_else(|| BehaviourError::Duration(text.to_owned()))
 }
 
 /// Reads a share, a number from 0 to 1.

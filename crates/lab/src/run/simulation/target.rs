@@ -25,20 +25,24 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Listens on the plan's target address; over TCP too if truncated responses are repeated.
+    /// Listens on the target addresses of the groups, each over its transport; over TCP too if
+    /// truncated responses are repeated.
     ///
     /// # Errors
-    /// The responder's configuration contradicts itself.
+    /// The responder's configuration contradicts itself, or the groups have several targets.
     pub(super) fn open(
-        request: &RunRequest,
+        groups: &[RunRequest],
         simulation: &Simulation,
         world: &World,
     ) -> io::Result<Target> {
-        let address = request.plan.target;
         let mut config = simulation.responder.clone();
-        config.listen = vec![(request.plan.transport, address)];
-        if request.plan.tcp_fallback {
-            config.listen.push((Transport::Tcp, address));
+        config.listen = listen_addresses(groups);
+        let Some(&(_, address)) = config.listen.first() else {
+            return Err(io::Error::other("there is nobody to serve"));
+        };
+        if (config.listen.iter()).any(|(_, other)| other.ip() != address.ip()) {
+            let what = "the groups of a simulated run have one target address";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let listen = config.listen.clone();
         let worker = ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY)
@@ -91,4 +95,18 @@ impl Target {
             self.back_at = Some(absence.start + absence.length);
         }
     }
+}
+
+/// What the groups ask, over what; each once.
+fn listen_addresses(groups: &[RunRequest]) -> Vec<(Transport, std::net::SocketAddr)> {
+    let mut listen = Vec::new();
+    for plan in groups.iter().map(|request| &request.plan) {
+        let fallback = plan.tcp_fallback.then_some(Transport::Tcp);
+        for transport in [Some(plan.transport), fallback].into_iter().flatten() {
+            if !listen.contains(&(transport, plan.target)) {
+                listen.push((transport, plan.target));
+            }
+        }
+    }
+    listen
 }

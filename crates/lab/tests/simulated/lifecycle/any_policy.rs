@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use driver::Close;
-use load::ConnectionPolicy;
 use load::arrival::{Arrival, Process};
+use load::presence::Reset;
+use load::{ConnectionPolicy, Presence, client_arrival};
 use measure::RunRecord;
 use proptest::prelude::*;
 use responder::{Behaviour, ConnectionEnd, Delay};
@@ -52,7 +53,7 @@ fn consistent(mut policy: ConnectionPolicy, arrival: Arrival, clients: u32) -> C
     }
     let most_of_load = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding.div_ceil(clients),
-        Arrival::Open { .. } => u32::MAX,
+        Arrival::Open { .. } | Arrival::Clients(_) => u32::MAX,
     };
     let most = most_of_load.min(policy.queries_max.unwrap_or(u32::MAX));
     policy.in_flight_max = policy.in_flight_max.map(|depth| depth.min(most));
@@ -105,6 +106,34 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
         )
 }
 
+/// How clients ask by themselves.
+const OF_CLIENTS: [&str; 6] = [
+    "constant:20",
+    "poisson:50",
+    "onoff:100,on=50ms,off=150ms",
+    "bursts:5,every=100ms",
+    "closed:3,think=exp(30ms)",
+    "full:4",
+];
+
+/// Clients that come, go and lose their connections.
+fn presences() -> impl Strategy<Value = Presence> {
+    let joins = prop_oneof![2 => Just(Duration::ZERO), 1 => (1_u64..500).prop_map(ms)];
+    let leaves = prop_oneof![2 => Just(None), 1 => (501_u64..1_200).prop_map(|it| Some(ms(it)))];
+    let resets = prop_oneof![
+        2 => Just(Vec::new()),
+        1 => (1_u64..900, 0.0..1.0).prop_map(|(after, share)| vec![Reset {
+            after: ms(after),
+            share,
+        }]),
+    ];
+    (joins, leaves, resets).prop_map(|(joins_after, leaves_after, resets)| Presence {
+        joins_after,
+        leaves_after,
+        resets,
+    })
+}
+
 fn arrivals() -> impl Strategy<Value = Arrival> {
     prop_oneof![
         (1_u32..40).prop_map(|outstanding| Arrival::Closed {
@@ -119,6 +148,8 @@ fn arrivals() -> impl Strategy<Value = Arrival> {
             rate_qps,
             process: Process::Poisson,
         }),
+        prop::sample::select(&OF_CLIENTS[..])
+            .prop_map(|text| Arrival::Clients(client_arrival::parse(text).expect("is one"))),
     ]
 }
 
@@ -128,8 +159,9 @@ fn scenarios() -> impl Strategy<Value = Sim> {
     let window = prop_oneof![3 => Just(256 * 1024), 1 => 512_usize..4_096];
     let shape = (prop::sample::select(&STREAMS[..]), 1_u32..8, any::<u64>());
     let troubles = (behaviours(), network, dead, window, 20_u64..400);
-    (shape, policies(), arrivals(), troubles).prop_map(
-        |((transport, clients, seed), policy, mut arrival, troubles)| {
+    let loads = (arrivals(), presences());
+    (shape, policies(), loads, troubles).prop_map(
+        |((transport, clients, seed), policy, (mut arrival, presence), troubles)| {
             let (behaviour, (loss, delay), dead, window, timeout) = troubles;
             if policy.asks_nothing() {
                 arrival = Arrival::Closed {
@@ -144,6 +176,7 @@ fn scenarios() -> impl Strategy<Value = Sim> {
             sim.simulation.world.stream_window_octets = window;
             sim.plan.interval = ms(500);
             sim.plan.arrival = arrival;
+            sim.plan.presence = presence;
             sim.plan.connections = consistent(policy, arrival, clients);
             match dead {
                 Some((start, length)) => sim.target_dead(start, length),

@@ -1,0 +1,297 @@
+//! From a scenario file to groups of clients, each with all its flags.
+
+use clap::Parser;
+use proto::Transport;
+
+use super::events;
+use super::file::{ScenarioFile, Table};
+use super::keys::Given;
+use super::sweep::Point;
+use crate::args::{Arguments, Command, RunArguments};
+use crate::failure::Failure;
+
+/// Clients of a group that says nothing of their number.
+const CLIENTS: u32 = 10;
+
+/// Clients that are alike, and all their flags.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Its name in the record; parts of a group have the same.
+    pub(crate) name: String,
+    /// The flags that hold for it.
+    pub(crate) arguments: RunArguments,
+    /// Where the scenario says so; none for a run without scenario.
+    place: Option<String>,
+}
+
+impl Group {
+    /// The only group of a run without scenario.
+    pub(crate) fn plain(arguments: &RunArguments) -> Self {
+        Group {
+            name: measure::experience::GroupRecord::PLAIN.to_owned(),
+            arguments: arguments.clone(),
+            place: None,
+        }
+    }
+
+    /// Says of a failure which group it is about.
+    pub(crate) fn blame(&self, failure: Failure) -> Failure {
+        match &self.place {
+            Some(place) => failure.of(place),
+            None => failure,
+        }
+    }
+}
+
+/// A part of a group while its flags are put together.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) name: String,
+    pub(super) place: String,
+    /// Those of the file, then those of its table; the last one counts.
+    pub(super) flags: Vec<Given>,
+    pub(super) clients: u32,
+}
+
+impl Part {
+    /// Sets a flag, whatever it was.
+    pub(super) fn set(&mut self, name: &str, value: String) {
+        self.flags.retain(|given| given.name != name);
+        self.flags.push(Given {
+            name: name.to_owned(),
+            values: vec![value],
+        });
+    }
+}
+
+/// The groups of one run; `command_line` goes before what the file says.
+pub(super) fn compile(
+    file: &ScenarioFile,
+    point: &Point,
+    command_line: &[Given],
+) -> Result<Vec<Group>, Failure> {
+    let mut top = file.top.flags.clone();
+    override_with(&mut top, &point.flags);
+    override_with(&mut top, command_line);
+    let parts = parts(file, &top)?;
+    let parts = events::apply(&file.events, parts)?;
+    let parts = over_targets(&file.targets, parts)?;
+    let mut groups = Vec::new();
+    for (number, mut part) in parts.into_iter().enumerate() {
+        // What the command line or the sweep says holds for every group.
+        let of_all = point.flags.iter().chain(command_line);
+        let of_all: Vec<Given> = of_all.filter(|it| it.name != "clients").cloned().collect();
+        override_with(&mut part.flags, &of_all);
+        groups.push(group(part, number)?);
+    }
+    Ok(groups)
+}
+
+/// The later flags replace the earlier ones of the same names.
+fn override_with(flags: &mut Vec<Given>, later: &[Given]) {
+    flags.retain(|given| later.iter().all(|other| other.name != given.name));
+    flags.extend_from_slice(later);
+}
+
+/// The groups as the file lists them, each with the flags of the top that mean something to it.
+fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
+    let total = value(top, "clients").map(|text| number(&file.top, "clients", text));
+    let total = total.transpose()?;
+    if file.clients.is_empty() {
+        let part = Part {
+            name: measure::experience::GroupRecord::PLAIN.to_owned(),
+            place: file.top.place.clone(),
+            flags: top.to_vec(),
+            clients: total.unwrap_or(CLIENTS),
+        };
+        return Ok(vec![part]);
+    }
+    let counts = counts(&file.clients, total)?;
+    let mut parts: Vec<Part> = Vec::new();
+    for (table, clients) in file.clients.iter().zip(counts) {
+        let name = match table.own("name") {
+            Some(name) => name.to_owned(),
+            None => format!("group {}", parts.len() + 1),
+        };
+        if parts.iter().any(|part| part.name == name) {
+            let what = format!("there is a group named `{name}` already");
+            return Err(table.fault(what, "give each group a name of its own"));
+        }
+        if clients == 0 {
+            // Its part of a small population.
+            continue;
+        }
+        let mut flags: Vec<Given> = inherited(top, table);
+        override_with(&mut flags, &table.flags);
+        parts.push(Part {
+            place: format!("{} `{name}`", table.place),
+            name,
+            flags,
+            clients,
+        });
+    }
+    Ok(parts)
+}
+
+/// How many clients each group has: as many as it says, or its part of the population by weight.
+fn counts(tables: &[Table], total: Option<u32>) -> Result<Vec<u32>, Failure> {
+    let mut weights = Vec::new();
+    for table in tables {
+        weights.push(match (table.own("count"), table.own("weight")) {
+            (Some(_), Some(_)) => {
+                return Err(table.fault("both a count and a weight", "leave out one of them"));
+            }
+            (_, Some(text)) => Some(weight(table, text)?),
+            _ => None,
+        });
+    }
+    let all: f64 = weights.iter().flatten().sum();
+    let (mut counts, mut passed, mut placed) = (Vec::new(), 0.0, 0);
+    for (table, own) in tables.iter().zip(weights) {
+        counts.push(match (table.own("count"), own, total) {
+            (Some(text), ..) => number(table, "count", text)?,
+            (None, None, _) => CLIENTS,
+            (None, Some(_), None) => {
+                let hint = "write population = 1000 at the top, or give it a count";
+                return Err(table.fault("a part of an unknown number of clients", hint));
+            }
+            (None, Some(own), Some(total)) => {
+                passed += own;
+                let until = (f64::from(total) * passed / all).round() as u32;
+                let count = until - placed;
+                placed = until;
+                count
+            }
+        });
+    }
+    match counts.iter().map(|count| u64::from(*count)).sum::<u64>() {
+        0 => Err(tables[0].fault("no group has a client", "give more clients")),
+        sum if sum > u64::from(u32::MAX) => {
+            Err(tables[0].fault(format!("{sum} clients"), "give fewer"))
+        }
+        _ => Ok(counts),
+    }
+}
+
+/// Flags of the top for a group: without its number of clients, and without those that have no
+/// meaning for its transport, for they are meant for other groups.
+fn inherited(top: &[Given], table: &Table) -> Vec<Given> {
+    let transport = value(&table.flags, "transport").or(value(top, "transport"));
+    let transport = transport.and_then(|text| text.parse().ok());
+    let transport: Transport = transport.unwrap_or(Transport::Udp);
+    let excludes = |name: &str| table.flags.iter().any(|given| given.name == name);
+    let means_something = |given: &&Given| {
+        let name = given.name.as_str();
+        let of_arrival = ["rate", "outstanding", "per-client", "shape", "arrival"];
+        let replaced = of_arrival.contains(&name)
+            && (excludes("rate") || excludes("outstanding") || excludes("per-client"));
+        name != "clients" && !replaced && suits(name, transport)
+    };
+    top.iter().filter(means_something).cloned().collect()
+}
+
+/// True if a flag means something for this transport.
+pub(super) fn suits(name: &str, transport: Transport) -> bool {
+    const OF_CONNECTIONS: [&str; 7] = [
+        "queries-per-connection",
+        "connection-duration",
+        "connection-idle-timeout",
+        "reconnect-delay",
+        "pipeline",
+        "connect-rate",
+        "tcp-fast-open",
+    ];
+    (transport.has_tls() || !name.starts_with("tls-"))
+        && (transport.is_doh() || !name.starts_with("doh-"))
+        && (transport.has_connections() || !OF_CONNECTIONS.contains(&name))
+        && (transport == Transport::Udp || name != "tcp-fallback")
+}
+
+/// Splits each group over the targets by their weights.
+fn over_targets(targets: &[Table], parts: Vec<Part>) -> Result<Vec<Part>, Failure> {
+    if targets.is_empty() {
+        return Ok(parts);
+    }
+    let mut weights = Vec::new();
+    for target in targets {
+        let Some(server) = target.own("server") else {
+            return Err(target.fault("no server", "write server = \"192.0.2.1\""));
+        };
+        let weight = target
+            .own("weight")
+            .map_or(Ok(1.0), |text| weight(target, text))?;
+        weights.push((server.to_owned(), weight));
+    }
+    let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let mut split = Vec::new();
+    for part in parts {
+        let (mut passed, mut placed) = (0.0, 0);
+        for (server, weight) in &weights {
+            passed += weight;
+            let until = (f64::from(part.clients) * passed / all).round() as u32;
+            let mut one = part.clone();
+            one.clients = until - placed;
+            one.set("server", server.clone());
+            placed = until;
+            if one.clients > 0 {
+                split.push(one);
+            }
+        }
+    }
+    Ok(split)
+}
+
+/// Parses the flags of a part as those of a command line.
+fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
+    part.set("clients", part.clients.to_string());
+    let mut line = vec!["throng".into(), "run".into()];
+    line.extend(part.flags.iter().flat_map(Given::arguments));
+    let of_part = |failure: Failure| failure.of(&part.place);
+    let parsed = Arguments::try_parse_from(line)
+        .map_err(|error| of_part(Failure::of_flags(&error, "run")))?;
+    let Command::Run(mut arguments) = parsed.command else {
+        return Err(of_part(Failure::plain("it is no run")));
+    };
+    // Groups must not ask in step.
+    arguments.seed = arguments.seed.wrapping_add(number as u64);
+    Ok(Group {
+        name: part.name,
+        arguments: *arguments,
+        place: Some(part.place),
+    })
+}
+
+/// The value of a flag.
+pub(super) fn value<'a>(flags: &'a [Given], name: &str) -> Option<&'a str> {
+    let given = flags.iter().rfind(|given| given.name == name)?;
+    given.values.first().map(String::as_str)
+}
+
+fn number(table: &Table, key: &str, text: &str) -> Result<u32, Failure> {
+    text.parse().map_err(|_| {
+        let what = format!("{key} `{text}` is no number of clients");
+        table.fault(what, "write a whole number")
+    })
+}
+
+/// A weight among others.
+fn weight(table: &Table, text: &str) -> Result<f64, Failure> {
+    let weight = text.parse().ok();
+    weight
+        .filter(|weight: &f64| weight.is_finite() && *weight > 0.0)
+        .ok_or_else(|| {
+            let what = format!("weight `{text}` is no number above zero");
+            table.fault(what, "write weight = 2")
+        })
+}
+
+/// A share from 0 to 1.
+pub(super) fn share(table: &Table, text: &str) -> Result<f64, Failure> {
+    let share = text.parse().ok();
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| {
+            let what = format!("share `{text}` is not within 0 to 1");
+            table.fault(what, "write share = 0.1 for a tenth")
+        })
+}

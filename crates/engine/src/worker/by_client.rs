@@ -1,0 +1,215 @@
+//! The offer of a population: each client asks at instants of its own.
+//!
+//! A heap holds the next query of every client. 24,000 clients are 15 levels of 16 octets: some
+//! 100 ns a query, of which a query over UDP costs 3 us in all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use load::client_arrival::ClientPace;
+use load::{ClientArrival, Plan, Shape};
+use proto::Instant;
+
+use super::Worker;
+use super::offer::{DUE_MAX, Offer};
+
+/// Queries that a worker which could not keep up counts one by one; how many more were due is then
+/// as many as the rate says.
+const COUNTED_MAX: u64 = 10_000_000;
+
+/// When the clients of one worker ask.
+pub(super) struct ByClient {
+    arrival: ClientArrival,
+    shape: Option<Shape>,
+    paces: Vec<ClientPace>,
+    /// The next query of each client; in the closed loop all that a client thinks about.
+    due: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// How many of the entries of `due` are of each client; closed loop only.
+    thinking: Vec<u16>,
+    /// None is due from here on.
+    until: Instant,
+    has_started: bool,
+}
+
+impl ByClient {
+    pub(super) fn new(plan: &Plan, arrival: ClientArrival, first: u32, clients: u32) -> Self {
+        let thinking = match arrival {
+            ClientArrival::Closed { .. } => vec![0; clients as usize],
+            _ => Vec::new(),
+        };
+        ByClient {
+            arrival,
+            shape: None,
+            paces: (first..first + clients)
+                .map(|client| ClientPace::new(plan.seed, client))
+                .collect(),
+            due: BinaryHeap::with_capacity(clients as usize),
+            thinking,
+            until: Instant::FAR_FUTURE,
+            has_started: false,
+        }
+    }
+
+    /// The run starts at `start`; the clients are there from `joins_at` to `until`.
+    pub(super) fn start(
+        &mut self,
+        plan: &Plan,
+        (start, joins_at): (Instant, Instant),
+        until: Instant,
+    ) {
+        self.has_started = true;
+        self.until = until;
+        self.shape = plan.shape.as_ref().map(|shape| shape.starting_at(start));
+        let at_once = match self.arrival {
+            ClientArrival::Closed { outstanding, .. } => outstanding.min(u32::from(u16::MAX)),
+            _ => 1,
+        };
+        for client in 0..self.paces.len() as u32 {
+            for _ in 0..at_once {
+                let pace = &mut self.paces[client as usize];
+                let due = pace.first_due(&self.arrival, self.shape.as_ref(), joins_at);
+                self.push(due, client);
+            }
+        }
+    }
+
+    /// When the next query of any client is due.
+    #[inline]
+    pub(super) fn next_due(&self) -> Instant {
+        let first = self.due.peek();
+        first.map_or(Instant::FAR_FUTURE, |Reverse((due, _))| *due)
+    }
+
+    /// True if time alone makes queries due, whatever becomes of those before.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self.arrival, ClientArrival::Closed { .. })
+    }
+
+    fn push(&mut self, due: Instant, client: u32) {
+        if due >= self.until {
+            return;
+        }
+        if let Some(thinking) = self.thinking.get_mut(client as usize) {
+            *thinking += 1;
+        }
+        self.due.push(Reverse((due, client)));
+    }
+
+    /// Takes the query that is due first, and lets the client's next one follow it.
+    #[inline]
+    fn take(&mut self) -> Option<(Instant, u32)> {
+        if !self.is_open() {
+            let Reverse((due, client)) = self.due.pop()?;
+            self.thinking[client as usize] -= 1;
+            return Some((due, client));
+        }
+        let mut first = self.due.peek_mut()?;
+        let Reverse((due, client)) = *first;
+        let pace = &mut self.paces[client as usize];
+        let next = pace.next_due(&self.arrival, self.shape.as_ref(), due);
+        if next < self.until {
+            // Replacing the top costs half of taking it off and putting the next one on.
+            *first = Reverse((next, client));
+        } else {
+            std::collections::binary_heap::PeekMut::pop(first);
+        }
+        Some((due, client))
+    }
+
+    /// Lets `client`, which has `open` queries, think about as many as it may ask at `now`.
+    fn think(&mut self, client: u32, open: u32, now: Instant) {
+        let ClientArrival::Closed { outstanding, .. } = self.arrival else {
+            return;
+        };
+        if !self.has_started {
+            return;
+        }
+        let busy = open + u32::from(self.thinking[client as usize]);
+        for _ in busy..outstanding.min(u32::from(u16::MAX)) {
+            let pace = &mut self.paces[client as usize];
+            let due = pace.next_due(&self.arrival, None, now);
+            self.push(due, client);
+        }
+    }
+
+    /// Passes over the queries that are due before `end`; calls `each` with how many were due at
+    /// an instant.
+    fn skip_until(&mut self, end: Instant, mut each: impl FnMut(Instant, u64)) {
+        let mut counted = 0;
+        while self.is_open() && self.next_due() < end {
+            if counted == COUNTED_MAX {
+                let left_s = end.nanos_since(self.next_due()) as f64 / 1e9;
+                let rate_qps = self.arrival.rate_qps().unwrap_or(0.0) * self.paces.len() as f64;
+                each(self.next_due(), (left_s * rate_qps) as u64);
+                break;
+            }
+            let Some((due, _)) = self.take() else { break };
+            each(due, 1);
+            counted += 1;
+        }
+        self.due.clear();
+    }
+}
+
+impl Worker {
+    /// Submits the queries that are due at `now`, each at its client.
+    pub(super) fn fill_by_client(&mut self, now: Instant) {
+        let Offer::ByClient(clients) = &mut self.offer else {
+            return;
+        };
+        let mut offered = 0;
+        while clients.next_due() <= now && self.questions.left > 0 && offered < DUE_MAX {
+            let Some((scheduled_at, index)) = clients.take() else {
+                break;
+            };
+            offered += 1;
+            let client = &mut self.clients[index as usize];
+            if !clients.is_open() && !client.can_send(&self.plan.connections) {
+                // It thinks again when it has a connection.
+                continue;
+            }
+            let is_measured = scheduled_at >= self.timeline.run_started_at;
+            let question = self.questions.take(is_measured);
+            let counts = &mut self.tally.of_query(scheduled_at).counts;
+            counts.offered += 1;
+            if !client.pending.submit(scheduled_at, question) {
+                counts.not_sent.no_free_id += 1;
+            } else if !client.dirty {
+                client.dirty = true;
+                self.dirty.push(index);
+            }
+        }
+    }
+
+    /// Lets a client of the closed loop think about its next query, if it can ask it.
+    pub(super) fn think(&mut self, index: u32, now: Instant) {
+        let Offer::ByClient(clients) = &mut self.offer else {
+            return;
+        };
+        let client = &self.clients[index as usize];
+        let asks = index < self.primaries && now < clients.until;
+        if asks && !clients.is_open() && client.can_send(&self.plan.connections) {
+            clients.think(index, client.open_queries(), now);
+        }
+    }
+
+    /// Counts what was due before the end of the run and was never offered.
+    pub(super) fn count_unoffered_by_client(&mut self) {
+        let end = self.offer_end();
+        let Offer::ByClient(clients) = &mut self.offer else {
+            return;
+        };
+        let (tally, left) = (&mut self.tally, &mut self.questions.left);
+        let run_start = self.timeline.run_started_at;
+        clients.skip_until(end, |due, queries| {
+            let queries = match due < run_start {
+                true => queries,
+                false => queries.min(*left),
+            };
+            *left -= if due < run_start { 0 } else { queries };
+            let counts = &mut tally.of_query(due).counts;
+            counts.offered += queries;
+            counts.not_sent.run_ended += queries;
+        });
+    }
+}

@@ -1,0 +1,269 @@
+//! When each client of a population asks, independent of all others.
+//!
+//! A population is not one queue: a client that asks twice a minute is no smaller version of one
+//! that asks at full speed. Here every client has a schedule and a source of random numbers of its
+//! own, both made from the seed and its number. So its queries do not depend on how many workers
+//! or processes simulate the others.
+
+use std::time::Duration;
+
+use proto::Instant;
+
+use crate::plan::PlanError;
+use crate::random::Draws;
+use crate::shape::Shape;
+
+mod notation;
+#[cfg(test)]
+mod tests;
+
+pub use notation::{FULL_SPEED_OUTSTANDING, parse};
+
+/// How each client of a population asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ClientArrival {
+    /// Equally spaced; the first query comes at a random moment within the first gap.
+    Constant {
+        /// Queries a second of one client.
+        rate_qps: f64,
+    },
+    /// Exponential gaps.
+    Poisson {
+        /// Mean queries a second of one client.
+        rate_qps: f64,
+    },
+    /// Poisson arrivals while the client is active, nothing while it is not. Both kinds of period
+    /// have Pareto-distributed lengths: most are short and some are very long, as with people.
+    OnOff {
+        /// Mean queries a second while active.
+        rate_qps: f64,
+        /// Mean length of an active period.
+        on_mean: Duration,
+        /// Mean length of a pause.
+        off_mean: Duration,
+        /// Exponent of the Pareto distribution, above 1: the nearer to 1, the heavier its tail.
+        pareto_shape: f64,
+    },
+    /// Several queries at once, as a page load makes them, with exponential gaps between bursts.
+    Bursts {
+        /// Queries of one burst.
+        queries: u32,
+        /// Mean time between the beginnings of two bursts.
+        every: Duration,
+    },
+    /// The next query follows a response, after a time to think.
+    Closed {
+        /// Queries that one client has open at once.
+        outstanding: u32,
+        /// Time between a response and the next query.
+        think: Think,
+    },
+}
+
+/// Time between a response and the query that follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Think {
+    /// Always as long; zero asks as fast as the connection allows.
+    Constant(Duration),
+    /// Exponentially distributed, with this mean.
+    Exponential(Duration),
+}
+
+impl ClientArrival {
+    /// Mean queries a second of one client at factor 1; none if responses set the pace.
+    pub fn rate_qps(&self) -> Option<f64> {
+        match *self {
+            ClientArrival::Constant { rate_qps } | ClientArrival::Poisson { rate_qps } => {
+                Some(rate_qps)
+            }
+            ClientArrival::OnOff {
+                rate_qps,
+                on_mean,
+                off_mean,
+                ..
+            } => Some(rate_qps * on_mean.as_secs_f64() / (on_mean + off_mean).as_secs_f64()),
+            ClientArrival::Bursts { queries, every } => {
+                Some(f64::from(queries) / every.as_secs_f64())
+            }
+            ClientArrival::Closed { .. } => None,
+        }
+    }
+
+    /// Looks for values that make no sense.
+    ///
+    /// # Errors
+    /// The first one found.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        let wrong = |what: &str, hint: &str| Err(PlanError::new("per-client", what, hint));
+        match *self {
+            ClientArrival::OnOff { pareto_shape, .. } if pareto_shape <= 1.0 => wrong(
+                "a Pareto distribution with an exponent of 1 or less has no mean",
+                "give a shape above 1, such as shape=1.5",
+            ),
+            ClientArrival::OnOff {
+                on_mean, off_mean, ..
+            } if on_mean.is_zero() || off_mean.is_zero() => wrong(
+                "a period of no length is none",
+                "give both on and off, such as on=2s,off=10s",
+            ),
+            ClientArrival::Bursts { queries: 0, .. } => {
+                wrong("a burst of no queries", "give 1 or more queries")
+            }
+            ClientArrival::Closed { outstanding: 0, .. } => {
+                wrong("no query at once", "give 1 or more")
+            }
+            _ => match self.rate_qps() {
+                Some(rate) => crate::arrival::check_rate("per-client", rate).map(drop),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// The pace of one client: what its past says about its next query. 32 octets.
+#[derive(Clone, Debug)]
+pub struct ClientPace {
+    draws: Draws,
+    /// Active until then (ON/OFF), on a clock that stands still in pauses of the shape.
+    on_until: Instant,
+    /// Queries of the current burst still to come.
+    burst_left: u32,
+}
+
+impl ClientPace {
+    /// The pace of client number `client` of the population.
+    pub fn new(seed: u64, client: u32) -> Self {
+        ClientPace {
+            draws: Draws::of_client(seed, client),
+            on_until: Instant::ZERO,
+            burst_left: 0,
+        }
+    }
+
+    /// When the client's first query is due if it joins at `start`.
+    pub fn first_due(
+        &mut self,
+        arrival: &ClientArrival,
+        shape: Option<&Shape>,
+        start: Instant,
+    ) -> Instant {
+        let gap_s = match *arrival {
+            ClientArrival::Constant { rate_qps } => self.draws.uniform() / rate_qps,
+            ClientArrival::Poisson { rate_qps } => self.draws.exponential(1.0 / rate_qps),
+            ClientArrival::OnOff {
+                rate_qps,
+                on_mean,
+                off_mean,
+                pareto_shape,
+            } => {
+                // Found at a random moment: active as often as its periods say.
+                let (on_s, off_s) = (on_mean.as_secs_f64(), off_mean.as_secs_f64());
+                let is_active = self.draws.uniform() < on_s / (on_s + off_s);
+                let pause_s = match is_active {
+                    true => 0.0,
+                    false => self.draws.pareto(pareto_shape, off_s) * self.draws.uniform(),
+                };
+                let active_s = self.draws.pareto(pareto_shape, on_s);
+                let began = later(start, pause_s);
+                self.on_until = later(began, active_s);
+                let gap_s = self.draws_gap(rate_qps);
+                return self.next_active(arrival, began, gap_s);
+            }
+            ClientArrival::Bursts { queries, every } => {
+                self.burst_left = queries - 1;
+                self.draws.exponential(every.as_secs_f64())
+            }
+            ClientArrival::Closed { think, .. } => self.think_s(think) * self.draws.uniform(),
+        };
+        advance(shape, start, gap_s)
+    }
+
+    /// When the query after the one due at `due` is due. In the closed loop, `due` is when the
+    /// response came.
+    #[inline]
+    pub fn next_due(
+        &mut self,
+        arrival: &ClientArrival,
+        shape: Option<&Shape>,
+        due: Instant,
+    ) -> Instant {
+        match *arrival {
+            ClientArrival::Constant { rate_qps } => advance(shape, due, 1.0 / rate_qps),
+            ClientArrival::Poisson { rate_qps } => {
+                let gap_s = self.draws.exponential(1.0 / rate_qps);
+                advance(shape, due, gap_s)
+            }
+            ClientArrival::OnOff { rate_qps, .. } => {
+                let gap_s = self.draws_gap(rate_qps);
+                self.next_active(arrival, due, gap_s)
+            }
+            ClientArrival::Bursts { queries, every } => {
+                if self.burst_left > 0 {
+                    self.burst_left -= 1;
+                    return due;
+                }
+                self.burst_left = queries - 1;
+                let gap_s = self.draws.exponential(every.as_secs_f64());
+                advance(shape, due, gap_s)
+            }
+            ClientArrival::Closed { think, .. } => later(due, self.think_s(think)),
+        }
+    }
+
+    fn draws_gap(&mut self, rate_qps: f64) -> f64 {
+        self.draws.exponential(1.0 / rate_qps)
+    }
+
+    /// `gap_s` of active time after `from`, whatever pauses come between.
+    fn next_active(
+        &mut self,
+        arrival: &ClientArrival,
+        mut from: Instant,
+        mut gap_s: f64,
+    ) -> Instant {
+        let ClientArrival::OnOff {
+            on_mean,
+            off_mean,
+            pareto_shape,
+            ..
+        } = *arrival
+        else {
+            return from;
+        };
+        // Each turn passes a period; a thousand without a query end the search there.
+        for _ in 0..1_000 {
+            let left_s = self.on_until.nanos_since(from) as f64 / 1e9;
+            if gap_s <= left_s {
+                break;
+            }
+            gap_s -= left_s;
+            let pause_s = self.draws.pareto(pareto_shape, off_mean.as_secs_f64());
+            let active_s = self.draws.pareto(pareto_shape, on_mean.as_secs_f64());
+            from = later(self.on_until.max(from), pause_s);
+            self.on_until = later(from, active_s);
+        }
+        later(from, gap_s)
+    }
+
+    fn think_s(&mut self, think: Think) -> f64 {
+        match think {
+            Think::Constant(time) => time.as_secs_f64(),
+            Think::Exponential(mean) => self.draws.exponential(mean.as_secs_f64()),
+        }
+    }
+}
+
+/// The moment that is `gap_s` of unshaped time after `from`.
+#[inline]
+fn advance(shape: Option<&Shape>, from: Instant, gap_s: f64) -> Instant {
+    match shape {
+        None => later(from, gap_s),
+        Some(shape) => shape.advance(from, gap_s),
+    }
+}
+
+#[inline]
+fn later(from: Instant, seconds: f64) -> Instant {
+    // Saturates: what is due after centuries is never due.
+    Instant::from_nanos(from.as_nanos().saturating_add((seconds * 1e9) as u64))
+}

@@ -1,0 +1,244 @@
+//! The latencies of one simulated client, in so little memory that each of many clients can have
+//! its own.
+//!
+//! A [`Histogram`](crate::Histogram) takes 30 KB, this 280 bytes. Each power of two from 2^10 ns
+//! (1.02 us) to 2^36 ns (68.7 s) is cut into five buckets, at the whole 64ths next to the fifth
+//! roots of two, so that no bucket is wider than 15.7 % of its lowest value and what stands for it
+//! is at most [`ERROR_MAX`] off. Shorter latencies are in the first bucket, longer ones in the
+//! last; the longest of all is kept as it is.
+//!
+//! Buckets count in 16 bits. When one is full, all are halved, and of the latencies that follow
+//! only every second one (fourth, eighth ...) enters a bucket, so that all parts of a run keep
+//! their weight. Quantiles of clients with fewer than 65,535 responses are not touched by that.
+
+/// Buckets of a power of two.
+const PARTS: usize = 5;
+/// Latencies below `1 << LOWEST_BITS` ns are in the first bucket.
+const LOWEST_BITS: u32 = 10;
+/// Latencies from `1 << HIGHEST_BITS` ns up are in the last bucket.
+const HIGHEST_BITS: u32 = 36;
+/// Number of buckets.
+pub const BUCKETS: usize = PARTS * (HIGHEST_BITS - LOWEST_BITS) as usize;
+/// Lowest values of the buckets of a power of two, in 64ths of it, and the power that follows.
+const EDGES: [u64; PARTS + 1] = [64, 74, 85, 97, 111, 128];
+/// The most by which a quantile differs from the latency of its rank, as a share of that latency;
+/// from 1.02 us to 68.7 s.
+pub const ERROR_MAX: f64 = 0.0725;
+
+/// What is kept of one client's latencies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientLatency {
+    count: u64,
+    max_ns: u64,
+    halvings: u16,
+    buckets: [u16; BUCKETS],
+}
+
+impl ClientLatency {
+    /// No latency yet. Does not allocate.
+    pub const fn new() -> Self {
+        ClientLatency {
+            count: 0,
+            max_ns: 0,
+            halvings: 0,
+            buckets: [0; BUCKETS],
+        }
+    }
+
+    /// Counts one latency. O(1), about 15 instructions; does not allocate.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        self.count += 1;
+        self.max_ns = self.max_ns.max(latency_ns);
+        if self.halvings > 0 && !self.is_sampled() {
+            return;
+        }
+        let bucket = &mut self.buckets[bucket_index(latency_ns)];
+        *bucket += 1;
+        if *bucket == u16::MAX {
+            self.halve();
+        }
+    }
+
+    /// Number of latencies.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The longest latency, exact; `None` without latencies.
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max_ns)
+    }
+
+    /// How often all buckets were halved because one was full.
+    pub fn halvings(&self) -> u64 {
+        self.halvings.into()
+    }
+
+    /// The `p`-th quantile in nanoseconds, `p` from 0 to 1, with the rank that
+    /// [`Histogram::percentile`](crate::Histogram::percentile) has: within [`ERROR_MAX`] of the
+    /// latency of that rank, and exact if that is the longest. `None` without latencies.
+    pub fn percentile(&self, p: f64) -> Option<u64> {
+        let held: u64 = self.buckets.iter().map(|&count| u64::from(count)).sum();
+        let rank = crate::histogram::rank_of(p, held)?;
+        if rank == held {
+            return self.max_ns();
+        }
+        let mut below = 0;
+        for (index, &count) in self.buckets.iter().enumerate() {
+            below += u64::from(count);
+            if below >= rank {
+                return Some(middle(index).min(self.max_ns));
+            }
+        }
+        self.max_ns()
+    }
+
+    /// One latency in 2^halvings is. Their numbers are spread by the golden ratio, so that no
+    /// period in the latencies meets one in the choice.
+    fn is_sampled(&self) -> bool {
+        let spread = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        spread.leading_zeros() >= self.halvings.into()
+    }
+
+    /// Odd counts are rounded up in every other bucket, so that roundings cancel out.
+    #[cold]
+    fn halve(&mut self) {
+        self.halvings += 1;
+        for (index, count) in self.buckets.iter_mut().enumerate() {
+            *count = *count / 2 + (*count & index as u16 & 1);
+        }
+    }
+}
+
+impl Default for ClientLatency {
+    fn default() -> Self {
+        ClientLatency::new()
+    }
+}
+
+/// The bucket of a latency. Without a table, which would cost a cache line a response.
+#[inline]
+fn bucket_index(latency_ns: u64) -> usize {
+    let latency_ns = latency_ns.clamp(1 << LOWEST_BITS, (1 << HIGHEST_BITS) - 1);
+    let exponent = 63 - latency_ns.leading_zeros();
+    let part = latency_ns >> (exponent - 6);
+    let [_, edges @ .., _] = EDGES;
+    let above: usize = edges.iter().map(|edge| usize::from(part >= *edge)).sum();
+    (exponent - LOWEST_BITS) as usize * PARTS + above
+}
+
+/// What stands for the latencies of a bucket: the harmonic mean of its bounds, from which both are
+/// the same share away.
+fn middle(index: usize) -> u64 {
+    let (exponent, part) = (index / PARTS, index % PARTS);
+    let scale = 1 << (LOWEST_BITS as usize + exponent - 6);
+    let (low, high) = (EDGES[part] * scale, EDGES[part + 1] * scale);
+    let product = 2 * u128::from(low) * u128::from(high);
+    (product / u128::from(low + high)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sketch(latencies: &[u64]) -> ClientLatency {
+        let mut sketch = ClientLatency::new();
+        latencies.iter().for_each(|&latency| sketch.record(latency));
+        sketch
+    }
+
+    /// The latency of the rank that quantile `p` has.
+    fn exact(sorted: &[u64], p: f64) -> u64 {
+        let rank = crate::histogram::rank_of(p, sorted.len() as u64).expect("has values");
+        sorted[rank as usize - 1]
+    }
+
+    /// Latencies as they spread in networks: alike by their logarithm.
+    fn any_latency() -> impl Strategy<Value = u64> {
+        (10_u32..36, 0_u64..1 << 20).prop_map(|(exponent, part)| {
+            let low = 1_u64 << exponent;
+            low + ((u128::from(low) * u128::from(part)) >> 20) as u64
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn quantile_is_within_its_error_of_the_latency_of_its_rank(
+            mut latencies in vec(any_latency(), 1..400),
+            p in 0.0..=1.0,
+        ) {
+            let sketch = sketch(&latencies);
+            latencies.sort_unstable();
+            for p in [p, 0.5, 0.9, 0.99, 1.0] {
+                let (found, wanted) = (sketch.percentile(p).expect("has values"), exact(&latencies, p));
+                let error = (found as f64 - wanted as f64).abs() / wanted as f64;
+                prop_assert!(error <= ERROR_MAX, "{p}: {found} for {wanted}");
+            }
+            prop_assert_eq!(sketch.max_ns(), latencies.last().copied());
+            prop_assert_eq!(sketch.count(), latencies.len() as u64);
+        }
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_a_gap_and_none_is_too_wide() {
+        let mut before = 0;
+        for index in 0..BUCKETS {
+            let scale = 1 << (LOWEST_BITS as usize + index / PARTS - 6);
+            let low = EDGES[index % PARTS] * scale;
+            let high = EDGES[index % PARTS + 1] * scale;
+            assert_eq!(bucket_index(low), index);
+            assert_eq!(bucket_index(high - 1), index);
+            assert!(index == 0 || low == before, "{index}");
+            let stands_for_all = middle(index) as f64;
+            for bound in [low as f64, (high - 1) as f64] {
+                let error = (stands_for_all - bound).abs() / bound;
+                assert!(error <= ERROR_MAX, "{index}: {error}");
+            }
+            before = high;
+        }
+        assert_eq!(before, 1 << HIGHEST_BITS);
+    }
+
+    #[test]
+    fn latencies_out_of_range_are_in_the_outermost_buckets() {
+        assert_eq!((bucket_index(0), bucket_index(1_000)), (0, 0));
+        assert_eq!(bucket_index(u64::MAX), BUCKETS - 1);
+        let sketch = sketch(&[0, 90_000_000_000]);
+        assert_eq!(sketch.max_ns(), Some(90_000_000_000));
+        assert_eq!(sketch.percentile(1.0), Some(90_000_000_000));
+        assert!(sketch.percentile(0.5) < Some(1_184));
+    }
+
+    #[test]
+    fn client_without_latencies_has_no_quantiles() {
+        let sketch = ClientLatency::default();
+        assert_eq!((sketch.percentile(0.5), sketch.max_ns()), (None, None));
+        assert_eq!((sketch.count(), sketch.halvings()), (0, 0));
+    }
+
+    #[test]
+    fn halved_buckets_keep_the_weight_of_every_part_of_a_run() {
+        // Every 64th of the first half is slow and none of the second half, in a period that
+        // meets powers of two.
+        let mut sketch = ClientLatency::new();
+        for number in 0..2_000_000_u64 {
+            let is_slow = number < 1_000_000 && number % 64 == 0;
+            sketch.record(if is_slow { 50_000_000 } else { 1_000_000 });
+        }
+        assert_eq!(sketch.count(), 2_000_000);
+        assert!(sketch.halvings() >= 4, "{}", sketch.halvings());
+        let slow = u64::from(sketch.buckets[bucket_index(50_000_000)]);
+        let fast = u64::from(sketch.buckets[bucket_index(1_000_000)]);
+        let share = slow as f64 / (slow + fast) as f64;
+        assert!((share - 1.0 / 128.0).abs() < 0.001, "{share}");
+    }
+
+    #[test]
+    fn latencies_of_a_client_take_280_bytes() {
+        assert_eq!(size_of::<ClientLatency>(), 280);
+    }
+}

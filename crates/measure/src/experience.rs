@@ -1,0 +1,352 @@
+//! What the single simulated clients of a run experienced, and groups of clients.
+//!
+//! A total hides that one client in a hundred waits ten times as long as the others. Here each
+//! client is one value: [`ClientFigures`] is what a worker keeps of a client, and
+//! [`ClientExperience`] holds distributions of such figures *over clients*. Like everything else
+//! they merge exactly: a client belongs to one worker of one generator, so distributions add up.
+//!
+//! Figures are of queries of the measured run. A client's quantiles come from its
+//! [`ClientLatency`] and are at most 7.25 % off; its numbers of queries and responses, its longest
+//! latency and all counts of clients are exact.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::client_latency::ClientLatency;
+use crate::histogram::Histogram;
+use crate::interval::per;
+
+mod group;
+#[cfg(test)]
+mod tests;
+
+pub use group::{GroupRecord, merge_groups};
+
+/// A client asks after idleness if it had no query open for at least that long before, or never
+/// asked: 1 s. By then a connection may be closed, a radio asleep and a cache cold.
+pub const IDLE_NS_MIN: u64 = 1_000_000_000;
+/// Worst clients that are kept by number.
+pub const WORST_MAX: usize = 8;
+/// What shares are counted in.
+pub const PPM: u64 = 1_000_000;
+
+/// What a worker counts and times of one client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientFigures {
+    /// Latencies of its responses, from the scheduled instants.
+    pub latency: ClientLatency,
+    /// Queries scheduled for it.
+    pub queries: u64,
+    /// Responses that are neither NOERROR nor NXDOMAIN.
+    pub failures: u64,
+    /// All the time that it took to set up its connections, nanoseconds.
+    pub set_up_ns: u64,
+    /// Connections of it that became usable, those before the measured run included.
+    pub connections: u32,
+}
+
+impl ClientFigures {
+    /// One response. A few dozen instructions and two cache lines; does not allocate.
+    #[inline]
+    pub fn respond(&mut self, latency_ns: u64, rcode: u16) {
+        self.failures += u64::from(rcode != 0 && rcode != 3);
+        self.latency.record(latency_ns);
+    }
+}
+
+/// How the clients of a group fared: distributions over clients, each client one value.
+///
+/// The histograms have the one layout, but not all count nanoseconds: see each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientExperience {
+    /// Latency of the clients that got a response.
+    pub latency: LatencyOverClients,
+    /// Queries scheduled for each client; its count is the number of clients, its unit is queries.
+    pub queries: Histogram,
+    /// Responses to each client; unit: responses.
+    pub responses: Histogram,
+    /// Share of each client's queries that got no response, in millionths, rounded up; of the
+    /// clients that asked.
+    pub unanswered_ppm: Histogram,
+    /// Share of each client's queries that got no response or one that is neither NOERROR nor
+    /// NXDOMAIN, in millionths, rounded up; of the clients that asked.
+    pub unsuccessful_ppm: Histogram,
+    /// Connections of each client that became usable, those before the measured run included;
+    /// unit: connections.
+    pub connections: Histogram,
+    /// Mean time in nanoseconds that each client needed to set up a connection, first packet to
+    /// usable; of the clients that had one.
+    pub set_up_mean: Histogram,
+    /// Latency in nanoseconds of queries that a client asked after idleness: it had no query open
+    /// for a second or more, or never asked. One value a query.
+    pub first_after_idle: Histogram,
+    /// The clients with the greatest 99th percentile, the worst first; those that asked and got no
+    /// response before them.
+    #[schemars(length(max = WORST_MAX))]
+    pub worst: Vec<WorstClient>,
+    /// Times that a client's latencies were halved because it had many; 0 unless some client had
+    /// 65,535 responses of about the same latency. Then only a part of what followed was kept.
+    pub halvings: u64,
+}
+
+/// Latency over clients, in nanoseconds: the quantiles that each client itself saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyOverClients {
+    /// Each client's own median.
+    pub p50: Histogram,
+    /// Each client's own 90th percentile.
+    pub p90: Histogram,
+    /// Each client's own 99th percentile.
+    pub p99: Histogram,
+    /// Each client's longest latency.
+    pub max: Histogram,
+}
+
+/// One of the clients that fared worst.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorstClient {
+    /// Its number within the group, from 0; of merged records, the clients of the first come first.
+    pub client: u64,
+    /// Queries scheduled for it.
+    pub queries: u64,
+    /// Responses to it.
+    pub responses: u64,
+    /// Its median latency, nanoseconds; none without a response.
+    pub p50_ns: Option<u64>,
+    /// Its 99th percentile, nanoseconds; none without a response.
+    pub p99_ns: Option<u64>,
+    /// Its longest latency, nanoseconds; none without a response.
+    pub max_ns: Option<u64>,
+}
+
+impl WorstClient {
+    /// What the list is sorted by: without a response it is as bad as can be.
+    fn rank(&self) -> (std::cmp::Reverse<u64>, u64) {
+        let p99_ns = self.p99_ns.unwrap_or(u64::MAX);
+        (std::cmp::Reverse(p99_ns), self.client)
+    }
+}
+
+impl Default for ClientExperience {
+    /// No clients.
+    fn default() -> Self {
+        ClientExperience {
+            latency: LatencyOverClients {
+                p50: Histogram::on_demand(),
+                p90: Histogram::on_demand(),
+                p99: Histogram::on_demand(),
+                max: Histogram::on_demand(),
+            },
+            queries: Histogram::on_demand(),
+            responses: Histogram::on_demand(),
+            unanswered_ppm: Histogram::on_demand(),
+            unsuccessful_ppm: Histogram::on_demand(),
+            connections: Histogram::on_demand(),
+            set_up_mean: Histogram::on_demand(),
+            first_after_idle: Histogram::on_demand(),
+            worst: Vec::new(),
+            halvings: 0,
+        }
+    }
+}
+
+impl ClientExperience {
+    /// Adds the next client.
+    pub fn record(&mut self, client: &ClientFigures) {
+        let latency = &client.latency;
+        let responses = latency.count();
+        let number = self.clients();
+        self.queries.record(client.queries);
+        self.responses.record(responses);
+        self.connections.record(client.connections.into());
+        self.halvings += latency.halvings();
+        if client.connections > 0 {
+            let mean_ns = client.set_up_ns / u64::from(client.connections);
+            self.set_up_mean.record(mean_ns);
+        }
+        if client.queries == 0 {
+            return;
+        }
+        let unanswered = client.queries.saturating_sub(responses);
+        self.unanswered_ppm.record(ppm(unanswered, client.queries));
+        let unsuccessful = unanswered + client.failures;
+        self.unsuccessful_ppm
+            .record(ppm(unsuccessful, client.queries));
+        let [p50_ns, p90_ns, p99_ns] = [0.5, 0.9, 0.99].map(|p| latency.percentile(p));
+        let over_clients = &mut self.latency;
+        for (histogram, value_ns) in [
+            (&mut over_clients.p50, p50_ns),
+            (&mut over_clients.p90, p90_ns),
+            (&mut over_clients.p99, p99_ns),
+            (&mut over_clients.max, latency.max_ns()),
+        ] {
+            value_ns
+                .into_iter()
+                .for_each(|value_ns| histogram.record(value_ns));
+        }
+        self.keep_worst(WorstClient {
+            client: number,
+            queries: client.queries,
+            responses,
+            p50_ns,
+            p99_ns,
+            max_ns: latency.max_ns(),
+        });
+    }
+
+    fn keep_worst(&mut self, client: WorstClient) {
+        let place = self
+            .worst
+            .partition_point(|kept| kept.rank() < client.rank());
+        if place < WORST_MAX {
+            self.worst.truncate(WORST_MAX - 1);
+            self.worst.insert(place, client);
+        }
+    }
+
+    /// Adds the clients of `other`, which come after these.
+    pub fn merge(&mut self, other: &ClientExperience) {
+        let clients_before = self.clients();
+        for client in &other.worst {
+            self.keep_worst(WorstClient {
+                client: clients_before + client.client,
+                ..client.clone()
+            });
+        }
+        // Names every field, so that a new one cannot be forgotten here.
+        let ClientExperience {
+            latency: LatencyOverClients { p50, p90, p99, max },
+            queries,
+            responses,
+            unanswered_ppm,
+            unsuccessful_ppm,
+            connections,
+            set_up_mean,
+            first_after_idle,
+            worst: _,
+            halvings,
+        } = other;
+        self.halvings += halvings;
+        let others = [
+            p50,
+            p90,
+            p99,
+            max,
+            queries,
+            responses,
+            unanswered_ppm,
+            unsuccessful_ppm,
+            connections,
+            set_up_mean,
+            first_after_idle,
+        ];
+        for (own, other) in self.histograms().into_iter().zip(others) {
+            own.merge(other);
+        }
+    }
+
+    /// Gives back the memory of unused histogram buckets.
+    pub fn shrink_to_fit(&mut self) {
+        let all = self.histograms();
+        all.into_iter().for_each(Histogram::shrink_to_fit);
+    }
+
+    /// All histograms, in the order of the fields.
+    fn histograms(&mut self) -> [&mut Histogram; 11] {
+        let LatencyOverClients { p50, p90, p99, max } = &mut self.latency;
+        [
+            p50,
+            p90,
+            p99,
+            max,
+            &mut self.queries,
+            &mut self.responses,
+            &mut self.unanswered_ppm,
+            &mut self.unsuccessful_ppm,
+            &mut self.connections,
+            &mut self.set_up_mean,
+            &mut self.first_after_idle,
+        ]
+    }
+
+    /// Number of clients.
+    pub fn clients(&self) -> u64 {
+        self.queries.count()
+    }
+
+    /// Clients for which a query was scheduled in the measured run.
+    pub fn asked(&self) -> u64 {
+        self.unanswered_ppm.count()
+    }
+
+    /// Clients that got a response to such a query.
+    pub fn answered(&self) -> u64 {
+        self.latency.p99.count()
+    }
+
+    /// Queries a second of the client at quantile `p` over clients, in a window of so many
+    /// seconds; 0 without a window.
+    pub fn rate_qps(&self, p: f64, window_seconds: f64) -> Option<f64> {
+        let queries = self.queries.percentile(p)?;
+        Some(per(queries as f64, window_seconds))
+    }
+
+    /// The 99th percentile, in nanoseconds, from which the worst 1 % of the clients begin: for one
+    /// client in a hundred, one response in a hundred took that long or longer.
+    pub fn worst_percent_p99_ns(&self) -> Option<u64> {
+        self.latency.p99.percentile(0.99)
+    }
+
+    /// Jain's fairness index of the clients' responses, over all clients: 1 if all got as many,
+    /// 1/n if one of n got all. None if nobody got any.
+    pub fn fairness(&self) -> Option<f64> {
+        let sum = self.responses.sum_ns() as f64;
+        let squares = self.responses.sum_squares() as f64;
+        (squares > 0.0).then(|| (sum / squares * sum / self.clients() as f64).min(1.0))
+    }
+
+    /// Checks that the figures agree with each other.
+    ///
+    /// # Errors
+    /// Names what does not add up.
+    pub fn check(&self) -> Result<(), String> {
+        let clients = self.clients();
+        let of_all = [&self.responses, &self.connections];
+        if of_all.iter().any(|over| over.count() != clients) {
+            return Err(format!(
+                "queries of {clients} clients, but responses of {} and connections of {}",
+                self.responses.count(),
+                self.connections.count()
+            ));
+        }
+        let answered = self.answered();
+        let latency = &self.latency;
+        let of_answered = [&latency.p50, &latency.p90, &latency.max];
+        let is_uneven = of_answered.iter().any(|over| over.count() != answered)
+            || self.unsuccessful_ppm.count() != self.asked();
+        if is_uneven || answered > self.asked() || self.asked() > clients {
+            return Err(format!(
+                "of {clients} clients {} asked and {answered} got responses, or other numbers of \
+                 clients in another distribution",
+                self.asked()
+            ));
+        }
+        let is_sorted = self.worst.is_sorted_by_key(WorstClient::rank);
+        let is_known = self.worst.iter().all(|worst| worst.client < clients);
+        if !is_sorted || !is_known || self.worst.len() > WORST_MAX {
+            return Err(format!(
+                "the worst clients are not the {WORST_MAX} worst of {clients}, the worst first"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// `part` of `whole` in millionths, rounded up so that only nothing is 0; at most a million.
+fn ppm(part: u64, whole: u64) -> u64 {
+    let millionths = (u128::from(part) * u128::from(PPM)).div_ceil(u128::from(whole.max(1)));
+    millionths.min(u128::from(PPM)) as u64
+}
