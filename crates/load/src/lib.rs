@@ -49,7 +49,7 @@ pub use arrival::{Arrival, Schedule};
 pub use client_arrival::ClientArrival;
 pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
-pub use plan::{Plan, PlanError};
+pub use plan::{Plan, PlanError, ScriptText};
 pub use presence::Presence;
 pub use questions::QuestionSet;
 pub use shape::Shape;

@@ -27,6 +27,8 @@ pub struct ScenarioRecord {
     /// How the rate of each client changed over time, such as `linear:0s=0,60s=1`; none if it did
     /// not.
     pub shape: Option<String>,
+    /// The script that each client followed; none without one.
+    pub script: Option<String>,
     /// Simulated clients over all workers, each with its own socket or connection.
     pub clients: u64,
     /// Worker threads.

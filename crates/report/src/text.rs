@@ -17,6 +17,7 @@ use crate::table::{Align, Table};
 
 mod carriage;
 mod connections;
+mod scripts;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Latency", sections::latencies(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
+        ("Scripts", scripts::section(record)),
         ("Oddities", sections::oddities(record)),
         ("Generator", sections::generator(record)),
         ("Verdict", sections::verdict(record)),
@@ -112,7 +114,10 @@ fn header(record: &RunRecord) -> String {
     );
     let load = match record.asks_nothing() {
         true => without_queries::load(record),
-        false => load(&record.scenario.arrival),
+        false => match &scenario.script {
+            Some(script) => format!("each client as {script} says"),
+            None => load(&scenario.arrival),
+        },
     };
     table.row(["load".into(), format!("{load}; {workers}")]);
     if !record.asks_nothing() {

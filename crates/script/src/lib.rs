@@ -14,8 +14,6 @@
 //! | `script` | one script for the clients of one worker |
 //! | [`messages`] | what it asks, rendered; bounded, however many names it makes up |
 //! | `sandbox` | what a script may see and how much it may take |
-//! | [`failures`] | errors in scripts, with their lines |
-//! | [`metrics`] | what scripts count and observe |
 //! | [`rehearsal`] | a script tried out on responses that nobody sent |
 //! | `prelude.lua` | the scheduler of the coroutines, and the methods of `c` |
 
@@ -25,14 +23,10 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
-pub mod failures;
 pub mod messages;
-pub mod metrics;
 pub mod rehearsal;
 mod sandbox;
 mod script;
 
-pub use failures::Failures;
 pub use messages::Messages;
-pub use metrics::Metrics;
 pub use script::{Action, End, Limits, Script, ScriptError, Settings};

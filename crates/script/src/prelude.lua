@@ -77,6 +77,7 @@ local function check_number(value, what, level)
     wrong(what .. " must be a number, not " .. type(value), level or 2)
   end
   if value ~= value then wrong(what .. " is not a number (0/0)", level or 2) end
+  if value - value ~= 0 then wrong(what .. " is infinite", level or 2) end
 end
 
 -- Random numbers: L'Ecuyer's MRG32k3a (Operations Research 47, 1999), made for doubles; each

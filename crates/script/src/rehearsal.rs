@@ -4,11 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use measure::script::{Failures, Metrics};
 use proto::Instant;
 use proto::response::ResponseFacts;
 
-use crate::failures::Failures;
-use crate::metrics::Metrics;
 use crate::script::{Action, End, Script, ScriptError, Settings};
 
 /// Clients that rehearse.
@@ -53,7 +52,6 @@ pub fn rehearse(
 ) -> Result<Rehearsal, ScriptError> {
     let settings = Settings {
         clients: CLIENTS,
-        start: Instant::ZERO,
         ..settings
     };
     let mut stage = Stage {

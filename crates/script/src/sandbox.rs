@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use load::QuestionSet;
+use measure::script::{Failures, Metrics};
 use mlua::debug::Debug;
 use mlua::{
     HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState,
@@ -17,9 +18,7 @@ use proto::{name, rr};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::failures::Failures;
 use crate::messages::Messages;
-use crate::metrics::Metrics;
 use crate::script::{Limits, Settings};
 
 /// How many instructions run between two looks at their number.
@@ -67,6 +66,7 @@ impl Shared {
 pub(crate) struct Sandbox {
     pub(crate) lua: Lua,
     pub(crate) environment: Table,
+    pub(crate) limits: Table,
     pub(crate) begin: mlua::Function,
     pub(crate) step: mlua::Function,
     pub(crate) returned: mlua::Function,
@@ -94,10 +94,11 @@ impl Sandbox {
         watch(&lua, &shared, host.get("watch")?)?;
         let limits = limits(&lua, &settings)?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
-        let (environment, begin, step, returned, metrics) = prelude.call((host, limits))?;
+        let (environment, begin, step, returned, metrics) = prelude.call((host, limits.clone()))?;
         Ok(Sandbox {
             lua,
             environment,
+            limits,
             begin,
             step,
             returned,
@@ -127,7 +128,7 @@ fn limits(lua: &Lua, settings: &Settings) -> mlua::Result<Table> {
     limits.set("first_client", u64::from(settings.first_client) + 1)?;
     limits.set("pause", pause(settings.clients))?;
     limits.set("group", settings.group.as_str())?;
-    limits.set("start", settings.start.as_nanos())?;
+    limits.set("start", 0)?;
     Ok(limits)
 }
 

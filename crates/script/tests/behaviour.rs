@@ -60,7 +60,7 @@ fn printed(script: &mut Script) -> Vec<String> {
 fn failure(script: &Script) -> String {
     let failures = script.failures();
     assert_eq!(failures.total, 1, "{failures:?}");
-    failures.messages[0].0.clone()
+    failures.messages[0].message.clone()
 }
 
 #[test]

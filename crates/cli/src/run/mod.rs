@@ -17,6 +17,7 @@ use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
 use progress::Display;
+pub(crate) use request::query_options;
 
 /// Runs and prints.
 pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {

@@ -30,6 +30,10 @@ const DURATION: Duration = Duration::from_secs(10);
 pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
     let (questions, source) = match &arguments.names {
         Some(names) => read_questions(arguments, names)?,
+        // A script has names of its own.
+        None if let Some(script) = &arguments.population.script => {
+            (QuestionSet::new(), script.display().to_string())
+        }
         // These are never asked.
         None if arguments.connections.asks_nothing() => self_test_questions(arguments)?,
         None => {
@@ -91,6 +95,7 @@ pub(crate) fn build(
         local_port: arguments.local_port,
         presence: arguments.population.presence()?,
         shape: arguments.population.shape()?,
+        script: crate::script::text(arguments)?,
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -99,6 +104,7 @@ pub(crate) fn build(
         tsig: tsig(arguments)?,
     };
     plan.validate()?;
+    crate::script::check_loads(&plan)?;
     let description = Description {
         server_name: None,
         questions_source: source,
@@ -130,7 +136,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
-        Arrival::Open { .. } | Arrival::Clients(_) => u32::MAX,
+        Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => u32::MAX,
     };
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
@@ -139,6 +145,9 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
 }
 
 fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
+    if arguments.population.script.is_some() {
+        return Ok(Arrival::Script);
+    }
     if let Some(each) = arguments.population.arrival()? {
         return Ok(Arrival::Clients(each));
     }

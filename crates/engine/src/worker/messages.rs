@@ -6,6 +6,7 @@ use proto::Instant;
 use proto::pending::{Query, State};
 use proto::response::{self, Header};
 
+use super::scripted::{Told, with_template};
 use super::{EndedBy, Worker};
 use crate::client::{Link, Role};
 
@@ -70,8 +71,10 @@ impl Worker {
             self.tally.of_event(at).counts.unexpected.wrong_id += 1;
             return;
         };
-        let asked = self.plan.questions.get(query.question as usize);
-        if !response::question_matches(asked.message, asked.question_octets, message) {
+        let is_its = with_template(&self.plan, &self.offer, query.question, |asked| {
+            response::question_matches(asked.message, asked.question_octets, message)
+        });
+        if !is_its {
             self.tally.of_event(at).counts.unexpected.wrong_question += 1;
             return;
         }
@@ -110,6 +113,8 @@ impl Worker {
         if client.role == Role::Fallback {
             interval.counts.tcp_fallback.responses += 1;
             interval.distributions.tcp_fallback.record(latency_ns);
+            self.offer
+                .tell((Role::Fallback, owner), &query, Told::Response(message), at);
             return;
         }
         interval.counts.responses += 1;
@@ -135,6 +140,8 @@ impl Worker {
                 self.fall_back(owner, query);
             }
         }
+        self.offer
+            .tell((Role::Primary, owner), &query, Told::Response(message), at);
     }
 
     /// Asks the truncated question again over TCP.
@@ -148,6 +155,7 @@ impl Worker {
             counts.connection_losses += 1;
             return;
         }
+        self.offer.ask_again(&query);
         if !client.dirty {
             client.dirty = true;
             self.dirty.push(index);

@@ -14,6 +14,7 @@ mod messages;
 mod offer;
 mod presence;
 mod quic;
+mod scripted;
 mod send;
 mod streams;
 mod timers;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
 use load::plan::share;
 use load::{Plan, Resume};
-use measure::Interval;
+use measure::{Interval, ScriptRecord};
 use proto::quic::QuicClient;
 use proto::tls::Negotiated;
 use proto::{Instant, Transport};
@@ -136,6 +137,8 @@ pub struct WorkerSummary {
     pub streams_max: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
+    /// What its scripts did; none without a script.
+    pub script: Option<ScriptRecord>,
 }
 
 /// One worker.
@@ -221,7 +224,8 @@ impl Worker {
         let left = plan
             .queries_max
             .map_or(u64::MAX, |all| share(all, index, plan.workers));
-        let count = plan.questions.len() as u64;
+        // A script may ask names of its own alone.
+        let count = plan.questions.len().max(1) as u64;
         Worker {
             clients: make_clients(&plan, first, primaries),
             primaries,
@@ -277,6 +281,10 @@ impl Worker {
         self.timeline.opened_at = now;
         self.set_up = SetUp::new(&self.plan, self.index, now);
         self.quic = quic::client(&self.plan, self.index, driver);
+        if let Offer::Scripted(scripted) = &mut self.offer {
+            let loaded = scripted.load(&self.plan, self.first_client);
+            loaded.map_err(SetupError::Script)?;
+        }
         if self.plan.transport != Transport::Udp {
             return Ok(());
         }
@@ -344,6 +352,10 @@ impl Worker {
             tls_negotiated: self.tls_negotiated,
             streams_max: self.streams_max,
             cpu_in_window: self.tally.cpu_in_window,
+            script: match &self.offer {
+                Offer::Scripted(scripted) => scripted.record(),
+                _ => None,
+            },
         }
     }
 
@@ -372,6 +384,8 @@ impl Worker {
             let now = driver.now();
             if self.offer.is_fill_due(now) {
                 self.fill(now);
+            } else if self.offer.is_script_due() {
+                self.run_script(driver, now);
             }
         }
         self.send_dirty(driver);
@@ -414,6 +428,7 @@ impl Worker {
         if now >= self.joins_at && self.offer.is_fill_due(now) {
             self.fill(now);
         }
+        self.run_script(driver, now);
         self.send_dirty(driver);
         if self.questions.left == 0 {
             self.end_offering(now, EndedBy::Queries);

@@ -6,8 +6,11 @@ use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State};
 use proto::tls::ClientTls;
+use script::End;
 
 use super::Worker;
+use super::offer::Offer;
+use super::scripted::{Told, with_template};
 use crate::client::{Channel, Client, Link, Role};
 
 /// Queries of one client sent in one batch; the next batch follows at once.
@@ -96,9 +99,10 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
-            let template = self.plan.questions.get(query.question as usize);
             let start = self.outgoing.octets.len();
-            self.outgoing.octets.extend_from_slice(template.message);
+            with_template(&self.plan, &self.offer, query.question, |template| {
+                self.outgoing.octets.extend_from_slice(template.message);
+            });
             self.outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.outgoing.octets, start, unix_time);
@@ -198,9 +202,10 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
-            let template = self.plan.questions.get(query.question as usize);
             let start = self.plain_out.len();
-            framing::write_message(template.message, &mut self.plain_out);
+            with_template(&self.plan, &self.offer, query.question, |template| {
+                framing::write_message(template.message, &mut self.plain_out);
+            });
             let message = start + 2;
             self.plain_out[message..message + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
@@ -237,7 +242,7 @@ impl Worker {
             && self.positions.len() < room
         {
             let message = &mut self.message;
-            render_without_id(&self.plan, query.question, unix_time, message);
+            render_without_id((&self.plan, &self.offer), query.question, unix_time, message);
             let taken = session.request(message, query.number, &mut self.plain_out);
             if taken.is_err() {
                 break;
@@ -352,6 +357,9 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let query: Query = client.pending.at(position);
         client.pending.end(position, State::Lost);
+        let whose = (client.role, index);
+        let told = Told::End(End::NotSent);
+        self.offer.tell(whose, &query, told, query.scheduled_at);
         self.tally
             .of_query(query.scheduled_at)
             .counts
@@ -413,13 +421,15 @@ fn write_records(tls: &mut ClientTls, mut framed: &[u8]) {
 /// Copies a question into `message`, with message ID 0: over HTTP so that responses can be cached
 /// (RFC 8484, section 4.1), over DoQ because it must be (RFC 9250, section 4.2.1).
 pub(super) fn render_without_id(
-    plan: &Plan,
+    (plan, offer): (&Plan, &Offer),
     question: u32,
     unix_time: std::time::Duration,
     message: &mut Vec<u8>,
 ) {
     message.clear();
-    message.extend_from_slice(plan.questions.get(question as usize).message);
+    with_template(plan, offer, question, |template| {
+        message.extend_from_slice(template.message);
+    });
     message[..2].fill(0);
     if let Some(key) = &plan.tsig {
         key.sign(message, 0, unix_time);

@@ -190,6 +190,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             _ => None,
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
+        script: plan.script.as_ref().map(|it| it.file_name.clone()),
         clients: plan.clients.into(),
         workers: plan.workers.into(),
         cpus: request
@@ -252,6 +253,7 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             };
             scenario::Arrival::Open { rate_qps, process }
         }
+        Arrival::Script => scenario::Arrival::Clients { rate_qps: None },
         Arrival::Clients(each) => scenario::Arrival::Clients {
             rate_qps: each.rate_qps().map(|qps| qps * f64::from(plan.clients)),
         },
@@ -270,6 +272,13 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
              a network"
                 .to_owned(),
         );
+    }
+    for script in outcome.workers.iter().filter_map(|it| it.summary.script.as_ref()) {
+        if script.failures.total > 0 {
+            let warning = "clients ended because their script failed; see Scripts".to_owned();
+            warnings.push(warning);
+            break;
+        }
     }
     for worker in &outcome.workers {
         for reason in &worker.summary.tls_failures {

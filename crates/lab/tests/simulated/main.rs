@@ -9,6 +9,7 @@ mod faults;
 mod lifecycle;
 mod load;
 mod octets;
+mod scripts;
 mod sim;
 mod stall;
 mod unexpected;

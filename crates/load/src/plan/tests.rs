@@ -22,6 +22,7 @@ fn plan() -> Plan {
         local_port: 0,
         presence: Presence::default(),
         shape: None,
+        script: None,
         connections: ConnectionPolicy::default(),
         doh: None,
         tcp_fallback: false,

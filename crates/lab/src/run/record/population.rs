@@ -1,6 +1,7 @@
 //! What several groups of clients were together.
 
 use engine::Outcome;
+use measure::ScriptRecord;
 use measure::experience::GroupRecord;
 use measure::interval::Interval;
 use measure::scenario::{Arrival, ScenarioRecord, Transport};
@@ -31,9 +32,21 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
             scenario: super::scenario(request, group, outcome),
             total,
             experience: None,
+            script: script(outcome, group),
         }
     };
     groups.iter().enumerate().map(record).collect()
+}
+
+/// What the scripts of all workers of a group did.
+fn script(outcome: &Outcome, group: usize) -> Option<ScriptRecord> {
+    let each = outcome.of_group(group);
+    let mut each = each.filter_map(|worker| worker.summary.script.clone());
+    let first = each.next()?;
+    Some(each.fold(first, |mut all, one| {
+        all.merge(&one);
+        all
+    }))
 }
 
 fn join(whole: &mut ScenarioRecord, other: ScenarioRecord) {
@@ -48,6 +61,9 @@ fn join(whole: &mut ScenarioRecord, other: ScenarioRecord) {
     };
     if whole.per_client != other.per_client {
         whole.per_client = None;
+    }
+    if whole.script != other.script {
+        whole.script = None;
     }
     if whole.shape != other.shape {
         whole.shape = None;
