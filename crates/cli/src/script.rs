@@ -85,7 +85,10 @@ pub(crate) fn execute(arguments: &ScriptArguments) -> Result<ExitCode, Failure> 
         None => Ok(ExitCode::SUCCESS),
         Some(failure) => Err(Failure::usage(
             &failure.message,
-            format!("{} of {} clients ended there", failure.clients, seen.clients),
+            format!(
+                "{} of {} clients ended there",
+                failure.clients, seen.clients
+            ),
         )),
     }
 }
@@ -94,7 +97,9 @@ pub(crate) fn execute(arguments: &ScriptArguments) -> Result<ExitCode, Failure> 
 fn describe(file_name: &str, seen: &Rehearsal) -> String {
     let mut text = String::new();
     for (client, line) in seen.printed.iter().take(SHOWN_MAX) {
-        let who = client.map_or("setup".to_owned(), |client| format!("client {}", client + 1));
+        let who = client.map_or("setup".to_owned(), |client| {
+            format!("client {}", client + 1)
+        });
         let _ = writeln!(text, "{who}: {line}");
     }
     if seen.printed.len() > SHOWN_MAX {

@@ -22,7 +22,9 @@ fn main() {
         Some(file) => std::fs::read_to_string(file).expect("the file can be read"),
         None => "function client(c) while true do c:query('example.test', 'A') end end".into(),
     };
-    let clients = arguments.next().map_or(200, |it| it.parse().expect("clients"));
+    let clients = arguments
+        .next()
+        .map_or(200, |it| it.parse().expect("clients"));
     let settings = Settings {
         clients,
         ..Settings::default()

@@ -45,11 +45,7 @@ pub struct Rehearsal {
 ///
 /// # Errors
 /// [`ScriptError`] if it does not compile, or fails before its clients run.
-pub fn rehearse(
-    text: &str,
-    file_name: &str,
-    settings: Settings,
-) -> Result<Rehearsal, ScriptError> {
+pub fn rehearse(text: &str, file_name: &str, settings: Settings) -> Result<Rehearsal, ScriptError> {
     let settings = Settings {
         clients: CLIENTS,
         ..settings

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use load::QuestionSet;
 use measure::script::{Failures, Metrics};
 use mlua::debug::Debug;
-use mlua::{
-    HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState,
-};
+use mlua::{HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState};
 use proto::{name, rr};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -154,7 +152,8 @@ fn host(lua: &Lua, shared: &Rc<RefCell<Shared>>, settings: &Settings) -> mlua::R
 }
 
 fn rcodes(lua: &Lua) -> mlua::Result<Table> {
-    let known = (0..=4_095_u16).filter(|rcode| rr::rcode_from_text(&rr::rcode_to_text(*rcode)).is_some());
+    let known =
+        (0..=4_095_u16).filter(|rcode| rr::rcode_from_text(&rr::rcode_to_text(*rcode)).is_some());
     lua.create_table_from(known.map(|rcode| (rcode, rr::rcode_to_text(rcode))))
 }
 
@@ -271,7 +270,10 @@ fn placed(lua: &Lua, shared: &Shared, failure: &Value) -> String {
         return text;
     }
     // A place within the prelude says nothing to those who do not know it.
-    let text = match text.strip_prefix("prelude:").and_then(|rest| rest.split_once(": ")) {
+    let text = match text
+        .strip_prefix("prelude:")
+        .and_then(|rest| rest.split_once(": "))
+    {
         Some((_, what)) => what.to_owned(),
         None => text,
     };

@@ -341,7 +341,9 @@ impl Script {
         let mut reader = Reader::default();
         let mut values: Variadic<f64> = self.sandbox.step.call(Variadic::from(arguments))?;
         loop {
-            let (used, list) = values.split_first().expect("its first value is their number");
+            let (used, list) = values
+                .split_first()
+                .expect("its first value is their number");
             for value in list {
                 self.take(*value, &mut reader, actions);
             }
@@ -420,7 +422,11 @@ impl Script {
     /// A question is asked once more beside the query that the script knows of, as over TCP after
     /// a truncated response; [`Script::end_again`] ends it.
     pub fn ask_again(&mut self, question: u32) {
-        self.sandbox.shared.borrow_mut().messages.ask_again(question);
+        self.sandbox
+            .shared
+            .borrow_mut()
+            .messages
+            .ask_again(question);
     }
 
     /// The query of [`Script::ask_again`] has ended.
@@ -439,7 +445,10 @@ impl Script {
         let counters: mlua::Result<mlua::Table> = self.sandbox.metrics.call(());
         let mut metrics = self.sandbox.shared.borrow().metrics.clone();
         // Out of memory: what was handed over before is there.
-        for pair in counters.iter().flat_map(|it| it.pairs::<mlua::LuaString, f64>()) {
+        for pair in counters
+            .iter()
+            .flat_map(|it| it.pairs::<mlua::LuaString, f64>())
+        {
             let Ok((name, number)) = pair else { continue };
             metrics.counters.insert(name.to_string_lossy(), number);
         }

@@ -77,11 +77,21 @@ fn a_client_asks_and_goes_on_with_the_response() {
     {
         let messages = script.messages();
         let message = messages.get(question).message;
-        assert_eq!(&message[12..], b"\x03www\x07example\x03com\0\0\x1c\0\x01\0\0\x29\x04\xd0\0\0\x80\0\0\0");
+        assert_eq!(
+            &message[12..],
+            b"\x03www\x07example\x03com\0\0\x1c\0\x01\0\0\x29\x04\xd0\0\0\x80\0\0\0"
+        );
     }
     script.respond(0, question, &noerror(), 2_500_000, at(12));
     let actions = steps(&mut script);
-    let [Action::Query { question, at: asked_at, .. }] = actions[..] else {
+    let [
+        Action::Query {
+            question,
+            at: asked_at,
+            ..
+        },
+    ] = actions[..]
+    else {
         panic!("{actions:?}");
     };
     assert_eq!(asked_at, at(12), "asked when the response came");
@@ -92,7 +102,10 @@ fn a_client_asks_and_goes_on_with_the_response() {
     };
     script.respond(0, question, &nxdomain, 1, at(13));
     assert_eq!(steps(&mut script), [Action::Finished { client: 0 }]);
-    assert_eq!(printed(&mut script), ["NOERROR\t2\t2.5\tfalse\t60\tnil", "NXDOMAIN\t0\tnil\ttrue"]);
+    assert_eq!(
+        printed(&mut script),
+        ["NOERROR\t2\t2.5\tfalse\t60\tnil", "NXDOMAIN\t0\tnil\ttrue"]
+    );
     assert_eq!(script.running(), 0);
 }
 
@@ -120,7 +133,13 @@ fn queries_without_a_response_say_why() {
 fn a_sleep_counts_from_the_event_that_the_client_reacts_to() {
     let mut script = load("function client(c) c:sleep(0.5) print(c:now()) c:sleep(0) end");
     let actions = start(&mut script, 100);
-    assert_eq!(actions, [Action::Sleep { client: 0, until: at(600) }]);
+    assert_eq!(
+        actions,
+        [Action::Sleep {
+            client: 0,
+            until: at(600)
+        }]
+    );
     script.wake(0, at(600));
     // Never less than a microsecond, or the time would stand still.
     let until = Instant::from_nanos(600_001_000);
@@ -179,7 +198,10 @@ fn an_error_ends_its_client_alone_and_names_its_line() {
         steps(&mut script),
         [
             Action::Failed { client: 0 },
-            Action::Sleep { client: 1, until: at(1_000) }
+            Action::Sleep {
+                client: 1,
+                until: at(1_000)
+            }
         ]
     );
     assert!(failure(&script).starts_with("test.lua:4: attempt to index local 'nothing'"));
@@ -189,13 +211,25 @@ fn an_error_ends_its_client_alone_and_names_its_line() {
 #[test]
 fn misuse_of_the_methods_is_an_error_with_the_line_of_the_call() {
     for (body, wanted) in [
-        ("c.query('a.example')", "call it as c:query(...), with a colon"),
-        ("c:query(nil)", "a name must be a string, or the number of a question, not nil"),
+        (
+            "c.query('a.example')",
+            "call it as c:query(...), with a colon",
+        ),
+        (
+            "c:query(nil)",
+            "a name must be a string, or the number of a question, not nil",
+        ),
         ("c:query('a..b')", "`a..b` is no domain name"),
         ("c:query('a.b', 'NOPE')", "unknown type `NOPE`"),
         ("c:query('a.b', 'A', '+nope')", "unknown option `+nope`"),
-        ("c:query('a.b', 'A', { timeout = 'x' })", "timeout must be a number, not string"),
-        ("c:query('a.b', 'A', { timeout = 0 })", "timeout must be more than 0 seconds"),
+        (
+            "c:query('a.b', 'A', { timeout = 'x' })",
+            "timeout must be a number, not string",
+        ),
+        (
+            "c:query('a.b', 'A', { timeout = 0 })",
+            "timeout must be more than 0 seconds",
+        ),
         ("c:query('a.b', 'A', 7)", "options are words such as"),
         ("c:query(1)", "there is no question 1, only 1 to 0"),
         ("c:query('a.b', {})", "a type must be a string"),
@@ -206,13 +240,25 @@ fn misuse_of_the_methods_is_an_error_with_the_line_of_the_call() {
         ("c:pareto(0, 1)", "the shape must be more than 0, not 0"),
         ("c:exponential('x')", "the mean must be a number"),
         ("count(nil)", "a metric's name must be a string, not nil"),
-        ("observe('x', nil)", "what to observe must be a number, not nil"),
+        (
+            "observe('x', nil)",
+            "what to observe must be a number, not nil",
+        ),
         ("c.sleep = 1", "c:sleep cannot be replaced"),
-        ("math.randomseed(1)", "the random source is seeded by the run's seed alone"),
+        (
+            "math.randomseed(1)",
+            "the random source is seeded by the run's seed alone",
+        ),
         ("error({})", "an error that is a table, not a text"),
         ("error('mine', 0)", "mine"),
-        ("for i = 1, 1001 do c:send('a.b') end", "more than 1000 queries that c:wait()"),
-        ("for i = 1, 200 do count('n' .. i) end", "more than 128 metrics"),
+        (
+            "for i = 1, 1001 do c:send('a.b') end",
+            "more than 1000 queries that c:wait()",
+        ),
+        (
+            "for i = 1, 200 do count('n' .. i) end",
+            "more than 128 metrics",
+        ),
     ] {
         let mut script = load(&format!("function client(c)\n {body}\nend"));
         start(&mut script, 0);
@@ -225,9 +271,18 @@ fn misuse_of_the_methods_is_an_error_with_the_line_of_the_call() {
 #[test]
 fn files_that_cannot_be_used_are_refused_with_their_line() {
     for (text, wanted) in [
-        ("function client(c)\n local = 1\nend", "test.lua:2: '<name>' expected near '='"),
-        ("local x = nil + 1", "test.lua:1: attempt to perform arithmetic on a nil value"),
-        ("function client(c) end\nfunction setup() error('no') end", "test.lua:2: no"),
+        (
+            "function client(c)\n local = 1\nend",
+            "test.lua:2: '<name>' expected near '='",
+        ),
+        (
+            "local x = nil + 1",
+            "test.lua:1: attempt to perform arithmetic on a nil value",
+        ),
+        (
+            "function client(c) end\nfunction setup() error('no') end",
+            "test.lua:2: no",
+        ),
         ("print(1)", "test.lua: it defines no function client(c)"),
         ("\x1bLJ\x02", "test.lua: "),
     ] {
@@ -239,9 +294,28 @@ fn files_that_cannot_be_used_are_refused_with_their_line() {
 #[test]
 fn nothing_outside_the_sandbox_can_be_reached() {
     for name in [
-        "os", "io", "require", "dofile", "loadfile", "load", "loadstring", "debug", "ffi", "jit",
-        "package", "module", "coroutine", "collectgarbage", "getfenv", "setfenv", "newproxy",
-        "string.dump", "gcinfo", "_G.os", "_G._G.io", "getmetatable('').__index.dump",
+        "os",
+        "io",
+        "require",
+        "dofile",
+        "loadfile",
+        "load",
+        "loadstring",
+        "debug",
+        "ffi",
+        "jit",
+        "package",
+        "module",
+        "coroutine",
+        "collectgarbage",
+        "getfenv",
+        "setfenv",
+        "newproxy",
+        "string.dump",
+        "gcinfo",
+        "_G.os",
+        "_G._G.io",
+        "getmetatable('').__index.dump",
     ] {
         let mut script = load(&format!("function client(c) print({name} == nil) end"));
         start(&mut script, 0);
@@ -279,7 +353,8 @@ fn an_endless_loop_is_stopped_with_its_line_and_the_others_go_on() {
         "local function f() return f() end f()",
         "repeat local t = {} until false",
     ] {
-        let text = format!("function client(c)\n if c.index == 1 then\n {body}\n end c:sleep(1) end");
+        let text =
+            format!("function client(c)\n if c.index == 1 then\n {body}\n end c:sleep(1) end");
         let settings = Settings {
             clients: 2,
             ..Settings::default()
@@ -289,7 +364,10 @@ fn an_endless_loop_is_stopped_with_its_line_and_the_others_go_on() {
         script.start(1, at(0));
         let actions = steps(&mut script);
         assert_eq!(actions[0], Action::Failed { client: 0 }, "{body}");
-        assert!(matches!(actions[1], Action::Sleep { client: 1, .. }), "{body}");
+        assert!(
+            matches!(actions[1], Action::Sleep { client: 1, .. }),
+            "{body}"
+        );
         let message = failure(&script);
         let wanted = "test.lua:3: stopped after 20000000 instructions without waiting";
         assert!(message.starts_with(wanted), "{body}: {message}");
@@ -325,7 +403,12 @@ fn memory_is_limited_and_is_there_again_for_others() {
         let mut script = load_with(&text, settings).unwrap();
         script.start(0, at(0));
         let actions = steps(&mut script);
-        assert_eq!(actions, [Action::Failed { client: 0 }], "{body}, {:?}", script.failures());
+        assert_eq!(
+            actions,
+            [Action::Failed { client: 0 }],
+            "{body}, {:?}",
+            script.failures()
+        );
         let message = failure(&script);
         let wanted = "test.lua: not enough memory: the scripts of one worker have 16 MiB";
         assert_eq!(message, wanted, "{body}");
@@ -363,7 +446,12 @@ fn queries_sent_side_by_side_are_waited_for_in_any_order() {
     assert_eq!(steps(&mut script), [Action::Finished { client: 0 }]);
     assert_eq!(
         printed(&mut script),
-        ["true\tNOERROR", "true\tconnection", "true\tNOERROR", "nil\tnil"]
+        [
+            "true\tNOERROR",
+            "true\tconnection",
+            "true\tNOERROR",
+            "nil\tnil"
+        ]
     );
 }
 
@@ -380,26 +468,46 @@ fn a_client_that_loses_patience_goes_on_and_does_not_take_the_late_response_for_
          end",
     );
     let actions = start(&mut script, 0);
-    let [Action::Query { question: first, .. }, Action::Sleep { until, .. }] = actions[..] else {
+    let [
+        Action::Query {
+            question: first, ..
+        },
+        Action::Sleep { until, .. },
+    ] = actions[..]
+    else {
         panic!("{actions:?}");
     };
     assert_eq!(until, at(200));
     script.wake(0, until);
     let actions = steps(&mut script);
-    let [Action::Query { question: second, .. }, Action::Sleep { until: later, .. }] = actions[..]
+    let [
+        Action::Query {
+            question: second, ..
+        },
+        Action::Sleep { until: later, .. },
+    ] = actions[..]
     else {
         panic!("{actions:?}");
     };
     script.respond(0, first, &noerror(), 300_000_000, at(300));
     assert!(steps(&mut script).is_empty());
     script.respond(0, second, &noerror(), 110_000_000, at(310));
-    assert_eq!(steps(&mut script), [Action::Sleep { client: 0, until: at(1_310) }]);
+    assert_eq!(
+        steps(&mut script),
+        [Action::Sleep {
+            client: 0,
+            until: at(1_310)
+        }]
+    );
     // The timer of a query that was answered means nothing to what comes after.
     script.wake(0, later);
     assert!(steps(&mut script).is_empty());
     script.wake(0, at(1_310));
     assert_eq!(steps(&mut script), [Action::Finished { client: 0 }]);
-    assert_eq!(printed(&mut script), ["timeout\t200\t0.2", "NOERROR\t0.31", "1.31"]);
+    assert_eq!(
+        printed(&mut script),
+        ["timeout\t200\t0.2", "NOERROR\t0.31", "1.31"]
+    );
 }
 
 #[test]
@@ -425,9 +533,8 @@ fn waiting_with_patience_gives_up_the_wait_and_not_the_query() {
 
 #[test]
 fn closing_and_asking_come_in_the_order_of_the_script() {
-    let mut script = load(
-        "function client(c) c:send('a.example') c:close() c:send('b.example') c:sleep(1) end",
-    );
+    let mut script =
+        load("function client(c) c:send('a.example') c:close() c:send('b.example') c:sleep(1) end");
     let actions = start(&mut script, 0);
     assert!(matches!(
         actions[..],
@@ -473,7 +580,10 @@ fn what_is_counted_and_observed_comes_out() {
     assert_eq!(metrics.counters["pages"], 3.5);
     assert_eq!(metrics.counters["none"], 0.0);
     let ms = &metrics.observed["ms"];
-    assert_eq!((ms.count(), ms.min_ns(), ms.max_ns()), (1_000, Some(100), Some(100_000)));
+    assert_eq!(
+        (ms.count(), ms.min_ns(), ms.max_ns()),
+        (1_000, Some(100), Some(100_000))
+    );
     assert_eq!(script.metrics(), metrics, "reading changes nothing");
 }
 
@@ -493,13 +603,20 @@ fn a_million_names_take_no_more_memory_than_some_thousands() {
     let mut held = Vec::new();
     for _ in 0..3_000 {
         for action in steps(&mut script) {
-            if let Action::Query { client, question, .. } = action {
+            if let Action::Query {
+                client, question, ..
+            } = action
+            {
                 script.respond(client, question, &noerror(), 1, at(1));
             }
         }
         held.push(script.messages().held());
     }
-    assert!(held[2_999].0 < 12_000 && held[2_999] == held[1_500], "{:?}", held[2_999]);
+    assert!(
+        held[2_999].0 < 12_000 && held[2_999] == held[1_500],
+        "{:?}",
+        held[2_999]
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use script::Settings;
 use script::rehearsal::{Rehearsal, rehearse};
 
 fn check(text: &str, names: Option<&str>) -> Rehearsal {
-    let questions = names.map(|names| names_file::parse_text(names.as_bytes(), &Default::default()));
+    let questions =
+        names.map(|names| names_file::parse_text(names.as_bytes(), &Default::default()));
     let settings = Settings {
         questions: questions.map_or_else(Default::default, |it| it.unwrap().into()),
         seed: 1,
@@ -15,7 +16,10 @@ fn check(text: &str, names: Option<&str>) -> Rehearsal {
     assert_eq!(seen.failures.messages, [], "{seen:?}");
     assert!(seen.queries > 500 && seen.passed.as_secs() > 60, "{seen:?}");
     let again = rehearse(text, "example.lua", settings).unwrap();
-    assert_eq!((again.queries, &again.metrics), (seen.queries, &seen.metrics));
+    assert_eq!(
+        (again.queries, &again.metrics),
+        (seen.queries, &seen.metrics)
+    );
     seen
 }
 

@@ -21,5 +21,6 @@ mod questions;
 mod records;
 mod responder;
 mod run;
+mod scripts;
 mod tls;
 mod tls_refused;

@@ -242,7 +242,12 @@ impl Worker {
             && self.positions.len() < room
         {
             let message = &mut self.message;
-            render_without_id((&self.plan, &self.offer), query.question, unix_time, message);
+            render_without_id(
+                (&self.plan, &self.offer),
+                query.question,
+                unix_time,
+                message,
+            );
             let taken = session.request(message, query.number, &mut self.plain_out);
             if taken.is_err() {
                 break;

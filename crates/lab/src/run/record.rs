@@ -273,7 +273,11 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
                 .to_owned(),
         );
     }
-    for script in outcome.workers.iter().filter_map(|it| it.summary.script.as_ref()) {
+    for script in outcome
+        .workers
+        .iter()
+        .filter_map(|it| it.summary.script.as_ref())
+    {
         if script.failures.total > 0 {
             let warning = "clients ended because their script failed; see Scripts".to_owned();
             warnings.push(warning);

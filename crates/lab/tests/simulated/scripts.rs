@@ -50,8 +50,14 @@ fn asking_and_sleeping_take_the_time_they_take_over_every_transport() {
         // The last responses come when the run has ended, and with it the scripts.
         assert_eq!(observed.count(), 27, "{transport}");
         assert_eq!(observed.min_ns(), Some(10_000), "{transport}");
-        assert_eq!(run.record.total.distributions.latency.max_ns(), Some(10_000_000));
-        assert_eq!(run.record.total.distributions.send_lateness.max_ns(), Some(0));
+        assert_eq!(
+            run.record.total.distributions.latency.max_ns(),
+            Some(10_000_000)
+        );
+        assert_eq!(
+            run.record.total.distributions.send_lateness.max_ns(),
+            Some(0)
+        );
         assert_eq!(script(&run).failures.total, 0);
     }
 }
@@ -109,7 +115,10 @@ fn scripts_see_rcodes_and_time_outs_and_lost_connections() {
     });
     let run = broken.run();
     assert!(counter(&run, "connection") + counter(&run, "NOERROR") > 5.0);
-    assert_eq!(counter(&run, "connection"), run.counts().connection_losses as f64);
+    assert_eq!(
+        counter(&run, "connection"),
+        run.counts().connection_losses as f64
+    );
 }
 
 #[test]
@@ -129,10 +138,16 @@ fn a_script_that_fails_or_runs_away_ends_its_client_and_no_other() {
     assert_eq!(failures.total, 2);
     let messages: Vec<&str> = failures.messages.iter().map(|it| &*it.message).collect();
     assert_eq!(messages[0], "test.lua:3: no more");
-    assert!(messages[1].starts_with("test.lua:4: stopped after"), "{messages:?}");
+    assert!(
+        messages[1].starts_with("test.lua:4: stopped after"),
+        "{messages:?}"
+    );
     assert_eq!(run.record.ended_by, EndedBy::Duration);
     let warnings = run.record.warnings.join(" ");
-    assert!(warnings.contains("clients ended because their script failed"), "{warnings}");
+    assert!(
+        warnings.contains("clients ended because their script failed"),
+        "{warnings}"
+    );
 }
 
 #[test]
@@ -170,7 +185,9 @@ fn truncated_responses_are_asked_again_over_tcp_and_the_script_sees_the_first() 
          end",
     );
     sim.plan.tcp_fallback = true;
-    let run = sim.behaviour(|behaviour| behaviour.faults.truncated = 1.0).run();
+    let run = sim
+        .behaviour(|behaviour| behaviour.faults.truncated = 1.0)
+        .run();
     assert_eq!(counter(&run, "truncated"), 20.0);
     assert_eq!(run.counts().tcp_fallback.responses, 20);
 }
@@ -217,7 +234,12 @@ fn scripts_that_ship_run_over_every_transport_whatever_goes_wrong_and_the_same_a
             sim.plan.workers = 2;
             let run = sim.clone().run();
             assert!(run.responses() > 100, "{transport}: {}", run.responses());
-            assert_eq!(script(&run).failures.total, 0, "{:?}", script(&run).failures);
+            assert_eq!(
+                script(&run).failures.total,
+                0,
+                "{:?}",
+                script(&run).failures
+            );
             let again = sim.run();
             assert!(run.record == again.record, "{transport}");
         }
@@ -226,14 +248,20 @@ fn scripts_that_ship_run_over_every_transport_whatever_goes_wrong_and_the_same_a
 
 #[test]
 fn a_script_that_cannot_be_used_is_an_error_before_anything_is_sent() {
-    let what = Sim::seed(1).script("function client(c").try_run().map(drop).unwrap_err();
+    let what = Sim::seed(1)
+        .script("function client(c")
+        .try_run()
+        .map(drop)
+        .unwrap_err();
     assert!(what.starts_with("test.lua:1: "), "{what}");
 }
 
 #[test]
 fn a_time_that_passes_only_by_the_script_passes() {
     let sim = clients(Sim::seed(1), 5).duration_ms(10);
-    let run = sim.script("function client(c) while true do c:sleep(0) end end").run();
+    let run = sim
+        .script("function client(c) while true do c:sleep(0) end end")
+        .run();
     assert_eq!(run.offered(), 0);
     assert_eq!(run.record.ended_by, EndedBy::Duration);
 }

@@ -1,6 +1,8 @@
 //! What a client that acts on a response looks at.
 
-use super::{HEADER_OCTETS, Header, TYPE_AND_CLASS_OCTETS, extended_rcode, skip_name, split_record};
+use super::{
+    HEADER_OCTETS, Header, TYPE_AND_CLASS_OCTETS, extended_rcode, skip_name, split_record,
+};
 
 /// What a response says, in short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +83,10 @@ mod tests {
         for octets in 0..whole.len() {
             let facts = ResponseFacts::read(&whole[..octets]);
             assert_eq!(facts.is_some(), octets >= 12, "{octets}");
-            assert!(facts.is_none_or(|facts| facts.ttl_min.is_none()), "{octets}");
+            assert!(
+                facts.is_none_or(|facts| facts.ttl_min.is_none()),
+                "{octets}"
+            );
         }
     }
 }
