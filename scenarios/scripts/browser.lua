@@ -2,7 +2,7 @@
 -- asked side by side over A, AAAA and HTTPS as browsers do, then time to read. What is known is
 -- not asked again before its TTL is over.
 --
---   throng run --script scenarios/scripts/browser.lua -s 127.0.0.1 -c 100 -d 60s
+--   throng run --script scenarios/scripts/browser.lua -s 127.0.0.1 -c 100 -l 60s
 --
 -- The names come from the run's names file if it has some, else from the zone below.
 

@@ -2,7 +2,7 @@
 -- with growing patience, try another search suffix when a name does not exist, and leave a server
 -- that fails alone for a while.
 --
---   throng run --script scenarios/scripts/stub.lua -s 127.0.0.1 -c 200 -d 30s --timeout 10s
+--   throng run --script scenarios/scripts/stub.lua -s 127.0.0.1 -c 200 -l 30s --timeout 10s
 
 local NAMES = 1000
 local ZONE = "example.test"

@@ -1,7 +1,7 @@
 -- Water torture: a few clients behave, the others ask for random names under one zone, which no
 -- cache can answer. What the well-behaved ones suffer is observed apart.
 --
---   throng run --script scenarios/scripts/water-torture.lua -s 127.0.0.1 -c 100 -d 30s
+--   throng run --script scenarios/scripts/water-torture.lua -s 127.0.0.1 -c 100 -l 30s
 --
 -- Only against servers that are yours.
 

@@ -163,6 +163,19 @@ pub enum Action {
     },
 }
 
+/// Octets of a file name that Lua shows whole.
+const FILE_NAME_OCTETS_MAX: usize = 55;
+
+/// A file name as Lua's messages show it: the end of a long one.
+fn shown(file_name: &str) -> String {
+    let excess = file_name.len().saturating_sub(FILE_NAME_OCTETS_MAX);
+    if excess == 0 {
+        return file_name.to_owned();
+    }
+    let from = file_name.ceil_char_boundary(excess + 3);
+    format!("...{}", &file_name[from..])
+}
+
 /// One script for the clients of one worker.
 pub struct Script {
     sandbox: Sandbox,
@@ -198,6 +211,7 @@ impl Script {
     /// [`ScriptError`] names the line that does not compile or fails.
     pub fn load(text: &str, file_name: &str, settings: Settings) -> Result<Script, ScriptError> {
         let clients = settings.clients;
+        let file_name = &shown(file_name);
         let fault = |what: &str| ScriptError {
             what: match what.starts_with(&format!("{file_name}:")) {
                 true => what.to_owned(),
@@ -210,7 +224,7 @@ impl Script {
         }
         let inner = |error: mlua::Error| fault(&message_of(&error));
         let sandbox = Sandbox::new(file_name, settings).map_err(inner)?;
-        let chunk = sandbox.lua.load(text).set_name(format!("@{file_name}"));
+        let chunk = sandbox.lua.load(text).set_name(format!("={file_name}"));
         let chunk = chunk.set_mode(ChunkMode::Text);
         let chunk = chunk.set_environment(sandbox.environment.clone());
         let chunk = chunk.into_function().map_err(inner)?;
