@@ -40,8 +40,8 @@ class Namespace:
 class VethKnot(targets.Printing):
     """Debian 13's knotd with DoQ in one namespace; the load comes from the other.
 
-    Not throng's responder: kxdpgun sends a message ID other than 0 over QUIC, for which RFC 9250,
-    section 4.2.1, has the server end the connection.
+    kxdpgun 3.4 sends a message ID other than 0 over QUIC, against RFC 9250, section 4.2.1. knotd
+    answers it; throng's responder does with `--doq-any-id`, which the tests of crate lab use.
     """
 
     def __init__(self, program, cpu):

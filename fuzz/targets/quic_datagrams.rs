@@ -6,6 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use proto::Instant;
 use proto::doh::{DohRequest, Method};
+use proto::doq::MessageIds;
 use proto::exchange::ExchangeEnd;
 use proto::quic::{
     Admission, ClientProtocol, Clock, ConnectionKey, QuicClient, QuicClientOptions, QuicEvent,
@@ -81,6 +82,8 @@ impl Pair {
         let options = QuicServerOptions {
             protocol: server,
             streams_max: 10,
+            streams_are_final: false,
+            message_ids: MessageIds::Zero,
             idle_timeout: Some(Duration::from_secs(5)),
             seed: [2; 32],
             clock: *CLOCK,

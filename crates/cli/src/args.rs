@@ -5,17 +5,20 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
 use connections::ConnectionArguments;
 use doh::DohArguments;
 use population::PopulationArguments;
+use questions::QuestionArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod population;
+pub(crate) mod questions;
 mod tls;
 
 /// Measures what a DNS service can take, and says what limited the result.
@@ -102,7 +105,7 @@ pub(crate) struct RunArguments {
         long,
         short,
         default_value = "udp",
-        value_name = "udp|tcp|dot",
+        value_name = "udp|tcp|dot|doh2|doh3|doq",
         help_heading = "Target"
     )]
     pub(crate) transport: Transport,
@@ -163,6 +166,8 @@ pub(crate) struct RunArguments {
     /// Ask again over TCP when a UDP response is truncated; counted apart
     #[arg(long, help_heading = "Questions")]
     pub(crate) tcp_fallback: bool,
+    #[command(flatten)]
+    pub(crate) choice: QuestionArguments,
 
     /// Closed loop: keep that many queries in flight [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
@@ -325,7 +330,7 @@ pub(crate) struct CompareArguments {
     #[arg(
         long,
         default_value = "udp,tcp,dot",
-        value_name = "udp|tcp|dot,...",
+        value_name = "udp|tcp|dot|doh2|doh3|doq,...",
         value_delimiter = ',',
         help_heading = "Comparison"
     )]
@@ -481,8 +486,15 @@ pub(crate) struct ResponderArguments {
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pub(crate) doh_streams: u32,
     /// Queries that a client may have open at once on a DoQ or DoH/3 connection
-    #[arg(long, default_value_t = 100, value_name = "N")]
+    #[arg(long, default_value_t = QUIC_STREAMS_MAX, value_name = "N")]
     pub(crate) quic_streams: u32,
+    /// Answer DoQ queries with a message ID other than 0, as kxdpgun sends them, rather than end
+    /// their connection (RFC 9250, section 4.3.3)
+    #[arg(long)]
+    pub(crate) doq_any_id: bool,
+    /// Allow a QUIC connection no streams beyond its first --quic-streams, as Knot DNS does
+    #[arg(long)]
+    pub(crate) quic_streams_final: bool,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     pub(crate) zone: Option<PathBuf>,

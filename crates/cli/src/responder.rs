@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use proto::Transport;
+use proto::doq::MessageIds;
 use proto::tls::{
     ClientCertificates, Group, ServerTlsOptions, Tickets, TlsConfigError, TlsSetting,
 };
@@ -44,6 +45,11 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
         doh_path: arguments.doh_path.clone(),
         doh_streams_max: arguments.doh_streams,
         quic_streams_max: arguments.quic_streams,
+        doq_message_ids: match arguments.doq_any_id {
+            true => MessageIds::Any,
+            false => MessageIds::Zero,
+        },
+        quic_streams_are_final: arguments.quic_streams_final,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,
         tls: identity

@@ -79,6 +79,8 @@ pub(crate) enum Reason {
     Duration,
     /// It was opened to be closed.
     WithoutQuery,
+    /// The target allows no further stream on it, though none is open.
+    NoStreams,
     /// The target has said that it takes no further requests on it, with this error code.
     GoingAway(u64),
 }
@@ -96,6 +98,8 @@ pub(crate) enum Channel {
         blocked: bool,
         /// Streams that the target lets us open now.
         streams_free: u32,
+        /// Since when nothing is open and the target allows no stream all the same.
+        starved_since: Option<Instant>,
     },
 }
 
@@ -123,6 +127,8 @@ pub(crate) struct Connection {
     pub(crate) usable_at: Instant,
     /// When it last had a query in flight, or else when it became usable.
     pub(crate) active_at: Instant,
+    /// The last interval in which it was counted as active.
+    pub(crate) active_in: u32,
     /// Whether the target took octets from the SYN (RFC 7413) has not been asked yet.
     pub(crate) fast_open_unknown: bool,
 }
@@ -198,6 +204,7 @@ impl Connection {
             established_at: attempted_at,
             usable_at: Instant::FAR_FUTURE,
             active_at: attempted_at,
+            active_in: 0,
             fast_open_unknown: true,
         }
     }

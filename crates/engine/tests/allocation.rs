@@ -48,7 +48,7 @@ fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
     let plan = plan(transport, clients, arrival);
     let (server, client) = tls();
     let is_dot = transport == Transport::Dot;
-    let echo = Echo::open(&world, plan.target, is_dot.then_some(server));
+    let echo = Echo::open(&world, &plan, is_dot.then_some(server));
     let echo = RefCell::new(echo);
     let inputs = RunInputs {
         plan: Arc::new(plan),

@@ -31,7 +31,7 @@ fn run(plan: Plan, away: Range<Instant>) -> Interval {
         link: Link::constant(Duration::from_micros(500)),
         ..WorldConfig::default()
     });
-    let mut echo = Echo::open(&world, plan.target, None);
+    let mut echo = Echo::open(&world, &plan, None);
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
     let inputs = RunInputs {
         plan: Arc::new(plan),

@@ -61,6 +61,16 @@ impl Violation {
     }
 }
 
+/// Which message IDs are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MessageIds {
+    /// 0 alone (RFC 9250, section 4.2.1).
+    #[default]
+    Zero,
+    /// Any: the clients of some tools send others.
+    Any,
+}
+
 /// Where a stream stands, told from all octets that have come on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamState<'a> {
@@ -75,12 +85,24 @@ pub enum StreamState<'a> {
 /// # Errors
 /// The stream breaks the protocol: abort the connection with [`DOQ_PROTOCOL_ERROR`].
 pub fn parse_stream(octets: &[u8], finished: bool) -> Result<StreamState<'_>, Violation> {
+    parse_stream_with(octets, finished, MessageIds::Zero)
+}
+
+/// As [`parse_stream`], of a peer that may send other message IDs.
+///
+/// # Errors
+/// As [`parse_stream`].
+pub fn parse_stream_with(
+    octets: &[u8],
+    finished: bool,
+    ids: MessageIds,
+) -> Result<StreamState<'_>, Violation> {
     let whole = octets
         .split_first_chunk()
         .and_then(|(prefix, rest)| rest.split_at_checked(usize::from(u16::from_be_bytes(*prefix))));
     match whole {
         Some((message, [])) => {
-            check_message(message)?;
+            check_message(message, ids)?;
             Ok(StreamState::Message(message))
         }
         Some(_) => Err(Violation::MoreThanOneMessage),
@@ -91,8 +113,8 @@ pub fn parse_stream(octets: &[u8], finished: bool) -> Result<StreamState<'_>, Vi
 }
 
 /// What holds for every message in both directions.
-fn check_message(message: &[u8]) -> Result<(), Violation> {
-    if message.iter().take(2).any(|&octet| octet != 0) {
+fn check_message(message: &[u8], ids: MessageIds) -> Result<(), Violation> {
+    if ids == MessageIds::Zero && message.iter().take(2).any(|&octet| octet != 0) {
         return Err(Violation::NonzeroId);
     }
     if edns_option(message, EDNS_TCP_KEEPALIVE).is_some() {

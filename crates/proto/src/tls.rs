@@ -37,6 +37,7 @@ mod registry;
 mod server;
 mod server_config;
 mod stream;
+mod verifier;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,9 @@ use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 use crate::table::{Align, Table};
 
 mod carriage;
+mod clients;
 mod connections;
+pub(crate) mod questions;
 mod scripts;
 mod sections;
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
         ("Scripts", scripts::section(record)),
@@ -107,11 +110,6 @@ fn header(record: &RunRecord) -> String {
         counted(scenario.clients, "client"),
         counted(scenario.workers, "worker")
     );
-    let questions = format!(
-        "{}, {}",
-        scenario.questions.source,
-        counted(scenario.questions.count, "question")
-    );
     let load = match record.asks_nothing() {
         true => without_queries::load(record),
         false => match &scenario.script {
@@ -121,7 +119,7 @@ fn header(record: &RunRecord) -> String {
     };
     table.row(["load".into(), format!("{load}; {workers}")]);
     if !record.asks_nothing() {
-        table.row(["questions".into(), questions]);
+        table.row(["questions".into(), questions::questions(scenario)]);
     }
     table.row(["options".into(), options(record)]);
     for (label, words) in [
@@ -214,7 +212,12 @@ fn result(record: &RunRecord) -> String {
         };
         table.row([label.into(), count(number), unit.into(), share, note]);
     };
-    row("offered", offered, "queries", rate(record.offered_qps()));
+    let offered_rate = rate(record.offered_qps());
+    let note = match questions::repeated(&record.scenario, counts) {
+        Some(repeated) => format!("{offered_rate}, {repeated}"),
+        None => offered_rate,
+    };
+    row("offered", offered, "queries", note);
     let sent = format!("of offered, {}", rate(record.sent_qps()));
     row("sent", counts.sent, "queries", sent);
     row(

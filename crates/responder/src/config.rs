@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use proto::Transport;
+use proto::doq::MessageIds;
 use proto::http2::Http2ServerOptions;
 use proto::tls::rustls;
 
@@ -61,6 +62,11 @@ impl OpenConnections {
     }
 }
 
+/// Streams of a QUIC connection that may be open at once unless told otherwise: clients of usual
+/// depth, 100, are not held up, for a server learns only an acknowledgement later that a stream is
+/// over. CoreDNS allows as many.
+pub const QUIC_STREAMS_MAX: u32 = 256;
+
 /// What a responder is told. The default answers any name over UDP and TCP on a free port of
 /// 127.0.0.1, at once and without faults.
 #[derive(Clone, Debug)]
@@ -83,6 +89,11 @@ pub struct ResponderConfig {
     pub doh_streams_max: u32,
     /// Queries that may be open at once on one QUIC connection, DoQ's or DoH/3's.
     pub quic_streams_max: u32,
+    /// Message IDs of DoQ that are taken.
+    pub doq_message_ids: MessageIds,
+    /// No stream follows one that is over, so that `quic_streams_max` is for the whole of a
+    /// connection.
+    pub quic_streams_are_final: bool,
     /// Longest UDP response, in octets, if the client's EDNS allows as much (at least 512).
     pub udp_payload_octets_max: u16,
     /// Maxima of memory.
@@ -104,7 +115,9 @@ impl Default for ResponderConfig {
             tls: None,
             doh_path: "/dns-query".to_owned(),
             doh_streams_max: 1_000,
-            quic_streams_max: 100,
+            quic_streams_max: QUIC_STREAMS_MAX,
+            doq_message_ids: MessageIds::Zero,
+            quic_streams_are_final: false,
             // What resolvers and servers have agreed on (DNS flag day 2020).
             udp_payload_octets_max: 1232,
             limits: Limits::default(),

@@ -163,8 +163,8 @@ counters! {
     quic_forgotten: u64 = "QUIC connections forgotten",
     /// Queries in the first flight of a resumed QUIC session.
     early_queries: u64 = "QUIC queries in early data",
-    /// Handshakes among those completed that resumed a session; QUIC only.
-    handshakes_resumed: u64 = "QUIC handshakes that resumed a session",
+    /// Handshakes among those completed that resumed a session.
+    handshakes_resumed: u64 = "TLS handshakes that resumed a session",
     /// TLS handshakes completed.
     handshakes_completed: u64 = "TLS handshakes completed",
     /// TLS handshakes that failed, those cut off by the client included.

@@ -48,7 +48,7 @@ pub mod worker;
 pub mod zone;
 
 pub use behaviour::{Behaviour, ConnectionEnd, Delay, FaultShares, QuicShares, Stall};
-pub use config::{ConfigError, Limits, ResponderConfig};
+pub use config::{ConfigError, Limits, QUIC_STREAMS_MAX, ResponderConfig};
 pub use counters::Counters;
 pub use worker::{ResponderWorker, WorkerPlace};
 pub use zone::Zone;

@@ -107,6 +107,8 @@ pub(crate) fn server(
     let options = QuicServerOptions {
         protocol,
         streams_max: config.quic_streams_max,
+        streams_are_final: config.quic_streams_are_final,
+        message_ids: config.doq_message_ids,
         idle_timeout: Some(config.behaviour.idle_timeout.unwrap_or(IDLE_TIMEOUT)),
         seed,
         // Any instant will do: only differences count.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use driver::{Close, SocketId};
 use proto::framing::Deframer;
 use proto::http2::{ALPN, Http2ServerOptions};
-use proto::tls::{ServerTls, rustls};
+use proto::tls::{HandshakeKind, ServerTls, rustls};
 use proto::{Instant, Transport};
 
 use crate::behaviour::ConnectionEnd;
@@ -184,7 +184,9 @@ impl Connection {
             }
             let counters = &mut respondent.counters;
             let completed = was_handshaking && !tls.is_handshaking();
+            let resumed = completed && tls.handshake_kind() == Some(HandshakeKind::Resumed);
             counters.handshakes_completed += u64::from(completed);
+            counters.handshakes_resumed += u64::from(resumed);
             failed |= completed && !has_agreed(self.transport, tls);
             counters.tls_failed += u64::from(failed && !tls.is_handshaking());
             plaintext = &received;

@@ -38,7 +38,8 @@ pub(crate) struct TlsArguments {
     )]
     pub(crate) tls_groups: Vec<String>,
     /// Connections that resume their client's last session: never, always, or a share of them
-    /// such as 0.9; each client resumes its own only
+    /// such as 0.9; each client resumes its own only. With --queries-per-connection 0 a client
+    /// without a ticket waits for one before it closes, up to 100 ms
     #[arg(long, value_name = "never|always|SHARE", default_value = "never")]
     pub(crate) tls_resume: String,
     /// Send queries as early data (0-RTT) where a resumed session allows it

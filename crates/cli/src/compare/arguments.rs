@@ -30,6 +30,18 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
             "give a file with --names FILE",
         ));
     }
+    if arguments.run.choice.label_seed.is_some() {
+        return Err(Failure::usage(
+            "--label-seed would have each run ask for the names of the one before",
+            "leave it out: each run then makes names of its own",
+        ));
+    }
+    if arguments.run.connections.asks_nothing() {
+        return Err(Failure::usage(
+            "--queries-per-connection 0: queries are compared, and this asks none",
+            "leave it out, or give 1 for a connection each; `throng run` measures set-up alone",
+        ));
+    }
     let servers = Servers::read(arguments)?;
     let runs = transports.iter().map(|&transport| {
         let mut run = arguments.run.clone();

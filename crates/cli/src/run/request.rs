@@ -17,7 +17,7 @@ use crate::args::doh::Server;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
-use crate::run::tls;
+use crate::run::{questions, tls};
 
 /// Queries in flight unless told otherwise.
 const OUTSTANDING: u32 = 100;
@@ -28,20 +28,22 @@ const DURATION: Duration = Duration::from_secs(10);
 
 /// A run against a server named by the user.
 pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
-    let (questions, source) = match &arguments.names {
-        Some(names) => read_questions(arguments, names)?,
+    let is_asked_otherwise = arguments.choice.zone().is_some()
+        || arguments.population.script.is_some()
+        || arguments.connections.asks_nothing();
+    if arguments.names.is_none() && !is_asked_otherwise {
+        return Err(Failure::usage(
+            "no questions: --server needs --names FILE",
+            "make some with `throng names records --zone example.org > names.txt`, or while they \
+             are asked with --random-labels ZONE",
+        ));
+    }
+    let (questions, source) = match &arguments.population.script {
         // A script has names of its own.
-        None if let Some(script) = &arguments.population.script => {
+        Some(script) if arguments.names.is_none() => {
             (QuestionSet::new(), script.display().to_string())
         }
-        // These are never asked.
-        None if arguments.connections.asks_nothing() => self_test_questions(arguments)?,
-        None => {
-            return Err(Failure::usage(
-                "no questions: --server needs --names FILE",
-                "make some with `throng names records --zone example.org > names.txt`",
-            ));
-        }
+        _ => questions(arguments)?,
     };
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
@@ -78,6 +80,7 @@ pub(crate) fn build(
         target,
         transport: arguments.transport,
         questions: Arc::new(questions),
+        question_source: questions::source(arguments)?,
         arrival,
         clients,
         workers: arguments
@@ -101,6 +104,7 @@ pub(crate) fn build(
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,
+        client_statistics: true,
         tsig: tsig(arguments)?,
     };
     plan.validate()?;
@@ -260,6 +264,7 @@ pub(crate) fn query_options(arguments: &RunArguments) -> Result<QueryOptions, Fa
         recursion_desired: !arguments.no_recursion,
         edns: edns(arguments)?,
         signature_octets: signature_octets(arguments)?,
+        label_octets: questions::label_octets(arguments)?,
         ..QueryOptions::default()
     })
 }
@@ -288,13 +293,16 @@ fn read_questions(arguments: &RunArguments, path: &Path) -> Result<(QuestionSet,
     Ok((questions, name))
 }
 
-/// The questions of a self-test, or those the user gave.
-pub(crate) fn self_test_questions(
-    arguments: &RunArguments,
-) -> Result<(QuestionSet, String), Failure> {
-    if let Some(path) = &arguments.names {
-        return read_questions(arguments, path);
-    }
+/// The questions that the user gave or has made, or else those of a self-test.
+pub(super) fn questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {
+    let options = query_options(arguments)?;
+    questions::with_zone(arguments, &options, || match &arguments.names {
+        Some(path) => read_questions(arguments, path),
+        None => self_test_questions(arguments),
+    })
+}
+
+fn self_test_questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {
     let mut text = String::new();
     let set = load::name_sets::RecordSet::new("throng.test", 1_000, 1)?;
     set.write_names(&mut text).map_err(Failure::in_operation)?;

@@ -55,6 +55,28 @@ fn each_cell_is_the_figures_of_its_own_record() {
 }
 
 #[test]
+fn all_six_transports_of_the_built_in_responder_are_compared_by_one_command() {
+    let all = "udp,tcp,dot,doh2,doh3,doq";
+    let comparison = compared(&format!("--queries 500 --transports {all}"));
+    let transports = comparison.transports.iter();
+    let names: Vec<String> = transports.map(|it| it.transport.to_string()).collect();
+    assert_eq!(names.join(","), all);
+    for contender in &comparison.transports {
+        let [run] = &contender.runs[..] else {
+            panic!("{contender:?}");
+        };
+        assert!(run.figures.achieved_qps > 0.0, "{contender:?}");
+        assert_eq!(run.figures.lost_share, 0.0, "{contender:?}");
+    }
+    // One step after the other, and each transport against the first.
+    assert_eq!(comparison.costs.len(), 5 + 4);
+    for command in ["run", "compare-transports"] {
+        let help = throng(&format!("{command} --help")).succeeded();
+        assert!(help.contains("<udp|tcp|dot|doh2|doh3|doq"), "{help}");
+    }
+}
+
+#[test]
 fn simulated_comparison_is_the_same_every_time_and_reads_as_expected() {
     let flags = "--driver sim --transports udp,tcp --rate 1000 --duration 2s --sim-delay 3ms \
                  --timeout 1s";
@@ -277,6 +299,11 @@ fn transports_and_servers_that_make_no_comparison_are_refused() {
         "dot",
     );
     check("--rate 0", "udp: --rate", "");
+    check(
+        "--queries-per-connection 0",
+        "queries are compared, and this asks none",
+        "throng run",
+    );
 }
 
 #[test]

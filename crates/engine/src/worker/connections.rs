@@ -220,12 +220,14 @@ impl Worker {
         connection.early = false;
         connection.usable_at = now;
         connection.active_at = now;
+        let set_up_ns = now.nanos_since(connection.attempted_at);
+        self.statistics.count_set_up(index, set_up_ns);
         self.set_up.last_progress_at = now;
         self.connections_open += 1;
         self.connections_open_max = self.connections_open_max.max(self.connections_open);
         self.settle(index);
         if asks_nothing {
-            return self.close_connection(driver, index, Reason::WithoutQuery, now);
+            return self.close_without_query(driver, index, now);
         }
         if let Some(at) = [retired_at, idle_at].into_iter().flatten().min() {
             self.arm(index, at);
@@ -316,6 +318,7 @@ impl Worker {
             Reason::Idle => counts.closed_by_client_for.idle += 1,
             Reason::Duration => counts.closed_by_client_for.duration += 1,
             Reason::WithoutQuery => counts.closed_by_client_for.without_query += 1,
+            Reason::NoStreams => counts.closed_by_client_for.no_streams += 1,
             Reason::Done | Reason::GoingAway(_) => {}
         }
         driver.close(socket, Close::Graceful);
@@ -384,7 +387,9 @@ impl Worker {
         if is_busy || !connection.is_open() {
             return;
         }
-        if connection.queries_sent >= most {
+        if most == 0 {
+            self.close_without_query(driver, index, now);
+        } else if connection.queries_sent >= most {
             self.close_connection(driver, index, Reason::Done, now);
         } else if let Some(reason) = connection.retired_for {
             self.close_connection(driver, index, reason, now);

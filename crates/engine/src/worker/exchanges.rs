@@ -5,11 +5,11 @@ use driver::Driver;
 use proto::Instant;
 use proto::exchange::ExchangeEnd;
 use proto::pending::{Query, State};
-use proto::response::{self, Header};
+use proto::response::Header;
 use script::End;
 
 use super::Worker;
-use super::scripted::{Told, with_template};
+use super::scripted::{Told, is_answered_by};
 use crate::client::{Channel, Reason};
 
 impl Worker {
@@ -64,10 +64,9 @@ impl Worker {
             None => counts.malformed += 1,
             Some(header) if header.id != 0 => counts.wrong_id += 1,
             Some(header) => {
-                let is_its = with_template(&self.plan, &self.offer, query.question, |asked| {
-                    response::question_matches(asked.message, asked.question_octets, message)
-                });
-                if is_its {
+                let scratch = &mut self.message;
+                let asked = query.question;
+                if is_answered_by((&self.plan, &self.offer), asked, message, scratch) {
                     return self.complete(index, query, &header, message, at);
                 }
                 counts.wrong_question += 1;

@@ -6,7 +6,7 @@ use proto::Instant;
 use proto::pending::{Query, State};
 use proto::response::{self, Header};
 
-use super::scripted::{Told, with_template};
+use super::scripted::{Told, is_answered_by};
 use super::{EndedBy, Worker};
 use crate::client::{Link, Role};
 
@@ -37,16 +37,21 @@ impl Worker {
         }
         let role = client.role;
         self.change_in_flight(owner, at, -i64::from(ended));
-        // Queries may have waited for a place on the connection.
+        if role == Role::Primary {
+            self.offer.release(ended);
+        }
+        self.has_room_again(owner, at);
+    }
+
+    /// Uses the room that a client's connection may have again: for the queries that wait for it,
+    /// and for further ones.
+    pub(super) fn has_room_again(&mut self, owner: u32, now: Instant) {
         let client = &mut self.clients[owner as usize];
         if client.pending.waiting() > 0 && !client.dirty {
             client.dirty = true;
             self.dirty.push(owner);
         }
-        if role == Role::Primary {
-            self.offer.release(ended);
-            self.list_client(owner, at);
-        }
+        self.list_client(owner, now);
     }
 
     /// Notes that the queries in flight at client `owner` have become more or fewer. Those of
@@ -54,6 +59,9 @@ impl Worker {
     pub(super) fn change_in_flight(&mut self, owner: u32, at: Instant, change: i64) {
         if self.clients[owner as usize].role == Role::Primary {
             self.tally.change_in_flight(at, change);
+            if change != 0 {
+                self.statistics.touch(owner, at);
+            }
         }
     }
 
@@ -71,10 +79,8 @@ impl Worker {
             self.tally.of_event(at).counts.unexpected.wrong_id += 1;
             return;
         };
-        let is_its = with_template(&self.plan, &self.offer, query.question, |asked| {
-            response::question_matches(asked.message, asked.question_octets, message)
-        });
-        if !is_its {
+        let scratch = &mut self.message;
+        if !is_answered_by((&self.plan, &self.offer), query.question, message, scratch) {
             self.tally.of_event(at).counts.unexpected.wrong_question += 1;
             return;
         }
@@ -96,8 +102,12 @@ impl Worker {
     ) {
         let client = &mut self.clients[owner as usize];
         client.pending.end(query.position, State::Answered);
-        let interval = self.tally.of_query(query.scheduled_at);
         let latency_ns = at.nanos_since(query.scheduled_at);
+        if let Link::Connected(connection) = &mut client.link {
+            self.tally
+                .connection_is_active(at, &mut connection.active_in);
+        }
+        let interval = self.tally.of_query(query.scheduled_at);
         if let Link::Connected(connection) = &mut client.link
             && !connection.served
             && client.role == Role::Primary
@@ -106,9 +116,13 @@ impl Worker {
             connection.served = true;
             let times = &mut interval.distributions.connections;
             times.first_query.record(at.nanos_since(query.sent_at));
+            // A connection that was there before its first query did not make it wait.
+            let idle_ns = query.sent_at.nanos_since(connection.usable_at);
+            let waited = query.scheduled_at <= connection.usable_at;
+            let idle_ns = if waited { 0 } else { idle_ns };
             times
                 .set_up_and_first_query
-                .record(at.nanos_since(connection.attempted_at));
+                .record(at.nanos_since(connection.attempted_at) - idle_ns);
         }
         if client.role == Role::Fallback {
             interval.counts.tcp_fallback.responses += 1;
@@ -119,15 +133,17 @@ impl Worker {
         }
         interval.counts.responses += 1;
         interval.counts.received_octets += message.len() as u64;
-        interval
-            .counts
-            .rcodes
-            .record(response::extended_rcode(message));
+        let rcode = response::extended_rcode(message);
+        interval.counts.rcodes.record(rcode);
         interval.distributions.latency.record(latency_ns);
         interval
             .distributions
             .service
             .record(at.nanos_since(query.sent_at));
+        if query.scheduled_at >= self.timeline.run_started_at {
+            self.statistics
+                .count_response(owner, query.number, latency_ns, rcode);
+        }
         // The window of a run by queries reaches to its last response.
         let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
         if at >= self.timeline.run_started_at && is_before_end {

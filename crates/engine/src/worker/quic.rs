@@ -10,7 +10,8 @@ use driver::{Close, Driver, OutgoingDatagram, Received, SocketError, SocketSpec}
 use load::Plan;
 use measure::counts::Connections;
 use proto::quic::{
-    By, ClientProtocol, Clock, ConnectionKey, LostReason, QuicClient, QuicClientOptions, QuicEvent,
+    Blocked, By, ClientProtocol, Clock, ConnectionKey, LostReason, QuicClient, QuicClientOptions,
+    QuicEvent,
 };
 use proto::tls::TlsFailure;
 use proto::{Instant, Transport};
@@ -23,6 +24,15 @@ use crate::client::{Channel, Client, Connection, Link, Reason};
 
 /// Datagrams of one connection that are sent in one batch; the next batch follows at once.
 const DATAGRAMS_MAX: usize = 16;
+
+/// How long a connection may have nothing open and be allowed no stream, beside
+/// [`STARVED_ROUND_TRIPS`]. Some servers allow each connection a number of streams and never
+/// another.
+const STARVED_MIN: Duration = Duration::from_millis(100);
+
+/// Round trips in which the target may learn that all is answered, and allow more streams, even
+/// if a datagram is lost.
+const STARVED_ROUND_TRIPS: u32 = 4;
 
 /// The endpoint of a worker, if the plan's transport is QUIC's.
 pub(super) fn client(plan: &Plan, worker: u32, driver: &impl Driver) -> Option<QuicClient> {
@@ -88,6 +98,7 @@ impl Worker {
             key,
             blocked: false,
             streams_free: if early { u32::MAX } else { 0 },
+            starved_since: None,
         };
         let mut connection = Box::new(Connection::new(socket, channel, now));
         connection.early = early;
@@ -142,10 +153,7 @@ impl Worker {
         let (Link::Connected(connection), Some(quic)) = (link, &mut self.quic) else {
             return;
         };
-        let Channel::Quic {
-            key, streams_free, ..
-        } = &mut connection.channel
-        else {
+        let Channel::Quic { key, .. } = &mut connection.channel else {
             return;
         };
         let mut next = pending.next_waiting();
@@ -160,7 +168,6 @@ impl Worker {
                 message,
             );
             if quic.request(now, *key, message, query.number).is_err() {
-                *streams_free = 0;
                 break;
             }
             let length = message.len() as u32;
@@ -205,18 +212,14 @@ impl Worker {
                 QuicEvent::Lost(reason) => lost = Some(reason),
             }
         }
-        let can_request = quic.can_request(key);
+        let blocked = quic.blocked(key);
         self.quic = Some(quic);
-        if let Some(connection) = self.clients[index as usize].connection()
-            && let Channel::Quic { streams_free, .. } = &mut connection.channel
-        {
-            *streams_free = if can_request { u32::MAX } else { 0 };
-        }
+        self.note_streams(index, blocked, now);
         if has_served {
             self.connection_has_served(index, now);
         }
         self.after_messages(index, in_flight_before, now);
-        self.settle_unprocessed(index, !can_request, now);
+        self.settle_unprocessed(index, blocked.is_some(), now);
         let sent = self.transmit_quic(driver, index, key, now);
         // One that was lost at once was usable for all that.
         if is_usable {
@@ -228,9 +231,62 @@ impl Worker {
             }
             return false;
         }
+        if self.starved_until(index).is_some_and(|until| until <= now) {
+            self.retire(index, Reason::NoStreams);
+        }
         self.close_if_used_up(driver, index, now);
         self.arm_quic(index);
         sent
+    }
+
+    /// Notes whether a connection lets us open a stream, or why not.
+    fn note_streams(&mut self, index: u32, blocked: Option<Blocked>, now: Instant) {
+        let client = &mut self.clients[index as usize];
+        let is_idle = client.pending.in_flight() == 0;
+        let Some(connection) = client.connection() else {
+            return;
+        };
+        // One that was never allowed a stream is no better when it is opened anew.
+        let was_used = connection.queries_sent > 0;
+        let Channel::Quic {
+            streams_free,
+            starved_since,
+            ..
+        } = &mut connection.channel
+        else {
+            return;
+        };
+        let lacks_streams = blocked == Some(Blocked::Streams);
+        let had_streams = *streams_free > 0;
+        *streams_free = if blocked.is_none() { u32::MAX } else { 0 };
+        *starved_since = match lacks_streams && is_idle && was_used {
+            true => Some(starved_since.unwrap_or(now)),
+            false => None,
+        };
+        match (lacks_streams, had_streams) {
+            (true, true) => {
+                let counts = &mut self.tally.of_event(now).counts.connections;
+                counts.quic_stream_limits_met += 1;
+            }
+            // More may have been allowed without a response that makes room.
+            (false, false) if blocked.is_none() => self.has_room_again(index, now),
+            _ => {}
+        }
+    }
+
+    /// When a connection that is allowed no stream, though none is open, is given up.
+    fn starved_until(&self, index: u32) -> Option<Instant> {
+        let Link::Connected(connection) = &self.clients[index as usize].link else {
+            return None;
+        };
+        let Channel::Quic {
+            key, starved_since, ..
+        } = connection.channel
+        else {
+            return None;
+        };
+        let rtt = self.quic.as_ref()?.rtt(key);
+        Some(starved_since? + STARVED_MIN + rtt * STARVED_ROUND_TRIPS)
     }
 
     fn quic_key(&self, index: u32) -> Option<ConnectionKey> {
@@ -253,7 +309,9 @@ impl Worker {
     /// When the connection next wants a turn, if it is a QUIC connection.
     pub(super) fn quic_due(&mut self, index: u32) -> Option<Instant> {
         let key = self.quic_key(index)?;
-        self.quic.as_mut()?.timeout(key)
+        let starved_until = self.starved_until(index);
+        let timeout = self.quic.as_mut()?.timeout(key);
+        timeout.into_iter().chain(starved_until).min()
     }
 
     /// Gives a connection the turn that it is due at `now`, if it is.

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use driver::Driver;
 use load::Plan;
 use load::plan::ScriptText;
+use load::question_source::Question;
 use load::questions::Template;
 use measure::ScriptRecord;
 use proto::Instant;
 use proto::pending::Query;
-use proto::response::ResponseFacts;
+use proto::response::{ResponseFacts, question_matches};
 use script::{Action, End, Limits, Script, ScriptError, Settings};
 
 use super::offer::Offer;
@@ -157,15 +158,15 @@ impl Scripted {
         };
         if role == Role::Fallback {
             let was_answered = matches!(told, Told::Response(_));
-            return script.end_again(query.question, was_answered);
+            return script.end_again(query.question.template, was_answered);
         }
         let after_ns = at.nanos_since(query.scheduled_at);
         match told {
             Told::Response(message) => {
                 let facts = ResponseFacts::read(message).unwrap_or_default();
-                script.respond(index, query.question, &facts, after_ns, at);
+                script.respond(index, query.question.template, &facts, after_ns, at);
             }
-            Told::End(end) => script.end(index, query.question, end, after_ns, at),
+            Told::End(end) => script.end(index, query.question.template, end, after_ns, at),
         }
     }
 
@@ -200,7 +201,7 @@ impl Offer {
         if let Offer::Scripted(scripted) = self
             && let Some(script) = &mut scripted.script
         {
-            script.ask_again(query.question);
+            script.ask_again(query.question.template);
         }
     }
 
@@ -275,7 +276,13 @@ impl Worker {
         let counts = &mut self.tally.of_query(scheduled_at).counts;
         counts.offered += 1;
         let client = &mut self.clients[index as usize];
-        if client.pending.submit(scheduled_at, question) {
+        let question = Question::plain(question);
+        let is_submitted = client.pending.submit(scheduled_at, question);
+        if is_measured {
+            self.statistics
+                .count_query(index, &client.pending, scheduled_at);
+        }
+        if is_submitted {
             if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
@@ -286,7 +293,7 @@ impl Worker {
         if let Offer::Scripted(scripted) = &mut self.offer
             && let Some(script) = &mut scripted.script
         {
-            script.end(index, question, End::NotSent, 0, scheduled_at);
+            script.end(index, question.template, End::NotSent, 0, scheduled_at);
         }
     }
 
@@ -305,16 +312,29 @@ impl Worker {
     }
 }
 
-/// Calls `each` with the message of a query, of the run's questions or of a script.
+/// Appends the message of a query with ID 0, of the run's questions or of a script.
 #[inline]
-pub(super) fn with_template<R>(
-    plan: &Plan,
-    offer: &Offer,
-    question: u32,
-    each: impl FnOnce(Template<'_>) -> R,
-) -> R {
+pub(super) fn write_query((plan, offer): (&Plan, &Offer), asked: Question, message: &mut Vec<u8>) {
     match offer {
-        Offer::Scripted(scripted) => scripted.with_template(question, each),
-        _ => each(plan.questions.get(question as usize)),
+        Offer::Scripted(scripted) => scripted.with_template(asked.template, |template| {
+            message.extend_from_slice(template.message);
+        }),
+        _ => plan.write_query(asked, message),
+    }
+}
+
+/// True if `response` carries the question of a query; the content of `scratch` is lost.
+#[inline]
+pub(super) fn is_answered_by(
+    (plan, offer): (&Plan, &Offer),
+    asked: Question,
+    response: &[u8],
+    scratch: &mut Vec<u8>,
+) -> bool {
+    match offer {
+        Offer::Scripted(scripted) => scripted.with_template(asked.template, |template| {
+            question_matches(template.message, template.question_octets, response)
+        }),
+        _ => plan.is_answered_by(asked, response, scratch),
     }
 }

@@ -2,6 +2,7 @@
 
 use driver::{Driver, SocketId};
 use load::Plan;
+use load::question_source::Question;
 use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State};
@@ -10,7 +11,7 @@ use script::End;
 
 use super::Worker;
 use super::offer::Offer;
-use super::scripted::{Told, with_template};
+use super::scripted::{Told, write_query};
 use crate::client::{Channel, Client, Link, Role};
 
 /// Queries of one client sent in one batch; the next batch follows at once.
@@ -100,9 +101,8 @@ impl Worker {
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
             let start = self.outgoing.octets.len();
-            with_template(&self.plan, &self.offer, query.question, |template| {
-                self.outgoing.octets.extend_from_slice(template.message);
-            });
+            let octets = &mut self.outgoing.octets;
+            write_query((&self.plan, &self.offer), query.question, octets);
             self.outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.outgoing.octets, start, unix_time);
@@ -163,6 +163,8 @@ impl Worker {
         if let Some(connection) = client.connection() {
             let was_silent = connection.is_silent();
             connection.queries_sent = connection.queries_sent.saturating_add(queries);
+            self.tally
+                .connection_is_active(now, &mut connection.active_in);
             let is_early = connection.early;
             self.connections_silent += u64::from(connection.is_silent() && !was_silent);
             if is_early {
@@ -203,17 +205,18 @@ impl Worker {
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
             let start = self.plain_out.len();
-            with_template(&self.plan, &self.offer, query.question, |template| {
-                framing::write_message(template.message, &mut self.plain_out);
-            });
-            let message = start + 2;
+            self.plain_out
+                .extend_from_slice(&[0; framing::PREFIX_OCTETS]);
+            let message = self.plain_out.len();
+            let octets = &mut self.plain_out;
+            write_query((&self.plan, &self.offer), query.question, octets);
             self.plain_out[message..message + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.plain_out, message, unix_time);
-                let length = (self.plain_out.len() - message) as u16;
-                self.plain_out[start..message].copy_from_slice(&length.to_be_bytes());
             }
             let length = (self.plain_out.len() - message) as u32;
+            // The plan has seen to it that no message is longer.
+            self.plain_out[start..message].copy_from_slice(&(length as u16).to_be_bytes());
             self.outgoing
                 .datagrams
                 .push(driver::OutgoingDatagram { length, to: None });
@@ -426,17 +429,15 @@ fn write_records(tls: &mut ClientTls, mut framed: &[u8]) {
 /// Copies a question into `message`, with message ID 0: over HTTP so that responses can be cached
 /// (RFC 8484, section 4.1), over DoQ because it must be (RFC 9250, section 4.2.1).
 pub(super) fn render_without_id(
-    (plan, offer): (&Plan, &Offer),
-    question: u32,
+    asked: (&Plan, &Offer),
+    question: Question,
     unix_time: std::time::Duration,
     message: &mut Vec<u8>,
 ) {
     message.clear();
-    with_template(plan, offer, question, |template| {
-        message.extend_from_slice(template.message);
-    });
+    write_query(asked, question, message);
     message[..2].fill(0);
-    if let Some(key) = &plan.tsig {
+    if let Some(key) = &asked.0.tsig {
         key.sign(message, 0, unix_time);
     }
 }

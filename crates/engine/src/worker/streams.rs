@@ -194,7 +194,8 @@ impl Worker {
             Ok(progress) if progress.peer_closed => {
                 self.handle_end(driver, index, None, received.at);
             }
-            Ok(_) => {}
+            // What came may have been the ticket that a connection without queries waits for.
+            Ok(_) => self.close_if_used_up(driver, index, received.at),
             Err(failure) => self.end_by_tls(driver, index, &failure, received.at),
         }
     }
@@ -246,6 +247,8 @@ impl Worker {
                 if !self.handle_http2(driver, index, octets, at) {
                     return;
                 }
+                // The target may have allowed more streams or octets without a response.
+                self.has_room_again(index, at);
             }
             Channel::Quic { .. } => return,
         }

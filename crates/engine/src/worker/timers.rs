@@ -66,7 +66,8 @@ impl Worker {
         if let Some(at) = [query, connection, quic].into_iter().flatten().min() {
             self.arm(index, at);
         }
-        self.list_client(index, now);
+        // Queries that have timed out made room.
+        self.has_room_again(index, now);
     }
 
     fn expire_queries(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {

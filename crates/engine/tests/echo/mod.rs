@@ -1,44 +1,54 @@
 //! A target that sends each query back as a response, and a plan for it.
 
+mod quic;
+mod stream;
+
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use driver::sim::{SimDriver, World};
-use driver::{Driver, Event, Outgoing, Received, SocketId, SocketSpec};
+use driver::{Driver, Event, Outgoing, Received, SocketSpec};
 use load::arrival::Arrival;
-use load::{Plan, QuestionSet, names_file};
-use proto::framing::{Deframer, write_message};
+use load::{Plan, QuestionSet, QuestionSource, names_file};
+use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
-use proto::tls::ServerTls;
 use proto::tls::rustls::ServerConfig;
 use proto::{Instant, Transport};
+
+use quic::EchoQuic;
+use stream::EchoStream;
 
 /// A target that sends each query back as a response.
 pub(crate) struct Echo {
     /// Its end of the world.
     pub(crate) driver: SimDriver,
+    transport: Transport,
     tls: Option<Arc<ServerConfig>>,
-    streams: HashMap<u32, (Deframer, Option<ServerTls>)>,
+    streams: HashMap<u32, EchoStream>,
+    quic: Option<EchoQuic>,
     /// Queries seen so far.
     pub(crate) queries: u64,
 }
 
 impl Echo {
-    /// Listens on `address` for UDP and for TCP, or for DoT if `tls` is given.
-    pub(crate) fn open(world: &World, address: SocketAddr, tls: Option<Arc<ServerConfig>>) -> Echo {
-        let mut driver = world.endpoint(address.ip());
+    /// Listens where `plan` sends its queries, for its transport and for UDP; `tls` is there if
+    /// the transport has it.
+    pub(crate) fn open(world: &World, plan: &Plan, tls: Option<Arc<ServerConfig>>) -> Echo {
+        let mut driver = world.endpoint(plan.target.ip());
         let spec = SocketSpec {
-            local: Some(address),
+            local: Some(plan.target),
             peer: None,
             shared_port: false,
             fast_open: false,
         };
         driver.open_udp(&spec).unwrap();
         driver.listen_tcp(&spec).unwrap();
+        let is_quic = plan.transport.is_quic();
         Echo {
+            quic: is_quic.then(|| EchoQuic::new(plan.transport, tls.as_ref().unwrap(), &driver)),
             driver,
+            transport: plan.transport,
             tls,
             streams: HashMap::new(),
             queries: 0,
@@ -50,18 +60,29 @@ impl Echo {
         let mut received = Received::new();
         while self.driver.receive(&mut received) {
             let socket = received.socket;
-            match received.event {
-                Event::Datagrams => self.answer_datagrams(&received),
-                Event::Accepted { .. } => {
-                    let tls = self.tls.clone().map(|tls| ServerTls::new(tls).unwrap());
-                    let stream = (Deframer::default(), tls);
+            match (received.event, &mut self.quic) {
+                (Event::Datagrams, Some(quic)) => quic.handle_datagrams(&received),
+                (Event::Datagrams, None) => self.answer_datagrams(&received),
+                (Event::Accepted { .. }, _) => {
+                    let stream = EchoStream::new(self.transport, self.tls.clone());
                     self.streams.insert(socket.index, stream);
                 }
-                Event::Bytes => self.answer_stream(socket, received.bytes()),
+                (Event::Bytes, _) => {
+                    let stream = self.streams.get_mut(&socket.index).unwrap();
+                    let (octets, queries) = stream.answer(received.bytes());
+                    self.queries += queries;
+                    let taken = self.driver.send_bytes(socket, &octets).unwrap();
+                    assert_eq!(taken, octets.len(), "the window is wide enough");
+                }
                 _ => {}
             }
         }
-        self.driver.wait(Instant::FAR_FUTURE);
+        let mut until = Instant::FAR_FUTURE;
+        if let Some(quic) = &mut self.quic {
+            until = quic.finish(&mut self.driver);
+            self.queries = quic.queries;
+        }
+        self.driver.wait(until);
     }
 
     fn answer_datagrams(&mut self, received: &Received) {
@@ -77,32 +98,13 @@ impl Echo {
         }
         self.driver.send_datagrams(received.socket, &outgoing);
     }
+}
 
-    fn answer_stream(&mut self, socket: SocketId, bytes: &[u8]) {
-        let (deframer, tls) = self.streams.get_mut(&socket.index).unwrap();
-        let mut plaintext = Vec::new();
-        match tls {
-            Some(tls) => drop(tls.handle_bytes(bytes, &mut plaintext).unwrap()),
-            None => plaintext.extend_from_slice(bytes),
-        }
-        let mut responses = Vec::new();
-        deframer.handle_bytes(&plaintext, |query| {
-            let start = responses.len();
-            write_message(query, &mut responses);
-            responses[start + 4] |= 0x80;
-            self.queries += 1;
-        });
-        let mut octets = Vec::new();
-        match tls {
-            Some(tls) => {
-                tls.write(&responses);
-                tls.poll_transmit(&mut octets);
-            }
-            None => octets = responses,
-        }
-        let taken = self.driver.send_bytes(socket, &octets).unwrap();
-        assert_eq!(taken, octets.len(), "the window is wide enough");
-    }
+/// A query as its own response.
+fn response_to(query: &[u8]) -> Vec<u8> {
+    let mut response = query.to_vec();
+    response[2] |= 0x80;
+    response
 }
 
 /// A run of 2 s without an end of an interval.
@@ -114,6 +116,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         target: "192.0.2.53:53".parse().unwrap(),
         transport,
         questions: Arc::<QuestionSet>::new(questions.unwrap()),
+        question_source: QuestionSource::default(),
         arrival,
         clients,
         workers: 1,
@@ -129,10 +132,14 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         shape: None,
         script: None,
         connections: load::ConnectionPolicy::default(),
-        doh: None,
+        doh: transport.is_doh().then(|| {
+            let uri = "https://localhost/dns-query";
+            Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
+        }),
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        client_statistics: true,
         tsig: None,
     }
 }

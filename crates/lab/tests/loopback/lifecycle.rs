@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use lab::run::serve;
+use lab::run::{Serving, serve};
 use proto::Transport;
 use proto::doh::Method;
 use proto::tls::ServerTlsOptions;
@@ -31,6 +31,16 @@ fn over(transport: Transport) -> Load {
 /// Runs it against a responder for its transport alone; checks what holds for every run.
 fn run(load: Load, change: impl FnOnce(&mut ResponderConfig)) -> (Ran, Counters) {
     let transport = load.plan.transport;
+    let (target, certificate_pem) = start(transport, change);
+    let load = load.ca_pem(&certificate_pem);
+    let ran = load.run_at(target.address(transport).unwrap());
+    let responder = target.stop();
+    assert_both_ends_agree(&ran, &responder);
+    (ran, responder)
+}
+
+/// A responder, and what its certificate is verified against.
+fn start(transport: Transport, change: impl FnOnce(&mut ResponderConfig)) -> (Serving, String) {
     let identity = self_signed(&SelfSigned::default()).unwrap();
     let tls = identity.config(transport, &ServerTlsOptions::default());
     let mut config = ResponderConfig {
@@ -40,11 +50,7 @@ fn run(load: Load, change: impl FnOnce(&mut ResponderConfig)) -> (Ran, Counters)
     };
     change(&mut config);
     let target = serve(&config, &[], true).unwrap();
-    let load = load.ca_pem(&identity.certificate_pem);
-    let ran = load.run_at(target.address(transport).unwrap());
-    let responder = target.stop();
-    assert_both_ends_agree(&ran, &responder);
-    (ran, responder)
+    (target, identity.certificate_pem)
 }
 
 /// Each connection has one end, and those that were usable are those that the responder accepted;
@@ -182,5 +188,26 @@ fn fast_open_is_used_or_done_without() {
         assert_eq!(responder.queries.total(), 1_000, "{transport}");
         let connections = ran.record.connections();
         assert!(connections.fast_opened <= connections.attempted);
+    }
+}
+
+/// A target keeps the connection IDs of a connection for some time after its end (RFC 9000,
+/// section 10.2): a run that began with those of the run before would find its first Initials
+/// dropped, and learn so after its time-out, for QUIC repeats one after a second.
+#[test]
+fn run_after_run_with_the_same_seed_finds_no_connection_of_the_one_before() {
+    let _alone = alone();
+    for transport in STREAMS.into_iter().filter(|it| it.is_quic()) {
+        let (target, certificate_pem) = start(transport, |_| {});
+        for _ in 0..4 {
+            let load = over(transport).clients(20).outstanding(20).queries(100);
+            let load = load.plan(|plan| plan.timeout = ms(900));
+            let load = load.ca_pem(&certificate_pem);
+            let ran = load.run_at(target.address(transport).unwrap());
+            ran.assert_all_answered(100);
+            let connections = ran.record.connections();
+            assert_eq!(connections.attempted, 20, "{transport}: {connections:?}");
+        }
+        assert_eq!(target.stop().connections_accepted.total(), 80);
     }
 }

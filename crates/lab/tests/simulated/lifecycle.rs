@@ -4,6 +4,7 @@
 mod any_policy;
 mod asked_for_nothing;
 mod idle;
+mod streams;
 
 use proto::Transport;
 

@@ -9,12 +9,12 @@ use driver::sim::{Link, Outage, Stall};
 use engine::TlsSettings;
 use lab::run::{Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate};
 use load::arrival::{Arrival, Process};
-use load::{Plan, QuestionSet, names_file};
+use load::{Plan, QuestionSet, QuestionSource, names_file};
 use measure::{Counts, Histogram, RunRecord};
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::{ClientTlsOptions, Roots, ServerTlsOptions};
+use proto::tls::{ClientTlsOptions, Roots, ServerTlsOptions, Tickets};
 use proto::{Instant, Transport};
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Counters, ResponderConfig};
@@ -47,6 +47,8 @@ pub(crate) struct Sim {
     pub(crate) simulation: Simulation,
     certificate: SelfSigned,
     tls_verify: bool,
+    tls_resume: load::Resume,
+    tickets: Tickets,
 }
 
 impl fmt::Debug for Sim {
@@ -76,6 +78,7 @@ impl Sim {
             target: SocketAddr::new(TARGET, 53),
             transport: Transport::Udp,
             questions: Arc::new(QuestionSet::new()),
+            question_source: QuestionSource::default(),
             arrival: Arrival::Closed {
                 outstanding: 1,
                 rate_qps_max: None,
@@ -98,6 +101,7 @@ impl Sim {
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
+            client_statistics: true,
             tsig: None,
         };
         let mut simulation = Simulation::default();
@@ -113,6 +117,8 @@ impl Sim {
             simulation,
             certificate,
             tls_verify: true,
+            tls_resume: load::Resume::NEVER,
+            tickets: ServerTlsOptions::default().tickets,
         };
         sim.names(100)
     }
@@ -297,6 +303,13 @@ impl Sim {
         self
     }
 
+    /// Every connection resumes its client's session, if the target gave a ticket.
+    pub(crate) fn resuming(mut self, tickets: Tickets) -> Sim {
+        self.tls_resume = load::Resume::ALWAYS;
+        self.tickets = tickets;
+        self
+    }
+
     /// Asks one question `queries` times.
     pub(crate) fn ask(self, queries: u64, question: &str) -> Run {
         self.names_text(question).queries(queries).run()
@@ -336,12 +349,17 @@ impl Sim {
     fn tls(&mut self) -> TlsRequest {
         let identity = self_signed(&self.certificate).unwrap();
         let transport = self.plan.transport;
-        let server = identity.config(transport, &ServerTlsOptions::default());
+        let options = ServerTlsOptions {
+            tickets: self.tickets,
+            ..ServerTlsOptions::default()
+        };
+        let server = identity.config(transport, &options);
         self.simulation.responder.tls = Some(server.unwrap());
         let config = proto::tls::client_config(&ClientTlsOptions {
             roots: Roots::Pem(identity.certificate_pem.into_bytes()),
             verify: self.tls_verify,
             alpn: load::tls::default_alpn(self.plan.transport),
+            resumption: !self.tls_resume.is_never(),
             ..ClientTlsOptions::default()
         });
         TlsRequest {
@@ -350,7 +368,7 @@ impl Sim {
             settings: TlsSettings {
                 config: config.unwrap(),
                 name: ServerName::try_from("localhost").unwrap(),
-                resume: load::Resume::NEVER,
+                resume: self.tls_resume,
             },
             verified: self.tls_verify,
             name: "localhost".to_owned(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use lab::run::{Serving, serve};
 use lab::target::Service;
 use proto::Transport;
+use proto::doq::MessageIds;
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{ResponderConfig, Zone};
 
@@ -43,6 +44,8 @@ impl Responder {
             listen_http: vec![(address, 0).into()],
             zone: Arc::new(Zone::from_text(&zone().text, None).unwrap()),
             tls: Some(identity.server_config),
+            // For kxdpgun; others send 0 (RFC 9250, section 4.2.1).
+            doq_message_ids: MessageIds::Any,
             ..ResponderConfig::default()
         };
         let serving = serve(&config, &[], true).unwrap();

@@ -17,7 +17,8 @@ use crate::scenario::Transport;
 pub struct Connections {
     /// Attempts to connect.
     pub attempted: u64,
-    /// TCP connections established; none over QUIC.
+    /// TCP connections established, TLS handshakes not included. None over QUIC, where
+    /// `handshakes` counts those that became usable.
     pub established: u64,
     /// TCP connections whose target took octets from the SYN (RFC 7413).
     pub fast_opened: u64,
@@ -25,6 +26,9 @@ pub struct Connections {
     pub quic_datagrams_not_sent: u64,
     /// TLS handshakes over TCP, or QUIC handshakes, completed.
     pub handshakes: Handshakes,
+    /// Connections without queries whose client resumes sessions and got no ticket within 100 ms:
+    /// its next one is a full handshake.
+    pub tickets_missed: u64,
     /// Early data (0-RTT) of TLS 1.3 and QUIC.
     pub early_data: EarlyData,
     /// Octets of handshakes sent, completed or not: TLS records, or the UDP payload of QUIC
@@ -58,6 +62,9 @@ pub struct Connections {
     pub quic_transport: Codes,
     /// Usable QUIC connections that fell silent for longer than QUIC's idle timeout.
     pub quic_idle_timeouts: u64,
+    /// Times that a QUIC connection had used up the streams that the target allowed it until then
+    /// (RFC 9000, section 4.6): queries wait until it allows more.
+    pub quic_stream_limits_met: u64,
 }
 
 /// Handshakes completed, of TLS over TCP or of QUIC.
@@ -98,6 +105,8 @@ pub struct OwnClosures {
     pub without_query: u64,
     /// The scenario had them reset, to see how client and target recover.
     pub reset: u64,
+    /// The target allowed no further stream on them, though none was open; over QUIC only.
+    pub no_streams: u64,
 }
 
 /// Why a connection never became usable.
@@ -143,10 +152,10 @@ pub struct ConnectionFailures {
 impl_add!(
     Connections,
     numbers: [
-        attempted, established, fast_opened, quic_datagrams_not_sent,
+        attempted, established, fast_opened, quic_datagrams_not_sent, tickets_missed,
         handshake_sent_octets, handshake_received_octets, abandoned,
         closed_by_client, closed_by_target, reset_by_target, ended_by_tls, ended_by_http,
-        quic_idle_timeouts,
+        quic_idle_timeouts, quic_stream_limits_met,
     ],
     groups: [
         handshakes, early_data, failed, closed_by_client_for, ended_by_goaway, quic_application,
@@ -155,7 +164,11 @@ impl_add!(
 );
 impl_add!(Handshakes, numbers: [full, full_with_retry, resumed], groups: []);
 impl_add!(EarlyData, numbers: [tried, accepted, rejected, queries], groups: []);
-impl_add!(OwnClosures, numbers: [idle, duration, without_query, reset], groups: []);
+impl_add!(
+    OwnClosures,
+    numbers: [idle, duration, without_query, reset, no_streams],
+    groups: []
+);
 impl_add!(
     ConnectionFailures,
     numbers: [
@@ -179,6 +192,11 @@ impl Connections {
             true => self.handshakes.total(),
             false => self.established,
         }
+    }
+
+    /// Usable connections that have ended, whoever ended them.
+    pub fn ended(&self) -> u64 {
+        self.closed_by_client + self.ended_by_target()
     }
 
     /// Usable connections that the target ended, in order or not.

@@ -152,12 +152,29 @@ fn places_unused(figures: &Figures<'_>, places: u64, usable: u64) -> Finding {
         count(places),
         share(figures.counts.lost(), figures.counts.offered)
     );
+    let stream_limits_met = figures.record.connections().quic_stream_limits_met;
+    if stream_limits_met > 0 {
+        let evidence = format!(
+            "{evidence}; connections had used up the streams that the target allows them {}",
+            times_met(stream_limits_met)
+        );
+        let clients = 4 * figures.record.scenario.clients;
+        let advice = format!("open more connections: --clients {clients}");
+        return Finding::new(Limit::Unknown, evidence, &advice);
+    }
     let advice = if figures.record.scenario.transport.has_connections() {
         "look at the connections: places wait while one is being opened"
     } else {
         "run for longer, on an idle host, so that the places fill"
     };
     Finding::new(Limit::Unknown, evidence, advice)
+}
+
+fn times_met(times: u64) -> String {
+    match times {
+        1 => "once".to_owned(),
+        _ => format!("{} times", count(times)),
+    }
 }
 
 fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {

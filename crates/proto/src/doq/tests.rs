@@ -111,3 +111,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn any_message_id_is_taken_of_peers_that_may_send_it() {
+    let mut stream = vec![0, 12];
+    stream.extend_from_slice(&[0x12, 0x34, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let (zero, any) = (MessageIds::Zero, MessageIds::Any);
+    let refused = parse_stream_with(&stream, true, zero);
+    assert_eq!(refused, Err(Violation::NonzeroId));
+    let taken = parse_stream_with(&stream, true, any);
+    assert_eq!(taken, Ok(StreamState::Message(&stream[2..])));
+}

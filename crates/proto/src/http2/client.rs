@@ -109,6 +109,11 @@ impl Http2Client {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn shared_request(&self) -> &Arc<DohRequest> {
+        &self.request
+    }
+
     /// How many concurrent streams the peer's SETTINGS allow; `None` if they do not say.
     pub fn streams_max(&self) -> Option<u32> {
         let streams_max = self.endpoint.peer.streams_max;

@@ -231,6 +231,13 @@ impl QuicClient {
         Ok(key)
     }
 
+    /// True if there is a ticket for the client's next connection.
+    pub fn has_ticket(&self, key: ConnectionKey) -> bool {
+        let connection = self.connections.get(key);
+        let memory = connection.and_then(|connection| connection.memory.as_ref());
+        memory.is_some_and(ClientSession::has_ticket)
+    }
+
     /// Takes back what a client remembers, for its next connection. Tickets that come later are
     /// forgotten.
     pub fn take_memory(&mut self, key: ConnectionKey) -> ClientSession {
@@ -300,6 +307,7 @@ impl QuicClient {
     ) -> Option<Burst> {
         self.now = now;
         let connection = self.connections.get_mut(key)?;
+        connection.hurry_streams();
         // quinn-proto counts from the start of the buffer it is given.
         let buffer = if octets.is_empty() {
             &mut *octets
@@ -347,8 +355,22 @@ impl QuicClient {
 
     /// True if a query can be sent on the connection at once.
     pub fn can_request(&mut self, key: ConnectionKey) -> bool {
-        let connection = self.connections.get_mut(key);
-        connection.is_some_and(|connection| connection.open_stream().is_ok())
+        self.blocked(key).is_none()
+    }
+
+    /// Why no query can be sent on the connection now, if none can.
+    pub fn blocked(&mut self, key: ConnectionKey) -> Option<Blocked> {
+        match self.connections.get_mut(key) {
+            None => Some(Blocked::Closed),
+            Some(connection) => connection.open_stream().err(),
+        }
+    }
+
+    /// Estimated round-trip time (RFC 9002, section 5.3), the peer's delay of acknowledgements
+    /// not in it; zero if the connection is gone.
+    pub fn rtt(&self, key: ConnectionKey) -> Duration {
+        let connection = self.connections.get(key);
+        connection.map_or(Duration::ZERO, |connection| connection.quic.rtt())
     }
 
     /// Sends a query on a new stream; its datagrams wait in [`QuicClient::poll_transmit`].

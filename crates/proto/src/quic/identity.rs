@@ -58,10 +58,12 @@ struct Ids {
 
 impl Ids {
     fn new(seed: [u8; 32], purpose: u64) -> Self {
-        let mut key = [0; 8];
-        key.copy_from_slice(&seed[8..16]);
+        // Every octet of the seed counts: seeds may differ in one of them.
+        let key = seed
+            .iter()
+            .fold(purpose, |key, octet| mix(key ^ u64::from(*octet)));
         Ids {
-            key: mix(u64::from_le_bytes(key) ^ purpose),
+            key,
             count: AtomicU64::new(0),
         }
     }
@@ -127,5 +129,24 @@ impl HmacKey for ResetKey {
         } else {
             Err(CryptoError)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_octet_of_the_seed_changes_the_ids() {
+        let seeds = (0..32).map(|octet| {
+            let mut seed = [7; 32];
+            seed[octet] = 8;
+            seed
+        });
+        let ids: HashSet<[u8; 8]> = seeds
+            .flat_map(|seed| [Ids::new(seed, 0).next(), Ids::new(seed, 1).next()])
+            .collect();
+        assert_eq!(ids.len(), 64);
     }
 }

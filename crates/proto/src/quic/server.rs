@@ -10,6 +10,7 @@ use super::session::ServerCrypto;
 use super::slab::{ConnectionKey, Slab};
 use super::transport::{self, Parameters};
 use super::{Burst, Established, LostReason};
+use crate::doq::MessageIds;
 use crate::{Instant, doq, framing, http3};
 use bytes::{Bytes, BytesMut};
 use connection::{Buffers, Connection, Step};
@@ -33,6 +34,10 @@ pub struct QuicServerOptions {
     pub protocol: ServerProtocol,
     /// Queries that a client may have open on one connection. Each costs two map entries at once.
     pub streams_max: u32,
+    /// Message IDs of DoQ that are taken; a response has that of its query.
+    pub message_ids: MessageIds,
+    /// No stream follows one that is over: `streams_max` then is for the whole of a connection.
+    pub streams_are_final: bool,
     /// A connection ends after this long without a datagram; `None` for the client's own timeout.
     pub idle_timeout: Option<Duration>,
     /// All that is random but for key exchanges is drawn from here.
@@ -282,6 +287,9 @@ impl QuicServer {
             Ok((handle, quic)) => {
                 let mut connection =
                     Connection::new(quic, handle, self.options.protocol.is_http3());
+                if self.options.streams_are_final {
+                    connection.end_stream_credit();
+                }
                 connection.settle(&mut self.endpoint);
                 let key = self.connections.insert(connection);
                 if self.keys.len() <= handle.0 {
@@ -331,6 +339,7 @@ impl QuicServer {
                     held: &mut self.held,
                     scratch: &mut self.scratch,
                     protocol: &self.options.protocol,
+                    message_ids: self.options.message_ids,
                 };
                 let step = connection.next_step(now, buffers);
                 connection.settle(&mut self.endpoint);

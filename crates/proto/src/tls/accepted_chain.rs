@@ -5,11 +5,9 @@
 //! chain that it accepted last, for a second: a certificate that expires in mid-run is still
 //! noticed. That the server holds the certificate's key is verified in every full handshake.
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use super::verifier::Presented;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How long an accepted chain is accepted again, in seconds of the verifier's time.
@@ -44,171 +42,94 @@ impl Accepted {
     }
 }
 
-/// What a server shows of itself.
-struct Presented<'a> {
-    end_entity: &'a CertificateDer<'a>,
-    intermediates: &'a [CertificateDer<'a>],
-    name: &'a ServerName<'a>,
-    ocsp: &'a [u8],
-}
-
-/// Asks another verifier, unless it has just accepted the same.
+/// What one verifier has accepted.
 #[derive(Debug)]
-pub(super) struct RememberingVerifier {
-    verifier: Arc<dyn ServerCertVerifier>,
-    number: u64,
+pub(super) struct AcceptedChains {
+    verifier: u64,
 }
 
-impl RememberingVerifier {
-    pub(super) fn new(verifier: Arc<dyn ServerCertVerifier>) -> Self {
-        let number = VERIFIERS.fetch_add(1, Ordering::Relaxed);
-        RememberingVerifier { verifier, number }
-    }
-}
-
-impl ServerCertVerifier for RememberingVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let presented = Presented {
-            end_entity,
-            intermediates,
-            name: server_name,
-            ocsp: ocsp_response,
-        };
-        let is_known = ACCEPTED.with_borrow(|accepted| {
-            let accepted = accepted.as_ref();
-            accepted.is_some_and(|accepted| accepted.covers(self.number, &presented, now))
-        });
-        if is_known {
-            return Ok(ServerCertVerified::assertion());
+impl AcceptedChains {
+    /// Those of a verifier that has accepted nothing.
+    pub(super) fn new() -> Self {
+        AcceptedChains {
+            verifier: VERIFIERS.fetch_add(1, Ordering::Relaxed),
         }
-        let verified = self.verifier.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        )?;
-        let chain = std::iter::once(end_entity).chain(intermediates);
-        let accepted = Accepted {
-            verifier: self.number,
+    }
+
+    /// True if the very same was accepted a moment ago.
+    pub(super) fn cover(&self, presented: &Presented<'_>, now: UnixTime) -> bool {
+        ACCEPTED.with_borrow(|accepted| {
+            let accepted = accepted.as_ref();
+            accepted.is_some_and(|accepted| accepted.covers(self.verifier, presented, now))
+        })
+    }
+
+    /// Notes that it has been accepted.
+    pub(super) fn remember(&self, presented: &Presented<'_>, now: UnixTime) {
+        let chain = std::iter::once(presented.end_entity).chain(presented.intermediates);
+        ACCEPTED.set(Some(Accepted {
+            verifier: self.verifier,
             chain: chain.map(|one| one.clone().into_owned()).collect(),
-            name: server_name.to_owned(),
-            ocsp: ocsp_response.to_vec(),
+            name: presented.name.to_owned(),
+            ocsp: presented.ocsp.to_vec(),
             at: now,
-        };
-        ACCEPTED.set(Some(accepted));
-        Ok(verified)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        self.verifier.requires_raw_public_keys()
+        }));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::verifier::{ChainVerifier, JudgeChain};
     use super::*;
-    use rustls::CertificateError;
+    use rustls::client::danger::ServerCertVerifier;
+    use rustls::crypto::aws_lc_rs;
+    use rustls::{CertificateError, Error};
+    use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
     use std::time::Duration;
 
     /// Accepts a chain unless its end entity begins with 0, and counts how often it is asked.
-    #[derive(Debug, Default)]
-    struct Counting(AtomicU32);
+    #[derive(Debug)]
+    struct Counting(Arc<AtomicU32>);
 
-    impl ServerCertVerifier for Counting {
-        fn verify_server_cert(
-            &self,
-            end_entity: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: UnixTime,
-        ) -> Result<ServerCertVerified, Error> {
+    impl JudgeChain for Counting {
+        fn judge(&self, presented: &Presented<'_>, _: UnixTime) -> Result<(), Error> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            match end_entity.first() {
+            match presented.end_entity.first() {
                 Some(0) => Err(CertificateError::Expired.into()),
-                _ => Ok(ServerCertVerified::assertion()),
+                _ => Ok(()),
             }
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            Vec::new()
         }
     }
 
     #[test]
     fn only_the_very_same_chain_for_the_same_name_at_the_same_time_is_accepted_unasked() {
-        let counting = Arc::new(Counting::default());
-        let verifier = RememberingVerifier::new(counting.clone());
-        let show = |verifier: &RememberingVerifier, first: u8, second: u8, name: &str, at: u64| {
+        let asked = Arc::new(AtomicU32::new(0));
+        let verifier = || {
+            let provider = Arc::new(aws_lc_rs::default_provider());
+            ChainVerifier::new(Arc::new(Counting(asked.clone())), provider)
+        };
+        let show = |verifier: &ChainVerifier, first: u8, second: u8, name: &str, at: u64| {
             let end_entity = CertificateDer::from(vec![first]);
             let intermediates = [CertificateDer::from(vec![second])];
             let name = ServerName::try_from(name.to_owned()).unwrap();
             let now = UnixTime::since_unix_epoch(Duration::from_secs(at));
             let shown = verifier.verify_server_cert(&end_entity, &intermediates, &name, &[], now);
-            (shown.is_ok(), counting.0.load(Ordering::Relaxed))
+            (shown.is_ok(), asked.load(Ordering::Relaxed))
         };
-        assert_eq!(show(&verifier, 1, 2, "a.test", 9), (true, 1));
-        assert_eq!(show(&verifier, 1, 2, "a.test", 9), (true, 1));
-        assert_eq!(show(&verifier, 1, 3, "a.test", 9), (true, 2));
-        assert_eq!(show(&verifier, 1, 3, "b.test", 9), (true, 3));
-        assert_eq!(show(&verifier, 4, 3, "b.test", 9), (true, 4));
-        assert_eq!(show(&verifier, 4, 3, "b.test", 10), (true, 5));
+        let one = verifier();
+        assert_eq!(show(&one, 1, 2, "a.test", 9), (true, 1));
+        assert_eq!(show(&one, 1, 2, "a.test", 9), (true, 1));
+        assert_eq!(show(&one, 1, 3, "a.test", 9), (true, 2));
+        assert_eq!(show(&one, 1, 3, "b.test", 9), (true, 3));
+        assert_eq!(show(&one, 4, 3, "b.test", 9), (true, 4));
+        assert_eq!(show(&one, 4, 3, "b.test", 10), (true, 5));
         // A clock that is set back is not believed.
-        assert_eq!(show(&verifier, 4, 3, "b.test", 9), (true, 6));
+        assert_eq!(show(&one, 4, 3, "b.test", 9), (true, 6));
         // What is refused is asked about each time, and what was accepted stays so.
-        assert_eq!(show(&verifier, 0, 3, "b.test", 9), (false, 7));
-        assert_eq!(show(&verifier, 0, 3, "b.test", 9), (false, 8));
-        assert_eq!(show(&verifier, 4, 3, "b.test", 9), (true, 8));
-        let other = RememberingVerifier::new(counting.clone());
-        assert_eq!(show(&other, 4, 3, "b.test", 9), (true, 9));
+        assert_eq!(show(&one, 0, 3, "b.test", 9), (false, 7));
+        assert_eq!(show(&one, 0, 3, "b.test", 9), (false, 8));
+        assert_eq!(show(&one, 4, 3, "b.test", 9), (true, 8));
+        assert_eq!(show(&verifier(), 4, 3, "b.test", 9), (true, 9));
     }
 }

@@ -1,19 +1,17 @@
 //! Configurations of clients, with the cryptography named rather than taken from the process.
 
-use super::accepted_chain::RememberingVerifier;
 use super::client_session::OwnSessions;
 use super::handshake::Alpn;
-use super::pins::{PinVerifier, SpkiPin};
+use super::pins::{Pinned, SpkiPin};
 use super::registry::{CipherSuite, Group};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use super::verifier::{AnyChain, ChainVerifier, JudgeChain};
 use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, InconsistentKeys, KeyLog,
-    RootCertStore, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, Error, InconsistentKeys, KeyLog, RootCertStore, SupportedProtocolVersion,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -183,7 +181,7 @@ pub fn client_config(options: &ClientTlsOptions) -> Result<Arc<ClientConfig>, Tl
         .with_protocol_versions(options.versions.protocol_versions())
         .map_err(|error| TlsConfigError::new(TlsSetting::CipherSuites, error))?
         .dangerous()
-        .with_custom_certificate_verifier(remembering(verifier(options, provider)?));
+        .with_custom_certificate_verifier(verifier(options, provider)?);
     let mut config = match &options.certificate {
         None => builder.with_no_client_auth(),
         Some(own) => {
@@ -280,28 +278,25 @@ fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
         .map(|(_, item)| item)
 }
 
-fn remembering(verifier: Arc<dyn ServerCertVerifier>) -> Arc<dyn ServerCertVerifier> {
-    Arc::new(RememberingVerifier::new(verifier))
-}
-
 /// What judges the server's certificate.
 fn verifier(
     options: &ClientTlsOptions,
     provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, TlsConfigError> {
+) -> Result<Arc<ChainVerifier>, TlsConfigError> {
     let authorities = match options.verify {
         true => Some(authorities(&options.roots, &provider)?),
         false => None,
     };
-    Ok(match (authorities, options.pins.is_empty()) {
+    let judge: Arc<dyn JudgeChain> = match (authorities, options.pins.is_empty()) {
         (Some(authorities), true) => authorities,
-        (None, true) => Arc::new(AcceptAnyCertificate { provider }),
-        (authorities, false) => Arc::new(PinVerifier {
+        (None, true) => Arc::new(AnyChain),
+        (authorities, false) => Arc::new(Pinned {
             pins: options.pins.clone(),
             authorities,
-            provider,
+            provider: provider.clone(),
         }),
-    })
+    };
+    Ok(Arc::new(ChainVerifier::new(judge, provider)))
 }
 
 fn authorities(
@@ -401,72 +396,4 @@ pub fn quic_initial_suite() -> rustls::quic::Suite {
         .tls13()
         .and_then(|suite| suite.quic_suite())
         .expect("AES-128-GCM is QUIC's own suite")
-}
-
-/// Takes any certificate, but still has the server prove that it holds the key to it.
-#[derive(Debug)]
-struct AcceptAnyCertificate {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for AcceptAnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        tolerate_odd_certificate(verify_tls12_signature(
-            message,
-            certificate,
-            signed,
-            algorithms,
-        ))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        tolerate_odd_certificate(verify_tls13_signature(
-            message,
-            certificate,
-            signed,
-            algorithms,
-        ))
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
-
-/// Lets a handshake pass whose certificate cannot be read, as X.509 version 1 certificates cannot:
-/// BIND's `tls ephemeral` makes one. A signature that was checked and is wrong stays an error.
-fn tolerate_odd_certificate(
-    checked: Result<HandshakeSignatureValid, Error>,
-) -> Result<HandshakeSignatureValid, Error> {
-    match checked {
-        Err(Error::InvalidCertificate(reason)) if reason != CertificateError::BadSignature => {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-        other => other,
-    }
 }

@@ -1,14 +1,12 @@
 //! SPKI pins: knowing a server by its public key (RFC 7858, section 4.2; RFC 7469, section 2.4).
 
+use super::verifier::{JudgeChain, Presented};
 use data_encoding::BASE64;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, Error, OtherError, RootCertStore};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
@@ -78,20 +76,21 @@ impl std::error::Error for PinMismatch {}
 
 /// Takes a server whose own key is pinned, or whose certificate is signed by a key that is.
 #[derive(Debug)]
-pub(super) struct PinVerifier {
+pub(super) struct Pinned {
     pub(super) pins: Vec<SpkiPin>,
     /// Has to be content as well, if there is one.
     pub(super) authorities: Option<Arc<WebPkiServerVerifier>>,
     pub(super) provider: Arc<CryptoProvider>,
 }
 
-impl PinVerifier {
+impl Pinned {
     /// True if `certificate`, which the server sent along with its own, has a pinned key and its
     /// own leads to it. Who only has a copy of a pinned certificate has no chain to it.
     fn vouches(
         &self,
         certificate: &CertificateDer<'_>,
-        verify: impl FnOnce(&WebPkiServerVerifier) -> Result<ServerCertVerified, Error>,
+        presented: &Presented<'_>,
+        now: UnixTime,
     ) -> bool {
         if !pin_of(certificate).is_ok_and(|pin| self.pins.contains(&pin)) {
             return false;
@@ -102,60 +101,25 @@ impl PinVerifier {
         }
         WebPkiServerVerifier::builder_with_provider(Arc::new(anchor), self.provider.clone())
             .build()
-            .is_ok_and(|verifier| verify(&verifier).is_ok())
+            .is_ok_and(|verifier| verifier.judge(presented, now).is_ok())
     }
 }
 
-impl ServerCertVerifier for PinVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let verify = |verifier: &WebPkiServerVerifier| {
-            verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-        };
+impl JudgeChain for Pinned {
+    fn judge(&self, presented: &Presented<'_>, now: UnixTime) -> Result<(), Error> {
         if let Some(authorities) = &self.authorities {
-            verify(authorities)?;
+            authorities.judge(presented, now)?;
         }
-        let server = pin_of(end_entity)?;
-        let is_pinned = self.pins.contains(&server)
-            || intermediates
-                .iter()
-                .any(|certificate| self.vouches(certificate, verify));
-        if is_pinned {
-            return Ok(ServerCertVerified::assertion());
+        let server = pin_of(presented.end_entity)?;
+        let is_vouched_for = || {
+            let mut others = presented.intermediates.iter();
+            others.any(|certificate| self.vouches(certificate, presented, now))
+        };
+        if self.pins.contains(&server) || is_vouched_for() {
+            return Ok(());
         }
         let mismatch = OtherError(Arc::new(PinMismatch { server }));
         Err(CertificateError::Other(mismatch).into())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
     }
 }
 

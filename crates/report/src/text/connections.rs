@@ -47,6 +47,10 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         };
         rows.push((label, handshakes, handshake_kinds(record, connections)));
     }
+    if connections.tickets_missed > 0 {
+        let note = "closed without a ticket to resume, after 100 ms".into();
+        rows.push(("tickets missed", connections.tickets_missed, note));
+    }
     let early = &connections.early_data;
     if early.tried > 0 {
         let outcome = [
@@ -113,6 +117,10 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         ("after their time".to_owned(), own.duration),
         ("without a query".to_owned(), own.without_query),
         ("reset by the scenario".to_owned(), own.reset),
+        (
+            "because they got no more streams".to_owned(),
+            own.no_streams,
+        ),
     ]);
     let application = |codes: &Codes| named(codes, |code| application_error(transport, code));
     let none = String::new;
@@ -145,6 +153,11 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
             "QUIC idle timeout",
             connections.quic_idle_timeouts,
             "nothing heard from the target".into(),
+        ),
+        (
+            "QUIC streams used up",
+            connections.quic_stream_limits_met,
+            "times, until the target allowed more".into(),
         ),
     ];
     rows.retain(|(_, number, _)| *number > 0);

@@ -2,6 +2,7 @@
 
 use measure::Limit;
 use proto::Transport;
+use proto::tls::Tickets;
 
 use super::{STREAMS, assert_opened, attempts_in_each_interval, over, set_up_round_trips};
 use crate::sim::{Sim, ms, ns};
@@ -103,5 +104,40 @@ fn set_up_times_are_those_of_the_path() {
             assert_eq!(times.tcp_connect.max_ns(), Some(ns(2)), "{transport}");
         }
         assert_eq!(times.first_query.count(), 0);
+    }
+}
+
+#[test]
+fn connections_that_resume_are_kept_for_their_ticket_and_closed_with_it() {
+    let transports = STREAMS.into_iter().filter(|transport| transport.has_tls());
+    for transport in transports {
+        let sim = without_queries(transport).clients(5);
+        let run = sim.resuming(Tickets::Stateless { count: 2 }).run();
+        // The ticket comes a round trip after the handshake.
+        let each_ms = 2 * set_up_round_trips(transport) + 2;
+        let connections = run.record.connections();
+        let opened = 5 * 1_000_u64.div_ceil(each_ms);
+        assert_eq!(
+            connections.attempted, opened,
+            "{transport}: {connections:?}"
+        );
+        let usable = connections.handshakes.total();
+        assert_eq!(connections.handshakes.full, 5, "{transport}");
+        assert_eq!(connections.handshakes.resumed, usable - 5, "{transport}");
+        assert_eq!(run.responder.handshakes_resumed, usable - 5);
+        assert_eq!(connections.tickets_missed, 0, "{transport}");
+    }
+}
+
+#[test]
+fn connections_whose_ticket_does_not_come_are_closed_after_a_while() {
+    let transports = STREAMS.into_iter().filter(|transport| transport.has_tls());
+    for transport in transports {
+        let run = without_queries(transport).resuming(Tickets::None).run();
+        let connections = run.record.connections();
+        // 102 or 104 ms each.
+        assert_eq!(connections.handshakes.full, 10, "{transport}");
+        assert!(connections.tickets_missed >= 9, "{connections:?}");
+        assert_eq!(connections.handshakes.resumed, 0, "{transport}");
     }
 }

@@ -124,6 +124,19 @@ fn limit_of_streams_that_no_query_met_is_no_limit() {
 }
 
 #[test]
+fn places_that_wait_for_streams_of_quic_are_explained_by_them() {
+    let mut record = limited_by_streams(&[(200_000, 1), (10 * MS, 999)]);
+    record.scenario.transport = Transport::Doq;
+    record.workers[0].streams_max = None;
+    for (times, words) in [(1, "allows them once"), (2_000, "allows them 2,000 times")] {
+        change_last(&mut record, |interval| {
+            interval.counts.connections.quic_stream_limits_met = times
+        });
+        check(&record, Limit::Unknown, words, "--clients 40");
+    }
+}
+
+#[test]
 fn pipelining_depth_of_the_scenario_is_a_cap_of_concurrency_too() {
     let mut record = limited_by_streams(&[(9_900_000, 1), (10 * MS, 999)]);
     record.scenario.transport = Transport::Tcp;

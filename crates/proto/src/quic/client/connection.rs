@@ -71,6 +71,10 @@ pub(super) struct Connection {
     /// A stream that is opened and not used yet: quinn-proto tells in no other way whether the
     /// peer allows one. Opening puts nothing on the wire.
     spare: Option<StreamId>,
+    /// The peer allowed no further stream when one was last asked for.
+    lacks_streams: bool,
+    /// Responses have come to their end since [`Connection::hurry_streams`] last did something.
+    has_freed_streams: bool,
     /// Abandoned exchanges, oldest first.
     pub(super) abandoned: VecDeque<StreamId>,
     /// Steps that came about beside another one.
@@ -105,6 +109,8 @@ impl Connection {
             handle,
             exchanges: StreamMap::default(),
             spare: None,
+            lacks_streams: false,
+            has_freed_streams: false,
             abandoned: VecDeque::new(),
             queued: VecDeque::new(),
             early: Vec::new(),
@@ -152,8 +158,21 @@ impl Connection {
         }
         if self.spare.is_none() {
             self.spare = self.quic.streams().open(Dir::Bi);
+            self.lacks_streams = self.spare.is_none();
         }
         self.spare.ok_or(Blocked::Streams)
+    }
+
+    /// Has what has come acknowledged at once if a stream is lacking.
+    ///
+    /// To the peer a stream is over, and another one allowed, when the end of its response has
+    /// been acknowledged, which may otherwise wait for max_ack_delay (RFC 9000, section 13.2.1).
+    pub(super) fn hurry_streams(&mut self) {
+        if self.lacks_streams && self.has_freed_streams && self.phase == Phase::Established {
+            self.has_freed_streams = false;
+            // quinn-proto has no other way to send acknowledgements before they are due.
+            self.quic.ping();
+        }
     }
 
     /// Whether the peer takes a field section that counts `octets`.
@@ -437,6 +456,7 @@ impl Connection {
         if !self.abandoned.is_empty() {
             self.abandoned.retain(|&abandoned| abandoned != id);
         }
+        self.has_freed_streams = true;
         self.exchanges.remove(&number(id))
     }
 }

@@ -1,7 +1,7 @@
 //! One connection of a server: queries in, responses out.
 
 use crate::Instant;
-use crate::doq::{self, StreamState};
+use crate::doq::{self, MessageIds, StreamState};
 use crate::http3::request::{self, Request};
 use crate::http3::{Content, ErrorCode, Http3Error, Role, write_goaway};
 use crate::quic::http3_streams::Http3Streams;
@@ -42,6 +42,7 @@ pub(super) struct Buffers<'a> {
     pub(super) held: &'a mut Bytes,
     pub(super) scratch: &'a mut Vec<u8>,
     pub(super) protocol: &'a ServerProtocol,
+    pub(super) message_ids: MessageIds,
 }
 
 pub(super) struct Connection {
@@ -98,6 +99,12 @@ impl Connection {
             in_transmits: false,
             timer: None,
         }
+    }
+
+    /// Allows no stream beside those that the transport parameters allow.
+    pub(super) fn end_stream_credit(&mut self) {
+        self.quic
+            .set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(0));
     }
 
     pub(super) fn is_drained(&self) -> bool {
@@ -267,7 +274,7 @@ impl Connection {
         now: std::time::Instant,
         buffers: &mut Buffers<'_>,
     ) -> Option<Step> {
-        match doq::parse_stream(octets.as_slice(), finished) {
+        match doq::parse_stream_with(octets.as_slice(), finished, buffers.message_ids) {
             Ok(StreamState::Message(message)) if finished => {
                 let start = octets.as_slice().len() - message.len();
                 *buffers.held = octets.into_bytes().slice(start..);

@@ -4,13 +4,7 @@ use super::*;
 use crate::doq::{DOQ_NO_ERROR, DOQ_PROTOCOL_ERROR, DOQ_REQUEST_CANCELLED};
 
 fn world() -> (World, Certificates) {
-    let certificates = certificates();
-    let world = World::new(
-        &certificates,
-        client_options(ClientProtocol::Doq),
-        server_options(ServerProtocol::Doq),
-    );
-    (world, certificates)
+    world_of_streams(100, false)
 }
 
 #[test]
@@ -120,6 +114,56 @@ fn query_beyond_the_streams_that_the_server_allows_is_blocked_until_one_ends() {
     assert!(world.client.can_request(world.keys[client]));
     world.ask(client, &query(100), 100).unwrap();
     world.run_until(|world| world.messages(client).len() == 101);
+}
+
+/// A server that allows `streams_max` streams at once, or altogether if they are final.
+fn world_of_streams(streams_max: u32, streams_are_final: bool) -> (World, Certificates) {
+    let certificates = certificates();
+    let server = QuicServerOptions {
+        streams_max,
+        streams_are_final,
+        ..server_options(ServerProtocol::Doq)
+    };
+    let world = World::new(&certificates, client_options(ClientProtocol::Doq), server);
+    (world, certificates)
+}
+
+#[test]
+fn client_that_lacks_streams_acknowledges_responses_at_once() {
+    let (mut world, certificates) = world_of_streams(1, false);
+    let client = world.connected(&client_tls(&certificates, false));
+    world.run_for(Duration::from_millis(100));
+    let begun = world.now;
+    for token in 0..10 {
+        let key = world.keys[client];
+        while world.client.blocked(key) == Some(Blocked::Streams) {
+            world.run_for(Duration::from_millis(1));
+        }
+        world.ask(client, &query(token), token).unwrap();
+    }
+    world.run_until(|world| world.messages(client).len() == 10);
+    // A round trip for the query and one for the stream of the next, 10 ms each, to within the
+    // millisecond in which it is looked for; max_ack_delay would be 25 ms more.
+    let each = world.now.duration_since(begun) / 10;
+    assert!(each <= Duration::from_millis(21), "{each:?}");
+}
+
+#[test]
+fn connection_whose_streams_are_final_carries_no_more() {
+    let (mut world, certificates) = world_of_streams(3, true);
+    let client = world.connected(&client_tls(&certificates, false));
+    let key = world.keys[client];
+    for token in 0..3 {
+        world.ask(client, &query(token), token).unwrap();
+        world.run_for(Duration::from_millis(100));
+    }
+    assert_eq!(world.messages(client), [0, 1, 2]);
+    assert_eq!(world.client.blocked(key), Some(Blocked::Streams));
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(world.client.blocked(key), Some(Blocked::Streams));
+    assert_eq!(world.lost(client), None);
+    let rtt = world.client.rtt(key);
+    assert_eq!(rtt, Duration::from_millis(10));
 }
 
 #[test]

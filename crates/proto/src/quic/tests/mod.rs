@@ -8,6 +8,7 @@ mod oracles;
 
 use super::*;
 use crate::Instant;
+use crate::doq::MessageIds;
 use crate::exchange::ExchangeEnd;
 use crate::tls::{
     ClientSession, ClientTlsOptions, Roots, ServerTlsOptions, Tickets, client_config,
@@ -181,6 +182,8 @@ pub(super) fn server_options(protocol: ServerProtocol) -> QuicServerOptions {
     QuicServerOptions {
         protocol,
         streams_max: 100,
+        streams_are_final: false,
+        message_ids: MessageIds::Zero,
         idle_timeout: Some(Duration::from_secs(30)),
         seed: [9; 32],
         clock: Clock::new(EPOCH.with(|epoch| *epoch)),
