@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Merge run records of several generators exactly
     Merge(MergeArguments),
+    /// Work with the scripts of --script
+    Script(ScriptArguments),
     /// Print the JSON Schema of the run record, or of scenario files
     Schema(SchemaArguments),
     /// Print the manual page (roff)
@@ -63,6 +65,30 @@ pub(crate) enum Command {
         /// dnsperf's flags
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
+    },
+}
+
+/// Arguments of `throng script`.
+#[derive(Debug, Args)]
+pub(crate) struct ScriptArguments {
+    #[command(subcommand)]
+    pub(crate) command: ScriptCommand,
+}
+
+/// What can be done with a script.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScriptCommand {
+    /// Try a script out: some clients, some thousand responses that nobody sent, virtual time
+    Check {
+        /// The script
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Names file whose questions the script sees
+        #[arg(long, value_name = "FILE")]
+        names: Option<PathBuf>,
+        /// Seed of everything random
+        #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+        seed: u64,
     },
 }
 

@@ -20,6 +20,7 @@ mod records;
 mod responder;
 mod run;
 mod scenario;
+mod script;
 mod signals;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use args::{Arguments, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    abort_on_panic();
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let called_as = arguments
         .first()
@@ -42,7 +44,10 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|command| command == "dnsperf") {
         return dnsperf::main(arguments.split_off(2));
     }
-    if arguments.get(1).is_some_and(|command| command == part::NAME) {
+    if arguments
+        .get(1)
+        .is_some_and(|command| command == part::NAME)
+    {
         return part::main(arguments.split_off(2));
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
@@ -52,6 +57,15 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
+}
+
+/// A bug in one worker must not leave the others running towards a wrong result.
+fn abort_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
 }
 
 /// The arguments; those of `throng run` keep the flags as they were given too, for a scenario.
@@ -74,6 +88,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Fit(arguments) => fit::execute(&arguments),
         Command::Report(arguments) => records::report(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
+        Command::Script(arguments) => script::execute(&arguments),
         Command::Schema(arguments) => records::schema(arguments.of),
         Command::Man => manual::man(),
         Command::Completions(arguments) => manual::completions(&arguments),

@@ -42,6 +42,8 @@ pub enum SetupError {
     },
     /// The driver could not be made.
     Driver(std::io::Error),
+    /// The clients' script cannot be used.
+    Script(script::ScriptError),
 }
 
 impl std::fmt::Display for SetupError {
@@ -64,6 +66,7 @@ impl std::fmt::Display for SetupError {
             SetupError::Cpu { cpu, error } => {
                 write!(f, "cannot run a worker on CPU {cpu}: {error}")
             }
+            SetupError::Script(error) => error.fmt(f),
             SetupError::Driver(error) => write!(f, "cannot make an epoll instance: {error}"),
         }
     }

@@ -31,6 +31,8 @@ pub enum Arrival {
     },
     /// Each client asks by itself.
     Clients(ClientArrival),
+    /// Each client does what the script of the plan says.
+    Script,
 }
 
 /// How open-loop arrivals are spread over time.

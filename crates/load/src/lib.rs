@@ -9,6 +9,7 @@
 //! | [`line_options`] | what may follow the type on such a line: `+do`, `+ecs=192.0.2.0/24`, ... |
 //! | [`update_file`] | dnsperf's dynamic update blocks (RFC 2136) |
 //! | [`questions`] | what these become: message templates in one block of memory |
+//! | [`query_kind`] | the type, class and options of such a line by themselves |
 //! | [`question_source`] | which of them is asked next; generated labels |
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
@@ -39,6 +40,7 @@ pub mod names_file;
 pub mod plan;
 pub mod presence;
 pub mod profile;
+pub mod query_kind;
 pub mod question_source;
 pub mod questions;
 pub mod random;
@@ -52,7 +54,7 @@ pub use arrival::{Arrival, Schedule};
 pub use client_arrival::ClientArrival;
 pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
-pub use plan::{Plan, PlanError};
+pub use plan::{Plan, PlanError, ScriptText};
 pub use presence::Presence;
 pub use profile::Profile;
 pub use question_source::{QuestionChooser, QuestionSource};

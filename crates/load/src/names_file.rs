@@ -123,7 +123,7 @@ pub(crate) fn edns_uses(edns: &Edns) -> EdnsUses {
 }
 
 /// The type and class that `kind`, the words between name and options, stand for.
-fn type_and_class(qname: &Word<'_>, kind: &[Word<'_>]) -> Result<(u16, u16), Fault> {
+pub(crate) fn type_and_class(qname: &Word<'_>, kind: &[Word<'_>]) -> Result<(u16, u16), Fault> {
     match kind {
         [] => {
             let column = qname.column + qname.text.len();

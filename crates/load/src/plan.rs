@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proto::Transport;
 use proto::doh::DohRequest;
+use proto::query::QueryOptions;
 
 use crate::arrival::{Arrival, check_rate};
 use crate::connection_policy::ConnectionPolicy;
@@ -64,6 +65,8 @@ pub struct Plan {
     pub presence: Presence,
     /// How the rate of each client changes over time (with [`Arrival::Clients`]).
     pub shape: Option<Arc<Shape>>,
+    /// What each client does (with [`Arrival::Script`]).
+    pub script: Option<Arc<ScriptText>>,
     /// How long connections live, and how they are opened.
     pub connections: ConnectionPolicy,
     /// The requests of DoH; `None` on other transports.
@@ -79,6 +82,19 @@ pub struct Plan {
     pub client_statistics: bool,
     /// Signs every query.
     pub tsig: Option<proto::tsig::Key>,
+}
+
+/// A script that clients follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScriptText {
+    /// Its file, for messages.
+    pub file_name: String,
+    /// What is in it.
+    pub text: String,
+    /// The group of the clients, which it can ask for.
+    pub group: String,
+    /// What queries carry for the names that it makes up.
+    pub defaults: QueryOptions,
 }
 
 /// A setting that cannot be used, or that contradicts another.
@@ -135,7 +151,7 @@ impl Plan {
             Arrival::Closed { outstanding, .. } => {
                 Some(share(outstanding.into(), worker, self.workers) as u32)
             }
-            Arrival::Open { .. } | Arrival::Clients(_) => None,
+            Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => None,
         }
     }
 
@@ -154,7 +170,7 @@ impl Plan {
     }
 
     fn validate_questions(&self) -> Result<(), PlanError> {
-        if self.questions.is_empty() {
+        if self.questions.is_empty() && self.script.is_none() {
             let hint = "give at least one question, such as `example.com A`";
             return Err(PlanError::new("names", "there is nothing to ask", hint));
         }
@@ -211,6 +227,7 @@ impl Plan {
             ));
         }
         let (outstanding, rate_qps_max) = match self.arrival {
+            Arrival::Script => return self.validate_script(),
             Arrival::Open { rate_qps, .. } => {
                 return check_rate("rate", rate_qps).map(drop);
             }
@@ -240,6 +257,21 @@ impl Plan {
         }
         self.validate_outstanding_per_client()?;
         rate_qps_max.map_or(Ok(()), |rate| check_rate("rate", rate).map(drop))
+    }
+
+    fn validate_script(&self) -> Result<(), PlanError> {
+        let what = match &self.script {
+            None => "there is none to follow",
+            Some(_) if self.connections.asks_nothing() => {
+                "connections without queries leave it nothing to do"
+            }
+            Some(_) if self.question_source != QuestionSource::default() => {
+                "a script chooses its questions itself"
+            }
+            Some(_) => return Ok(()),
+        };
+        let hint = "leave out the one or the other";
+        Err(PlanError::new("script", what, hint))
     }
 
     /// Most queries in flight at one client; `None` in open loop, which has no limit.

@@ -74,6 +74,7 @@ pub(crate) fn group(total: &Interval) -> GroupRecord {
         scenario: scenario(SECOND),
         total: total.clone(),
         experience: Some(experience),
+        script: None,
     }
 }
 
@@ -134,6 +135,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         per_client: None,
         shape: None,
         presence: Default::default(),
+        script: None,
         clients: 10,
         workers: 1,
         cpus: vec![0],

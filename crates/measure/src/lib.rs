@@ -16,6 +16,7 @@ pub mod merge;
 pub mod notation;
 pub mod record;
 pub mod scenario;
+pub mod script;
 pub mod verdict;
 
 #[cfg(test)]
@@ -33,4 +34,5 @@ pub use scenario::{
     Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,
     QuestionChoice, QuestionOrder, Questions, ScenarioRecord, TlsFacts, TlsSettings, Transport,
 };
+pub use script::ScriptRecord;
 pub use verdict::{Limit, Verdict, judge};

@@ -254,6 +254,7 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
             "scenario.connections",
             alike(a.connections) != alike(b.connections),
         ),
+        ("scenario.script", a.script != b.script),
         ("scenario.http", a.http != b.http),
         ("scenario.edns", a.edns != b.edns),
         (

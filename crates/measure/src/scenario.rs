@@ -34,6 +34,8 @@ pub struct ScenarioRecord {
     /// How the rate of each client changed over time, such as `linear:0s=0,60s=1`; none if it did
     /// not.
     pub shape: Option<String>,
+    /// The script that each client followed; none without one.
+    pub script: Option<String>,
     /// When the clients were there.
     pub presence: Presence,
     /// Simulated clients over all workers, each with its own socket or connection.

@@ -1,5 +1,9 @@
 //! Reading responses and matching them to their queries (RFC 1035, section 4; RFC 5452, 9.1).
 
+mod facts;
+
+pub use facts::ResponseFacts;
+
 use crate::rr::{OPCODE_UPDATE, TYPE_OPT};
 
 /// The fixed header of a DNS message, as far as load generation looks at it.

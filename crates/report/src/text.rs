@@ -19,6 +19,7 @@ mod carriage;
 mod clients;
 mod connections;
 pub(crate) mod questions;
+mod scripts;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
+        ("Scripts", scripts::section(record)),
         ("Oddities", sections::oddities(record)),
         ("Generator", sections::generator(record)),
         ("Verdict", sections::verdict(record)),
@@ -113,7 +115,10 @@ fn header(record: &RunRecord) -> String {
     }
     let load = match record.asks_nothing() {
         true => without_queries::load(record),
-        false => load(&record.scenario.arrival),
+        false => match &scenario.script {
+            Some(script) => format!("each client as {script} says"),
+            None => load(&scenario.arrival),
+        },
     };
     table.row(["load".into(), format!("{load}; {workers}")]);
     if !record.asks_nothing() {

@@ -1,5 +1,6 @@
 //! Flags about how each client of a population asks, and when it is there.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ pub(crate) struct PopulationArguments {
     /// bursts:8,every=20s, closed:4,think=1s, or full for as fast as its connection allows
     #[arg(long, value_name = "HOW", conflicts_with_all = ["rate", "outstanding"])]
     pub(crate) per_client: Option<String>,
+    /// What each client does, as a script in Lua: function client(c) ... end (`throng script
+    /// check FILE` tries it out)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "outstanding", "per_client", "loops"])]
+    pub(crate) script: Option<PathBuf>,
     /// How the rate of each client changes over time: steps:0s=1,30s=4, linear:0s=0,60s=1 or
     /// diurnal:24h=0.2..1 (factors on the rate of --per-client)
     #[arg(long, value_name = "SHAPE", requires = "per_client")]

@@ -103,8 +103,9 @@ fn add_load(
         }
         Arrival::Closed { outstanding, .. } => words.push(format!("--outstanding {outstanding}")),
         Arrival::Open { rate_qps, .. } => words.push(format!("--rate {rate_qps}")),
-        // dnsperf has no such thing.
+        // dnsperf has no such things.
         Arrival::Clients(each) => words.push(format!("--per-client {each}")),
+        Arrival::Script => {}
     }
     words.push(format!(
         "--clients {} --workers {}",

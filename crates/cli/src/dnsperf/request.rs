@@ -58,6 +58,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         local_port: settings.local_port,
         presence: load::Presence::default(),
         shape: None,
+        script: None,
         connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
             queries_max: match settings.transport {

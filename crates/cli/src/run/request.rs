@@ -28,15 +28,23 @@ const DURATION: Duration = Duration::from_secs(10);
 
 /// A run against a server named by the user.
 pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
-    let asks_nothing = arguments.connections.asks_nothing();
-    if arguments.names.is_none() && arguments.choice.zone().is_none() && !asks_nothing {
+    let is_asked_otherwise = arguments.choice.zone().is_some()
+        || arguments.population.script.is_some()
+        || arguments.connections.asks_nothing();
+    if arguments.names.is_none() && !is_asked_otherwise {
         return Err(Failure::usage(
             "no questions: --server needs --names FILE",
             "make some with `throng names records --zone example.org > names.txt`, or while they \
              are asked with --random-labels ZONE",
         ));
     }
-    let (questions, source) = questions(arguments)?;
+    let (questions, source) = match &arguments.population.script {
+        // A script has names of its own.
+        Some(script) if arguments.names.is_none() => {
+            (QuestionSet::new(), script.display().to_string())
+        }
+        _ => questions(arguments)?,
+    };
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
@@ -90,6 +98,7 @@ pub(crate) fn build(
         local_port: arguments.local_port,
         presence: arguments.population.presence()?,
         shape: arguments.population.shape()?,
+        script: crate::script::text(arguments)?,
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -99,6 +108,7 @@ pub(crate) fn build(
         tsig: tsig(arguments)?,
     };
     plan.validate()?;
+    crate::script::check_loads(&plan)?;
     let description = Description {
         server_name: None,
         questions_source: source,
@@ -130,7 +140,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
-        Arrival::Open { .. } | Arrival::Clients(_) => u32::MAX,
+        Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => u32::MAX,
     };
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
@@ -139,6 +149,9 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
 }
 
 fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
+    if arguments.population.script.is_some() {
+        return Ok(Arrival::Script);
+    }
     if let Some(each) = arguments.population.arrival()? {
         return Ok(Arrival::Clients(each));
     }

@@ -25,5 +25,6 @@ mod records;
 mod responder;
 mod run;
 mod scenarios;
+mod scripts;
 mod tls;
 mod tls_refused;

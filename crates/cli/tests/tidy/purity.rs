@@ -6,7 +6,7 @@
 use crate::repository::{File, Offence, Repository};
 use crate::source::{Source, line_of, without_tests, words};
 
-const PURE_CRATES: [&str; 5] = ["proto", "measure", "load", "report", "capture"];
+const PURE_CRATES: [&str; 6] = ["proto", "measure", "load", "script", "report", "capture"];
 
 /// Names that stand for the outside.
 const IMPURE: [&str; 10] = [

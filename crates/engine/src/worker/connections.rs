@@ -13,7 +13,9 @@ use proto::Instant;
 use proto::framing::Deframer;
 use proto::pending::State;
 use proto::tls::TlsFailure;
+use script::End;
 
+use super::scripted::Told;
 use super::{CONNECTING_MAX, Phase, Worker};
 use crate::client::{Channel, Client, Connection, Link, Reason, Role};
 
@@ -411,6 +413,8 @@ impl Worker {
                 Role::Primary => counts.connection_losses += 1,
                 Role::Fallback => counts.tcp_fallback.connection_losses += 1,
             }
+            let whose = (client.role, index);
+            self.offer.tell(whose, &query, Told::End(End::Lost), now);
             lost += 1;
         }
         if client.role == Role::Primary {
@@ -440,6 +444,8 @@ impl Worker {
     pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, ended: Ended) {
         let policy = &self.plan.connections;
         let delay = policy.reconnect_delay;
+        // A client of a script opens one when it asks.
+        let is_scripted = self.plan.arrival == Arrival::Script;
         // Whose connections end when nobody needs them opens none that nobody needs. In closed loop
         // every connection has queries waiting for it, which are offered when it is there.
         let is_frugal = policy.idle_timeout.is_some()
@@ -463,7 +469,7 @@ impl Worker {
         };
         client.link = Link::Down {
             retry_at,
-            on_demand: ended.on_demand || is_frugal,
+            on_demand: ended.on_demand || is_frugal || is_scripted,
         };
         self.settle(index);
         if retry_at > now {

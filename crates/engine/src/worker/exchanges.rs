@@ -6,8 +6,10 @@ use proto::Instant;
 use proto::exchange::ExchangeEnd;
 use proto::pending::{Query, State};
 use proto::response::Header;
+use script::End;
 
 use super::Worker;
+use super::scripted::{Told, is_answered_by};
 use crate::client::{Channel, Reason};
 
 impl Worker {
@@ -42,9 +44,15 @@ impl Worker {
             ExchangeEnd::Reset(code) => counts.stream_reset.record(code),
             ExchangeEnd::Malformed | ExchangeEnd::Late => counts.malformed += 1,
         }
-        self.clients[index as usize]
-            .pending
-            .end(query.position, State::Lost);
+        self.lose_exchange(index, &query, at);
+    }
+
+    /// A query whose exchange failed.
+    fn lose_exchange(&mut self, index: u32, query: &Query, at: Instant) {
+        let client = &mut self.clients[index as usize];
+        client.pending.end(query.position, State::Lost);
+        let whose = (client.role, index);
+        self.offer.tell(whose, query, Told::End(End::Lost), at);
     }
 
     /// The message that came on a query's own stream. The stream is over, so a message that is no
@@ -57,7 +65,8 @@ impl Worker {
             Some(header) if header.id != 0 => counts.wrong_id += 1,
             Some(header) => {
                 let scratch = &mut self.message;
-                if self.plan.is_answered_by(query.question, message, scratch) {
+                let asked = query.question;
+                if is_answered_by((&self.plan, &self.offer), asked, message, scratch) {
                     return self.complete(index, query, &header, message, at);
                 }
                 counts.wrong_question += 1;
@@ -65,9 +74,7 @@ impl Worker {
         }
         let counts = &mut self.tally.of_query(query.scheduled_at).counts;
         counts.exchange_failures.malformed += 1;
-        self.clients[index as usize]
-            .pending
-            .end(query.position, State::Lost);
+        self.lose_exchange(index, &query, at);
     }
 
     /// Decides on the queries that the target says it has not processed: where it takes no more on
@@ -91,7 +98,7 @@ impl Worker {
                 }
                 continue;
             }
-            client.pending.end(query.position, State::Lost);
+            self.lose_exchange(index, &query, at);
             let counts = &mut self.tally.of_query(query.scheduled_at).counts;
             counts.exchange_failures.not_processed += 1;
             self.offer.release(1);

@@ -6,6 +6,7 @@ use proto::Instant;
 use proto::pending::{Query, State};
 use proto::response::{self, Header};
 
+use super::scripted::{Told, is_answered_by};
 use super::{EndedBy, Worker};
 use crate::client::{Link, Role};
 
@@ -79,7 +80,7 @@ impl Worker {
             return;
         };
         let scratch = &mut self.message;
-        if !self.plan.is_answered_by(query.question, message, scratch) {
+        if !is_answered_by((&self.plan, &self.offer), query.question, message, scratch) {
             self.tally.of_event(at).counts.unexpected.wrong_question += 1;
             return;
         }
@@ -126,6 +127,8 @@ impl Worker {
         if client.role == Role::Fallback {
             interval.counts.tcp_fallback.responses += 1;
             interval.distributions.tcp_fallback.record(latency_ns);
+            self.offer
+                .tell((Role::Fallback, owner), &query, Told::Response(message), at);
             return;
         }
         interval.counts.responses += 1;
@@ -153,6 +156,8 @@ impl Worker {
                 self.fall_back(owner, query);
             }
         }
+        self.offer
+            .tell((Role::Primary, owner), &query, Told::Response(message), at);
     }
 
     /// Asks the truncated question again over TCP.
@@ -166,6 +171,7 @@ impl Worker {
             counts.connection_losses += 1;
             return;
         }
+        self.offer.ask_again(&query);
         if !client.dirty {
             client.dirty = true;
             self.dirty.push(index);

@@ -15,6 +15,7 @@ mod offer;
 mod presence;
 mod questions;
 mod quic;
+mod scripted;
 mod send;
 mod streams;
 mod tickets;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
 use load::{Plan, Resume};
-use measure::{ClientExperience, Interval};
+use measure::{ClientExperience, Interval, ScriptRecord};
 use proto::quic::QuicClient;
 use proto::tls::Negotiated;
 use proto::{Instant, Transport};
@@ -139,6 +140,8 @@ pub struct WorkerSummary {
     pub streams_max: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
+    /// What its scripts did; none without a script.
+    pub script: Option<ScriptRecord>,
     /// How each of its clients fared; none if no statistics of single clients were kept.
     pub experience: Option<ClientExperience>,
 }
@@ -262,6 +265,10 @@ impl Worker {
         self.timeline.opened_at = now;
         self.set_up = SetUp::new(&self.plan, self.index, now);
         self.quic = quic::client(&self.plan, self.index, driver);
+        if let Offer::Scripted(scripted) = &mut self.offer {
+            let loaded = scripted.load(&self.plan, self.first_client);
+            loaded.map_err(SetupError::Script)?;
+        }
         if self.plan.transport != Transport::Udp {
             return Ok(());
         }
@@ -329,6 +336,10 @@ impl Worker {
             tls_negotiated: self.tls_negotiated,
             streams_max: self.streams_max,
             cpu_in_window: self.tally.cpu_in_window,
+            script: match &self.offer {
+                Offer::Scripted(scripted) => scripted.record(),
+                _ => None,
+            },
             experience: self.statistics.experience(),
         }
     }
@@ -358,6 +369,8 @@ impl Worker {
             let now = driver.now();
             if self.offer.is_fill_due(now) {
                 self.fill(now);
+            } else if self.offer.is_script_due() {
+                self.run_script(driver, now);
             }
         }
         self.send_dirty(driver);
@@ -400,6 +413,7 @@ impl Worker {
         if now >= self.joins_at && self.offer.is_fill_due(now) {
             self.fill(now);
         }
+        self.run_script(driver, now);
         self.send_dirty(driver);
         if self.questions.left == 0 {
             self.end_offering(now, EndedBy::Queries);

@@ -9,6 +9,7 @@ use proto::Instant;
 use proto::pending::OPEN_MAX;
 
 use super::by_client::ByClient;
+use super::scripted::Scripted;
 use super::{ClientQueue, Worker};
 
 /// Open-loop queries offered in one turn; the rest follows in the next, after a look at the
@@ -50,6 +51,8 @@ pub(super) enum Offer {
     },
     /// Queries at the instants of each client.
     ByClient(ByClient),
+    /// Queries as a script asks them.
+    Scripted(Box<Scripted>),
 }
 
 impl Offer {
@@ -80,6 +83,7 @@ impl Offer {
             Arrival::Clients(arrival) => {
                 Offer::ByClient(ByClient::new(plan, arrival, first, clients))
             }
+            Arrival::Script => Offer::Scripted(Box::new(Scripted::new(plan, clients))),
         }
     }
 
@@ -104,6 +108,7 @@ impl Offer {
             (Offer::ByClient(clients), Arrival::Clients(_)) => {
                 clients.start(plan, (start, joins_at), until);
             }
+            (Offer::Scripted(scripted), Arrival::Script) => scripted.start(start, joins_at),
             _ => unreachable!("the offer was made from the same plan"),
         }
     }
@@ -123,6 +128,7 @@ impl Offer {
                 .as_ref()
                 .map_or(Instant::FAR_FUTURE, Schedule::next_due),
             Offer::ByClient(clients) => clients.next_due(),
+            Offer::Scripted(scripted) => scripted.next_due(),
         }
     }
 
@@ -138,7 +144,7 @@ impl Offer {
             ..
         } = self
         else {
-            return true;
+            return !matches!(self, Offer::Scripted(_));
         };
         if *free == 0 || ready.is_empty() {
             *fill_at = Instant::FAR_FUTURE;
@@ -174,6 +180,7 @@ impl Worker {
             Offer::Closed { .. } => self.fill_closed(now),
             Offer::Open { .. } => self.fill_open(now),
             Offer::ByClient(_) => self.fill_by_client(now),
+            Offer::Scripted(_) => {}
         }
     }
 
@@ -268,7 +275,7 @@ impl Worker {
         let is_open = match &self.offer {
             Offer::Open { .. } => true,
             Offer::ByClient(clients) => clients.is_open(),
-            Offer::Closed { .. } => false,
+            Offer::Closed { .. } | Offer::Scripted(_) => false,
         };
         is_open && self.offer.next_due() < self.offer_end() && now < self.run_end + CATCH_UP_MAX
     }

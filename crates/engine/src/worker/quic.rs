@@ -161,7 +161,12 @@ impl Worker {
             && self.positions.len() < room
         {
             let message = &mut self.message;
-            render_without_id(&self.plan, query.question, unix_time, message);
+            render_without_id(
+                (&self.plan, &self.offer),
+                query.question,
+                unix_time,
+                message,
+            );
             if quic.request(now, *key, message, query.number).is_err() {
                 break;
             }

@@ -7,8 +7,11 @@ use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State};
 use proto::tls::ClientTls;
+use script::End;
 
 use super::Worker;
+use super::offer::Offer;
+use super::scripted::{Told, write_framed_query, write_query};
 use crate::client::{Channel, Client, Link, Role};
 
 /// Queries of one client sent in one batch; the next batch follows at once.
@@ -99,7 +102,7 @@ impl Worker {
         while let Some(query) = next {
             let start = self.outgoing.octets.len();
             let octets = &mut self.outgoing.octets;
-            self.plan.write_query(query.question, octets);
+            write_query((&self.plan, &self.offer), query.question, octets);
             self.outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.outgoing.octets, start, unix_time);
@@ -204,7 +207,7 @@ impl Worker {
             let start = self.plain_out.len();
             let message = start + framing::PREFIX_OCTETS;
             let stream = &mut self.plain_out;
-            self.plan.write_framed_query(query.question, stream);
+            write_framed_query((&self.plan, &self.offer), query.question, stream);
             self.plain_out[message..message + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.plain_out, message, unix_time);
@@ -240,7 +243,12 @@ impl Worker {
             && self.positions.len() < room
         {
             let message = &mut self.message;
-            render_without_id(&self.plan, query.question, unix_time, message);
+            render_without_id(
+                (&self.plan, &self.offer),
+                query.question,
+                unix_time,
+                message,
+            );
             let taken = session.request(message, query.number, &mut self.plain_out);
             if taken.is_err() {
                 break;
@@ -355,6 +363,9 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let query: Query = client.pending.at(position);
         client.pending.end(position, State::Lost);
+        let whose = (client.role, index);
+        let told = Told::End(End::NotSent);
+        self.offer.tell(whose, &query, told, query.scheduled_at);
         self.tally
             .of_query(query.scheduled_at)
             .counts
@@ -416,15 +427,15 @@ fn write_records(tls: &mut ClientTls, mut framed: &[u8]) {
 /// Copies a question into `message`, with message ID 0: over HTTP so that responses can be cached
 /// (RFC 8484, section 4.1), over DoQ because it must be (RFC 9250, section 4.2.1).
 pub(super) fn render_without_id(
-    plan: &Plan,
+    asked: (&Plan, &Offer),
     question: Question,
     unix_time: std::time::Duration,
     message: &mut Vec<u8>,
 ) {
     message.clear();
-    plan.write_query(question, message);
+    write_query(asked, question, message);
     message[..2].fill(0);
-    if let Some(key) = &plan.tsig {
+    if let Some(key) = &asked.0.tsig {
         key.sign(message, 0, unix_time);
     }
 }

@@ -8,8 +8,10 @@ use std::cmp::Reverse;
 use driver::Driver;
 use proto::Instant;
 use proto::pending::State;
+use script::End;
 
 use super::Worker;
+use super::scripted::Told;
 use crate::client::{Link, Role};
 
 impl Worker {
@@ -97,6 +99,9 @@ impl Worker {
             if client.role == Role::Primary {
                 self.offer.release(1);
             }
+            let end = if sent { End::TimedOut } else { End::NotSent };
+            let whose = (client.role, index);
+            self.offer.tell(whose, &query, Told::End(end), now);
             if in_flight {
                 self.cancel_exchange(driver, index, query.number, now);
             }

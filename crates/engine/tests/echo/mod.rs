@@ -130,6 +130,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         local_port: 0,
         presence: load::Presence::default(),
         shape: None,
+        script: None,
         connections: load::ConnectionPolicy::default(),
         doh: transport.is_doh().then(|| {
             let uri = "https://localhost/dns-query";

@@ -7,9 +7,7 @@ use std::ops::Range;
 
 use load::Arrival;
 
-use super::preflight::{
-    DESCRIPTORS_OTHER, accepted_per_client, descriptors, sockets_per_client,
-};
+use super::preflight::{DESCRIPTORS_OTHER, accepted_per_client, descriptors, sockets_per_client};
 use super::{RunError, RunRequest};
 
 #[cfg(test)]
@@ -39,7 +37,7 @@ impl Division {
             let plan = &mut request.plan;
             let outstanding = match plan.arrival {
                 Arrival::Closed { outstanding, .. } => outstanding,
-                Arrival::Open { .. } | Arrival::Clients(_) => u32::MAX,
+                Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => u32::MAX,
             };
             plan.workers = threads.min(plan.clients).min(outstanding);
             let cpus = request.cpus.iter().copied().cycle();

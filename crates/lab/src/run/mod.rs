@@ -151,9 +151,15 @@ pub fn run_groups(
 
 /// What the engine is given for each group.
 pub(crate) fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
-    let inputs = |request: &RunRequest| RunInputs {
-        plan: Arc::new(request.plan.clone()),
-        tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
+    let inputs = |request: &RunRequest| {
+        let mut plan = request.plan.clone();
+        if let Some(script) = &mut plan.script {
+            Arc::make_mut(script).group.clone_from(&request.group);
+        }
+        RunInputs {
+            plan: Arc::new(plan),
+            tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
+        }
     };
     groups.iter().map(inputs).collect()
 }

@@ -204,6 +204,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             _ => None,
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
+        script: plan.script.as_ref().map(|it| it.file_name.clone()),
         presence: presence(&plan.presence),
         clients: clients(plan, group, outcome),
         workers: outcome.of_group(group).count() as u64,
@@ -273,6 +274,7 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             };
             scenario::Arrival::Open { rate_qps, process }
         }
+        Arrival::Script => scenario::Arrival::Clients { rate_qps: None },
         Arrival::Clients(each) => scenario::Arrival::Clients {
             rate_qps: each.rate_qps().map(|qps| qps * f64::from(plan.clients)),
         },
@@ -291,6 +293,17 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
              a network"
                 .to_owned(),
         );
+    }
+    for script in outcome
+        .workers
+        .iter()
+        .filter_map(|it| it.summary.script.as_ref())
+    {
+        if script.failures.total > 0 {
+            let warning = "clients ended because their script failed; see Scripts".to_owned();
+            warnings.push(warning);
+            break;
+        }
     }
     for worker in &outcome.workers {
         for reason in &worker.summary.tls_failures {

@@ -67,6 +67,7 @@ impl Load {
             local_port: 0,
             presence: load::Presence::default(),
             shape: None,
+            script: None,
             connections: load::ConnectionPolicy::default(),
             doh: transport.is_doh().then(|| {
                 let uri = "https://localhost/dns-query";

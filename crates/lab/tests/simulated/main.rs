@@ -11,6 +11,7 @@ mod lifecycle;
 mod load;
 mod octets;
 mod questions;
+mod scripts;
 mod sim;
 mod stall;
 mod unexpected;

@@ -95,6 +95,7 @@ impl Sim {
             local_port: 0,
             presence: load::Presence::default(),
             shape: None,
+            script: None,
             connections: load::ConnectionPolicy::default(),
             doh: None,
             tcp_fallback: false,
@@ -192,6 +193,17 @@ impl Sim {
 
     fn open_loop(mut self, rate_qps: f64, process: Process) -> Sim {
         self.plan.arrival = Arrival::Open { rate_qps, process };
+        self
+    }
+
+    /// Each client does what this says.
+    pub(crate) fn script(mut self, text: &str) -> Sim {
+        self.plan.arrival = Arrival::Script;
+        self.plan.script = Some(Arc::new(load::ScriptText {
+            file_name: "test.lua".to_owned(),
+            text: text.to_owned(),
+            ..load::ScriptText::default()
+        }));
         self
     }
 

@@ -23,6 +23,7 @@ pub(crate) fn plan() -> Plan {
         local_port: 0,
         presence: Presence::default(),
         shape: None,
+        script: None,
         connections: ConnectionPolicy::default(),
         doh: None,
         tcp_fallback: false,

@@ -73,7 +73,8 @@ enum Picks {
 impl QuestionChooser {
     /// What `worker` of the plan asks.
     pub fn new(plan: &Plan, worker: u32) -> Self {
-        let count = plan.questions.len() as u64;
+        // A script may do without.
+        let count = plan.questions.len().max(1) as u64;
         let worker_of = (worker, plan.workers);
         QuestionChooser {
             picks: Picks::new(&plan.question_source, count, plan.seed, worker_of),

@@ -7,6 +7,7 @@ use super::ClientExperience;
 use crate::histogram::Histogram;
 use crate::interval::Interval;
 use crate::scenario::ScenarioRecord;
+use crate::script::ScriptRecord;
 
 /// One group of clients in a run. A plain run has a single one, named [`GroupRecord::PLAIN`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +24,8 @@ pub struct GroupRecord {
     pub total: Interval,
     /// How its clients fared; none if no statistics of single clients were kept.
     pub experience: Option<ClientExperience>,
+    /// What its scripts did and measured; none without a script.
+    pub script: Option<ScriptRecord>,
 }
 
 impl GroupRecord {
@@ -38,6 +41,10 @@ impl GroupRecord {
             (Some(own), Some(other)) => own.merge(other),
             // Statistics of a part of the clients would pass for those of all.
             (own, _) => *own = None,
+        }
+        match (&mut self.script, &other.script) {
+            (Some(own), Some(other)) => own.merge(other),
+            (own, other) => *own = own.take().or_else(|| other.clone()),
         }
     }
 

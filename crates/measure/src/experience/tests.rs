@@ -158,6 +158,7 @@ fn group(name: &str, clients: &[ClientFigures]) -> GroupRecord {
         scenario: crate::example::scenario(MS),
         total,
         experience: Some(experience),
+        script: None,
     }
 }
 

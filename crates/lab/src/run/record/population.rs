@@ -1,8 +1,9 @@
 //! What several groups of clients were together.
 
 use engine::Outcome;
-use measure::experience::{ClientExperience, GroupRecord};
 use measure::RunRecord;
+use measure::ScriptRecord;
+use measure::experience::{ClientExperience, GroupRecord};
 use measure::interval::Interval;
 use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transport};
 
@@ -75,6 +76,7 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
             scenario: super::scenario(request, group, outcome),
             total,
             experience: experience(outcome, group),
+            script: script(outcome, group),
         }
     };
     unite(groups.iter().enumerate().map(record))
@@ -88,12 +90,14 @@ pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
     let scenarios = record.groups.iter().map(|group| group.scenario.clone());
     let scenarios: Vec<ScenarioRecord> = scenarios.collect();
     record.scenario.clients = present_max(&scenarios);
-    let named = std::mem::take(&mut record.groups).into_iter().map(|mut group| {
-        if let Some(request) = requests.get(position(&group)) {
-            group.name.clone_from(&request.group);
-        }
-        group
-    });
+    let named = std::mem::take(&mut record.groups)
+        .into_iter()
+        .map(|mut group| {
+            if let Some(request) = requests.get(position(&group)) {
+                group.name.clone_from(&request.group);
+            }
+            group
+        });
     record.groups = unite(named);
 }
 
@@ -118,6 +122,17 @@ fn unite(groups: impl Iterator<Item = GroupRecord>) -> Vec<GroupRecord> {
     records
 }
 
+/// What the scripts of all workers of a group did.
+fn script(outcome: &Outcome, group: usize) -> Option<ScriptRecord> {
+    let each = outcome.of_group(group);
+    let mut each = each.filter_map(|worker| worker.summary.script.clone());
+    let first = each.next()?;
+    Some(each.fold(first, |mut all, one| {
+        all.merge(&one);
+        all
+    }))
+}
+
 /// How the clients of a group fared, in the order of their numbers; none if that was not kept.
 fn experience(outcome: &Outcome, group: usize) -> Option<ClientExperience> {
     let mut all = ClientExperience::default();
@@ -137,6 +152,9 @@ fn join(whole: &mut ScenarioRecord, other: &ScenarioRecord) {
     whole.questions.count = whole.questions.count.max(other.questions.count);
     if whole.per_client != other.per_client {
         whole.per_client = None;
+    }
+    if whole.script != other.script {
+        whole.script = None;
     }
     if whole.shape != other.shape {
         whole.shape = None;

@@ -1,0 +1,32 @@
+//! The behaviour of simulated clients, written in Lua (LuaJIT, by way of `mlua`).
+//!
+//! A script defines `function client(c)`, which runs once for each client, as a coroutine. What it
+//! waits for it waits for by calling a method of `c`; all clients of a worker take turns in one Lua
+//! state. `docs/scripting.md` describes what scripts see.
+//!
+//! Opens no socket and reads no clock. What happens to clients goes in with its instant:
+//! [`Script::start`], [`Script::wake`], [`Script::respond`], [`Script::end`]. [`Script::step`] lets
+//! the clients concerned go on, in batches, and says what they want done: [`Action`]. The messages
+//! of their queries are in [`Script::messages`].
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `script` | one script for the clients of one worker |
+//! | [`messages`] | what it asks, rendered; bounded, however many names it makes up |
+//! | `sandbox` | what a script may see and how much it may take |
+//! | [`rehearsal`] | a script tried out on responses that nobody sent |
+//! | `prelude.lua` | the scheduler of the coroutines, and the methods of `c` |
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
+)]
+
+pub mod messages;
+pub mod rehearsal;
+mod sandbox;
+mod script;
+
+pub use messages::Messages;
+pub use script::{Action, End, Limits, Script, ScriptError, Settings};

@@ -1,0 +1,327 @@
+//! The Lua state of a worker: what it offers to the prelude, and what it limits.
+//!
+//! The libraries for files, processes, packages and debugging are never opened, nor is LuaJIT's
+//! compiler: it looks at hooks only where it does not run, so a loop that it has compiled could not
+//! be stopped. Its interpreter counts instructions, [`INSTRUCTIONS_PER_LOOK`] at a time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use load::QuestionSet;
+use measure::script::{Failures, Metrics};
+use mlua::debug::Debug;
+use mlua::{HookTriggers, Lua, LuaOptions, StdLib, Table, Value, Variadic, VmState};
+use proto::{name, rr};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::messages::Messages;
+use crate::script::{Limits, Settings};
+
+/// How many instructions run between two looks at their number.
+const INSTRUCTIONS_PER_LOOK: u32 = 50_000;
+/// Lines of `print` that are kept.
+const PRINTED_MAX: usize = 1_000;
+/// Distinct names of metrics.
+const METRICS_MAX: u32 = 128;
+/// Queries of one client that it has sent and not waited for.
+const SENDS_MAX: u32 = 1_000;
+/// Names in one generation of those that are kept rendered.
+const NAMES_PER_GENERATION: u32 = 4_096;
+/// Moduli of the generator in the prelude, less one.
+const SEEDS_MAX: [u64; 2] = [4_294_967_086, 4_294_944_442];
+
+/// What callbacks from Lua change.
+pub(crate) struct Shared {
+    pub(crate) messages: Messages,
+    pub(crate) failures: Failures,
+    pub(crate) metrics: Metrics,
+    /// Lines printed: number of the client from 0, if one did it.
+    pub(crate) printed: Vec<(Option<u32>, String)>,
+    /// Lines beyond those that are kept.
+    pub(crate) not_printed: u64,
+    /// Why the turn was stopped that is running.
+    stopped: Option<String>,
+    file_name: String,
+    limits: Limits,
+}
+
+impl Shared {
+    /// A message with its cure, if it is about memory.
+    fn with_cure(&self, text: String) -> String {
+        let is_memory = text.ends_with("not enough memory") || text == "error in error handling";
+        if !is_memory {
+            return text;
+        }
+        let mebibytes = self.limits.memory_bytes >> 20;
+        let file_name = &self.file_name;
+        format!("{file_name}: not enough memory: the scripts of one worker have {mebibytes} MiB")
+    }
+}
+
+/// Functions of the prelude, and what they share with us.
+pub(crate) struct Sandbox {
+    pub(crate) lua: Lua,
+    pub(crate) environment: Table,
+    pub(crate) limits: Table,
+    pub(crate) begin: mlua::Function,
+    pub(crate) step: mlua::Function,
+    pub(crate) returned: mlua::Function,
+    pub(crate) metrics: mlua::Function,
+    pub(crate) shared: Rc<RefCell<Shared>>,
+}
+
+impl Sandbox {
+    pub(crate) fn new(file_name: &str, settings: Settings) -> mlua::Result<Sandbox> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::BIT;
+        let options = LuaOptions::new().catch_rust_panics(true);
+        let lua = Lua::new_with(libraries, options)?;
+        lua.set_memory_limit(settings.limits.memory_bytes)?;
+        let shared = Rc::new(RefCell::new(Shared {
+            messages: Messages::new(settings.questions.clone(), settings.defaults.clone()),
+            failures: Failures::default(),
+            metrics: Metrics::default(),
+            printed: Vec::new(),
+            not_printed: 0,
+            stopped: None,
+            file_name: file_name.to_owned(),
+            limits: settings.limits,
+        }));
+        let host = host(&lua, &shared, &settings)?;
+        watch(&lua, &shared, host.get("watch")?)?;
+        let limits = limits(&lua, &settings)?;
+        let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
+        let (environment, begin, step, returned, metrics) = prelude.call((host, limits.clone()))?;
+        Ok(Sandbox {
+            lua,
+            environment,
+            limits,
+            begin,
+            step,
+            returned,
+            metrics,
+            shared,
+        })
+    }
+}
+
+/// What a failure of Lua is called in messages; ours name their place already.
+pub(crate) fn message_of(error: &mlua::Error) -> String {
+    match error {
+        mlua::Error::SyntaxError { message, .. } => message.clone(),
+        mlua::Error::RuntimeError(message) | mlua::Error::MemoryError(message) => message.clone(),
+        mlua::Error::CallbackError { cause, .. } => message_of(cause),
+        other => other.to_string(),
+    }
+}
+
+/// Numbers that the prelude is given.
+fn limits(lua: &Lua, settings: &Settings) -> mlua::Result<Table> {
+    let limits = lua.create_table()?;
+    limits.set("questions", settings.questions.len())?;
+    limits.set("names", NAMES_PER_GENERATION)?;
+    limits.set("sends", SENDS_MAX)?;
+    limits.set("metrics", METRICS_MAX)?;
+    limits.set("first_client", u64::from(settings.first_client) + 1)?;
+    limits.set("pause", pause(settings.clients))?;
+    limits.set("group", settings.group.as_str())?;
+    limits.set("start", 0)?;
+    Ok(limits)
+}
+
+/// How far the heap grows between two cycles of the collector, in per cent: clients take 2 KiB or
+/// so, and few of them leave room for garbage.
+fn pause(clients: u32) -> u32 {
+    (3_200_000 / clients.max(1)).clamp(200, 1_000)
+}
+
+fn host(lua: &Lua, shared: &Rc<RefCell<Shared>>, settings: &Settings) -> mlua::Result<Table> {
+    let host = lua.create_table()?;
+    host.set("watch", lua.create_table()?)?;
+    host.set("rcodes", rcodes(lua)?)?;
+    let (seed, first_client) = (settings.seed, settings.first_client);
+    let seeds = move |_: &Lua, client: u32| Ok(Variadic::from(seeds(seed, first_client, client)));
+    host.set("seeds", lua.create_function(seeds)?)?;
+    let questions = Arc::clone(&settings.questions);
+    let question = move |_: &Lua, number: f64| Ok(question(&questions, number).unzip());
+    host.set("question", lua.create_function(question)?)?;
+    name_functions(lua, shared, &host)?;
+    report_functions(lua, shared, &host)?;
+    Ok(host)
+}
+
+fn rcodes(lua: &Lua) -> mlua::Result<Table> {
+    let known =
+        (0..=4_095_u16).filter(|rcode| rr::rcode_from_text(&rr::rcode_to_text(*rcode)).is_some());
+    lua.create_table_from(known.map(|rcode| (rcode, rr::rcode_to_text(rcode))))
+}
+
+/// Six numbers that start the generator of a client: `client` is 0 for what runs before clients.
+fn seeds(seed: u64, first_client: u32, client: u32) -> Vec<f64> {
+    let stream = match client {
+        0 => u64::MAX,
+        client => u64::from(first_client) + u64::from(client) - 1,
+    };
+    let mixed = seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(mixed);
+    let mut draw = |place: usize| 1 + generator.next_u64() % SEEDS_MAX[place / 3];
+    (0..6).map(|place| draw(place) as f64).collect()
+}
+
+fn name_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> mlua::Result<()> {
+    let mine = Rc::clone(shared);
+    let template = move |lua: &Lua, (name, kind): (mlua::LuaString, mlua::LuaString)| {
+        let (name, kind) = (name.to_string_lossy(), kind.to_string_lossy());
+        match mine.borrow_mut().messages.make(&name, &kind) {
+            Ok(template) => Ok((Value::Number(template.into()), Value::Nil)),
+            Err(what) => Ok((Value::Nil, Value::String(lua.create_string(what)?))),
+        }
+    };
+    host.set("template", lua.create_function(template)?)?;
+    let mine = Rc::clone(shared);
+    let keep = move |_: &Lua, template: u32| {
+        mine.borrow_mut().messages.keep(template);
+        Ok(())
+    };
+    host.set("keep", lua.create_function(keep)?)?;
+    let mine = Rc::clone(shared);
+    let age = move |_: &Lua, ()| {
+        mine.borrow_mut().messages.age();
+        Ok(())
+    };
+    host.set("age", lua.create_function(age)?)
+}
+
+fn report_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> mlua::Result<()> {
+    let mine = Rc::clone(shared);
+    let place = move |lua: &Lua, failure: Value| Ok(placed(lua, &mine.borrow(), &failure));
+    host.set("place", lua.create_function(place)?)?;
+    let mine = Rc::clone(shared);
+    let failed = move |_: &Lua, failure: Value| {
+        let shared = &mut *mine.borrow_mut();
+        let message = match shared.stopped.take() {
+            Some(message) => message,
+            None => shared.with_cure(text_of(&failure)),
+        };
+        shared.failures.add(&message, 1);
+        Ok(())
+    };
+    host.set("failed", lua.create_function(failed)?)?;
+    let mine = Rc::clone(shared);
+    let observe = move |_: &Lua, (name, values): (mlua::LuaString, Variadic<f64>)| {
+        let metrics = &mut mine.borrow_mut().metrics;
+        metrics.observe(&name.to_string_lossy(), &values);
+        Ok(())
+    };
+    host.set("observe", lua.create_function(observe)?)?;
+    let mine = Rc::clone(shared);
+    let print = move |_: &Lua, (client, line): (u32, mlua::LuaString)| {
+        let shared = &mut *mine.borrow_mut();
+        if shared.printed.len() < PRINTED_MAX {
+            let line = (client.checked_sub(1), line.to_string_lossy());
+            shared.printed.push(line);
+        } else {
+            shared.not_printed += 1;
+        }
+        Ok(())
+    };
+    host.set("print", lua.create_function(print)?)
+}
+
+/// Stops a turn that takes too many instructions. Counted, not timed: the same script does the
+/// same on every host, and in the simulator.
+fn watch(lua: &Lua, shared: &Rc<RefCell<Shared>>, watch: Table) -> mlua::Result<()> {
+    let looks_max = shared.borrow().limits.instructions / u64::from(INSTRUCTIONS_PER_LOOK);
+    let shared = Rc::clone(shared);
+    let seen = RefCell::new((-1.0, 0_u64));
+    let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_LOOK);
+    lua.set_global_hook(triggers, move |lua: &Lua, _: &Debug| {
+        let turn: f64 = watch.raw_get(1)?;
+        let mut seen = seen.borrow_mut();
+        if seen.0 != turn {
+            *seen = (turn, 0);
+        }
+        seen.1 += 1;
+        if seen.1 <= looks_max {
+            return Ok(VmState::Continue);
+        }
+        let mut shared = shared.borrow_mut();
+        let instructions = looks_max * u64::from(INSTRUCTIONS_PER_LOOK);
+        let what = format!(
+            "stopped after {instructions} instructions without waiting for anything; does a loop \
+             lack a c:sleep()?"
+        );
+        let message = at_line(lua, &shared.file_name, &what);
+        shared.stopped.get_or_insert_with(|| message.clone());
+        watch.raw_set("stopped", true)?;
+        Err(mlua::Error::RuntimeError(message))
+    })
+}
+
+/// The message of a failure with the line of the script at which it came up.
+fn placed(lua: &Lua, shared: &Shared, failure: &Value) -> String {
+    if let Some(message) = &shared.stopped {
+        return message.clone();
+    }
+    let text = text_of(failure);
+    let prefix = format!("{}:", shared.file_name);
+    if text.starts_with(&prefix) {
+        return text;
+    }
+    // A place within the prelude says nothing to those who do not know it.
+    let text = match text
+        .strip_prefix("prelude:")
+        .and_then(|rest| rest.split_once(": "))
+    {
+        Some((_, what)) => what.to_owned(),
+        None => text,
+    };
+    at_line(lua, &shared.file_name, &text)
+}
+
+/// `what`, behind the line of the script that is running.
+fn at_line(lua: &Lua, file_name: &str, what: &str) -> String {
+    for level in 0..64 {
+        let line = lua.inspect_stack(level, |debug| {
+            let source = debug.source();
+            let is_script = source.short_src.as_deref() == Some(file_name);
+            debug.current_line().filter(|_| is_script)
+        });
+        match line {
+            None => break,
+            Some(Some(line)) => return format!("{file_name}:{line}: {what}"),
+            Some(None) => {}
+        }
+    }
+    format!("{file_name}: {what}")
+}
+
+fn text_of(failure: &Value) -> String {
+    match failure {
+        Value::String(text) => text.to_string_lossy(),
+        Value::Integer(number) => number.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Error(error) => message_of(error),
+        other => format!("an error that is a {}, not a text", other.type_name()),
+    }
+}
+
+/// Name and type of the question with this number, from 1.
+fn question(questions: &QuestionSet, number: f64) -> Option<(String, String)> {
+    // Saturates; whole numbers alone come back as they were.
+    let index = (number as usize).checked_sub(1)?;
+    if index >= questions.len() || number.fract() != 0.0 {
+        return None;
+    }
+    let template = questions.get(index);
+    let question = &template.message[12..12 + template.question_octets];
+    let octets = name::wire_length(question)?;
+    let qtype = question.get(octets..octets + 2)?;
+    let qtype = u16::from_be_bytes([qtype[0], qtype[1]]);
+    let mut name = name::to_text(&question[..octets])?;
+    if name.len() > 1 {
+        name.pop();
+    }
+    Some((name, rr::type_to_text(qtype)))
+}
