@@ -12,12 +12,14 @@ use connections::ConnectionArguments;
 use doh::DohArguments;
 use fit::FitArguments;
 use population::PopulationArguments;
+use questions::QuestionArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod fit;
 pub(crate) mod population;
+pub(crate) mod questions;
 mod tls;
 
 /// Measures what a DNS service can take, and says what limited the result.
@@ -141,6 +143,8 @@ pub(crate) struct RunArguments {
     /// Ask again over TCP when a UDP response is truncated; counted apart
     #[arg(long, help_heading = "Questions")]
     pub(crate) tcp_fallback: bool,
+    #[command(flatten)]
+    pub(crate) choice: QuestionArguments,
 
     /// Closed loop: keep that many queries in flight [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]

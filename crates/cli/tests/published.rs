@@ -4,11 +4,31 @@
 
 use std::path::Path;
 
+fn published(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The schema of scenarios is made from the flags of the binary.
+#[test]
+fn the_published_schema_of_scenarios_is_the_one_that_the_code_makes() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    let made = command.args(["schema", "scenario"]).output().unwrap();
+    let cure = "write it anew: cargo run -- schema scenario > docs/scenario.schema.json";
+    assert!(
+        published("scenario.schema.json").into_bytes() == made.stdout,
+        "{cure}"
+    );
+}
+
 #[test]
 fn the_published_schema_of_the_run_record_is_the_one_that_the_code_makes() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/run-record.schema.json");
-    let published = std::fs::read_to_string(path).unwrap();
     let made = serde_json::to_string_pretty(&measure::RunRecord::json_schema()).unwrap();
     let cure = "write it anew: cargo run -- schema > docs/run-record.schema.json";
-    assert!(published == format!("{made}\n"), "{cure}");
+    assert!(
+        published("run-record.schema.json") == format!("{made}\n"),
+        "{cure}"
+    );
 }

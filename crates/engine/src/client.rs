@@ -123,6 +123,8 @@ pub(crate) struct Connection {
     pub(crate) usable_at: Instant,
     /// When it last had a query in flight, or else when it became usable.
     pub(crate) active_at: Instant,
+    /// The last interval in which it was counted as active.
+    pub(crate) active_in: u32,
     /// Whether the target took octets from the SYN (RFC 7413) has not been asked yet.
     pub(crate) fast_open_unknown: bool,
 }
@@ -198,6 +200,7 @@ impl Connection {
             established_at: attempted_at,
             usable_at: Instant::FAR_FUTURE,
             active_at: attempted_at,
+            active_in: 0,
             fast_open_unknown: true,
         }
     }

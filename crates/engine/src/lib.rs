@@ -9,6 +9,7 @@
 mod client;
 mod control;
 mod crew;
+mod statistics;
 mod tally;
 mod threads;
 mod worker;

@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     start: Instant,
     run_start: Instant,
     interval_end: Instant,
+    /// Intervals of the measured run that are finished.
+    intervals_finished: u32,
     cpu_at_interval_start: CpuTime,
     cpu_at_run_start: CpuTime,
     /// CPU time used and waited for in the measured window.
@@ -42,6 +44,7 @@ impl Tally {
             start: Instant::ZERO,
             run_start: Instant::FAR_FUTURE,
             interval_end: Instant::FAR_FUTURE,
+            intervals_finished: 0,
             cpu_at_interval_start: CpuTime::default(),
             cpu_at_run_start: CpuTime::default(),
             cpu_in_window: CpuTime::default(),
@@ -73,6 +76,20 @@ impl Tally {
     #[inline]
     pub(crate) fn of_event(&mut self, at: Instant) -> &mut Interval {
         self.of_query(at)
+    }
+
+    /// Notes that a connection carries a query at `at`, once an interval; `active_in` is what the
+    /// connection remembers of that, at first 0.
+    #[inline]
+    pub(crate) fn connection_is_active(&mut self, at: Instant, active_in: &mut u32) {
+        let interval = match at < self.run_start {
+            true => 1,
+            false => 2 + self.intervals_finished,
+        };
+        if *active_in != interval {
+            *active_in = interval;
+            self.of_event(at).connections_active += 1;
+        }
     }
 
     /// Adds `change` to the number of queries in flight at `now`.
@@ -147,6 +164,7 @@ impl Tally {
         let mut finished = self.current.clone();
         finished.shrink_to_fit();
         self.finished.push_back(finished);
+        self.intervals_finished += 1;
         self.current.clear();
     }
 

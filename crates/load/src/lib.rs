@@ -9,11 +9,13 @@
 //! | [`line_options`] | what may follow the type on such a line: `+do`, `+ecs=192.0.2.0/24`, ... |
 //! | [`update_file`] | dnsperf's dynamic update blocks (RFC 2136) |
 //! | [`questions`] | what these become: message templates in one block of memory |
+//! | [`question_source`] | which of them is asked next; generated labels |
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
 //! | [`connection_policy`] | how long connections live, and how they are opened |
 //! | [`plan`] | one run as decided, and what it may not contradict |
-//! | [`client_arrival`], [`shape`], [`presence`] | how each client of a population asks, when it is there |
+//! | [`client_arrival`] | how each client of a population asks |
+//! | [`shape`], [`presence`] | how that changes over time, and when the clients are there |
 //! | [`random`] | random numbers of one client |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
@@ -37,6 +39,7 @@ pub mod names_file;
 pub mod plan;
 pub mod presence;
 pub mod profile;
+pub mod question_source;
 pub mod questions;
 pub mod random;
 mod rdata;
@@ -52,6 +55,7 @@ pub use names_error::NamesError;
 pub use plan::{Plan, PlanError};
 pub use presence::Presence;
 pub use profile::Profile;
+pub use question_source::{QuestionChooser, QuestionSource};
 pub use questions::QuestionSet;
 pub use shape::Shape;
 pub use tls::{Resume, TlsAsked};

@@ -11,6 +11,7 @@ use proto::doh::DohRequest;
 use crate::arrival::{Arrival, check_rate};
 use crate::connection_policy::ConnectionPolicy;
 use crate::presence::Presence;
+use crate::question_source::QuestionSource;
 use crate::questions::QuestionSet;
 use crate::shape::Shape;
 
@@ -32,8 +33,10 @@ pub struct Plan {
     pub target: SocketAddr,
     /// How to reach it.
     pub transport: Transport,
-    /// What to ask, in order; each worker takes every `workers`-th question.
+    /// What to ask: templates of messages.
     pub questions: Arc<QuestionSet>,
+    /// Which of them is asked next, and what is put into its copy.
+    pub question_source: QuestionSource,
     /// When to ask.
     pub arrival: Arrival,
     /// Simulated clients over all workers; each has its own socket or connection. At least 1.
@@ -71,6 +74,9 @@ pub struct Plan {
     pub socket_buffer_octets: Option<u32>,
     /// Use UDP GSO and GRO where the kernel has them.
     pub offload: bool,
+    /// Keep what each single client experienced: some 120 bytes a client and about 85 instructions
+    /// a query.
+    pub client_statistics: bool,
     /// Signs every query.
     pub tsig: Option<proto::tsig::Key>,
 }
@@ -156,7 +162,8 @@ impl Plan {
             .tsig
             .as_ref()
             .map_or(0, proto::tsig::Key::record_octets);
-        let octets = self.questions.message_octets_max() + signature_octets;
+        let label_octets = self.question_source.label_octets_max();
+        let octets = self.questions.message_octets_max() + label_octets + signature_octets;
         let octets_max = if self.transport.has_connections() {
             STREAM_MESSAGE_OCTETS_MAX
         } else {
@@ -175,7 +182,7 @@ impl Plan {
             let hint = "shorten its EDNS options, or send less in one update";
             return Err(PlanError::new("names", what, hint));
         }
-        Ok(())
+        self.question_source.validate(self)
     }
 
     fn validate_population(&self) -> Result<(), PlanError> {
@@ -351,4 +358,4 @@ fn at_least_one(setting: &'static str) -> PlanError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

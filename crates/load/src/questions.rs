@@ -62,6 +62,14 @@ impl QuestionSet {
         });
     }
 
+    /// Adds the templates of `other` behind its own.
+    pub fn append(&mut self, other: &QuestionSet) {
+        for template in other.iter() {
+            self.push(template.message, template.question_octets);
+        }
+        self.note_edns_uses(other.edns_uses);
+    }
+
     /// Notes that a query has these EDNS options; messages pushed as they are note none.
     pub fn note_edns_uses(&mut self, uses: EdnsUses) {
         self.edns_uses.padding |= uses.padding;

@@ -42,6 +42,9 @@ pub use rcodes::{Rcodes, rcode_name};
 pub struct Counts {
     /// Queries that the scenario scheduled.
     pub offered: u64,
+    /// Of those offered, queries whose question was asked before and within the TTL, so that a
+    /// cache could answer them; only counted where questions were chosen by a cache-hit ratio.
+    pub repeated: u64,
     /// Queries handed to the network.
     pub sent: u64,
     /// Queries scheduled but never handed to the network, by cause.
@@ -130,7 +133,7 @@ pub struct TcpFallback {
 impl_add!(
     Counts,
     numbers: [
-        offered, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
+        offered, repeated, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
         port_unreachable, sent_octets, received_octets, retried_unprocessed, waited_for_stream,
     ],
     groups: [not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, connections]

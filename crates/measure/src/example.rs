@@ -5,7 +5,7 @@ use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::interval::Interval;
 use crate::record::{EndedBy, Phases, RunRecord, SCHEMA_VERSION};
 use crate::scenario::{
-    Arrival, ConnectionPolicy, DriverKind, Questions, ScenarioRecord, Transport,
+    Arrival, ConnectionPolicy, DriverKind, QuestionChoice, Questions, ScenarioRecord, Transport,
 };
 use crate::verdict::Verdict;
 
@@ -124,6 +124,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         questions: Questions {
             source: "names.txt".into(),
             count: 1_000,
+            choice: QuestionChoice::default(),
         },
         arrival: Arrival::Closed {
             outstanding: 100,
@@ -131,6 +132,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         },
         per_client: None,
         shape: None,
+        presence: Default::default(),
         clients: 10,
         workers: 1,
         cpus: vec![0],

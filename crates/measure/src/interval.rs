@@ -46,7 +46,8 @@ pub struct ConnectionTimes {
     /// Service time of the first query of each connection that got a response: its sending to its
     /// response. These values are in `service` too; without them, it is that of later queries.
     pub first_query: Histogram,
-    /// The same with the set-up: SYN or first Initial packet to the response.
+    /// The same with the set-up: SYN or first Initial packet to the response, without the time that
+    /// a usable connection waited to be asked.
     pub set_up_and_first_query: Histogram,
 }
 

@@ -30,7 +30,7 @@ pub use interval::{ConnectionTimes, Distributions, Interval};
 pub use merge::merge;
 pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
-    Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process, Questions,
-    ScenarioRecord, TlsFacts, TlsSettings, Transport,
+    Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,
+    QuestionChoice, QuestionOrder, Questions, ScenarioRecord, TlsFacts, TlsSettings, Transport,
 };
 pub use verdict::{Limit, Verdict, judge};

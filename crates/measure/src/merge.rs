@@ -196,7 +196,7 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
         ("driver", first.driver != record.driver),
         ("self_test", first.self_test != record.self_test),
         ("scenario.target", a.target != b.target),
-        ("scenario.questions", a.questions != b.questions),
+        ("scenario.questions", !a.questions.are_like(&b.questions)),
         ("scenario.warmup_ns", a.warmup_ns != b.warmup_ns),
         ("scenario.timeout_ns", a.timeout_ns != b.timeout_ns),
         (

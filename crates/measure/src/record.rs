@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::Connections;
-use crate::experience::GroupRecord;
+use crate::experience::{ClientExperience, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
@@ -206,7 +206,8 @@ impl RunRecord {
                 sum.counts.responses
             ));
         }
-        if clients != self.scenario.clients {
+        // Clients that changed what they did on the way are in the groups of before and after.
+        if clients < self.scenario.clients {
             return Err(format!(
                 "{} clients, but {clients} in its groups",
                 self.scenario.clients
@@ -223,6 +224,15 @@ impl RunRecord {
     /// The window for rates in seconds.
     pub fn measured_seconds(&self) -> f64 {
         self.measured_ns as f64 / 1e9
+    }
+
+    /// How the clients of all groups fared together; none if a group does not tell.
+    pub fn experience(&self) -> Option<ClientExperience> {
+        let mut all = ClientExperience::default();
+        for group in &self.groups {
+            all.merge(group.experience.as_ref()?);
+        }
+        Some(all)
     }
 
     /// Connections of the whole run, those set up before it and during warm-up included.

@@ -8,6 +8,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod questions;
+
+pub use questions::{
+    GeneratedLabels, LabelForm, QtypeShare, QuestionChoice, QuestionOrder, Questions,
+    RepeatedQuestions,
+};
+
 /// What was run: target, transport, questions, load, limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +34,8 @@ pub struct ScenarioRecord {
     /// How the rate of each client changed over time, such as `linear:0s=0,60s=1`; none if it did
     /// not.
     pub shape: Option<String>,
+    /// When the clients were there.
+    pub presence: Presence,
     /// Simulated clients over all workers, each with its own socket or connection.
     pub clients: u64,
     /// Worker threads.
@@ -83,6 +92,29 @@ impl ScenarioRecord {
             .is_some_and(|http| http.scheme == HttpScheme::Http);
         self.transport.has_tls() && !is_cleartext
     }
+}
+
+/// When clients were there, and when they lost their connections; times in nanoseconds since the
+/// start of the run, its warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Presence {
+    /// When they came; 0 if they were there from the start.
+    pub joined_ns: u64,
+    /// When they left; none if they stayed to the end.
+    pub left_ns: Option<u64>,
+    /// When connections were reset.
+    pub resets: Vec<Reset>,
+}
+
+/// Connections that were reset by their clients, all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reset {
+    /// When.
+    pub at_ns: u64,
+    /// Share of the clients, 0 to 1.
+    pub share: f64,
 }
 
 /// How long connections lived, what they carried, and how fast they were opened.
@@ -213,16 +245,6 @@ pub enum DriverKind {
     Epoll,
     /// A simulated network in virtual time.
     Sim,
-}
-
-/// Where questions came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Questions {
-    /// A file name, or a description of a built-in set.
-    pub source: String,
-    /// How many there are; they are asked in turn.
-    pub count: u64,
 }
 
 /// When queries were due.

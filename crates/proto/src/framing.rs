@@ -4,7 +4,7 @@
 //! are passed on in place; only a message that is cut off at the end is copied and kept.
 
 /// Octets of the length prefix.
-const PREFIX_OCTETS: usize = 2;
+pub const PREFIX_OCTETS: usize = 2;
 
 /// Reassembles messages from a stream; holds at most one partial message.
 #[derive(Debug, Default)]

@@ -15,6 +15,10 @@ use std::collections::VecDeque;
 
 use crate::time::Instant;
 
+mod question;
+
+pub use question::{LABEL_MAX, Question};
+
 /// Most queries of one client that can be waiting or in flight: half of the ID space, so that a
 /// free ID is always near and a late response is not taken for a new one.
 pub const OPEN_MAX: u32 = 32_768;
@@ -65,20 +69,29 @@ impl State {
     }
 }
 
+/// Half a cache line: the question's number of a label takes what was padding.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     scheduled_at: Instant,
     sent_at: Instant,
     number: u32,
-    question: u32,
+    template: u32,
+    label_low: u32,
+    label_high: u16,
+    qtype: u8,
     state: State,
 }
+
+const _: () = assert!(size_of::<Slot>() == 32, "two slots share a cache line");
 
 const EMPTY: Slot = Slot {
     scheduled_at: Instant::ZERO,
     sent_at: Instant::ZERO,
     number: 0,
-    question: 0,
+    template: 0,
+    label_low: 0,
+    label_high: 0,
+    qtype: 0,
     state: State::Empty,
 };
 
@@ -91,8 +104,8 @@ pub struct Query {
     pub number: u32,
     /// Its message ID.
     pub id: u16,
-    /// Index of its question in the run's question set.
-    pub question: u32,
+    /// What it asks.
+    pub question: Question,
     /// How far it has come.
     pub state: State,
     /// When the scenario wanted it sent.
@@ -149,7 +162,7 @@ impl Pending {
     ///
     /// Amortised O(1); allocates only when the ring grows.
     #[inline]
-    pub fn submit(&mut self, scheduled_at: Instant, question: u32) -> bool {
+    pub fn submit(&mut self, scheduled_at: Instant, question: Question) -> bool {
         let open = (self.waiting + self.in_flight) as usize;
         let kept = open + self.timed_out.len();
         if kept * 2 >= self.slots.len() && !self.grow() {
@@ -164,18 +177,26 @@ impl Pending {
             let number = self.next;
             self.next = self.next.wrapping_add(1);
             if !slot.state.keeps_its_slot() {
-                let state = State::Waiting;
                 *slot = Slot {
                     scheduled_at,
                     sent_at: Instant::ZERO,
                     number,
-                    question,
-                    state,
+                    template: question.template,
+                    label_low: question.label_low,
+                    label_high: question.label_high,
+                    qtype: question.qtype,
+                    state: State::Waiting,
                 };
                 self.waiting += 1;
                 return true;
             }
         }
+    }
+
+    /// Number of the query that was submitted last; of no meaning before the first.
+    #[inline]
+    pub fn newest(&self) -> u32 {
+        self.next.wrapping_sub(1)
     }
 
     /// The first query that waits to be sent, if any.
@@ -372,7 +393,12 @@ impl Pending {
             id: (slot.number as u16)
                 .wrapping_mul(SPREAD)
                 .wrapping_add(self.id_offset),
-            question: slot.question,
+            question: Question {
+                template: slot.template,
+                label_low: slot.label_low,
+                label_high: slot.label_high,
+                qtype: slot.qtype,
+            },
             state: slot.state,
             scheduled_at: slot.scheduled_at,
             sent_at: slot.sent_at,
@@ -410,7 +436,7 @@ mod tests {
     }
 
     fn send_one(pending: &mut Pending, now: Instant) -> Query {
-        assert!(pending.submit(now, 7));
+        assert!(pending.submit(now, Question::plain(7)));
         let query = pending.next_waiting().unwrap();
         pending.mark_sent(query.position, now);
         pending.find(query.id).unwrap()
@@ -426,7 +452,7 @@ mod tests {
         let mut pending = Pending::new(4711);
         let query = send_one(&mut pending, at(1));
         assert_eq!(query.state, State::InFlight);
-        assert_eq!(query.question, 7);
+        assert_eq!(query.question.template, 7);
         let others = (0..=u16::MAX).filter(|id| *id != query.id);
         assert_eq!(others.filter(|id| pending.find(*id).is_some()).count(), 0);
     }
@@ -436,7 +462,7 @@ mod tests {
         let mut pending = Pending::new(0);
         let first = send_one(&mut pending, at(1));
         let second = send_one(&mut pending, at(2));
-        assert!(pending.submit(at(3), 8));
+        assert!(pending.submit(at(3), Question::plain(8)));
         pending.requeue(first.position);
         assert_eq!((pending.waiting(), pending.in_flight()), (2, 1));
         assert_eq!(
@@ -445,7 +471,10 @@ mod tests {
         );
         let next = pending.next_waiting().unwrap();
         assert_eq!((next.position, next.sent_at), (first.position, at(1)));
-        assert_eq!(pending.next_waiting_after(next).unwrap().question, 8);
+        assert_eq!(
+            pending.next_waiting_after(next).unwrap().question.template,
+            8
+        );
         pending.mark_sent(next.position, at(4));
         assert_eq!(pending.oldest_in_flight().unwrap().sent_at, at(1));
         let timeout = Duration::from_millis(5);
@@ -495,17 +524,17 @@ mod tests {
         for _ in 0..OPEN_MAX {
             send_one(&mut pending, at(0));
         }
-        assert!(!pending.submit(at(0), 0));
+        assert!(!pending.submit(at(0), Question::plain(0)));
         let oldest = pending.oldest_in_flight().unwrap();
         pending.end(oldest.position, State::TimedOut);
-        assert!(pending.submit(at(0), 0));
+        assert!(pending.submit(at(0), Question::plain(0)));
     }
 
     #[test]
     fn time_outs_come_in_the_order_of_sending_and_reach_waiting_queries_too() {
         let mut pending = Pending::new(5);
         let first = send_one(&mut pending, at(10));
-        assert!(pending.submit(at(2), 1));
+        assert!(pending.submit(at(2), Question::plain(1)));
         let timeout = Duration::from_millis(100);
         assert_eq!(pending.poll_timeout(timeout), Some(at(102)));
         let waiting = pending.expired(at(102), timeout).unwrap();
@@ -550,7 +579,7 @@ mod tests {
         for _ in 0..OPEN_MAX {
             send_one(&mut pending, at(0));
         }
-        assert!(!pending.submit(at(0), 0));
+        assert!(!pending.submit(at(0), Question::plain(0)));
     }
 
     proptest::proptest! {

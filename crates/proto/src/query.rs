@@ -18,6 +18,9 @@ pub struct QueryOptions {
     /// Octets that follow the message before it is sent, those of a TSIG record. Who watches the
     /// line sees them as well, so padding counts them.
     pub signature_octets: u16,
+    /// Octets of the label that is put before the name in each copy of the message, its length
+    /// octet included; 0 if there is none. Padding counts them.
+    pub label_octets: u16,
 }
 
 impl Default for QueryOptions {
@@ -28,6 +31,7 @@ impl Default for QueryOptions {
             authentic_data: false,
             edns: None,
             signature_octets: 0,
+            label_octets: 0,
         }
     }
 }
@@ -105,7 +109,10 @@ pub fn write_query(
         .as_ref()
         .and_then(|edns| edns.padding_block_octets);
     let padding = block
-        .map(|block| padding_octets(unpadded + usize::from(options.signature_octets), block))
+        .map(|block| {
+            let added = usize::from(options.signature_octets) + usize::from(options.label_octets);
+            padding_octets(unpadded + added, block)
+        })
         .transpose()?;
     let octets = unpadded + padding.map_or(0, |octets| OPTION_OCTETS + octets);
     if octets > MESSAGE_OCTETS_MAX {
@@ -371,7 +378,7 @@ mod tests {
         ) {
             let options = QueryOptions {
                 recursion_desired, checking_disabled, authentic_data, edns: edns.clone(),
-                signature_octets,
+                signature_octets, label_octets: 0,
             };
             let octets = query(&labels, qtype, &options);
             let message = Message::from_vec(&octets).unwrap();

@@ -72,9 +72,7 @@ fn header(comparison: &Comparison) -> String {
     let workers = counted(scenario.workers, "worker");
     let load = text::load(&scenario.arrival);
     table.row(["load".into(), format!("{load}; {clients}, {workers}")]);
-    let questions = counted(scenario.questions.count, "question");
-    let source = &scenario.questions.source;
-    table.row(["questions".into(), format!("{source}, {questions}")]);
+    table.row(["questions".into(), text::questions::questions(scenario)]);
     table.write_to(&mut text);
     text
 }

@@ -6,10 +6,12 @@
 //! in the drain are counted in the total, and not in its rate.
 
 use measure::counts::Connections;
-use measure::{ConnectionTimes, Counts, Histogram, Interval, RunRecord, ScenarioRecord};
+use measure::{
+    ClientExperience, ConnectionTimes, Counts, Histogram, Interval, RunRecord, ScenarioRecord,
+};
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 53] = [
+pub const COLUMNS: [(&str, &str); 59] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -55,6 +57,11 @@ pub const COLUMNS: [(&str, &str); 53] = [
         "connections_open",
         "usable connections at the end; in the total: the most",
     ),
+    (
+        "connections_active",
+        "connections that carried a query; in the total: the most",
+    ),
+    ("connections_ended", "usable connections that ended"),
     (
         "handshakes_full",
         "TLS or QUIC handshakes with a certificate",
@@ -111,6 +118,22 @@ pub const COLUMNS: [(&str, &str); 53] = [
         "first_query_p50_us",
         "median service time of the first query of each connection",
     ),
+    (
+        "clients_p50_p99_us",
+        "over clients, the 99th percentile of each client's own median; in the total only",
+    ),
+    (
+        "clients_p99_p50_us",
+        "over clients, the median of each client's own 99th percentile; in the total only",
+    ),
+    (
+        "clients_p99_p99_us",
+        "over clients, the 99th percentile of each client's own 99th percentile; in the total only",
+    ),
+    (
+        "clients_fairness",
+        "Jain's index of the responses to each client, up to 1; in the total only",
+    ),
 ];
 
 /// Rates and means, which intervals and total take over different times.
@@ -134,10 +157,9 @@ pub fn render(record: &RunRecord) -> String {
             achieved_qps: interval.per_second(interval.counts.responses),
             in_flight: interval.mean_in_flight(),
         };
-        push_row(
-            &mut csv,
-            &cells(&index.to_string(), interval, &rates, scenario),
-        );
+        let mut row = cells(&index.to_string(), interval, &rates, scenario);
+        row.extend(client_cells(None));
+        push_row(&mut csv, &row);
     }
     let rates = Rates {
         offered_qps: record.offered_qps(),
@@ -145,8 +167,25 @@ pub fn render(record: &RunRecord) -> String {
         achieved_qps: record.achieved_qps(),
         in_flight: record.mean_in_flight(),
     };
-    push_row(&mut csv, &cells("total", &record.total, &rates, scenario));
+    let mut row = cells("total", &record.total, &rates, scenario);
+    row.extend(client_cells(record.experience()));
+    push_row(&mut csv, &row);
     csv
+}
+
+/// What clients experienced, where that is known.
+fn client_cells(experience: Option<ClientExperience>) -> [String; 4] {
+    let Some(experience) = experience else {
+        return std::array::from_fn(|_| String::new());
+    };
+    let (p50, p99) = (&experience.latency.p50, &experience.latency.p99);
+    let fairness = experience.fairness();
+    [
+        percentile_us(p50, 0.99),
+        percentile_us(p99, 0.5),
+        percentile_us(p99, 0.99),
+        fairness.map_or_else(String::new, |index| format!("{index:.6}")),
+    ]
 }
 
 /// No cell ever holds a comma, a quote or a line break, so none needs quoting.
@@ -179,6 +218,8 @@ fn cells(name: &str, interval: &Interval, rates: &Rates, scenario: &ScenarioReco
         (counts.connections.usable(scenario.has_handshakes())).to_string(),
         counts.connections.failed.total().to_string(),
         interval.connections_open.to_string(),
+        interval.connections_active.to_string(),
+        counts.connections.ended().to_string(),
     ]);
     cells.extend(handshake_cells(&counts.connections));
     cells.extend([
@@ -287,13 +328,13 @@ mod tests {
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
         let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
-            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,0,120,0,0,0,0,0,0.250000000,\
+            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,0,120,0,0,0,0,0,0,0,0.250000000,\
             1000.000,5050.000,1350.000,";
         assert!(rows[1].starts_with(first), "{}", rows[1]);
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
             5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,";
         assert!(rows[4].starts_with(total), "{}", rows[4]);
-        let set_up = ",10.000,250.000,2500.000,,";
+        let set_up = ",10.000,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000";
         assert!(rows[4].ends_with(set_up), "{}", rows[4]);
     }
 
@@ -303,7 +344,7 @@ mod tests {
         record.intervals = vec![Interval::default()];
         let csv = render(&record);
         let row = csv.lines().nth(1).expect("has a row");
-        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,,,,,"), "{row}");
+        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,,,,,,,,,"), "{row}");
     }
 
     #[test]

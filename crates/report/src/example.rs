@@ -2,9 +2,10 @@
 
 use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, ConnectionPolicy, Counts, DriverKind, EndedBy, GroupRecord, HostFacts, HttpMethod,
-    HttpRequest, HttpScheme, Interval, NetworkFacts, Phases, Process, Questions, RunRecord,
-    ScenarioRecord, TlsFacts, TlsSettings, Transport, Verdict, WorkerFacts, judge,
+    Arrival, ClientExperience, ClientFigures, ConnectionPolicy, Counts, DriverKind, EndedBy,
+    GroupRecord, HostFacts, HttpMethod, HttpRequest, HttpScheme, Interval, NetworkFacts, Phases,
+    Process, QuestionChoice, Questions, RunRecord, ScenarioRecord, TlsFacts, TlsSettings,
+    Transport, Verdict, WorkerFacts, judge,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -72,8 +73,8 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
             name: GroupRecord::PLAIN.into(),
             clients: scenario_clients,
             scenario,
+            experience: Some(experience(scenario_clients, &total)),
             total: total.clone(),
-            experience: None,
         }],
         total,
         warmup: Interval::default(),
@@ -91,6 +92,29 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
     record
 }
 
+/// Clients that got responses in turn, the first of which lost whatever was lost.
+fn experience(clients: u64, total: &Interval) -> ClientExperience {
+    let mut each = vec![ClientFigures::default(); clients as usize];
+    let buckets = total.distributions.latency.buckets();
+    let latencies = buckets.flat_map(|(low, _, count)| std::iter::repeat_n(low, count as usize));
+    for (place, latency_ns) in latencies.enumerate() {
+        let client = &mut each[place % clients as usize];
+        client.respond(latency_ns, 0);
+        client.queries += 1;
+    }
+    each[0].queries += total.counts.lost();
+    let mut experience = ClientExperience::default();
+    for (number, mut client) in (0_u32..).zip(each) {
+        client.connections = 1 + number % 2;
+        client.set_up_ns = u64::from(client.connections) * 2_750_000;
+        experience.record(&client);
+    }
+    experience
+        .first_after_idle
+        .record_many(5_500_000, total.counts.responses / 100);
+    experience
+}
+
 fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:853".into(),
@@ -99,10 +123,12 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         questions: Questions {
             source: "names.txt".into(),
             count: 1_000,
+            choice: QuestionChoice::default(),
         },
         arrival,
         per_client: None,
         shape: None,
+        presence: Default::default(),
         clients: 200,
         workers: 1,
         cpus: vec![1],

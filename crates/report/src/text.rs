@@ -16,7 +16,9 @@ use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 use crate::table::{Align, Table};
 
 mod carriage;
+mod clients;
 mod connections;
+pub(crate) mod questions;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
         ("Oddities", sections::oddities(record)),
@@ -105,18 +108,13 @@ fn header(record: &RunRecord) -> String {
         counted(scenario.clients, "client"),
         counted(scenario.workers, "worker")
     );
-    let questions = format!(
-        "{}, {}",
-        scenario.questions.source,
-        counted(scenario.questions.count, "question")
-    );
     let load = match record.asks_nothing() {
         true => without_queries::load(record),
         false => load(&record.scenario.arrival),
     };
     table.row(["load".into(), format!("{load}; {workers}")]);
     if !record.asks_nothing() {
-        table.row(["questions".into(), questions]);
+        table.row(["questions".into(), questions::questions(scenario)]);
     }
     table.row(["options".into(), options(record)]);
     for (label, words) in [
@@ -209,7 +207,12 @@ fn result(record: &RunRecord) -> String {
         };
         table.row([label.into(), count(number), unit.into(), share, note]);
     };
-    row("offered", offered, "queries", rate(record.offered_qps()));
+    let offered_rate = rate(record.offered_qps());
+    let note = match questions::repeated(&record.scenario, counts) {
+        Some(repeated) => format!("{offered_rate}, {repeated}"),
+        None => offered_rate,
+    };
+    row("offered", offered, "queries", note);
     let sent = format!("of offered, {}", rate(record.sent_qps()));
     row("sent", counts.sent, "queries", sent);
     row(

@@ -30,6 +30,12 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
             "give a file with --names FILE",
         ));
     }
+    if arguments.run.choice.label_seed.is_some() {
+        return Err(Failure::usage(
+            "--label-seed would have each run ask for the names of the one before",
+            "leave it out: each run then makes names of its own",
+        ));
+    }
     let servers = Servers::read(arguments)?;
     let runs = transports.iter().map(|&transport| {
         let mut run = arguments.run.clone();

@@ -8,7 +8,7 @@ use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
-use load::{ConnectionPolicy, Plan, Resume, TlsAsked};
+use load::{ConnectionPolicy, Plan, QuestionSource, Resume, TlsAsked};
 use proto::Transport;
 use proto::doh::{DohRequest, Scheme};
 use proto::tls::rustls::pki_types::ServerName;
@@ -41,6 +41,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         target,
         transport: settings.transport,
         questions: Arc::new(questions),
+        question_source: QuestionSource::default(),
         arrival: Arrival::Closed {
             outstanding: load.outstanding,
             rate_qps_max: settings.rate_qps_max.map(f64::from),
@@ -69,6 +70,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         tcp_fallback: false,
         socket_buffer_octets: settings.buffer_octets,
         offload: true,
+        client_statistics: false,
         tsig: settings.tsig.clone(),
     };
     plan.validate()?;

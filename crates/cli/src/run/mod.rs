@@ -1,6 +1,7 @@
 //! `throng run`: one run, its progress, its result.
 
 mod progress;
+mod questions;
 mod request;
 mod self_test;
 pub(crate) mod tls;

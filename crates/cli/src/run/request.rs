@@ -17,7 +17,7 @@ use crate::args::doh::Server;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
-use crate::run::tls;
+use crate::run::{questions, tls};
 
 /// Queries in flight unless told otherwise.
 const OUTSTANDING: u32 = 100;
@@ -28,17 +28,15 @@ const DURATION: Duration = Duration::from_secs(10);
 
 /// A run against a server named by the user.
 pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
-    let (questions, source) = match &arguments.names {
-        Some(names) => read_questions(arguments, names)?,
-        // These are never asked.
-        None if arguments.connections.asks_nothing() => self_test_questions(arguments)?,
-        None => {
-            return Err(Failure::usage(
-                "no questions: --server needs --names FILE",
-                "make some with `throng names records --zone example.org > names.txt`",
-            ));
-        }
-    };
+    let asks_nothing = arguments.connections.asks_nothing();
+    if arguments.names.is_none() && arguments.choice.zone().is_none() && !asks_nothing {
+        return Err(Failure::usage(
+            "no questions: --server needs --names FILE",
+            "make some with `throng names records --zone example.org > names.txt`, or while they \
+             are asked with --random-labels ZONE",
+        ));
+    }
+    let (questions, source) = questions(arguments)?;
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
@@ -74,6 +72,7 @@ pub(crate) fn build(
         target,
         transport: arguments.transport,
         questions: Arc::new(questions),
+        question_source: questions::source(arguments)?,
         arrival,
         clients,
         workers: arguments
@@ -96,6 +95,7 @@ pub(crate) fn build(
         tcp_fallback: arguments.tcp_fallback,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,
+        client_statistics: true,
         tsig: tsig(arguments)?,
     };
     plan.validate()?;
@@ -251,6 +251,7 @@ pub(crate) fn query_options(arguments: &RunArguments) -> Result<QueryOptions, Fa
         recursion_desired: !arguments.no_recursion,
         edns: edns(arguments)?,
         signature_octets: signature_octets(arguments)?,
+        label_octets: questions::label_octets(arguments)?,
         ..QueryOptions::default()
     })
 }
@@ -279,13 +280,16 @@ fn read_questions(arguments: &RunArguments, path: &Path) -> Result<(QuestionSet,
     Ok((questions, name))
 }
 
-/// The questions of a self-test, or those the user gave.
-pub(crate) fn self_test_questions(
-    arguments: &RunArguments,
-) -> Result<(QuestionSet, String), Failure> {
-    if let Some(path) = &arguments.names {
-        return read_questions(arguments, path);
-    }
+/// The questions that the user gave or has made, or else those of a self-test.
+pub(super) fn questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {
+    let options = query_options(arguments)?;
+    questions::with_zone(arguments, &options, || match &arguments.names {
+        Some(path) => read_questions(arguments, path),
+        None => self_test_questions(arguments),
+    })
+}
+
+fn self_test_questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {
     let mut text = String::new();
     let set = load::name_sets::RecordSet::new("throng.test", 1_000, 1)?;
     set.write_names(&mut text).map_err(Failure::in_operation)?;

@@ -31,7 +31,7 @@ pub(super) fn prepare(groups: &[Group]) -> Result<(Vec<RunRequest>, Serving), Fa
     for group in groups {
         let arguments = &group.arguments;
         let server = Server::parse(SELF_TEST_NAME);
-        let (questions, source) = request::self_test_questions(arguments)?;
+        let (questions, source) = request::questions(arguments)?;
         let target = (probe_target(), &server);
         let request = request::build(arguments, target, questions, source);
         requests.push(request.map_err(|failure| group.blame(failure))?);
@@ -112,7 +112,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
             ));
         }
         let server = Server::parse(SELF_TEST_NAME);
-        let (questions, source) = request::self_test_questions(arguments)?;
+        let (questions, source) = request::questions(arguments)?;
         let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
         let request = request::build(arguments, (target, &server), questions, source);
         let mut request = request.map_err(|failure| group.blame(failure))?;

@@ -6,7 +6,7 @@ use proto::tls::Group;
 
 use crate::args::{DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
-use crate::run::tls;
+use crate::run::{questions, tls};
 
 /// The default of `--sim-delay`.
 const SIM_DELAY: Duration = Duration::from_millis(1);
@@ -16,6 +16,7 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     reject_tls(arguments)?;
     reject_doh(arguments)?;
     reject_questions(arguments)?;
+    questions::reject(arguments)?;
     let is_simulated = arguments.driver == DriverChoice::Sim;
     match given(&simulation(arguments)) {
         Some(flag) if !is_simulated => {
@@ -104,7 +105,11 @@ fn reject_questions(arguments: &RunArguments) -> Result<(), Failure> {
     }
     if arguments.names.is_none() {
         let cure = "give the messages with --names FILE";
-        return Err(unused("--names-format", "the self-test's own names", cure));
+        let names = match arguments.choice.zone() {
+            None => "the self-test's own names",
+            Some(_) => "names that are generated",
+        };
+        return Err(unused("--names-format", names, cure));
     }
     let flags = [
         ("--no-recursion", arguments.no_recursion),
@@ -113,6 +118,8 @@ fn reject_questions(arguments: &RunArguments) -> Result<(), Failure> {
         ("--edns-option", !arguments.edns_option.is_empty()),
         ("--edns-padding", arguments.edns_padding.is_some()),
         ("--edns-keepalive", arguments.edns_keepalive),
+        ("--qtypes", arguments.choice.qtypes.is_some()),
+        ("--water-torture", arguments.choice.water_torture),
     ];
     given(&flags).map_or(Ok(()), |flag| {
         let what = "whole messages, which are sent as they are";

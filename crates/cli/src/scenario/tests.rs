@@ -1,1 +1,230 @@
+use std::path::Path;
 
+use super::file::{ScenarioFile, parse};
+use super::groups::{Group, compile};
+use super::keys::Given;
+use super::sweep::{self, Point};
+use crate::failure::Failure;
+
+fn file(text: &str) -> Result<ScenarioFile, Failure> {
+    parse(Path::new("s.toml"), text)
+}
+
+fn groups(text: &str) -> Vec<Group> {
+    compile(&file(text).unwrap(), &Point::default(), &[]).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    let groups = file(text).and_then(|file| compile(&file, &Point::default(), &[]));
+    groups.unwrap_err().what().to_owned()
+}
+
+/// Name, clients, transport, join and leave of each part.
+fn parts(groups: &[Group]) -> Vec<String> {
+    let part = |group: &Group| {
+        let arguments = &group.arguments;
+        let seconds = |time: Option<std::time::Duration>| match time {
+            Some(time) => time.as_secs().to_string(),
+            None => "-".to_owned(),
+        };
+        format!(
+            "{} {} {} {}..{}",
+            group.name,
+            arguments.clients.unwrap_or(0),
+            arguments.transport,
+            seconds(arguments.population.join_after),
+            seconds(arguments.population.leave_after)
+        )
+    };
+    groups.iter().map(part).collect()
+}
+
+#[test]
+fn every_flag_of_a_run_has_its_key() {
+    let keys = super::keys::Keys::new();
+    let names: Vec<&str> = keys.flags().filter_map(|flag| flag.get_long()).collect();
+    assert!(names.len() > 70, "{names:?}");
+    let schema = super::schema();
+    for name in names {
+        if name != "clients" {
+            assert!(schema["properties"][name].is_object(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn group_has_the_flags_of_the_top_and_its_own() {
+    let groups = groups(
+        "timeout = '2s'\ntransport = 'tcp'\npopulation = 10\n\
+         [[clients]]\nname = 'a'\nweight = 3\n\
+         [[clients]]\nname = 'b'\nweight = 7\ntransport = 'dot'\ntimeout = '1s'\n",
+    );
+    assert_eq!(parts(&groups), ["a 3 tcp -..-", "b 7 dot -..-"]);
+    let timeouts: Vec<u64> = (groups.iter())
+        .map(|group| group.arguments.timeout.as_secs())
+        .collect();
+    assert_eq!(timeouts, [2, 1]);
+    assert_ne!(groups[0].arguments.seed, groups[1].arguments.seed);
+}
+
+#[test]
+fn flags_of_the_top_that_mean_nothing_to_a_transport_stay_out_of_its_groups() {
+    let groups = groups(
+        "tls-insecure = true\nserver = '127.0.0.1'\nper-client = 'poisson:1'\n\
+         [[clients]]\nname = 'a'\n\
+         [[clients]]\nname = 'b'\ntransport = 'dot'\nrate = 5\n",
+    );
+    assert!(!groups[0].arguments.tls.tls_insecure);
+    assert!(groups[1].arguments.tls.tls_insecure);
+    assert!(groups[1].arguments.population.per_client.is_none());
+}
+
+#[test]
+fn command_line_goes_before_the_file() {
+    let file =
+        file("duration = '9s'\ntransport = 'tcp'\npopulation = 4\n[[clients]]\nweight = 1\n");
+    let given = |name: &str, value: &str| Given {
+        name: name.to_owned(),
+        values: vec![value.to_owned()],
+    };
+    let line = [
+        given("duration", "3s"),
+        given("clients", "40"),
+        given("transport", "udp"),
+    ];
+    let groups = compile(&file.unwrap(), &Point::default(), &line).unwrap();
+    assert_eq!(parts(&groups), ["group 1 40 udp -..-"]);
+    assert_eq!(groups[0].arguments.duration.map(|it| it.as_secs()), Some(3));
+}
+
+#[test]
+fn event_splits_a_group_into_those_that_stay_leave_and_begin() {
+    let text = "population = 100\n[[clients]]\nname = 'all'\nweight = 1\nconnect-rate = 9\n\
+         transport = 'tcp'\n\
+         [[events]]\nat = '90s'\nshare = 0.1\nreset = true\n\
+         [[events]]\nat = '60s'\nclients = 'all'\nshare = 0.25\ntransport = 'udp'\n";
+    let groups = groups(text);
+    assert_eq!(
+        parts(&groups),
+        [
+            "all 75 tcp -..-",
+            "all 25 tcp -..60",
+            "all from 60s 25 udp 60..-"
+        ]
+    );
+    // What UDP has no meaning for is left behind; those that left are reset no more.
+    let resets: Vec<usize> = (groups.iter())
+        .map(|group| group.arguments.population.reset.len())
+        .collect();
+    assert_eq!(resets, [1, 0, 1]);
+    assert!(
+        groups[2]
+            .arguments
+            .connections
+            .policy()
+            .unwrap()
+            .rate_max
+            .is_none()
+    );
+}
+
+#[test]
+fn targets_get_clients_by_their_weights() {
+    let groups = groups(
+        "[[clients]]\nname = 'a'\ncount = 9\n\
+         [[targets]]\nserver = '127.0.0.1'\nweight = 2\n[[targets]]\nserver = '127.0.0.2'\n",
+    );
+    let servers: Vec<(u32, &str)> = (groups.iter())
+        .map(|group| {
+            let arguments = &group.arguments;
+            let server = arguments.server.as_deref().unwrap_or_default();
+            (arguments.clients.unwrap_or(0), server)
+        })
+        .collect();
+    assert_eq!(servers, [(6, "127.0.0.1"), (3, "127.0.0.2")]);
+}
+
+#[test]
+fn sweep_has_a_point_for_each_combination() {
+    let file = file("[sweep]\nclients = '1..100*10'\nqueries-per-connection = [1, 50]\n");
+    let points = sweep::points(&file.unwrap()).unwrap();
+    assert_eq!(points.len(), 6);
+    assert_eq!(
+        points[5].to_string(),
+        "clients 100, queries-per-connection 50"
+    );
+    let record = points[5].file(Path::new("out/r.json"));
+    let name = "out/r-clients=100-queries-per-connection=50.json";
+    assert_eq!(record, Path::new(name));
+}
+
+#[test]
+fn faults_name_line_and_cure() {
+    for (text, what) in [
+        (
+            "\ntransprot = 'tcp'",
+            "s.toml, line 2: unknown key `transprot`",
+        ),
+        (
+            "[[clients]]\nwieght = 1",
+            "s.toml, line 2: unknown key `wieght`",
+        ),
+        (
+            "timeout = [[1]]",
+            "s.toml, line 1: `timeout` is a list of something else than values",
+        ),
+        (
+            "tls-insecure = 'yes'",
+            "s.toml, line 1: `tls-insecure` is a text",
+        ),
+        ("a = \n", "s.toml, line 1: "),
+        ("events = 5", "s.toml, line 1: it is no list of tables"),
+        (
+            "[[clients]]\nduration = '5s'",
+            "s.toml, line 2: `duration` is not of [[clients]]",
+        ),
+        (
+            "[[clients]]\nweight = 1",
+            "s.toml, line 1, [[clients]]: a part of an unknown number of clients",
+        ),
+        (
+            "population = 3\n[[clients]]\nweight = -1",
+            "s.toml, line 2, [[clients]]: weight `-1` is no number above zero",
+        ),
+        (
+            "[[clients]]\nname = 'a'\n[[clients]]\nname = 'a'",
+            "s.toml, line 3, [[clients]]: there is a group named `a` already",
+        ),
+        (
+            "[[events]]\nreset = true",
+            "s.toml, line 1, [[events]]: no time at which it happens",
+        ),
+        (
+            "[[events]]\nat = '5s'\nreset = true\nleave = true",
+            "s.toml, line 1, [[events]]: it is not clear what happens",
+        ),
+        (
+            "[[events]]\nat = '5s'\nclients = 'b'\nleave = true",
+            "s.toml, line 1, [[events]]: there is no group named `b`",
+        ),
+        (
+            "[[targets]]\nweight = 1",
+            "s.toml, line 1, [[targets]]: no server",
+        ),
+        (
+            "timeout = 'soon'",
+            "s.toml: invalid value 'soon' for '--timeout <TIME>'",
+        ),
+    ] {
+        let found = refused(text);
+        assert!(found.starts_with(what), "{text}: {found}");
+    }
+    let sweep = |text: &str| {
+        let points = file(text).and_then(|file| sweep::points(&file));
+        points.unwrap_err().what().to_owned()
+    };
+    let found = sweep("[sweep]\nclients = '5..1+1'");
+    assert_eq!(found, "s.toml, line 1, [sweep]: `5..1+1` is no range");
+    let found = sweep("[sweep]\nclients = '1..9999+1'");
+    assert_eq!(found, "s.toml, line 1, [sweep]: more than 1000 points");
+}

@@ -29,10 +29,9 @@ fn a_self_test_prints_every_section_of_its_result() {
         let text = throng(&format!("run --transport {transport} --queries 2000")).succeeded();
         let start = format!(": self-test, {transport} to the built-in responder (127.0.0.1:");
         assert!(text.lines().next().unwrap().contains(&start), "{text}");
-        let mut sections = vec!["Result", "Latency", "RCODEs", "Generator", "Verdict"];
-        if transport != "udp" {
-            sections.insert(3, "Connections");
-        }
+        let mut sections = vec!["Result", "Latency", "Clients", "RCODEs"];
+        sections.extend((transport != "udp").then_some("Connections"));
+        sections.extend(["Generator", "Verdict"]);
         assert_eq!(headings(&text), sections, "{text}");
         for words in [
             "load closed loop, 100 outstanding; 10 clients,",
@@ -44,6 +43,7 @@ fn a_self_test_prints_every_section_of_its_result() {
             "connection lost 0 queries",
             "not sent 0 queries",
             "from scheduled service",
+            "queries unanswered 0.00 % 0.00 % 0.00 % 0.00 %",
             "NOERROR 2,000 responses 100.00 %",
             "- the target is the responder built into this",
         ] {

@@ -169,14 +169,17 @@ impl Worker {
                 continue;
             }
             let is_measured = scheduled_at >= self.timeline.run_started_at;
-            let question = self.questions.take(is_measured);
             let counts = &mut self.tally.of_query(scheduled_at).counts;
-            counts.offered += 1;
+            let question = self.questions.take(scheduled_at, is_measured, counts);
             if !client.pending.submit(scheduled_at, question) {
                 counts.not_sent.no_free_id += 1;
             } else if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
+            }
+            if is_measured {
+                self.statistics
+                    .count_query(index, &client.pending, scheduled_at);
             }
         }
     }

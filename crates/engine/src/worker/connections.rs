@@ -218,6 +218,8 @@ impl Worker {
         connection.early = false;
         connection.usable_at = now;
         connection.active_at = now;
+        let set_up_ns = now.nanos_since(connection.attempted_at);
+        self.statistics.count_set_up(index, set_up_ns);
         self.set_up.last_progress_at = now;
         self.connections_open += 1;
         self.connections_open_max = self.connections_open_max.max(self.connections_open);

@@ -5,7 +5,7 @@ use driver::Driver;
 use proto::Instant;
 use proto::exchange::ExchangeEnd;
 use proto::pending::{Query, State};
-use proto::response::{self, Header};
+use proto::response::Header;
 
 use super::Worker;
 use crate::client::{Channel, Reason};
@@ -50,14 +50,14 @@ impl Worker {
     /// The message that came on a query's own stream. The stream is over, so a message that is no
     /// response to the query ends it too.
     fn handle_answer(&mut self, index: u32, query: Query, message: &[u8], at: Instant) {
-        let asked = self.plan.questions.get(query.question as usize);
         let header = Header::parse(message).filter(|header| header.is_response);
         let counts = &mut self.tally.of_event(at).counts.unexpected;
         match header {
             None => counts.malformed += 1,
             Some(header) if header.id != 0 => counts.wrong_id += 1,
             Some(header) => {
-                if response::question_matches(asked.message, asked.question_octets, message) {
+                let scratch = &mut self.message;
+                if self.plan.is_answered_by(query.question, message, scratch) {
                     return self.complete(index, query, &header, message, at);
                 }
                 counts.wrong_question += 1;

@@ -53,6 +53,9 @@ impl Worker {
     pub(super) fn change_in_flight(&mut self, owner: u32, at: Instant, change: i64) {
         if self.clients[owner as usize].role == Role::Primary {
             self.tally.change_in_flight(at, change);
+            if change != 0 {
+                self.statistics.touch(owner, at);
+            }
         }
     }
 
@@ -70,8 +73,8 @@ impl Worker {
             self.tally.of_event(at).counts.unexpected.wrong_id += 1;
             return;
         };
-        let asked = self.plan.questions.get(query.question as usize);
-        if !response::question_matches(asked.message, asked.question_octets, message) {
+        let scratch = &mut self.message;
+        if !self.plan.is_answered_by(query.question, message, scratch) {
             self.tally.of_event(at).counts.unexpected.wrong_question += 1;
             return;
         }
@@ -93,8 +96,12 @@ impl Worker {
     ) {
         let client = &mut self.clients[owner as usize];
         client.pending.end(query.position, State::Answered);
-        let interval = self.tally.of_query(query.scheduled_at);
         let latency_ns = at.nanos_since(query.scheduled_at);
+        if let Link::Connected(connection) = &mut client.link {
+            self.tally
+                .connection_is_active(at, &mut connection.active_in);
+        }
+        let interval = self.tally.of_query(query.scheduled_at);
         if let Link::Connected(connection) = &mut client.link
             && !connection.served
             && client.role == Role::Primary
@@ -103,9 +110,13 @@ impl Worker {
             connection.served = true;
             let times = &mut interval.distributions.connections;
             times.first_query.record(at.nanos_since(query.sent_at));
+            // A connection that was there before its first query did not make it wait.
+            let idle_ns = query.sent_at.nanos_since(connection.usable_at);
+            let waited = query.scheduled_at <= connection.usable_at;
+            let idle_ns = if waited { 0 } else { idle_ns };
             times
                 .set_up_and_first_query
-                .record(at.nanos_since(connection.attempted_at));
+                .record(at.nanos_since(connection.attempted_at) - idle_ns);
         }
         if client.role == Role::Fallback {
             interval.counts.tcp_fallback.responses += 1;
@@ -114,15 +125,17 @@ impl Worker {
         }
         interval.counts.responses += 1;
         interval.counts.received_octets += message.len() as u64;
-        interval
-            .counts
-            .rcodes
-            .record(response::extended_rcode(message));
+        let rcode = response::extended_rcode(message);
+        interval.counts.rcodes.record(rcode);
         interval.distributions.latency.record(latency_ns);
         interval
             .distributions
             .service
             .record(at.nanos_since(query.sent_at));
+        if query.scheduled_at >= self.timeline.run_started_at {
+            self.statistics
+                .count_response(owner, query.number, latency_ns, rcode);
+        }
         // The window of a run by queries reaches to its last response.
         let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
         if at >= self.timeline.run_started_at && is_before_end {

@@ -13,6 +13,7 @@ mod exchanges;
 mod messages;
 mod offer;
 mod presence;
+mod questions;
 mod quic;
 mod send;
 mod streams;
@@ -25,9 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
-use load::plan::share;
 use load::{Plan, Resume};
-use measure::Interval;
+use measure::{ClientExperience, Interval};
 use proto::quic::QuicClient;
 use proto::tls::Negotiated;
 use proto::{Instant, Transport};
@@ -35,10 +35,12 @@ use proto::{Instant, Transport};
 use crate::SetupError;
 use crate::client::{Client, Link, Reason, Role};
 use crate::control::Control;
+use crate::statistics::Statistics;
 use crate::tally::Tally;
 use connections::SetUp;
 use offer::Offer;
 use presence::Events;
+use questions::QuestionCursor;
 
 /// How often a waiting worker looks at the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(20);
@@ -136,6 +138,8 @@ pub struct WorkerSummary {
     pub streams_max: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
+    /// How each of its clients fared; none if no statistics of single clients were kept.
+    pub experience: Option<ClientExperience>,
 }
 
 /// One worker.
@@ -165,6 +169,7 @@ pub(crate) struct Worker {
     offer: Offer,
     questions: QuestionCursor,
     tally: Tally,
+    statistics: Statistics,
     connections_open: u64,
     connections_open_max: u64,
     /// Of those open, the ones that were asked and have answered nothing yet.
@@ -193,35 +198,12 @@ pub(crate) struct Worker {
     plain_in: Vec<u8>,
 }
 
-/// Which question comes next: every `step`-th of the set, from `next` on.
-#[derive(Debug)]
-struct QuestionCursor {
-    next: u64,
-    step: u64,
-    count: u64,
-    left: u64,
-}
-
-impl QuestionCursor {
-    /// The next question; only those of the measured run count against the number asked for.
-    fn take(&mut self, is_measured: bool) -> u32 {
-        let question = self.next;
-        self.next = (self.next + self.step) % self.count;
-        self.left -= u64::from(is_measured);
-        question as u32
-    }
-}
-
 impl Worker {
     /// Worker number `index` of the plan; opens nothing yet.
     pub(crate) fn new(inputs: &RunInputs, index: u32, control: Arc<Control>) -> Self {
         let plan = Arc::clone(&inputs.plan);
         let first: u32 = (0..index).map(|before| plan.worker_clients(before)).sum();
         let primaries = plan.worker_clients(index);
-        let left = plan
-            .queries_max
-            .map_or(u64::MAX, |all| share(all, index, plan.workers));
-        let count = plan.questions.len() as u64;
         Worker {
             clients: make_clients(&plan, first, primaries),
             primaries,
@@ -238,13 +220,12 @@ impl Worker {
             timers: BinaryHeap::with_capacity(2 * primaries as usize),
             dirty: Vec::with_capacity(primaries as usize),
             offer: Offer::new(&plan, index, (first, primaries)),
-            questions: QuestionCursor {
-                next: u64::from(index) % count,
-                step: u64::from(plan.workers) % count,
-                count,
-                left,
-            },
+            questions: QuestionCursor::new(&plan, index),
             tally: Tally::new(plan.interval),
+            statistics: match plan.client_statistics {
+                true => Statistics::new(primaries),
+                false => Statistics::none(),
+            },
             connections_open: 0,
             connections_open_max: 0,
             connections_silent: 0,
@@ -344,6 +325,7 @@ impl Worker {
             tls_negotiated: self.tls_negotiated,
             streams_max: self.streams_max,
             cpu_in_window: self.tally.cpu_in_window,
+            experience: self.statistics.experience(),
         }
     }
 

@@ -203,12 +203,16 @@ impl Worker {
                 }
                 schedule.advance();
             }
-            let question = self.questions.take(now >= self.timeline.run_started_at);
-            self.tally.of_query(now).counts.offered += 1;
+            let is_measured = now >= self.timeline.run_started_at;
+            let counts = &mut self.tally.of_query(now).counts;
+            let question = self.questions.take(now, is_measured, counts);
             if client.pending.submit(now, question) {
                 *free -= 1;
             } else {
                 self.tally.of_query(now).counts.not_sent.no_free_id += 1;
+            }
+            if is_measured {
+                self.statistics.count_query(index, &client.pending, now);
             }
             if !client.dirty {
                 client.dirty = true;
@@ -243,15 +247,18 @@ impl Worker {
                 index + 1
             };
             let is_measured = scheduled_at >= self.timeline.run_started_at;
-            let question = self.questions.take(is_measured);
             let counts = &mut self.tally.of_query(scheduled_at).counts;
-            counts.offered += 1;
+            let question = self.questions.take(scheduled_at, is_measured, counts);
             let client = &mut self.clients[index as usize];
             if !client.pending.submit(scheduled_at, question) {
                 counts.not_sent.no_free_id += 1;
             } else if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
+            }
+            if is_measured {
+                self.statistics
+                    .count_query(index, &client.pending, scheduled_at);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use driver::{Driver, SocketId};
 use load::Plan;
+use load::question_source::Question;
 use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State};
@@ -96,9 +97,9 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
-            let template = self.plan.questions.get(query.question as usize);
             let start = self.outgoing.octets.len();
-            self.outgoing.octets.extend_from_slice(template.message);
+            let octets = &mut self.outgoing.octets;
+            self.plan.write_query(query.question, octets);
             self.outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.outgoing.octets, start, unix_time);
@@ -159,6 +160,8 @@ impl Worker {
         if let Some(connection) = client.connection() {
             let was_silent = connection.is_silent();
             connection.queries_sent = connection.queries_sent.saturating_add(queries);
+            self.tally
+                .connection_is_active(now, &mut connection.active_in);
             let is_early = connection.early;
             self.connections_silent += u64::from(connection.is_silent() && !was_silent);
             if is_early {
@@ -198,17 +201,18 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let mut next = client.pending.next_waiting();
         while let Some(query) = next {
-            let template = self.plan.questions.get(query.question as usize);
             let start = self.plain_out.len();
-            framing::write_message(template.message, &mut self.plain_out);
-            let message = start + 2;
+            self.plain_out
+                .extend_from_slice(&[0; framing::PREFIX_OCTETS]);
+            let message = self.plain_out.len();
+            self.plan.write_query(query.question, &mut self.plain_out);
             self.plain_out[message..message + 2].copy_from_slice(&query.id.to_be_bytes());
             if let Some(key) = &self.plan.tsig {
                 key.sign(&mut self.plain_out, message, unix_time);
-                let length = (self.plain_out.len() - message) as u16;
-                self.plain_out[start..message].copy_from_slice(&length.to_be_bytes());
             }
             let length = (self.plain_out.len() - message) as u32;
+            // The plan has seen to it that no message is longer.
+            self.plain_out[start..message].copy_from_slice(&(length as u16).to_be_bytes());
             self.outgoing
                 .datagrams
                 .push(driver::OutgoingDatagram { length, to: None });
@@ -414,12 +418,12 @@ fn write_records(tls: &mut ClientTls, mut framed: &[u8]) {
 /// (RFC 8484, section 4.1), over DoQ because it must be (RFC 9250, section 4.2.1).
 pub(super) fn render_without_id(
     plan: &Plan,
-    question: u32,
+    question: Question,
     unix_time: std::time::Duration,
     message: &mut Vec<u8>,
 ) {
     message.clear();
-    message.extend_from_slice(plan.questions.get(question as usize).message);
+    plan.write_query(question, message);
     message[..2].fill(0);
     if let Some(key) = &plan.tsig {
         key.sign(message, 0, unix_time);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use driver::sim::{SimDriver, World};
 use driver::{Driver, Event, Outgoing, Received, SocketId, SocketSpec};
 use load::arrival::Arrival;
-use load::{Plan, QuestionSet, names_file};
+use load::{Plan, QuestionSet, QuestionSource, names_file};
 use proto::framing::{Deframer, write_message};
 use proto::query::QueryOptions;
 use proto::tls::ServerTls;
@@ -114,6 +114,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         target: "192.0.2.53:53".parse().unwrap(),
         transport,
         questions: Arc::<QuestionSet>::new(questions.unwrap()),
+        question_source: QuestionSource::default(),
         arrival,
         clients,
         workers: 1,
@@ -132,6 +133,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        client_statistics: true,
         tsig: None,
     }
 }

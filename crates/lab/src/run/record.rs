@@ -8,13 +8,14 @@ use load::arrival::{Arrival, Process};
 use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
-use measure::scenario::{self, ConnectionPolicy, DriverKind, Questions, ScenarioRecord};
+use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
 use measure::verdict;
 
 use super::local::{TargetScope, target_scope};
 use super::{RunRequest, carriage};
 
 mod population;
+mod questions;
 
 /// What the record says about time and place of the run.
 pub(super) struct Surroundings {
@@ -180,16 +181,14 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         target: plan.target.to_string(),
         server_name: words.server_name.clone(),
         transport: transport(plan.transport),
-        questions: Questions {
-            source: words.questions_source.clone(),
-            count: plan.questions.len() as u64,
-        },
+        questions: questions::questions(plan, &words.questions_source),
         arrival: arrival(plan),
         per_client: match plan.arrival {
             Arrival::Clients(clients) => Some(clients.to_string()),
             _ => None,
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
+        presence: presence(&plan.presence),
         clients: plan.clients.into(),
         workers: plan.workers.into(),
         cpus: request
@@ -284,6 +283,18 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn presence(presence: &load::Presence) -> scenario::Presence {
+    let reset = |reset: &load::presence::Reset| scenario::Reset {
+        at_ns: nanos(reset.after),
+        share: reset.share,
+    };
+    scenario::Presence {
+        joined_ns: nanos(presence.joins_after),
+        left_ns: presence.leaves_after.map(nanos),
+        resets: presence.resets.iter().map(reset).collect(),
+    }
 }
 
 fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::{Control, Progress, TlsSettings};
 use lab::run::{Description, RunError, RunRequest, Serving, TlsRequest, run, serve};
 use load::arrival::{Arrival, Process};
-use load::{Plan, QuestionSet, names_file};
+use load::{Plan, QuestionSet, QuestionSource, names_file};
 use measure::{Counts, RunRecord};
 use proto::Transport;
 use proto::doh::{DohRequest, Method, Scheme};
@@ -50,6 +50,7 @@ impl Load {
             target: SocketAddr::from((Ipv4Addr::LOCALHOST, 53)),
             transport,
             questions: Arc::<QuestionSet>::new(questions.unwrap()),
+            question_source: QuestionSource::default(),
             arrival: Arrival::Closed {
                 outstanding: 10,
                 rate_qps_max: None,
@@ -74,6 +75,7 @@ impl Load {
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
+            client_statistics: true,
             tsig: None,
         };
         Load {

@@ -10,6 +10,7 @@ mod faults;
 mod latency;
 mod lifecycle;
 mod products;
+mod questions;
 mod reconnects;
 mod responder_counts;
 mod servers;

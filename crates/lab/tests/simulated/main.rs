@@ -5,10 +5,12 @@
 mod clock;
 mod connections;
 mod determinism;
+mod experience;
 mod faults;
 mod lifecycle;
 mod load;
 mod octets;
+mod questions;
 mod sim;
 mod stall;
 mod unexpected;

@@ -9,7 +9,7 @@ use driver::sim::{Link, Outage, Stall};
 use engine::TlsSettings;
 use lab::run::{Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate};
 use load::arrival::{Arrival, Process};
-use load::{Plan, QuestionSet, names_file};
+use load::{Plan, QuestionSet, QuestionSource, names_file};
 use measure::{Counts, Histogram, RunRecord};
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
@@ -76,6 +76,7 @@ impl Sim {
             target: SocketAddr::new(TARGET, 53),
             transport: Transport::Udp,
             questions: Arc::new(QuestionSet::new()),
+            question_source: QuestionSource::default(),
             arrival: Arrival::Closed {
                 outstanding: 1,
                 rate_qps_max: None,
@@ -97,6 +98,7 @@ impl Sim {
             tcp_fallback: false,
             socket_buffer_octets: None,
             offload: true,
+            client_statistics: true,
             tsig: None,
         };
         let mut simulation = Simulation::default();

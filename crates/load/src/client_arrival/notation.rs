@@ -21,7 +21,7 @@ const PARETO_SHAPE: f64 = 1.5;
 /// |---|---|
 /// | `constant:2` | 2 queries a second, evenly spaced |
 /// | `poisson:0.5` | one every 2 s on average, exponential gaps |
-/// | `onoff:5,on=2s,off=30s,shape=1.5` | 5 a second in periods of 2 s, then 30 s of pause (Pareto) |
+/// | `onoff:5,on=2s,off=30s,shape=1.5` | 5 a second for 2 s, then 30 s of pause (Pareto) |
 /// | `bursts:8,every=20s` | 8 at once, every 20 s on average |
 /// | `closed:4,think=1s` | 4 open at once, 1 s between a response and the next query |
 /// | `closed:1,think=exp(1s)` | the same with an exponential time to think |

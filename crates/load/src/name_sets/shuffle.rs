@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use crate::random;
 
 /// Keeps these random numbers apart from others that are drawn with the same seed.
 const STREAM: u64 = 0x0073_6875_6666_6c65; // "shuffle"
@@ -18,28 +17,14 @@ pub fn write_shuffled(names: &str, seed: u64, out: &mut impl fmt::Write) -> fmt:
     let lines = names.lines().map(str::trim).filter(|line| !line.is_empty());
     let (comments, mut questions): (Vec<&str>, Vec<&str>) =
         lines.partition(|line| line.starts_with([';', '#']));
-    let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed ^ STREAM);
+    let mut generator = random::generator(seed, STREAM, 0);
     // Fisher-Yates: every order is equally likely.
     for place in (1..questions.len()).rev() {
-        let other = below(&mut generator, place as u64 + 1) as usize;
+        let other = random::below(&mut generator, place as u64 + 1) as usize;
         questions.swap(place, other);
     }
     for line in comments.into_iter().chain(questions) {
         writeln!(out, "{line}")?;
     }
     Ok(())
-}
-
-/// A number below `bound`, all equally likely.
-///
-/// The upper half of the 128-bit product is that number but for a slight bias, which drawing again
-/// for the lowest `2^64 mod bound` values of the lower half removes.
-fn below(generator: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
-    let lowest = bound.wrapping_neg() % bound;
-    loop {
-        let product = u128::from(generator.next_u64()) * u128::from(bound);
-        if product as u64 >= lowest {
-            return (product >> 64) as u64;
-        }
-    }
 }

@@ -3,12 +3,13 @@ use proto::query::QueryOptions;
 use super::*;
 use crate::arrival::Process;
 
-fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     let questions = crate::names_file::parse_text(b"a.test A", &QueryOptions::default());
     Plan {
         target: "127.0.0.1:53".parse().unwrap(),
         transport: Transport::Udp,
         questions: Arc::new(questions.unwrap()),
+        question_source: QuestionSource::default(),
         arrival: closed(100),
         clients: 10,
         workers: 2,
@@ -27,6 +28,7 @@ fn plan() -> Plan {
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        client_statistics: true,
         tsig: None,
     }
 }

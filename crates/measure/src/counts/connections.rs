@@ -181,6 +181,11 @@ impl Connections {
         }
     }
 
+    /// Usable connections that have ended, whoever ended them.
+    pub fn ended(&self) -> u64 {
+        self.closed_by_client + self.ended_by_target()
+    }
+
     /// Usable connections that the target ended, in order or not.
     pub fn ended_by_target(&self) -> u64 {
         let in_order = self.closed_by_target + self.ended_by_goaway.total();

@@ -4,6 +4,7 @@ use super::{Figures, Finding, Limit};
 use crate::counts::Connections;
 use crate::interval::per;
 use crate::notation::{count, counted, share};
+use crate::scenario::{Presence, ScenarioRecord};
 
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
@@ -123,12 +124,10 @@ fn kept_away(figures: &Figures<'_>) -> Option<(u64, bool)> {
         .max();
     let open_max = open_max?;
     let without = scenario.clients.saturating_sub(open_max);
-    // With connections that we end ourselves, some are always on their way.
-    let policy = &scenario.connections;
-    let is_ended = policy.queries_per_connection.is_some()
-        || policy.duration_ns.is_some()
-        || policy.idle_timeout_ns.is_some();
-    let steady = scenario.transport.has_connections() && !is_ended;
+    let steady = match figures.record.groups.as_slice() {
+        [] | [_] => keeps_connections(scenario),
+        groups => (groups.iter()).all(|group| keeps_connections(&group.scenario)),
+    };
     if !steady || open_max == 0 || without == 0 {
         return None;
     }
@@ -136,6 +135,17 @@ fn kept_away(figures: &Figures<'_>) -> Option<(u64, bool)> {
     let turned_away = turned_away(&connections);
     let waiting = left_waiting(figures, &connections, open_max);
     (turned_away + waiting >= without).then_some((without, turned_away < waiting))
+}
+
+/// True if each client has a connection all the time. With connections that we end ourselves, some
+/// are always on their way; over UDP, and before and after their time, clients have none.
+fn keeps_connections(scenario: &ScenarioRecord) -> bool {
+    let policy = &scenario.connections;
+    let is_ended = policy.queries_per_connection.is_some()
+        || policy.duration_ns.is_some()
+        || policy.idle_timeout_ns.is_some();
+    let is_there = scenario.presence == Presence::default();
+    scenario.transport.has_connections() && !is_ended && is_there
 }
 
 /// What the target's treatment of connections says, if anything.

@@ -228,3 +228,44 @@ fn interval_line_is_one_aligned_line() {
     let nothing = interval_line(&Interval::default());
     assert!(nothing.ends_with("lost      0  p50        -  p99        -  in flight     0.0"));
 }
+
+#[test]
+fn choice_of_questions_is_told_where_it_is_not_the_default() {
+    use measure::QuestionOrder;
+    use measure::scenario::{GeneratedLabels, LabelForm, QtypeShare, RepeatedQuestions};
+    let mut record = example::udp_self_test();
+    let questions = &mut record.scenario.questions;
+    questions.choice.order = QuestionOrder::Zipf { exponent: 0.9 };
+    for (qtype, share) in [("A", 0.75), ("HTTPS", 0.25)] {
+        let qtype = qtype.to_owned();
+        questions.choice.qtypes.push(QtypeShare { qtype, share });
+    }
+    let text = render(&record);
+    let line = "names.txt, 1,000 questions; Zipf, exponent 0.9; A 75.0 %, HTTPS 25.0 %\n";
+    assert!(text.contains(line), "{text}");
+    assert!(!text.contains("asked before"), "{text}");
+
+    let questions = &mut record.scenario.questions;
+    questions.choice = measure::QuestionChoice::default();
+    (questions.source, questions.count) = ("random labels under a.test".into(), 1);
+    questions.choice.labels = Some(GeneratedLabels {
+        form: LabelForm::Random,
+        octets_min: 4,
+        octets_max: 16,
+        seed: 9,
+    });
+    questions.choice.repeats = Some(RepeatedQuestions {
+        share: 0.8,
+        ttl_ns: Some(60_000_000_000),
+        names_max: 10_000,
+    });
+    record.total.counts.repeated = record.total.counts.offered / 2;
+    let text = render(&record);
+    for line in [
+        "random labels under a.test; random labels of 4 to 16 octets; \
+         80.0 % repeat one of 10,000 asked before within 60.0 s\n",
+        " of them asked before (50.00 %, 80.0 % wanted)\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}

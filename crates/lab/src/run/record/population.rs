@@ -1,9 +1,9 @@
 //! What several groups of clients were together.
 
 use engine::Outcome;
-use measure::experience::GroupRecord;
+use measure::experience::{ClientExperience, GroupRecord};
 use measure::interval::Interval;
-use measure::scenario::{Arrival, ScenarioRecord, Transport};
+use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transport};
 
 use crate::run::RunRequest;
 
@@ -11,12 +11,55 @@ use crate::run::RunRequest;
 /// they differ, the groups of the record tell.
 pub(super) fn scenario(groups: &[RunRequest], outcome: &Outcome) -> ScenarioRecord {
     let each = groups.iter().enumerate();
-    let mut each = each.map(|(group, request)| super::scenario(request, group, outcome));
-    let mut whole = each.next().expect("a run has a group of clients");
-    for other in each {
+    let each = each.map(|(group, request)| super::scenario(request, group, outcome));
+    let each: Vec<ScenarioRecord> = each.collect();
+    let (first, others) = each.split_first().expect("a run has a group of clients");
+    let mut whole = first.clone();
+    if others.is_empty() {
+        return whole;
+    }
+    for other in others {
         join(&mut whole, other);
     }
+    whole.presence = Presence::default();
+    whole.clients = present_max(&each);
+    whole.arrival = Arrival::Clients {
+        rate_qps: rate_qps(&each),
+    };
     whole
+}
+
+/// Most clients that were there at a time.
+fn present_max(groups: &[ScenarioRecord]) -> u64 {
+    let there_at = |at_ns: u64| {
+        let present = groups.iter().filter(|group| {
+            let presence = &group.presence;
+            presence.joined_ns <= at_ns && presence.left_ns.is_none_or(|left| at_ns < left)
+        });
+        present.map(|group| group.clients).sum::<u64>()
+    };
+    let joins = groups.iter().map(|group| group.presence.joined_ns);
+    joins.map(there_at).max().unwrap_or(0)
+}
+
+/// Mean queries a second that the clients wanted to ask while they were there; none if responses
+/// set it.
+fn rate_qps(groups: &[ScenarioRecord]) -> Option<f64> {
+    let each = groups.iter().map(|group| {
+        let rate = match group.arrival {
+            Arrival::Open { rate_qps, .. } => rate_qps,
+            Arrival::Clients { rate_qps } => rate_qps?,
+            Arrival::Closed { .. } => return None,
+        };
+        let Some(length_ns) = group.duration_ns else {
+            return Some(rate);
+        };
+        let end_ns = length_ns + group.warmup_ns;
+        let left_ns = group.presence.left_ns.unwrap_or(end_ns).min(end_ns);
+        let there_ns = left_ns.saturating_sub(group.presence.joined_ns);
+        Some(rate * there_ns as f64 / end_ns as f64)
+    });
+    each.sum()
 }
 
 /// Each group with what it measured.
@@ -30,44 +73,67 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
             clients: request.plan.clients.into(),
             scenario: super::scenario(request, group, outcome),
             total,
-            experience: None,
+            experience: experience(outcome, group),
         }
     };
-    groups.iter().enumerate().map(record).collect()
+    let mut records: Vec<GroupRecord> = Vec::new();
+    for record in groups.iter().enumerate().map(record) {
+        // Parts of a group have its name: those that left on the way, or that asked another target.
+        let known = records.iter_mut().find(|known| known.name == record.name);
+        match known {
+            None => records.push(record),
+            Some(known) => {
+                join_words(&mut known.scenario.target, &record.scenario.target);
+                known.merge(&record);
+                // What one part did tells a reader that they were not all alike.
+                if known.scenario.presence == Presence::default() {
+                    known.scenario.presence = record.scenario.presence;
+                }
+            }
+        }
+    }
+    records
 }
 
-fn join(whole: &mut ScenarioRecord, other: ScenarioRecord) {
+/// How the clients of a group fared, in the order of their numbers; none if that was not kept.
+fn experience(outcome: &Outcome, group: usize) -> Option<ClientExperience> {
+    let mut all = ClientExperience::default();
+    for worker in outcome.of_group(group) {
+        all.merge(worker.summary.experience.as_ref()?);
+    }
+    all.shrink_to_fit();
+    Some(all)
+}
+
+fn join(whole: &mut ScenarioRecord, other: &ScenarioRecord) {
     if whole.transport != other.transport {
         whole.transport = Transport::Mixed;
     }
     join_words(&mut whole.target, &other.target);
     join_words(&mut whole.questions.source, &other.questions.source);
     whole.questions.count = whole.questions.count.max(other.questions.count);
-    whole.arrival = Arrival::Clients {
-        rate_qps: rate_qps(whole).zip(rate_qps(&other)).map(|(a, b)| a + b),
-    };
     if whole.per_client != other.per_client {
         whole.per_client = None;
     }
     if whole.shape != other.shape {
         whole.shape = None;
     }
-    whole.clients += other.clients;
     whole.workers = whole.workers.max(other.workers);
     whole.timeout_ns = whole.timeout_ns.max(other.timeout_ns);
     let queries = whole.queries_max.zip(other.queries_max);
     whole.queries_max = queries.map(|(a, b)| a.saturating_add(b));
-    for address in other.local_addresses {
-        if !whole.local_addresses.contains(&address) {
-            whole.local_addresses.push(address);
+    for address in &other.local_addresses {
+        if !whole.local_addresses.contains(address) {
+            whole.local_addresses.push(address.clone());
         }
     }
     if whole.connections != other.connections {
-        whole.connections = measure::scenario::ConnectionPolicy::default();
+        whole.connections = ConnectionPolicy::default();
     }
-    whole.http = whole.http.take().or(other.http);
-    whole.tls = whole.tls.take().or(other.tls);
-    whole.edns = whole.edns.take().or(other.edns);
+    let (http, tls, edns) = (&other.http, &other.tls, &other.edns);
+    whole.http = whole.http.take().or_else(|| http.clone());
+    whole.tls = whole.tls.take().or_else(|| tls.clone());
+    whole.edns = whole.edns.take().or_else(|| edns.clone());
     whole.tcp_fallback |= other.tcp_fallback;
 }
 
@@ -75,14 +141,5 @@ fn join_words(whole: &mut String, other: &str) {
     if !whole.split(", ").any(|known| known == other) {
         whole.push_str(", ");
         whole.push_str(other);
-    }
-}
-
-/// Mean queries a second that the clients want to ask; none if responses set it.
-fn rate_qps(scenario: &ScenarioRecord) -> Option<f64> {
-    match scenario.arrival {
-        Arrival::Open { rate_qps, .. } => Some(rate_qps),
-        Arrival::Clients { rate_qps } => rate_qps,
-        Arrival::Closed { .. } => None,
     }
 }

@@ -1,0 +1,188 @@
+//! What one worker keeps of each of its clients, for distributions over clients.
+//!
+//! It lies in one block of memory, 88 bytes a client, apart from what the clients are; latencies of
+//! a client are some 16 to 48 bytes more. A query touches one or two cache lines of it, and a
+//! response one more. Queries of the warm-up are not counted; set-ups of connections always are.
+
+use measure::experience::IDLE_NS_MIN;
+use measure::{ClientExperience, ClientFigures, Histogram};
+use proto::Instant;
+use proto::pending::Pending;
+
+/// The statistics of all clients of a worker, or none.
+#[derive(Debug)]
+pub(crate) struct Statistics {
+    clients: Option<Vec<ClientStatistics>>,
+    first_after_idle: Histogram,
+}
+
+/// What is kept of one client.
+#[derive(Clone, Debug, Default)]
+struct ClientStatistics {
+    figures: ClientFigures,
+    /// When it last sent a query or one of its queries ended, of the warm-up too; zero before.
+    touched_at: Instant,
+    /// Number of the open query that it asked after idleness, plus one; 0 if it has none.
+    after_idle: u32,
+}
+
+impl Statistics {
+    /// For so many clients.
+    pub(crate) fn new(clients: u32) -> Self {
+        Statistics {
+            clients: Some(vec![ClientStatistics::default(); clients as usize]),
+            first_after_idle: Histogram::on_demand(),
+        }
+    }
+
+    /// Keeps nothing.
+    pub(crate) fn none() -> Self {
+        Statistics {
+            clients: None,
+            first_after_idle: Histogram::on_demand(),
+        }
+    }
+
+    /// None for a fallback client, whose number is beyond those of the others.
+    #[inline]
+    fn of(&mut self, client: u32) -> Option<&mut ClientStatistics> {
+        self.clients.as_mut()?.get_mut(client as usize)
+    }
+
+    /// A query of the measured run was scheduled for a client, and is now the newest of `pending`
+    /// unless that is full.
+    #[inline]
+    pub(crate) fn count_query(&mut self, client: u32, pending: &Pending, scheduled_at: Instant) {
+        let Some(client) = self.of(client) else {
+            return;
+        };
+        client.figures.queries += 1;
+        if pending.waiting() + pending.in_flight() != 1 {
+            return;
+        }
+        let idle_ns = scheduled_at.nanos_since(client.touched_at);
+        if client.touched_at == Instant::ZERO || idle_ns >= IDLE_NS_MIN {
+            client.after_idle = pending.newest().wrapping_add(1);
+        }
+    }
+
+    /// A response came to the query `number` of a client; the query is of the measured run.
+    #[inline]
+    pub(crate) fn count_response(&mut self, client: u32, number: u32, latency_ns: u64, rcode: u16) {
+        let Some(client) = self.of(client) else {
+            return;
+        };
+        client.figures.respond(latency_ns, rcode);
+        if client.after_idle == number.wrapping_add(1) {
+            client.after_idle = 0;
+            self.first_after_idle.record(latency_ns);
+        }
+    }
+
+    /// A client sent queries, or some of its queries have ended.
+    #[inline]
+    pub(crate) fn touch(&mut self, client: u32, at: Instant) {
+        if let Some(client) = self.of(client) {
+            client.touched_at = at;
+        }
+    }
+
+    /// A connection of a client became usable.
+    pub(crate) fn count_set_up(&mut self, client: u32, set_up_ns: u64) {
+        if let Some(ClientStatistics { figures, .. }) = self.of(client) {
+            figures.connections = figures.connections.saturating_add(1);
+            figures.set_up_ns += set_up_ns;
+        }
+    }
+
+    /// How all clients fared; none if nothing was kept.
+    pub(crate) fn experience(&self) -> Option<ClientExperience> {
+        let clients = self.clients.as_ref()?;
+        let mut experience = ClientExperience {
+            first_after_idle: self.first_after_idle.clone(),
+            ..ClientExperience::default()
+        };
+        clients
+            .iter()
+            .for_each(|client| experience.record(&client.figures));
+        experience.shrink_to_fit();
+        Some(experience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proto::pending::State;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at_ms(milliseconds: u64) -> Instant {
+        Instant::from_nanos(milliseconds * MS)
+    }
+
+    /// Asks at `asked_at`, gets the response 5 ms later; returns how many queries were after
+    /// idleness so far.
+    fn ask(statistics: &mut Statistics, pending: &mut Pending, asked_at: Instant) -> u64 {
+        assert!(pending.submit(asked_at, 0));
+        statistics.count_query(0, pending, asked_at);
+        let query = pending.next_waiting().unwrap();
+        pending.mark_sent(query.position, asked_at);
+        statistics.touch(0, asked_at);
+        let responded_at = asked_at + Duration::from_millis(5);
+        pending.end(query.position, State::Answered);
+        statistics.count_response(0, query.number, 5 * MS, 0);
+        statistics.touch(0, responded_at);
+        statistics.first_after_idle.count()
+    }
+
+    #[test]
+    fn statistics_of_a_client_take_88_bytes() {
+        assert_eq!(size_of::<ClientStatistics>(), 88);
+    }
+
+    #[test]
+    fn query_is_after_idleness_if_none_was_open_for_a_second() {
+        let mut statistics = Statistics::new(1);
+        let mut pending = Pending::new(0);
+        let after_idle = [10_000, 10_500, 11_504, 12_509, 13_000]
+            .map(|asked_ms| ask(&mut statistics, &mut pending, at_ms(asked_ms)));
+        // The first query of all, and the one asked 1 s after the last response.
+        assert_eq!(after_idle, [1, 1, 1, 2, 2]);
+        let experience = statistics.experience().unwrap();
+        assert_eq!((experience.clients(), experience.asked()), (1, 1));
+        assert_eq!(experience.responses.max_ns(), Some(5));
+    }
+
+    #[test]
+    fn query_beside_an_open_one_is_not_after_idleness() {
+        let mut statistics = Statistics::new(1);
+        let mut pending = Pending::new(0);
+        for asked_ms in [10_000, 20_000] {
+            assert!(pending.submit(at_ms(asked_ms), 0));
+            statistics.count_query(0, &pending, at_ms(asked_ms));
+        }
+        let first = pending.next_waiting().unwrap();
+        let second = pending.next_waiting_after(first).unwrap();
+        statistics.count_response(0, second.number, MS, 0);
+        assert_eq!(statistics.first_after_idle.count(), 0);
+        statistics.count_response(0, first.number, 2 * MS, 0);
+        assert_eq!(statistics.first_after_idle.max_ns(), Some(2 * MS));
+    }
+
+    #[test]
+    fn fallback_clients_and_runs_without_statistics_count_nothing() {
+        let mut none = Statistics::none();
+        none.count_set_up(0, MS);
+        assert!(none.experience().is_none());
+        let mut statistics = Statistics::new(1);
+        statistics.count_response(1, 0, MS, 0);
+        statistics.count_set_up(1, MS);
+        let experience = statistics.experience().unwrap();
+        assert_eq!((experience.answered(), experience.clients()), (0, 1));
+        assert_eq!(experience.connections.max_ns(), Some(0));
+    }
+}

@@ -1,0 +1,194 @@
+//! How the question of each query is chosen, and questions that are generated.
+//!
+//! A [`QuestionSource`] says it for a plan, a [`QuestionChooser`] does it for a worker. What is
+//! chosen is a [`Question`] of a few octets: a template, and the numbers of a QTYPE and of a label
+//! that go into the copy of the template. [`Plan::write_query`] makes the message of it, and
+//! [`Plan::is_answered_by`] makes the question of it once more, to compare a response with it. So
+//! no generated name is kept while its query is open.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `chooser` | the choice of one worker |
+//! | `zipf`, `permutation` | ranks by Zipf's law; shuffling without a table |
+//! | `qtype_mix` | QTYPEs by weight |
+//! | `labels` | from the number of a label to its octets |
+//! | `repeats` | what a cache-hit ratio means, and how it is kept |
+
+mod chooser;
+mod labels;
+mod permutation;
+mod qtype_mix;
+mod repeats;
+#[cfg(test)]
+mod tests;
+mod validate;
+mod zipf;
+
+use std::time::Duration;
+
+use proto::name;
+use proto::query::{QueryOptions, write_query};
+use proto::response::question_matches;
+use proto::rr::{CLASS_IN, TYPE_A};
+
+use crate::names_file::edns_uses;
+use crate::plan::{Plan, PlanError};
+use crate::questions::{QuestionSet, Template};
+
+pub use chooser::{Choice, QuestionChooser};
+pub use labels::{LabelForm, Labels, parse_label_octets};
+pub use proto::pending::Question;
+pub use qtype_mix::QtypeMix;
+
+/// Octets of the header of a message (RFC 1035, section 4.1.1).
+const HEADER_OCTETS: usize = 12;
+/// Octets of QTYPE and QCLASS behind a QNAME.
+const TYPE_AND_CLASS_OCTETS: usize = 4;
+
+/// How questions are chosen; by default the plan's, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QuestionSource {
+    /// Which template is next.
+    pub order: Order,
+    /// Replaces the QTYPEs of all templates; `None` keeps them.
+    pub qtypes: Option<QtypeMix>,
+    /// A label put before the name, another one for each query. With `repeats` only before the
+    /// name of the last template, else before all.
+    pub labels: Option<Labels>,
+    /// A share of the queries repeats questions asked before; the last template is then the zone
+    /// of the names that were not, those before it the names to repeat.
+    pub repeats: Option<Repeats>,
+}
+
+/// Which template is asked next.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Order {
+    /// One after the other: worker `w` takes every `workers`-th from the `w`-th on.
+    #[default]
+    InOrder,
+    /// Any, all equally likely.
+    Uniform,
+    /// Each once in an order that the seed decides, then each once in another order.
+    Shuffled,
+    /// By Zipf's law: the `k`-th with a probability in proportion to `k^-exponent`.
+    Zipf {
+        /// Finite, 0 or more.
+        exponent: f64,
+    },
+}
+
+/// How many queries repeat a question, and which one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Repeats {
+    /// Share of the queries, above 0 and below 1.
+    pub share: f64,
+    /// How long a question can be repeated after it was asked; `None` for ever.
+    pub ttl: Option<Duration>,
+    /// Without a list: how many generated names can be repeated, over all workers.
+    pub names_max: u32,
+}
+
+impl QuestionSource {
+    /// True if questions are not the templates themselves.
+    pub fn generates(&self) -> bool {
+        self.qtypes.is_some() || self.labels.is_some()
+    }
+
+    /// Octets that a generated label adds to a query at most, its length octet included.
+    pub fn label_octets_max(&self) -> usize {
+        let labels = self.labels.as_ref();
+        labels.map_or(0, |labels| labels.wire_octets_max().into())
+    }
+
+    /// Appends the first `octets` octets of a template with label and QTYPE of `question`; says how
+    /// many octets the label has added.
+    fn write(
+        &self,
+        template: Template<'_>,
+        octets: usize,
+        question: Question,
+        message: &mut Vec<u8>,
+    ) -> usize {
+        let start = message.len();
+        let (header, rest) = template.message[..octets].split_at(HEADER_OCTETS);
+        message.extend_from_slice(header);
+        let label_octets = match (&self.labels, question.label().checked_sub(1)) {
+            (Some(labels), Some(number)) => labels.write(number, message),
+            _ => 0,
+        };
+        message.extend_from_slice(rest);
+        let qtypes = self.qtypes.as_ref();
+        if let Some(qtype) = qtypes.and_then(|qtypes| qtypes.qtype(question.qtype)) {
+            let end = start + HEADER_OCTETS + label_octets + template.question_octets;
+            let at = end - TYPE_AND_CLASS_OCTETS;
+            message[at..at + 2].copy_from_slice(&qtype.to_be_bytes());
+        }
+        label_octets
+    }
+}
+
+impl Plan {
+    /// Appends the message that asks `question`, with ID 0 and without TSIG.
+    ///
+    /// One copy of the template; a label costs some twenty nanoseconds more. Allocates only where
+    /// `message` has to grow.
+    #[inline]
+    pub fn write_query(&self, question: Question, message: &mut Vec<u8>) {
+        let template = self.questions.get(question.template as usize);
+        if question.is_plain() {
+            return message.extend_from_slice(template.message);
+        }
+        let octets = template.message.len();
+        self.question_source
+            .write(template, octets, question, message);
+    }
+
+    /// True if `response` carries `question`, see [`question_matches`].
+    ///
+    /// A generated question is made in `scratch`, whose content is lost.
+    #[inline]
+    pub fn is_answered_by(
+        &self,
+        question: Question,
+        response: &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> bool {
+        let template = self.questions.get(question.template as usize);
+        if question.is_plain() {
+            return question_matches(template.message, template.question_octets, response);
+        }
+        scratch.clear();
+        let octets = HEADER_OCTETS + template.question_octets;
+        let source = &self.question_source;
+        let label_octets = source.write(template, octets, question, scratch);
+        question_matches(scratch, template.question_octets + label_octets, response)
+    }
+}
+
+/// The one template of names that are generated under `zone`: its own name with QTYPE A.
+/// `setting` is what named the zone.
+///
+/// # Errors
+/// The zone is not a name, or a query for it has no room for its EDNS options.
+pub fn zone_question(
+    setting: &'static str,
+    zone: &str,
+    options: &QueryOptions,
+) -> Result<QuestionSet, PlanError> {
+    let mut qname = Vec::new();
+    name::parse(zone, &mut qname).map_err(|error| {
+        let hint = "give the name of a zone, such as example.org";
+        PlanError::new(setting, format!("`{zone}`: {error}"), hint)
+    })?;
+    let mut message = Vec::new();
+    write_query(&qname, TYPE_A, CLASS_IN, options, &mut message).map_err(|error| {
+        let hint = "give fewer or shorter EDNS options";
+        PlanError::new(setting, error.to_string(), hint)
+    })?;
+    let mut questions = QuestionSet::new();
+    questions.push(&message, qname.len() + TYPE_AND_CLASS_OCTETS);
+    if let Some(edns) = &options.edns {
+        questions.note_edns_uses(edns_uses(edns));
+    }
+    Ok(questions)
+}

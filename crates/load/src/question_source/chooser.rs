@@ -1,0 +1,222 @@
+//! What each worker asks next.
+
+use proto::Instant;
+use proto::pending::{LABEL_MAX, Question};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::permutation::Permutation;
+use super::qtype_mix::QtypeMix;
+use super::repeats::RepeatChooser;
+use super::zipf::Zipf;
+use super::{Order, QuestionSource};
+use crate::plan::Plan;
+use crate::random;
+
+/// Keeps the random numbers of the order apart from others that are drawn with the same seed.
+const ORDER_STREAM: u64 = 0x6f72_6465_7200_0000; // "order"
+/// The same for QTYPEs.
+const QTYPE_STREAM: u64 = 0x7174_7970_6573_0000; // "qtypes"
+
+/// What is asked next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The question.
+    pub question: Question,
+    /// The same worker asked it before, within the TTL: a cache could answer it. Only told where
+    /// questions are chosen by that ([`QuestionSource::repeats`]).
+    pub is_repeat: bool,
+}
+
+/// One worker's choice of questions: the same for the same plan and worker. Does not allocate once
+/// it is made.
+#[derive(Debug)]
+pub struct QuestionChooser {
+    picks: Picks,
+    variations: Variations,
+}
+
+/// Which template is next.
+#[derive(Debug)]
+enum Picks {
+    /// Every `step`-th, from `next` on.
+    InOrder {
+        next: u64,
+        step: u64,
+        count: u64,
+    },
+    Uniform {
+        generator: Xoshiro256PlusPlus,
+        count: u64,
+    },
+    /// As in order, and each time around in another order, which is the same for all workers.
+    Shuffled {
+        next: u64,
+        step: u64,
+        count: u64,
+        seed: u64,
+        permutation: Permutation,
+    },
+    Zipf {
+        generator: Xoshiro256PlusPlus,
+        zipf: Zipf,
+    },
+    Repeats(Box<RepeatChooser>),
+}
+
+impl QuestionChooser {
+    /// What `worker` of the plan asks.
+    pub fn new(plan: &Plan, worker: u32) -> Self {
+        let count = plan.questions.len() as u64;
+        let worker_of = (worker, plan.workers);
+        QuestionChooser {
+            picks: Picks::new(&plan.question_source, count, plan.seed, worker_of),
+            variations: Variations::new(&plan.question_source, plan.seed, worker_of),
+        }
+    }
+
+    /// The next question, for a query that is due at `now`; instants may not go back.
+    #[inline]
+    pub fn next(&mut self, now: Instant) -> Choice {
+        let template = match &mut self.picks {
+            Picks::InOrder { next, step, count } => {
+                let template = *next;
+                *next = (*next + *step) % *count;
+                template as u32
+            }
+            Picks::Repeats(repeats) => return repeats.next(now, &mut self.variations),
+            other => other.take(),
+        };
+        Choice {
+            question: self.variations.of(template),
+            is_repeat: false,
+        }
+    }
+}
+
+impl Picks {
+    fn new(source: &QuestionSource, count: u64, seed: u64, (worker, workers): (u32, u32)) -> Self {
+        let generator = || random::generator(seed, ORDER_STREAM, worker);
+        if let Some(repeats) = &source.repeats {
+            let chooser = RepeatChooser::new(repeats, count as u32, seed, (worker, workers));
+            return Picks::Repeats(Box::new(chooser));
+        }
+        let (next, step) = (u64::from(worker), u64::from(workers));
+        match source.order {
+            Order::InOrder => Picks::InOrder {
+                next: next % count,
+                step: step % count,
+                count,
+            },
+            Order::Uniform => Picks::Uniform {
+                generator: generator(),
+                count,
+            },
+            Order::Shuffled => Picks::Shuffled {
+                next: next % count,
+                step,
+                count,
+                seed: (seed ^ ORDER_STREAM).wrapping_add(next / count),
+                permutation: Permutation::new(
+                    count,
+                    (seed ^ ORDER_STREAM).wrapping_add(next / count),
+                ),
+            },
+            Order::Zipf { exponent } => Picks::Zipf {
+                generator: generator(),
+                zipf: Zipf::new(count, exponent),
+            },
+        }
+    }
+
+    /// The next template where it is not simply the next in order.
+    fn take(&mut self) -> u32 {
+        let template = match self {
+            Picks::Uniform { generator, count } => random::below(generator, *count),
+            Picks::Shuffled {
+                next,
+                step,
+                count,
+                seed,
+                permutation,
+            } => {
+                let template = permutation.at(*next);
+                *next += *step;
+                if *next >= *count {
+                    *seed = seed.wrapping_add(*next / *count);
+                    *next %= *count;
+                    *permutation = Permutation::new(*count, *seed);
+                }
+                template
+            }
+            Picks::Zipf { generator, zipf } => zipf.next(generator),
+            Picks::InOrder { next, .. } => *next,
+            Picks::Repeats(_) => 0,
+        };
+        template as u32
+    }
+}
+
+/// What is put into the copies of templates: QTYPEs and labels, of one worker.
+#[derive(Debug)]
+pub(super) struct Variations {
+    qtypes: Option<(QtypeMix, Xoshiro256PlusPlus)>,
+    labels: Option<LabelNumbers>,
+}
+
+/// Numbers of labels, from 1 and apart from those of other workers.
+#[derive(Debug)]
+struct LabelNumbers {
+    next: u64,
+    step: u64,
+}
+
+impl Variations {
+    fn new(source: &QuestionSource, seed: u64, (worker, workers): (u32, u32)) -> Self {
+        let qtypes = source.qtypes.as_ref().map(|mix| {
+            let generator = random::generator(seed, QTYPE_STREAM, worker);
+            (mix.clone(), generator)
+        });
+        let labels = source.labels.as_ref().map(|_| LabelNumbers {
+            next: worker.into(),
+            step: workers.into(),
+        });
+        Variations { qtypes, labels }
+    }
+
+    /// The question that a copy of `template` asks.
+    #[inline]
+    fn of(&mut self, template: u32) -> Question {
+        match (&self.qtypes, &self.labels) {
+            (None, None) => Question::plain(template),
+            _ => self.labelled(template),
+        }
+    }
+
+    /// With a QTYPE of the mix, if there is one.
+    pub(super) fn typed(&mut self, template: u32) -> Question {
+        let qtype = match &mut self.qtypes {
+            Some((mix, generator)) => mix.pick(generator.next_u64()),
+            None => 0,
+        };
+        Question::plain(template).with_qtype(qtype)
+    }
+
+    /// With a QTYPE of the mix and a label that was not used before, if there are such.
+    pub(super) fn labelled(&mut self, template: u32) -> Question {
+        let question = self.typed(template);
+        match &mut self.labels {
+            Some(numbers) => question.with_label(numbers.take()),
+            None => question,
+        }
+    }
+}
+
+impl LabelNumbers {
+    fn take(&mut self) -> u64 {
+        let number = self.next;
+        // From the first one again after some years.
+        self.next = (self.next + self.step) % LABEL_MAX;
+        number + 1
+    }
+}
