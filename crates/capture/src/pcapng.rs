@@ -47,12 +47,10 @@ struct Interface {
 }
 
 impl Interface {
-    /// Nanoseconds since 1970 of a time stamp.
-    fn at_ns(&self, ticks: u64) -> u64 {
-        let ns = i128::try_from(u128::from(ticks) * 1_000_000_000 / self.ticks_a_second);
-        let ns = ns.unwrap_or(i128::MAX);
-        let ns = ns.saturating_add(i128::from(self.offset_s) * 1_000_000_000);
-        u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+    /// Nanoseconds since 1970 of a time stamp; `None` if it is before that, or after 2554.
+    fn at_ns(&self, ticks: u64) -> Option<u64> {
+        let ns = i128::try_from(u128::from(ticks) * 1_000_000_000 / self.ticks_a_second).ok()?;
+        u64::try_from(ns.checked_add(i128::from(self.offset_s) * 1_000_000_000)?).ok()
     }
 }
 
@@ -207,7 +205,7 @@ impl PcapngReader {
             skipped.count(Skip::UnknownLinkType);
             return Ok(false);
         }
-        packet.at_ns = Some(interface.at_ns(ticks));
+        packet.at_ns = interface.at_ns(ticks);
         packet.link_type = interface.link_type;
         packet.data.clear();
         packet.data.extend_from_slice(data);

@@ -28,8 +28,8 @@ pub struct ReplayFilter {
     pub transports: Vec<Transport>,
     /// Only queries from that many nanoseconds after the first of the capture on.
     pub from_ns: u64,
-    /// Only queries less than that many nanoseconds after the first of the capture.
-    pub until_ns: u64,
+    /// Only queries less than that many nanoseconds after the first of the capture; `None` for all.
+    pub until_ns: Option<u64>,
     /// At most that many queries, the first that pass.
     pub limit: u64,
     /// How many times as fast as they came.
@@ -46,7 +46,7 @@ impl Default for ReplayFilter {
             qtypes: Vec::new(),
             transports: Vec::new(),
             from_ns: 0,
-            until_ns: u64::MAX,
+            until_ns: None,
             limit: u64::MAX,
             speed: 1.0,
             identity: ClientIdentity::default(),
@@ -238,7 +238,8 @@ impl ReplayBuilder {
 impl ReplayFilter {
     fn passes(&self, observed: &Observed, since_ns: u64) -> bool {
         let address = observed.client.ip();
-        (self.from_ns..self.until_ns).contains(&since_ns)
+        since_ns >= self.from_ns
+            && self.until_ns.is_none_or(|until_ns| since_ns < until_ns)
             && (self.qtypes.is_empty() || self.qtypes.contains(&observed.question.qtype))
             && (self.transports.is_empty() || self.transports.contains(&observed.transport))
             && (self.clients.is_empty() || self.clients.iter().any(|each| each.contains(address)))

@@ -73,7 +73,7 @@ fn filters_hold_back_and_count() {
     assert_eq!(found.unwrap(), (two.clone(), 3, 0));
     let found = with(&|filter| filter.qtypes = vec![28]);
     assert_eq!(found.unwrap(), (vec![(0, 0, 0), (6_000, 1, 1)], 2, 0));
-    let found = with(&|filter| (filter.from_ns, filter.until_ns) = (1_000, 2_000));
+    let found = with(&|filter| (filter.from_ns, filter.until_ns) = (1_000, Some(2_000)));
     assert_eq!(found.unwrap(), (two.clone(), 3, 0));
     let found = with(&|filter| filter.limit = 1);
     assert_eq!(found.unwrap(), (two, 0, 3));

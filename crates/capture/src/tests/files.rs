@@ -82,6 +82,12 @@ fn pcapng_sections_have_their_own_byte_order_and_interfaces_their_clocks() {
     let mut file = [section(true), interface(true, 101, (0x80 | 10, 0))].concat();
     file.extend(enhanced(true, 0, 1_024 * 5 + 512, &asked.1));
     assert_eq!(read(&file).observed[0].at_ns, 5_500_000_000);
+    // Before 1970, and after what 64 bits hold.
+    for (clock, ticks) in [((9, -1), 5), ((0, 0), u64::MAX)] {
+        let mut file = [section(true), interface(true, 101, clock)].concat();
+        file.extend(enhanced(true, 0, ticks, &asked.1));
+        read(&file).assert_skipped(&[(Skip::WithoutTime, 1)]);
+    }
 }
 
 #[test]

@@ -5,15 +5,16 @@ use std::time::Duration;
 use proto::name;
 use proto::query::{Edns, QueryOptions, write_query};
 use proto::rr;
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_core::Rng;
 
 use super::sampler::{CountSampler, LogSampler, Steps, uniform};
 use super::{Popularity, Profile, ProfileError, RateClass};
 use crate::questions::QuestionSet;
+use crate::random;
 
-/// Keeps these random numbers apart from others that are drawn with the same seed.
+/// Keep these random numbers apart from others that are drawn with the same seed.
 const STREAM: u64 = 0x7072_6f66_696c_6573; // "profiles"
+const STREAM_QUESTIONS: u64 = 0x7072_6f66_6173_6b73; // "profasks"
 
 /// What clients are drawn from: a profile, prepared. Read-only, for all workers alike.
 #[derive(Clone, Debug)]
@@ -85,7 +86,7 @@ impl Population {
     /// Their rates are drawn one from each of `count` equal parts of the distribution: few heavy
     /// clients carry much of the load, and plain draws would make the total a matter of luck.
     pub fn clients(&self, count: u32, seed: u64) -> Vec<ClientDraw> {
-        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed ^ STREAM);
+        let mut generator = random::generator(seed, STREAM, 0);
         let mut clients: Vec<ClientDraw> = (0..count)
             .map(|part| {
                 let share = (f64::from(part) + uniform(&mut generator)) / f64::from(count);
@@ -98,8 +99,8 @@ impl Population {
             })
             .collect();
         for last in (1..clients.len()).rev() {
-            let other = (generator.next_u64() % (last as u64 + 1)) as usize;
-            clients.swap(last, other);
+            let other = random::below(&mut generator, last as u64 + 1);
+            clients.swap(last, other as usize);
         }
         clients
     }
@@ -136,7 +137,7 @@ impl Population {
         count: usize,
         seed: u64,
     ) -> Result<QuestionSet, ProfileError> {
-        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed ^ STREAM.rotate_left(32));
+        let mut generator = random::generator(seed, STREAM_QUESTIONS, 0);
         let plain = self.options.clone();
         let with_edns = QueryOptions {
             edns: Some(Edns::default()),
