@@ -42,7 +42,10 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|command| command == "dnsperf") {
         return dnsperf::main(arguments.split_off(2));
     }
-    if arguments.get(1).is_some_and(|command| command == part::NAME) {
+    if arguments
+        .get(1)
+        .is_some_and(|command| command == part::NAME)
+    {
         return part::main(arguments.split_off(2));
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();

@@ -98,11 +98,7 @@ pub(crate) fn measure_groups(
 }
 
 /// Does the part of a run that is this process's.
-pub(crate) fn execute_part(
-    groups: &[Group],
-    setup: &Setup,
-    place: Place,
-) -> Result<(), Failure> {
+pub(crate) fn execute_part(groups: &[Group], setup: &Setup, place: Place) -> Result<(), Failure> {
     processes::execute_part(groups, setup, place)
 }
 
@@ -120,7 +116,8 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
         return self_test::check_simulation(groups);
     }
     let mut prepared = prepare(groups, None)?;
-    if let Some(division) = lab::run::divide(&mut prepared.requests, groups[0].arguments.processes)? {
+    if let Some(division) = lab::run::divide(&mut prepared.requests, groups[0].arguments.processes)?
+    {
         // A responder in parts is started when it is needed.
         return match division.responders {
             1 => {

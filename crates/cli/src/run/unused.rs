@@ -28,11 +28,7 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
         return Err(unused("--cpus", "a simulation", "use --driver epoll"));
     }
     if is_simulated && arguments.processes.is_some() {
-        return Err(unused(
-            "--processes",
-            "a simulation",
-            "use --driver epoll",
-        ));
+        return Err(unused("--processes", "a simulation", "use --driver epoll"));
     }
     match (given(&behaviour(arguments)), &arguments.server) {
         (Some(flag), Some(server)) => Err(unused(

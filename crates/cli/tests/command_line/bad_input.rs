@@ -451,7 +451,9 @@ fn commands_without_what_they_need_are_refused() {
 #[test]
 fn too_many_clients_for_the_limit_on_open_files_get_a_cure_that_works() {
     for transport in ["udp", "tcp"] {
-        let run = format!("prlimit --nofile=100:100 {THRONG} run --quiet --processes 1 --transport {transport}");
+        let run = format!(
+            "prlimit --nofile=100:100 {THRONG} run --quiet --processes 1 --transport {transport}"
+        );
         let (error, hint) = execute(&format!("{run} --clients 500 --queries 10")).refused();
         assert!(error.starts_with("500 clients need "), "{error}");
         assert!(

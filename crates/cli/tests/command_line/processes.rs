@@ -149,7 +149,7 @@ fn a_scenario_is_divided_group_by_group() {
     );
     let flags = "--seed 7 --quiet --format json";
     let run = |processes: u32| {
-        let line = format!("run {scenario} {flags} --processes {processes} --workers 3");
+        let line = format!("run {scenario} {flags} --processes {processes}");
         RunRecord::from_json(&throng(&line).succeeded()).unwrap()
     };
     let (together, divided) = (run(1), run(3));
@@ -157,7 +157,13 @@ fn a_scenario_is_divided_group_by_group() {
     let told = |record: &RunRecord| -> Vec<(String, u64, u64)> {
         let groups = record.groups.iter();
         groups
-            .map(|group| (group.name.clone(), group.clients, group.total.counts.responses))
+            .map(|group| {
+                (
+                    group.name.clone(),
+                    group.clients,
+                    group.total.counts.responses,
+                )
+            })
             .collect()
     };
     assert_eq!(told(&divided), told(&together));
@@ -172,7 +178,10 @@ fn a_part_that_is_killed_ends_the_run_with_an_error_and_nothing_is_left() {
     execute(&format!("kill -s KILL {}", parts[1])).succeeded();
     let (code, stdout, stderr) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
-    let error = format!("error: process 2 of 3 (PID {}) died in the run: signal 9\n", parts[1]);
+    let error = format!(
+        "error: process 2 of 3 (PID {}) died in the run: signal 9\n",
+        parts[1]
+    );
     assert!(stderr.contains(&error), "{stderr}");
     assert!(stderr.contains("hint: the others were ended"), "{stderr}");
     wait_until_gone(&parts);

@@ -26,6 +26,4 @@ mod serve;
 
 pub use parent::{Event, PartCommand, Parts, PartsError};
 pub use run::{PartOfRun, run_part, run_parts};
-pub use serve::{
-    addresses_from_json, addresses_json, serve_part, serve_parts, start_responders,
-};
+pub use serve::{addresses_from_json, addresses_json, serve_part, serve_parts, start_responders};

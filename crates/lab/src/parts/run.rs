@@ -167,8 +167,8 @@ impl<F: FnMut(&Progress)> Leading<F> {
                 }
             }
             "interval" => {
-                let interval: Interval = serde_json::from_str(text)
-                    .map_err(|error| Parts::nonsense(index, error))?;
+                let interval: Interval =
+                    serde_json::from_str(text).map_err(|error| Parts::nonsense(index, error))?;
                 let place = self.reported[index] - self.shown;
                 self.reported[index] += 1;
                 match self.waiting.get_mut(place) {

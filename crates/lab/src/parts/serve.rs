@@ -39,7 +39,10 @@ pub fn serve_part(
             "give addresses of this host and free ports, or port 0 for any free one",
         )
     })?;
-    child::say("listening", &addresses_json(serving.addresses()).to_string());
+    child::say(
+        "listening",
+        &addresses_json(serving.addresses()).to_string(),
+    );
     // An error means that the parent has gone, and with it this process.
     let _ = stop.recv();
     let counters = serving.stop().to_numbers();

@@ -52,10 +52,7 @@ pub fn choose_local_addresses(groups: &mut [RunRequest]) -> Result<(), RunError>
 }
 
 /// As [`choose_local_addresses`], with the first and the last port that the kernel gives away.
-pub(super) fn choose(
-    groups: &mut [RunRequest],
-    (first, last): (u16, u16),
-) -> Result<(), RunError> {
+pub(super) fn choose(groups: &mut [RunRequest], (first, last): (u16, u16)) -> Result<(), RunError> {
     let ports = u64::from(last.saturating_sub(first)) + 1;
     let own = |request: &RunRequest| {
         request.plan.local_addresses.is_empty() && request.plan.local_port == 0

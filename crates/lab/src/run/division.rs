@@ -7,9 +7,7 @@ use std::ops::Range;
 
 use load::Arrival;
 
-use super::preflight::{
-    DESCRIPTORS_OTHER, accepted_per_client, descriptors, sockets_per_client,
-};
+use super::preflight::{DESCRIPTORS_OTHER, accepted_per_client, descriptors, sockets_per_client};
 use super::{RunError, RunRequest};
 
 #[cfg(test)]

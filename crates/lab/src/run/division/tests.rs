@@ -54,10 +54,7 @@ fn every_thread_is_in_one_process() {
             responders: 1,
         };
         let each = (0..processes).flat_map(|process| division.threads_of(process));
-        assert_eq!(
-            each.collect::<Vec<_>>(),
-            (0..threads).collect::<Vec<_>>()
-        );
+        assert_eq!(each.collect::<Vec<_>>(), (0..threads).collect::<Vec<_>>());
         assert!((0..processes).all(|process| !division.threads_of(process).is_empty()));
     }
 }
@@ -107,7 +104,11 @@ fn as_many_processes_as_the_limit_demands() {
     let division = divide(&mut groups, None).unwrap().unwrap();
     assert_eq!((division.processes, division.responders), (3, 3));
     let refused = divide(&mut groups, Some(2)).unwrap_err();
-    assert!(refused.what.ends_with(&format!("the limit here is {limit}")));
+    assert!(
+        refused
+            .what
+            .ends_with(&format!("the limit here is {limit}"))
+    );
 }
 
 #[test]

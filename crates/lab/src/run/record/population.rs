@@ -1,8 +1,8 @@
 //! What several groups of clients were together.
 
 use engine::Outcome;
-use measure::experience::{ClientExperience, GroupRecord};
 use measure::RunRecord;
+use measure::experience::{ClientExperience, GroupRecord};
 use measure::interval::Interval;
 use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transport};
 
@@ -88,12 +88,14 @@ pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
     let scenarios = record.groups.iter().map(|group| group.scenario.clone());
     let scenarios: Vec<ScenarioRecord> = scenarios.collect();
     record.scenario.clients = present_max(&scenarios);
-    let named = std::mem::take(&mut record.groups).into_iter().map(|mut group| {
-        if let Some(request) = requests.get(position(&group)) {
-            group.name.clone_from(&request.group);
-        }
-        group
-    });
+    let named = std::mem::take(&mut record.groups)
+        .into_iter()
+        .map(|mut group| {
+            if let Some(request) = requests.get(position(&group)) {
+                group.name.clone_from(&request.group);
+            }
+            group
+        });
     record.groups = unite(named);
 }
 
