@@ -149,7 +149,7 @@ fn a_scenario_is_divided_group_by_group() {
     );
     let flags = "--seed 7 --quiet --format json";
     let run = |processes: u32| {
-        let line = format!("run {scenario} {flags} --processes {processes} --workers 3");
+        let line = format!("run {scenario} {flags} --processes {processes}");
         RunRecord::from_json(&throng(&line).succeeded()).unwrap()
     };
     let (together, divided) = (run(1), run(3));
