@@ -21,7 +21,11 @@ pub(crate) struct PopulationArguments {
     pub(crate) per_client: Option<String>,
     /// What each client does, as a script in Lua: function client(c) ... end (`throng script
     /// check FILE` tries it out)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "outstanding", "per_client", "loops"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["rate", "outstanding", "per_client", "loops"]
+    )]
     pub(crate) script: Option<PathBuf>,
     /// How the rate of each client changes over time: steps:0s=1,30s=4, linear:0s=0,60s=1 or
     /// diurnal:24h=0.2..1 (factors on the rate of --per-client)

@@ -118,7 +118,7 @@ impl Scripted {
         each(script.messages().get(question))
     }
 
-    fn sleep(&mut self, client: u32, until: Instant) {
+    fn wake_at(&mut self, client: u32, until: Instant) {
         let place = client as usize;
         self.wanted[place] = until;
         if until < self.armed[place] {
@@ -142,7 +142,7 @@ impl Scripted {
             let wanted = self.wanted[place];
             if wanted > now {
                 if wanted != Instant::FAR_FUTURE {
-                    self.sleep(client, wanted);
+                    self.wake_at(client, wanted);
                 }
                 continue;
             }
@@ -256,7 +256,7 @@ impl Worker {
             Action::Close { client } => self.close_for_script(driver, client, now),
             Action::Sleep { client, until } => {
                 if let Offer::Scripted(scripted) = &mut self.offer {
-                    scripted.sleep(client, until);
+                    scripted.wake_at(client, until);
                 }
             }
             Action::Finished { .. } => {

@@ -2,13 +2,8 @@
 //! at once.
 //!
 //! ```text
-//! cargo run --release -p script --example resumes [FILE.lua] [CLIENTS]
+//! cargo run --release -p engine --example script_steps [FILE.lua] [CLIENTS]
 //! ```
-
-#![allow(
-    clippy::disallowed_methods,
-    reason = "this measures; the crate itself reads no clock"
-)]
 
 use proto::Instant;
 use proto::response::ResponseFacts;
