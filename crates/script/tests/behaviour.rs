@@ -378,14 +378,26 @@ fn an_endless_loop_is_stopped_with_its_line_and_the_others_go_on() {
 fn of_a_long_file_name_its_end_is_shown() {
     let name = format!("{}/the-script.lua", "folder/".repeat(20));
     for (text, wanted) in [
-        ("function client(c)\n error('here')\nend", "the-script.lua:2: here"),
-        ("function client(c)\n while true do end\nend", "the-script.lua:2: stopped"),
-        ("function client(c)\n error('there', 0)\nend", "the-script.lua:2: there"),
+        (
+            "function client(c)\n error('here')\nend",
+            "the-script.lua:2: here",
+        ),
+        (
+            "function client(c)\n while true do end\nend",
+            "the-script.lua:2: stopped",
+        ),
+        (
+            "function client(c)\n error('there', 0)\nend",
+            "the-script.lua:2: there",
+        ),
     ] {
         let mut script = Script::load(text, &name, Settings::default()).unwrap();
         start(&mut script, 0);
         let message = failure(&script);
-        assert!(message.contains(wanted) && message.starts_with("..."), "{message}");
+        assert!(
+            message.contains(wanted) && message.starts_with("..."),
+            "{message}"
+        );
     }
 }
 
