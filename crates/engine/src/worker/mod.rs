@@ -156,6 +156,8 @@ pub(crate) struct Worker {
     ended_by: EndedBy,
     clients: Vec<Client>,
     primaries: u32,
+    /// While the run drains: one of the clients that it waits for.
+    first_open: u32,
     /// Number of the first of them in the whole population.
     first_client: u32,
     /// What is still to happen to them.
@@ -208,6 +210,7 @@ impl Worker {
         Worker {
             clients: make_clients(&plan, first, primaries),
             primaries,
+            first_open: 0,
             first_client: first,
             events: Events::default(),
             joins_at: Instant::ZERO,
@@ -455,7 +458,7 @@ impl Worker {
     }
 
     fn finish_when_drained(&mut self, driver: &mut impl Driver, now: Instant) {
-        let open = self.clients.iter().any(|client| self.is_open(client));
+        let open = self.has_open_client();
         // A query may wait for its connection for one time-out, and then for its response.
         if open && now < self.run_end + 2 * self.plan.timeout + STOP_POLL {
             return;
@@ -470,6 +473,18 @@ impl Worker {
         self.tally.finish(now, driver.cpu_time(), connections_open);
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
+    }
+
+    /// True if the drain waits for a client. Looks at those it has passed over only when no other
+    /// is left: a population of a million must not be looked at with every response.
+    fn has_open_client(&mut self) -> bool {
+        let first = self.first_open as usize;
+        let is_open = |client: &Client| self.is_open(client);
+        let next = self.clients.iter().skip(first).position(is_open);
+        let next = next.map(|further| first + further);
+        let found = next.or_else(|| self.clients.iter().position(is_open));
+        self.first_open = found.unwrap_or(0) as u32;
+        found.is_some()
     }
 
     /// True if the drain waits for this client.
