@@ -16,6 +16,7 @@ pub mod merge;
 pub mod notation;
 pub mod record;
 pub mod scenario;
+pub mod simulation;
 pub mod verdict;
 
 #[cfg(test)]
@@ -32,5 +33,8 @@ pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
     Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,
     QuestionChoice, QuestionOrder, Questions, ScenarioRecord, TlsFacts, TlsSettings, Transport,
+};
+pub use simulation::{
+    ModelledCache, ModelledServer, ServerActivity, SimulatedNetwork, SimulationRecord,
 };
 pub use verdict::{Limit, Verdict, judge};

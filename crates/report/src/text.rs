@@ -20,6 +20,7 @@ mod clients;
 mod connections;
 pub(crate) mod questions;
 mod sections;
+mod simulation;
 #[cfg(test)]
 mod tests;
 mod without_queries;
@@ -35,6 +36,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
+        ("Simulated server", simulation::section(record)),
         ("Oddities", sections::oddities(record)),
         ("Generator", sections::generator(record)),
         ("Verdict", sections::verdict(record)),

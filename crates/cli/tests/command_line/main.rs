@@ -23,5 +23,6 @@ mod records;
 mod responder;
 mod run;
 mod scenarios;
+mod simulation;
 mod tls;
 mod tls_refused;

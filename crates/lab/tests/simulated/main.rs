@@ -11,6 +11,7 @@ mod lifecycle;
 mod load;
 mod octets;
 mod questions;
+mod server_model;
 mod sim;
 mod stall;
 mod unexpected;
