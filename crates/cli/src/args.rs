@@ -14,6 +14,7 @@ use doh::DohArguments;
 use fit::FitArguments;
 use population::PopulationArguments;
 use questions::QuestionArguments;
+use server_model::ServerModelArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
@@ -21,6 +22,7 @@ pub(crate) mod doh;
 pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod questions;
+pub(crate) mod server_model;
 mod tls;
 
 /// Measures what a DNS service can take, and says what limited the result.
@@ -406,6 +408,8 @@ pub(crate) struct SimulationArguments {
     /// Share of datagrams overtaken by later ones
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) sim_reorder: f64,
+    #[command(flatten)]
+    pub(crate) server: ServerModelArguments,
 }
 
 /// Behaviour of the built-in responder in self-tests and simulations.

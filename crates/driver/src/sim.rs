@@ -16,8 +16,8 @@
 //! whoever owns it has to check the source itself.
 //!
 //! Not modelled: bandwidth and queues, receive buffers of datagram sockets (no
-//! [`receive_drops`](crate::DriverStats::receive_drops)), offload, congestion control, the
-//! backlog of a listener, and TIME_WAIT.
+//! [`receive_drops`](crate::DriverStats::receive_drops)), offload, congestion control, and
+//! TIME_WAIT. The backlog of a listener is what [`SimDriver::set_backlog_room`] says.
 
 #![forbid(unsafe_code)]
 

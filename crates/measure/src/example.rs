@@ -112,6 +112,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         warmup: Interval::default(),
         intervals,
         network: NetworkFacts::default(),
+        simulation: None,
         ended_by: EndedBy::Duration,
         verdict: Verdict::default(),
         warnings: Vec::new(),

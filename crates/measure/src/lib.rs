@@ -17,6 +17,7 @@ pub mod notation;
 pub mod record;
 pub mod scenario;
 pub mod script;
+pub mod simulation;
 pub mod verdict;
 
 #[cfg(test)]
@@ -35,4 +36,7 @@ pub use scenario::{
     QuestionChoice, QuestionOrder, Questions, ScenarioRecord, TlsFacts, TlsSettings, Transport,
 };
 pub use script::ScriptRecord;
+pub use simulation::{
+    ModelledCache, ModelledServer, ServerActivity, SimulatedNetwork, SimulationRecord,
+};
 pub use verdict::{Limit, Verdict, judge};

@@ -245,6 +245,7 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
             first.throng_version != record.throng_version,
         ),
         ("driver", first.driver != record.driver),
+        ("simulation", first.simulation != record.simulation),
         ("self_test", first.self_test != record.self_test),
         ("scenario.target", a.target != b.target),
         ("scenario.questions", !a.questions.are_like(&b.questions)),

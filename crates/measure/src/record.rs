@@ -14,6 +14,7 @@ use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
+use crate::simulation::SimulationRecord;
 use crate::verdict::Verdict;
 
 mod pretty;
@@ -73,6 +74,10 @@ pub struct RunRecord {
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.
     pub network: NetworkFacts,
+    /// There only if the run was a simulation: what it assumed. None of its figures was measured
+    /// on a network or a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<SimulationRecord>,
     /// What ended the run.
     pub ended_by: EndedBy,
     /// What limited the result.

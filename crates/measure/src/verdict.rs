@@ -20,6 +20,9 @@
 //!
 //! Runs that only open and close connections have rules of their own.
 //!
+//! In simulations the modelled server says after rule 3 whether it was the limit, and every
+//! verdict ends with what it is worth.
+//!
 //! Closed-loop results always carry Little's law: there, mean latency times rate is the number of
 //! places in use, whatever the target's own latency is.
 
@@ -33,6 +36,7 @@ mod figures;
 mod generator;
 mod load;
 mod set_up;
+mod simulated;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -110,6 +114,7 @@ pub fn judge(record: &RunRecord) -> Verdict {
         .or_else(|| cannot_tell(&figures))
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))
+        .or_else(|| simulated::judge(&figures))
         .or_else(|| target::connections(&figures))
         .or_else(|| target::exchanges(&figures))
         .unwrap_or_else(|| load::judge(&figures));
@@ -123,6 +128,10 @@ pub fn judge(record: &RunRecord) -> Verdict {
     }
     if figures.counts.responses > 0 {
         add_context(&mut verdict, &figures);
+    }
+    if let Some(marking) = simulated::marking(&figures) {
+        verdict.evidence.push(marking);
+        return verdict;
     }
     if record.self_test {
         verdict.evidence.push(

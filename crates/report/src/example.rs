@@ -82,6 +82,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         warmup: Interval::default(),
         intervals,
         network: NetworkFacts::default(),
+        simulation: None,
         ended_by: EndedBy::Duration,
         verdict: Verdict::default(),
         warnings: Vec::new(),

@@ -21,6 +21,7 @@ mod connections;
 pub(crate) mod questions;
 mod scripts;
 mod sections;
+mod simulation;
 #[cfg(test)]
 mod tests;
 mod without_queries;
@@ -37,6 +38,7 @@ pub fn render(record: &RunRecord) -> String {
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
         ("Scripts", scripts::section(record)),
+        ("Simulated server", simulation::section(record)),
         ("Oddities", sections::oddities(record)),
         ("Generator", sections::generator(record)),
         ("Verdict", sections::verdict(record)),

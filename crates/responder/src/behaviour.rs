@@ -5,6 +5,7 @@
 
 mod parse;
 
+use std::fmt;
 use std::time::Duration;
 
 use driver::Close;
@@ -35,6 +36,18 @@ pub enum Delay {
         /// The mean.
         mean: Duration,
     },
+}
+
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |time: &Duration| measure::notation::latency(time.as_nanos() as f64);
+        match self {
+            Delay::None => f.write_str("no time"),
+            Delay::Constant(delay) => write!(f, "{}", time(delay)),
+            Delay::Uniform { min, max } => write!(f, "{} to {}, evenly", time(min), time(max)),
+            Delay::Exponential { mean } => write!(f, "{} on average, exponential", time(mean)),
+        }
+    }
 }
 
 impl Delay {

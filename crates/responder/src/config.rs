@@ -12,6 +12,7 @@ use proto::tls::rustls;
 
 use crate::behaviour::{Behaviour, BehaviourError};
 use crate::quic;
+use crate::service::ServiceModel;
 use crate::zone::Zone;
 
 /// The maxima of what one worker keeps; what does not fit is counted and dropped.
@@ -80,6 +81,9 @@ pub struct ResponderConfig {
     pub zone: Arc<Zone>,
     /// Delays, faults and limits.
     pub behaviour: Behaviour,
+    /// The time that the server it stands for needs, each worker of this responder by itself;
+    /// without it, none. What `behaviour` adds comes after it.
+    pub service: Option<ServiceModel>,
     /// Needed if `listen` has a transport with TLS, whose ALPN protocol is set for each; see
     /// [`crate::certificate`].
     pub tls: Option<Arc<rustls::ServerConfig>>,
@@ -112,6 +116,7 @@ impl Default for ResponderConfig {
             listen_http: Vec::new(),
             zone: Arc::new(Zone::synthesised(60)),
             behaviour: Behaviour::default(),
+            service: None,
             tls: None,
             doh_path: "/dns-query".to_owned(),
             doh_streams_max: 1_000,

@@ -165,6 +165,8 @@ counters! {
     spoilt: u64 = "responses spoilt on purpose",
     /// Queries dropped because the queue before the rate ceiling was full.
     rate_dropped: u64 = "queries over the rate ceiling",
+    /// Queries dropped because too many datagrams waited for the modelled server.
+    queue_dropped: u64 = "queries over the modelled queue",
     /// Responses dropped because too many waited to be sent later.
     delayed_dropped: u64 = "delayed responses over the limit",
     /// Datagrams that the driver did not take.

@@ -28,6 +28,7 @@
 //! | [`certificate`] | the certificate for DoT |
 //! | [`config`] | all settings together |
 //! | [`counters`] | what was counted |
+//! | [`service`] | a model of the time that a server needs, for simulations |
 //! | [`worker`] | the state machine on a driver |
 
 #![forbid(unsafe_code)]
@@ -42,6 +43,7 @@ mod freshness;
 mod listen;
 mod quic;
 mod respond;
+pub mod service;
 mod sockets;
 mod stream;
 pub mod worker;
@@ -50,5 +52,6 @@ pub mod zone;
 pub use behaviour::{Behaviour, ConnectionEnd, Delay, FaultShares, QuicShares, Stall};
 pub use config::{ConfigError, Limits, QUIC_STREAMS_MAX, ResponderConfig};
 pub use counters::Counters;
+pub use service::{CacheModel, ServiceCounts, ServiceModel};
 pub use worker::{ResponderWorker, WorkerPlace};
 pub use zone::Zone;

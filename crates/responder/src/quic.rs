@@ -64,6 +64,8 @@ pub(crate) struct Quic {
     lives: Vec<Life>,
     /// Connections in [`Phase::Ending`].
     ending: Vec<ConnectionKey>,
+    /// Connections that the modelled server is busy with since the last datagrams, and until when.
+    pub(crate) held: Vec<(ConnectionKey, Instant)>,
     /// The response at hand.
     message: Vec<u8>,
 }
@@ -130,6 +132,7 @@ impl Quic {
             transport,
             lives: Vec::new(),
             ending: Vec::new(),
+            held: Vec::new(),
             message: Vec::new(),
         })
     }
@@ -204,10 +207,23 @@ impl Quic {
             return;
         }
         self.lives[index] = Life::new(key.generation, true);
+        if let Some(service) = &mut respondent.service {
+            let kind = self.server.handshake_begun(key);
+            let until = service.handshake(now, kind.unwrap_or(HandshakeKind::Full));
+            if until > now {
+                self.server.hold(key);
+                self.held.push((key, until));
+            }
+        }
         respondent
             .counters
             .connections_accepted
             .add(self.transport, 1);
+    }
+
+    /// Lets a connection send that the modelled server is done with.
+    pub(crate) fn release(&mut self, key: ConnectionKey) {
+        self.server.release(key);
     }
 
     fn life(lives: &mut [Life], key: ConnectionKey) -> Option<&mut Life> {

@@ -12,6 +12,7 @@ use crate::behaviour::{Delay, Fault, after_stalls};
 use crate::config::ResponderConfig;
 use crate::counters::Counters;
 use crate::delayed::{Delayed, Destination, Reply};
+use crate::service::{Carrier, Service};
 use crate::worker::WorkerPlace;
 
 /// The longest UDP payload over IPv4, in octets.
@@ -40,6 +41,7 @@ pub(crate) struct Respondent {
     /// Faults with the cumulative share up to and including each.
     faults: Vec<(f64, Fault)>,
     ceiling: Option<Ceiling>,
+    pub(crate) service: Option<Service>,
     generator: Xoshiro256PlusPlus,
 }
 
@@ -72,6 +74,8 @@ impl Respondent {
         for _ in 0..place.index {
             generator.jump();
         }
+        let seed = config.seed ^ u64::from(place.index) << 32;
+        let service = config.service.as_ref();
         let limits = &config.limits;
         Respondent {
             counters: Counters::default(),
@@ -79,6 +83,7 @@ impl Respondent {
             start: Instant::ZERO,
             faults,
             ceiling,
+            service: service.map(|model| Service::new(model, seed)),
             generator,
             config,
         }
@@ -98,7 +103,11 @@ impl Respondent {
             return Fate::Dropped;
         }
         self.counters.queries.add(transport, 1);
-        let Some(due) = self.due(arrival) else {
+        let Some(served) = self.serve((arrival, transport), query) else {
+            self.counters.queue_dropped += 1;
+            return Fate::Dropped;
+        };
+        let Some(due) = self.due(served) else {
             self.counters.rate_dropped += 1;
             return Fate::Dropped;
         };
@@ -187,7 +196,21 @@ impl Respondent {
         }
     }
 
-    /// When the response to a query of `arrival` is due; `None` if too many wait their turn.
+    /// When the modelled server has the answer; `None` if its queue is full.
+    #[inline]
+    fn serve(&mut self, (at, transport): (Instant, Transport), query: &[u8]) -> Option<Instant> {
+        let Some(service) = &mut self.service else {
+            return Some(at);
+        };
+        let carrier = match transport {
+            Transport::Udp => Carrier::Datagram,
+            _ => Carrier::Stream,
+        };
+        service.query(at, carrier, query)
+    }
+
+    /// When the response to a query that is served at `arrival` is due; `None` if too many wait
+    /// their turn.
     #[inline]
     fn due(&mut self, arrival: Instant) -> Option<Instant> {
         let Respondent {
@@ -264,7 +287,7 @@ impl Respondent {
 
 /// A number from 0 to below 1.
 #[inline]
-fn draw(generator: &mut Xoshiro256PlusPlus) -> f64 {
+pub(crate) fn draw(generator: &mut Xoshiro256PlusPlus) -> f64 {
     (generator.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 

@@ -87,6 +87,10 @@ pub(crate) struct Connection {
     pub(crate) unsent: Vec<u8>,
     /// The driver delivers nothing until told otherwise.
     pub(crate) reading_paused: bool,
+    /// Nothing is read or sent before: the modelled server is busy with the connection.
+    pub(crate) held_until: Option<Instant>,
+    /// The modelled server has seen the handshake begin.
+    handshake_begun: bool,
     phase: Phase,
     /// The last words of TLS are written.
     said_goodbye: bool,
@@ -147,6 +151,8 @@ impl Connection {
             awaiting: 0,
             unsent: Vec::new(),
             reading_paused: false,
+            held_until: None,
+            handshake_begun: false,
             phase: Phase::Open,
             said_goodbye: false,
             queries: 0,
@@ -189,6 +195,14 @@ impl Connection {
             counters.handshakes_resumed += u64::from(resumed);
             failed |= completed && !has_agreed(self.transport, tls);
             counters.tls_failed += u64::from(failed && !tls.is_handshaking());
+            if let Some(service) = &mut respondent.service
+                && !self.handshake_begun
+                && let Some(kind) = tls.handshake_begun()
+            {
+                self.handshake_begun = true;
+                let done_at = service.handshake(at, kind);
+                self.held_until = (done_at > at).then_some(done_at);
+            }
             plaintext = &received;
         }
         match &self.framing {
@@ -314,7 +328,8 @@ impl Connection {
 
     /// True if the client should not be read: it is not to be, or it does not read itself.
     pub(crate) fn wants_pause(&self, unsent_octets_max: usize) -> bool {
-        self.phase == Phase::Deaf || self.unsent.len() > unsent_octets_max / 2
+        let is_held = self.held_until.is_some();
+        is_held || self.phase == Phase::Deaf || self.unsent.len() > unsent_octets_max / 2
     }
 
     /// The client sends nothing more: closes once the answers are out.

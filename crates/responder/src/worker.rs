@@ -4,6 +4,7 @@
 //! the addresses of worker 0), then `step` and the driver's `wait` in turn.
 
 mod connections;
+mod held;
 mod quic;
 
 use std::cmp::Reverse;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use driver::{Close, Driver, Event, Outgoing, Received, SocketId};
 use proto::{Instant, Transport};
 
+use self::held::Held;
 use crate::config::{ConfigError, ResponderConfig};
 use crate::counters::Counters;
 use crate::delayed::Destination;
@@ -59,6 +61,10 @@ pub struct ResponderWorker {
     /// When to look whether a connection is idle: instant, index, generation.
     idle_timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     connections: usize,
+    /// When the modelled server is done with a connection: instant, order, connection.
+    held: BinaryHeap<Reverse<(Instant, u64, Held)>>,
+    /// Connections that were held so far.
+    holds: u64,
     /// Sockets of DoQ and DoH/3.
     quic_sockets: Vec<SocketId>,
 }
@@ -89,6 +95,8 @@ impl ResponderWorker {
             scratch: Scratch::default(),
             idle_timers: BinaryHeap::new(),
             connections: 0,
+            held: BinaryHeap::new(),
+            holds: 0,
             quic_sockets: Vec::new(),
         })
     }
@@ -191,6 +199,7 @@ impl ResponderWorker {
         self.sockets = Sockets::default();
         self.addresses.clear();
         self.idle_timers.clear();
+        self.held.clear();
     }
 
     /// Handles all that is ready and sends all that is due; returns when it wants its next turn
@@ -209,6 +218,7 @@ impl ResponderWorker {
         if self.next_turn() != Instant::FAR_FUTURE {
             let now = driver.now();
             self.send_due(driver, now);
+            self.release_held(driver, now);
             self.close_idle(driver, now);
             self.handle_quic_timers(driver, now);
         }
@@ -227,6 +237,7 @@ impl ResponderWorker {
         let quic = quic.filter_map(|&socket| self.sockets.quic_ref(socket));
         let quic = quic.map(Quic::timeout).min();
         let due = self.respondent.delayed.next_due().min(idle);
+        let due = due.min(self.next_release());
         due.min(quic.unwrap_or(Instant::FAR_FUTURE))
     }
 

@@ -8,8 +8,8 @@ use lab::run::{ResponderShare, RunRequest, Serving, Simulation};
 use measure::RunRecord;
 use proto::Transport;
 use proto::tls::{ServerTlsOptions, Tickets};
-use responder::ResponderConfig;
 use responder::certificate::{Identity, SelfSigned, self_signed};
+use responder::{Limits, ResponderConfig};
 
 use super::{Prepared, request, tls};
 use crate::args::RunArguments;
@@ -21,6 +21,14 @@ use crate::scenario::Group;
 
 /// Where the simulated target is (RFC 5737).
 const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
+
+/// The simulated target has room for whatever a population asks: its limits are those of the model.
+const SIMULATED_LIMITS: Limits = Limits {
+    delayed_responses_max: 1 << 28,
+    delayed_octets_max: 1 << 36,
+    unsent_octets_max: 1 << 20,
+    connections_max: u32::MAX,
+};
 
 /// What the built-in responder is called in its certificate and in requests.
 const SELF_TEST_NAME: &str = "localhost";
@@ -160,7 +168,11 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     }
     let simulation = Simulation {
         world: world(&groups[0].arguments)?,
-        responder: responder(&groups[0].arguments, identity.as_ref())?,
+        responder: ResponderConfig {
+            service: groups[0].arguments.simulation.server.model(),
+            limits: SIMULATED_LIMITS,
+            ..responder(&groups[0].arguments, identity.as_ref())?
+        },
         ..Simulation::default()
     };
     Ok((requests, simulation))

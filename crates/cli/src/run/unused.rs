@@ -18,11 +18,16 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     reject_questions(arguments)?;
     questions::reject(arguments)?;
     let is_simulated = arguments.driver == DriverChoice::Sim;
-    match given(&simulation(arguments)) {
+    let model = given(&arguments.simulation.server.given());
+    match given(&simulation(arguments)).or(model) {
         Some(flag) if !is_simulated => {
             return Err(unused(flag, "sockets of the kernel", "add --driver sim"));
         }
         _ => {}
+    }
+    if let Some((flag, needed)) = arguments.simulation.server.incomplete() {
+        let what = format!("a server without {needed}");
+        return Err(unused(flag, &what, &format!("add {needed}")));
     }
     if is_simulated && !arguments.cpus.is_empty() {
         return Err(unused("--cpus", "a simulation", "use --driver epoll"));

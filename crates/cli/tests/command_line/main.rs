@@ -26,5 +26,6 @@ mod responder;
 mod run;
 mod scenarios;
 mod scripts;
+mod simulation;
 mod tls;
 mod tls_refused;

@@ -35,6 +35,13 @@ impl SimDriver {
         self.endpoint
     }
 
+    /// Lets so many more connections arrive at the listeners of this endpoint; a SYN beyond them
+    /// is lost, and repeated by its sender. Without a call, all arrive.
+    pub fn set_backlog_room(&mut self, connections: u32) {
+        let mut state = self.state.borrow_mut();
+        state.endpoints[self.endpoint.0].backlog_room = Some(connections);
+    }
+
     fn owner(&self, socket: SocketId) -> Owner {
         Owner {
             endpoint: self.endpoint.0,

@@ -22,6 +22,8 @@ pub struct NetworkStats {
     pub datagrams_unreachable: u64,
     /// Transmissions of stream segments that were lost and repeated.
     pub segments_lost: u64,
+    /// SYNs that found the backlog of a listener full.
+    pub syns_dropped: u64,
 }
 
 /// How often and how soon the sender of a segment repeats it.
@@ -106,6 +108,27 @@ impl Network {
             timeout = (timeout * 2).min(Retransmission::TIMEOUT_MAX);
         }
         Err(GaveUp(sent_at))
+    }
+
+    /// When a SYN that was dropped at `now` arrives again, and how often it was repeated by then.
+    /// It was on its way as long each time.
+    pub(super) fn repeated_syn(
+        &mut self,
+        now: Instant,
+        to: IpAddr,
+        repeats: u32,
+    ) -> Result<(Instant, u32), GaveUp> {
+        let link = self.link(to);
+        let mut at = now;
+        for repeats in repeats + 1..Retransmission::SYN.attempts_max {
+            let timeout = Retransmission::SYN.first * (1 << (repeats - 1));
+            at = at + timeout.min(Retransmission::TIMEOUT_MAX);
+            if !self.loses(&link, at) {
+                return Ok((at, repeats));
+            }
+            self.stats.segments_lost += 1;
+        }
+        Err(GaveUp(at))
     }
 
     /// When a segment that nobody repeats arrives, such as the RST of a close.

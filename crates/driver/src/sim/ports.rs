@@ -1,6 +1,7 @@
 //! Who is bound where, and which local ports are free.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
@@ -44,7 +45,7 @@ struct Bound {
 /// Bound sockets of one kind: datagram sockets, or listeners.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
-    bound: BTreeMap<SocketAddr, Bound>,
+    bound: HashMap<SocketAddr, Bound, BuildHasherDefault<AddressHasher>>,
     cursor: Cursor,
 }
 
@@ -99,7 +100,7 @@ impl Bindings {
 /// Local addresses of connecting and connected streams. One local port serves many peers.
 #[derive(Debug, Default)]
 pub(super) struct StreamPorts {
-    pairs: BTreeSet<(SocketAddr, SocketAddr)>,
+    pairs: HashSet<(SocketAddr, SocketAddr), BuildHasherDefault<AddressHasher>>,
     cursor: Cursor,
 }
 
@@ -118,6 +119,44 @@ impl StreamPorts {
     /// Frees what [`StreamPorts::claim`] took.
     pub(super) fn release(&mut self, local: SocketAddr, peer: SocketAddr) {
         self.pairs.remove(&(local, peer));
+    }
+}
+
+/// Hashes addresses a word at a time. Tables of them are only looked into, never gone through, so
+/// that nothing depends on their order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // One added, or a zero would leave no trace.
+        let mixed = (self.0 ^ word).wrapping_add(1);
+        let product = u128::from(mixed) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u16(&mut self, word: u16) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(word.into());
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

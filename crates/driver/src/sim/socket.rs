@@ -222,6 +222,8 @@ pub(super) struct Endpoint {
     pub(super) stats: DriverStats,
     /// When its worker wants its next turn, whatever arrives.
     pub(super) wake_up: Instant,
+    /// Connections that its listeners may still take; all without a limit.
+    pub(super) backlog_room: Option<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Sockets with something to deliver, each once. May hold closed ones.
@@ -234,6 +236,7 @@ impl Endpoint {
             address,
             stats: DriverStats::default(),
             wake_up,
+            backlog_room: None,
             slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),

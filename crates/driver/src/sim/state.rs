@@ -32,6 +32,8 @@ pub(super) enum Arrival {
         client: Owner,
         from: SocketAddr,
         to: SocketAddr,
+        /// How often it was sent before and found the backlog full.
+        repeats: u32,
     },
     SynAck {
         to: Owner,
@@ -57,13 +59,14 @@ pub(super) enum Arrival {
     },
 }
 
-/// An arrival and when it is delivered. Those held to one instant keep their order of arrival.
+/// When an arrival is delivered. Those held to one instant keep their order of arrival.
 #[derive(Debug)]
 struct Scheduled {
     delivered_at: Instant,
     arrived_at: Instant,
     sequence: u64,
-    arrival: Arrival,
+    /// Where the arrival is: it takes a hundred octets, and the heap moves its entries about.
+    slot: u32,
 }
 
 impl Scheduled {
@@ -104,6 +107,8 @@ pub(super) struct State {
     pub(super) buffers: Buffers,
     datagram_sockets: Bindings,
     queue: BinaryHeap<Scheduled>,
+    arrivals: Vec<Option<Arrival>>,
+    free_slots: Vec<u32>,
     sequence: u64,
 }
 
@@ -118,6 +123,8 @@ impl State {
             buffers: Buffers::default(),
             datagram_sockets: Bindings::default(),
             queue: BinaryHeap::new(),
+            arrivals: Vec::new(),
+            free_slots: Vec::new(),
             sequence: 0,
         }
     }
@@ -169,11 +176,16 @@ impl State {
         let delivered_at = to.map_or(arrived_at, |to| self.network.held_until(to, arrived_at));
         let sequence = self.sequence;
         self.sequence += 1;
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.arrivals.push(None);
+            self.arrivals.len() as u32 - 1
+        });
+        self.arrivals[slot as usize] = Some(arrival);
         self.queue.push(Scheduled {
             delivered_at,
             arrived_at,
             sequence,
-            arrival,
+            slot,
         });
     }
 
@@ -184,9 +196,11 @@ impl State {
 
     pub(super) fn advance_to(&mut self, at: Instant) {
         while self.next_arrival().is_some_and(|next| next <= at) {
-            if let Some(next) = self.queue.pop() {
-                self.now = self.now.max(next.delivered_at);
-                self.deliver(next.arrival);
+            let Some(next) = self.queue.pop() else { break };
+            self.now = self.now.max(next.delivered_at);
+            self.free_slots.push(next.slot);
+            if let Some(arrival) = self.arrivals[next.slot as usize].take() {
+                self.deliver(arrival);
             }
         }
         self.now = self.now.max(at);
@@ -209,7 +223,12 @@ impl State {
                     self.mark_ready(to);
                 }
             }
-            Arrival::Syn { client, from, to } => self.deliver_syn(client, from, to),
+            Arrival::Syn {
+                client,
+                from,
+                to,
+                repeats,
+            } => self.deliver_syn(client, (from, to), repeats),
             Arrival::SynAck { to, server } => self.deliver_syn_ack(to, server),
             Arrival::Segment { to, sender, octets } => self.deliver_segment(to, sender, octets),
             Arrival::Fin { to } => self.change_stream(to, |stream| stream.ended = true),

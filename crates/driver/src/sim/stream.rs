@@ -34,18 +34,48 @@ impl State {
             socket: id,
         };
         match self.network.segment(self.now, to.ip(), Retransmission::SYN) {
-            Ok(at) => self.schedule(at, Some(to.ip()), Arrival::Syn { client, from, to }),
+            Ok(at) => self.schedule_syn(at, client, (from, to), 0),
             Err(gave_up) => self.schedule_give_up(client, gave_up),
         }
         Ok(id)
     }
 
-    /// A SYN arrived: a stream for the listener's owner, or a refusal.
-    pub(super) fn deliver_syn(&mut self, client: Owner, from: SocketAddr, to: SocketAddr) {
+    fn schedule_syn(
+        &mut self,
+        at: Instant,
+        client: Owner,
+        (from, to): (SocketAddr, SocketAddr),
+        repeats: u32,
+    ) {
+        let arrival = Arrival::Syn {
+            client,
+            from,
+            to,
+            repeats,
+        };
+        self.schedule(at, Some(to.ip()), arrival);
+    }
+
+    /// A SYN arrived: a stream for the listener's owner, a refusal, or nothing.
+    pub(super) fn deliver_syn(
+        &mut self,
+        client: Owner,
+        (from, to): (SocketAddr, SocketAddr),
+        repeats: u32,
+    ) {
+        if repeats > 0 && self.socket(client).is_none() {
+            // Nobody is there any more to repeat it.
+            return;
+        }
         let Some(listener) = self.listeners.receiver(from, to) else {
             self.send_failure(client, from.ip(), SocketError::Refused);
             return;
         };
+        match &mut self.endpoints[listener.endpoint].backlog_room {
+            Some(0) => return self.repeat_syn(client, (from, to), repeats),
+            Some(room) => *room -= 1,
+            None => {}
+        }
         let stream = Stream::new(StreamState::Open(client), Some(listener.socket));
         let socket = Socket::new(to, Some(from), Kind::Stream(stream));
         let endpoint = listener.endpoint;
@@ -57,6 +87,15 @@ impl State {
         self.mark_ready(server);
         if let Some(at) = self.next_arrival_of(server, from.ip()) {
             self.schedule(at, Some(from.ip()), Arrival::SynAck { to: client, server });
+        }
+    }
+
+    /// The listener has no room for a connection, and says nothing.
+    fn repeat_syn(&mut self, client: Owner, (from, to): (SocketAddr, SocketAddr), repeats: u32) {
+        self.network.stats.syns_dropped += 1;
+        match self.network.repeated_syn(self.now, to.ip(), repeats) {
+            Ok((at, repeats)) => self.schedule_syn(at, client, (from, to), repeats),
+            Err(gave_up) => self.schedule_give_up(client, gave_up),
         }
     }
 

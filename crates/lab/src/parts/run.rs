@@ -58,6 +58,7 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
     let outcome =
         engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
     let surroundings = record::Surroundings {
+        simulation: None,
         started_at,
         driver: measure::scenario::DriverKind::Epoll,
         host: crate::host::facts(),

@@ -145,6 +145,7 @@ pub fn run_groups(
         driver: measure::scenario::DriverKind::Epoll,
         host: crate::host::facts(),
         kernel,
+        simulation: None,
     };
     Ok(record::from_outcome(groups, &outcome, surroundings))
 }

@@ -9,6 +9,7 @@ use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
+use measure::simulation::SimulationRecord;
 use measure::verdict;
 
 use super::local::{TargetScope, target_scope};
@@ -24,6 +25,8 @@ pub(crate) struct Surroundings {
     pub(crate) host: HostFacts,
     /// Growth of the kernel's network counters.
     pub(crate) kernel: BTreeMap<String, u64>,
+    /// The model, if nothing of this was real.
+    pub(crate) simulation: Option<SimulationRecord>,
 }
 
 /// Puts everything together and judges it.
@@ -60,6 +63,7 @@ pub(crate) fn from_outcome(
         intervals,
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
+        simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
         verdict: verdict::Verdict::default(),
         warnings: warnings(groups, outcome),
@@ -85,6 +89,16 @@ fn judge(record: &mut RunRecord) {
             "THIS RECORD IS WRONG, please report a bug: {reason}"
         ));
     }
+}
+
+/// Says how busy the modelled server was over the measured run.
+fn with_utilisation(mut model: SimulationRecord, measured_ns: u64) -> SimulationRecord {
+    if let Some(server) = &mut model.server {
+        let available_ns = measured_ns as f64 * server.workers as f64;
+        let busy = server.seen.busy_ns as f64 / available_ns.max(1.0);
+        server.seen.utilisation = busy.min(1.0);
+    }
+    model
 }
 
 /// The window for rates: offering, or until the last response if a number of queries ended it.

@@ -17,6 +17,7 @@ use responder::{Counters, ResponderConfig};
 
 use target::Target;
 
+mod account;
 mod target;
 
 use super::record::{Surroundings, from_outcome};
@@ -82,7 +83,9 @@ pub fn simulate_groups(
     let world = World::new(simulation.world.clone());
     // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
     let started_at = rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time());
-    let target = Target::open(groups, simulation, &world).map_err(|error| plain(&error))?;
+    let control = super::control(groups);
+    let target = Target::open(groups, simulation, (&world, &control));
+    let target = target.map_err(|error| plain(&error))?;
     for datagram in &simulation.injected {
         let InjectedDatagram {
             from,
@@ -92,7 +95,6 @@ pub fn simulate_groups(
         } = datagram;
         world.inject_datagram(*from, *to, octets, *at);
     }
-    let control = super::control(groups);
     let inputs = super::inputs(groups);
     let mut threads = Vec::new();
     for index in 0..Crew::threads(&inputs) {
@@ -108,13 +110,16 @@ pub fn simulate_groups(
     let target = RefCell::new(target);
     run_world(&world, &threads, &target)?;
     let outcome = outcome(threads);
+    let target = target.into_inner();
+    let (stats, seen) = (world.network_stats(), target.service_counts());
     let surroundings = Surroundings {
         started_at,
         driver: DriverKind::Sim,
         host: HostFacts::default(),
         kernel: BTreeMap::new(),
+        simulation: Some(account::account(simulation, stats, seen)),
     };
-    let counters = target.into_inner().counters().clone();
+    let counters = target.counters().clone();
     Ok((from_outcome(groups, &outcome, surroundings), counters))
 }
 

@@ -12,6 +12,7 @@ mod load;
 mod octets;
 mod questions;
 mod scripts;
+mod server_model;
 mod sim;
 mod stall;
 mod unexpected;

@@ -187,7 +187,7 @@ fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {
 }
 
 /// Open loop, generator on time: losses or a growing queue are the target's.
-fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
+pub(super) fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
     let counts = figures.counts;
     let advice = format!(
         "find its limit: try --rate {}",

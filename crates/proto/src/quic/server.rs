@@ -6,11 +6,12 @@ mod version_negotiation;
 use super::client::ARENA_OCTETS;
 use super::clock::Clock;
 use super::identity::server_endpoint_config;
-use super::session::ServerCrypto;
+use super::session::{HandshakeFacts, ServerCrypto};
 use super::slab::{ConnectionKey, Slab};
 use super::transport::{self, Parameters};
 use super::{Burst, Established, LostReason};
 use crate::doq::MessageIds;
+use crate::tls::HandshakeKind;
 use crate::{Instant, doq, framing, http3};
 use bytes::{Bytes, BytesMut};
 use connection::{Buffers, Connection, Step};
@@ -502,7 +503,7 @@ impl QuicServer {
         let std_now = self.options.clock.to_std(now);
         loop {
             let key = *self.with_transmits.front()?;
-            if let Some(connection) = self.connections.get_mut(key) {
+            if let Some(connection) = self.connections.get_mut(key).filter(|it| !it.is_held) {
                 self.datagrams.clear();
                 let buffer = &mut self.datagrams;
                 let transmit = connection
@@ -522,6 +523,33 @@ impl QuicServer {
             }
             self.with_transmits.pop_front();
         }
+    }
+
+    /// Sends nothing for a connection until [`QuicServer::release`], as a server that is busy with
+    /// something else.
+    pub fn hold(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.is_held = true;
+        }
+    }
+
+    /// Lets a connection that was held send.
+    pub fn release(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.is_held = false;
+            connection.in_transmits = false;
+        }
+        self.mark(key);
+    }
+
+    /// What the handshake is going to be, as soon as the client's first message says it.
+    pub fn handshake_begun(&mut self, key: ConnectionKey) -> Option<HandshakeKind> {
+        let connection = self.connections.get_mut(key)?;
+        let facts = connection.quic.crypto_session().handshake_data()?;
+        facts
+            .downcast::<HandshakeFacts>()
+            .ok()
+            .map(|facts| facts.kind)
     }
 
     /// Adds a timer if the connection's is earlier than the one that is set.

@@ -80,6 +80,11 @@ impl ServerTls {
         self.session.handshake_kind().map(HandshakeKind::from)
     }
 
+    /// What the handshake is going to be, as soon as the client's first message says it.
+    pub fn handshake_begun(&self) -> Option<HandshakeKind> {
+        self.session.handshake_kind().map(HandshakeKind::from)
+    }
+
     /// True if early data of the client was accepted.
     pub fn has_early_data(&mut self) -> bool {
         self.session.early_data().is_some()

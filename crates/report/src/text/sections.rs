@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use measure::notation::{count, counted, decimal, percent, share};
+use measure::scenario::DriverKind;
 use measure::{Counts, Histogram, RunRecord, WorkerFacts};
 
 use super::{figures, or_dash};
@@ -209,7 +210,11 @@ fn worker_line(worker: &WorkerFacts, asks_nothing: bool) -> String {
 /// The limit, its evidence and what to do about it.
 pub(super) fn verdict(record: &RunRecord) -> String {
     let verdict = &record.verdict;
-    let mut text = format!("  limit: {}\n", verdict.limit.name());
+    let in_what = match record.driver {
+        DriverKind::Sim => ", in a SIMULATION",
+        DriverKind::Epoll => "",
+    };
+    let mut text = format!("  limit: {}{in_what}\n", verdict.limit.name());
     for evidence in &verdict.evidence {
         let _ = writeln!(text, "  - {evidence}");
     }
@@ -219,7 +224,7 @@ pub(super) fn verdict(record: &RunRecord) -> String {
     text
 }
 
-fn text_of<const COLUMNS: usize>(table: &Table<COLUMNS>) -> String {
+pub(super) fn text_of<const COLUMNS: usize>(table: &Table<COLUMNS>) -> String {
     let mut text = String::new();
     table.write_to(&mut text);
     text

@@ -45,6 +45,7 @@ impl ResponderWorker {
                     .insert(socket, Role::Connection(Box::new(connection)));
                 self.connections += 1;
                 self.watch_idle(socket, now);
+                self.hold_accepted(driver, socket, now);
             }
             Err(_) => {
                 counters.connections_refused.add(transport, 1);
@@ -67,6 +68,7 @@ impl ResponderWorker {
         let input = (bytes, received.at);
         let progress =
             connection.handle_bytes(socket, input, &mut self.respondent, &mut self.scratch);
+        self.hold_begun(socket);
         self.send_wire(driver, socket);
         if progress == Progress::Broken {
             // Orderly, so that the alert is not lost.
@@ -85,7 +87,13 @@ impl ResponderWorker {
         if connection.is_answered() {
             connection.say_goodbye(wire);
         }
-        let result = transmit(driver, socket, &mut connection.unsent, wire);
+        let result = match connection.held_until {
+            Some(_) => {
+                connection.unsent.extend_from_slice(wire);
+                Ok(0)
+            }
+            None => transmit(driver, socket, &mut connection.unsent, wire),
+        };
         wire.clear();
         match result {
             Ok(octets) => {

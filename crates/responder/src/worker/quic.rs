@@ -10,6 +10,9 @@ impl ResponderWorker {
     pub(super) fn answer_quic<D: Driver>(&mut self, driver: &mut D, received: &Received) {
         if let Some(quic) = self.sockets.quic(received.socket) {
             quic.handle_datagrams(received, &mut self.respondent);
+            for (key, until) in std::mem::take(&mut quic.held) {
+                self.hold_quic(received.socket, key, until);
+            }
             self.send_quic(driver, received.socket, received.at);
         }
     }

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use driver::sim::{EndpointId, Outage, SimDriver, World};
 use driver::{Close, Driver};
+use engine::Control;
 use proto::{Instant, Transport};
 use responder::worker::WorkerPlace;
-use responder::{Counters, ResponderWorker};
+use responder::{Counters, ResponderWorker, ServiceCounts};
 
 use super::Simulation;
 use crate::run::RunRequest;
@@ -22,6 +24,10 @@ pub(super) struct Target {
     /// When it comes back, while it is away.
     back_at: Option<Instant>,
     started_at: Instant,
+    /// Knows when the run starts; none once its span is known to the modelled server.
+    control: Option<Arc<Control>>,
+    warmup: Duration,
+    duration: Option<Duration>,
 }
 
 impl Target {
@@ -33,7 +39,7 @@ impl Target {
     pub(super) fn open(
         groups: &[RunRequest],
         simulation: &Simulation,
-        world: &World,
+        (world, control): (&World, &Arc<Control>),
     ) -> io::Result<Target> {
         let mut config = simulation.responder.clone();
         config.listen = listen_addresses(groups);
@@ -56,8 +62,12 @@ impl Target {
             absences,
             back_at: None,
             started_at: world.now(),
+            control: Some(Arc::clone(control)),
+            warmup: groups[0].plan.warmup,
+            duration: groups[0].plan.duration,
         };
         target.worker.open(&mut target.driver)?;
+        target.limit_backlog();
         Ok(target)
     }
 
@@ -72,12 +82,41 @@ impl Target {
     /// One turn.
     pub(super) fn step(&mut self) {
         self.come_and_go();
-        let until = self.worker.step(&mut self.driver);
+        self.observe_run();
+        let until = self.worker.step(&mut self.driver).min(self.limit_backlog());
         let change = self
             .back_at
             .or(self.absences.last().map(|absence| absence.start))
             .unwrap_or(Instant::FAR_FUTURE);
         self.driver.wait(until.min(change));
+    }
+
+    /// What the modelled server saw of the measured run.
+    pub(super) fn service_counts(&self) -> Option<&ServiceCounts> {
+        self.worker.service_counts()
+    }
+
+    /// Tells the modelled server when the measured run begins and ends, once that is decided.
+    fn observe_run(&mut self) {
+        let start = self.control.as_ref().and_then(|control| control.start());
+        if let Some(start) = start {
+            let from = start + self.warmup;
+            let until = self.duration.map_or(Instant::FAR_FUTURE, |run| from + run);
+            self.worker.observe_service(from, until);
+            self.control = None;
+        }
+    }
+
+    /// Lets no more connections arrive than may wait; returns when there will be room for more.
+    fn limit_backlog(&mut self) -> Instant {
+        let now = self.driver.now();
+        match self.worker.backlog(now) {
+            Some((room, next)) => {
+                self.driver.set_backlog_room(room);
+                next
+            }
+            None => Instant::FAR_FUTURE,
+        }
     }
 
     fn come_and_go(&mut self) {

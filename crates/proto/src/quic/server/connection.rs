@@ -71,6 +71,8 @@ pub(super) struct Connection {
     /// It is among those that may have events, or something to send.
     pub(super) in_events: bool,
     pub(super) in_transmits: bool,
+    /// Nothing is sent for now; a held connection leaves the queue all the same.
+    pub(super) is_held: bool,
     /// The instant of its entry among the timers.
     pub(super) timer: Option<Instant>,
 }
@@ -97,6 +99,7 @@ impl Connection {
             is_drained: false,
             in_events: false,
             in_transmits: false,
+            is_held: false,
             timer: None,
         }
     }

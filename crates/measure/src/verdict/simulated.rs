@@ -1,0 +1,97 @@
+//! Simulations: the modelled server knows whether it was the limit, and need not be guessed at.
+
+use super::load::overloaded;
+use super::{Figures, Finding, Limit};
+use crate::notation::{count, counted, latency, percent, rate, share};
+use crate::scenario::Arrival;
+use crate::simulation::ModelledServer;
+
+/// From this share of the workers' time on, they are the limit.
+const BUSY: f64 = 0.98;
+/// More datagrams dropped than this share, and the queue was too short for the load.
+const DROPPED_MAX: f64 = 0.001;
+
+/// What every verdict on a simulation says, so that nobody takes it for a measurement.
+pub(super) fn marking(figures: &Figures<'_>) -> Option<String> {
+    let simulation = figures.record.simulation.as_ref()?;
+    let what = match &simulation.server {
+        None => "no server was measured, and the simulated one needed no time".to_owned(),
+        Some(server) => format!(
+            "no server was measured; {} busy for {} of the run in the model",
+            workers(server),
+            percent(server.seen.utilisation)
+        ),
+    };
+    Some(format!("SIMULATION: {what}"))
+}
+
+fn workers(server: &ModelledServer) -> String {
+    let were = if server.workers == 1 { "was" } else { "were" };
+    format!("{} {were}", counted(server.workers, "worker"))
+}
+
+/// The modelled server as the limit.
+pub(super) fn judge(figures: &Figures<'_>) -> Option<Finding> {
+    let simulation = figures.record.simulation.as_ref()?;
+    let server = simulation.server.as_ref()?;
+    let seen = &server.seen;
+    let wait = seen.waits.percentile(0.99);
+    let wait = wait.map_or_else(|| "-".to_owned(), |wait| latency(wait as f64));
+    let queue = format!(
+        "up to {} waited, queries p99 {wait}, and {} of the queries were dropped",
+        counted(seen.waiting_max, "job"),
+        share(seen.dropped, seen.queries)
+    );
+    if seen.utilisation >= BUSY {
+        let evidence = format!(
+            "the modelled server's {} busy for {} of the run: {queue}",
+            workers(server),
+            percent(seen.utilisation)
+        );
+        let advice = "give the model more workers (--sim-workers), or less load";
+        return Some(Finding::new(Limit::Server, evidence, advice));
+    }
+    if seen.dropped as f64 > DROPPED_MAX * seen.queries as f64 {
+        let evidence = format!(
+            "the modelled server's queue of {} was too short for the peaks, with its workers busy \
+             for {} of the run: {queue}",
+            count(server.queue_max.unwrap_or(0)),
+            percent(seen.utilisation)
+        );
+        let advice = "give the model a longer queue: --sim-queue";
+        return Some(Finding::new(Limit::Server, evidence, advice));
+    }
+    if simulation.network.syns_dropped > 0 && figures.counts.lost() > 0 {
+        let evidence = format!(
+            "the modelled server's listen backlog was full: {} dropped, and sent again after a \
+             second or more",
+            counted(simulation.network.syns_dropped, "SYN")
+        );
+        let advice = "give the model a longer backlog: --sim-backlog";
+        return Some(Finding::new(Limit::Server, evidence, advice));
+    }
+    load_carried(figures, server)
+}
+
+/// Open loop, and everything answered: queries that left late waited for their connection, for a
+/// simulated generator is never late by itself.
+fn load_carried(figures: &Figures<'_>, server: &ModelledServer) -> Option<Finding> {
+    let is_open = match figures.record.scenario.arrival {
+        Arrival::Open { .. } => true,
+        Arrival::Clients { rate_qps } => rate_qps.is_some(),
+        Arrival::Closed { .. } => false,
+    };
+    let counts = figures.counts;
+    if !is_open || counts.lost() > 0 || overloaded(figures).is_some() {
+        return None;
+    }
+    let evidence = format!(
+        "{} of the queries offered at {} were answered, with the modelled server's workers busy \
+         for {} of the run",
+        share(counts.responses, counts.offered),
+        rate(figures.record.offered_qps()),
+        percent(server.seen.utilisation)
+    );
+    let advice = "raise the load, or give the model fewer workers, to find its limit";
+    Some(Finding::new(Limit::Rate, evidence, advice))
+}
