@@ -162,7 +162,7 @@ impl Prepared {
         for request in self.requests.iter_mut() {
             let own = addresses.iter();
             let own = own.filter(|(transport, _)| *transport == request.plan.transport);
-            if let Some((_, address)) = own.map(|it| *it).next() {
+            if let Some((_, address)) = own.copied().next() {
                 request.plan.target = address;
             }
         }

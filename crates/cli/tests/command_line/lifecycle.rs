@@ -76,11 +76,10 @@ Generator
   worker 0  busy 0.0 % of its CPU
 
 Verdict
-  limit: rate
+  limit: rate, in a SIMULATION
   - 499.8 connections were opened a second, of the 500.0 that --connect-rate asks for
-  - the target is the responder built into this tool: the result measures this tool, not a server
+  - SIMULATION: no server was measured, and the simulated one needed no time
   advice: raise --connect-rate to find the target's limit
-  advice: measure your own server: --server HOST
 "
     );
     assert_eq!(text, expected);

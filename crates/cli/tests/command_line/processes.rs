@@ -142,10 +142,10 @@ fn a_scenario_is_divided_group_by_group() {
     let folder = Folder::new("processes-scenario");
     let scenario = folder.write(
         "scenario.toml",
-        "duration = \"1s\"\ntimeout = \"20s\"\n[[clients]]\nname = \"many\"\ncount = 20\n\
-         per-client = \"constant:10\"\ntransport = \"tcp\"\n[[clients]]\nname = \"one\"\ncount = 1\n\
-         per-client = \"constant:50\"\n[[events]]\nat = \"500ms\"\nclients = \"many\"\nshare = 0.5\n\
-         leave = true\n",
+        "duration = '1s'\ntimeout = '20s'\n\
+         [[clients]]\nname = 'many'\ncount = 20\nper-client = 'constant:10'\ntransport = 'tcp'\n\
+         [[clients]]\nname = 'one'\ncount = 1\nper-client = 'constant:50'\n\
+         [[events]]\nat = '500ms'\nclients = 'many'\nshare = 0.5\nleave = true\n",
     );
     let flags = "--seed 7 --quiet --format json";
     let run = |processes: u32| {

@@ -62,8 +62,11 @@ fn a_check_shows_what_is_printed_and_measured_and_refuses_what_fails() {
         ("x = 1", ": it defines no function client(c)"),
     ] {
         let bad = folder.write("bad.lua", content);
-        let (what, _) = throng(&format!("script check {bad}")).refused();
-        assert!(what.contains(&format!("bad.lua{wanted}")), "{what}");
+        // What it printed before it failed is shown too: it helps to find the fault.
+        let finished = throng(&format!("script check {bad}"));
+        assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+        let wanted = format!("bad.lua{wanted}");
+        assert!(finished.stderr.contains(&wanted), "{}", finished.stderr);
     }
 }
 

@@ -71,7 +71,7 @@ fn text_says_first_that_it_is_a_simulation_and_then_how_its_server_fared() {
     );
     for words in [
         "\nSimulated server\n",
-        "2 workers; a query takes 1.00 ms",
+        "2 workers; a query takes 1.000 ms",
         "10 datagrams waiting",
         "utilisation",
         "0.0 % hits of 500 answers",

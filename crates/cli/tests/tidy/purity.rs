@@ -123,6 +123,7 @@ fn a_pure_crate_without_its_own_lint_settings_is_an_offence() {
     assert_eq!(lint_settings(&repository), []);
     repository.files[1].text = "disallowed-methods = [\n]\n".to_owned();
     repository.files[2].text = "allow-unwrap-in-tests = true\n".to_owned();
-    repository.files.truncate(5);
+    // One without the rules of the root, one without any, and the last crates without a file.
+    repository.files.truncate(PURE_CRATES.len());
     assert_eq!(lint_settings(&repository).len(), 4);
 }

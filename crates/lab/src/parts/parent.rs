@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -137,11 +137,8 @@ impl Parts {
 
     /// What the next part to do anything has done, within `wait`.
     pub fn next(&self, wait: Duration) -> Option<(usize, Event)> {
-        match self.events.recv_timeout(wait) {
-            Ok(event) => Some(event),
-            // The parts' own sender is there as long as they are.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        // The parts' own sender is there as long as they are: nothing but the time can be over.
+        self.events.recv_timeout(wait).ok()
     }
 
     /// Looks whether all parts are at work, when they have nothing to say.
