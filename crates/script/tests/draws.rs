@@ -1,5 +1,7 @@
 //! The random numbers of scripts, compared with their distributions.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 use proto::Instant;
 use script::{Script, Settings};
 

@@ -1,5 +1,7 @@
 //! The scripts that ship with the project, tried out.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 use load::names_file;
 use script::Settings;
 use script::rehearsal::{Rehearsal, rehearse};
