@@ -1,6 +1,7 @@
 //! What a message says, as far as a load generator needs it (RFC 1035, section 4).
 
 use proto::name;
+use proto::response::{RecordHead, split_record};
 use proto::rr::{OPCODE_QUERY, TYPE_OPT, TYPE_SOA};
 
 use crate::observed::{QueryFlags, Question};
@@ -76,7 +77,7 @@ impl Message {
         let mut ttl_s_min: Option<u32> = None;
         for _ in 0..counts.answers {
             let (record, after) = split_record(rest)?;
-            ttl_s_min = Some(ttl_s_min.map_or(record.ttl_s, |least| least.min(record.ttl_s)));
+            ttl_s_min = Some(ttl_s_min.map_or(ttl_s(&record), |least| least.min(ttl_s(&record))));
             rest = after;
         }
         let is_negative = self.rcode == RCODE_NXDOMAIN || counts.answers == 0;
@@ -88,7 +89,7 @@ impl Message {
                     .rdata
                     .last_chunk()
                     .map(|octets| u32::from_be_bytes(*octets));
-                let negative = record.ttl_s.min(minimum.unwrap_or(0));
+                let negative = ttl_s(&record).min(minimum.unwrap_or(0));
                 ttl_s_min = Some(ttl_s_min.map_or(negative, |least| least.min(negative)));
             }
             rest = after;
@@ -101,7 +102,7 @@ impl Message {
             if record.record_type == TYPE_OPT {
                 self.flags.edns = true;
                 // RFC 6891, section 6.1.3: EXTENDED-RCODE, VERSION, DO and zeros.
-                let [extended, _, high, _] = record.opt_flags;
+                let [extended, _, high, _] = record.ttl;
                 self.flags.dnssec_ok = high & 0x80 != 0;
                 self.rcode |= u16::from(extended) << 4;
             }
@@ -123,44 +124,13 @@ pub(crate) fn split_question(section: &[u8]) -> Option<(Question, &[u8])> {
     Some((question, rest))
 }
 
-struct Record<'a> {
-    record_type: u16,
-    ttl_s: u32,
-    /// The octets of the TTL, which are something else in OPT.
-    opt_flags: [u8; 4],
-    rdata: &'a [u8],
-}
-
-fn split_record(octets: &[u8]) -> Option<(Record<'_>, &[u8])> {
-    let (fixed, rest) = skip_name(octets)?.split_first_chunk::<10>()?;
-    let rdata_octets = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
-    let (rdata, after) = rest.split_at_checked(rdata_octets)?;
-    let opt_flags = [fixed[4], fixed[5], fixed[6], fixed[7]];
-    let ttl_s = u32::from_be_bytes(opt_flags);
-    let record = Record {
-        record_type: u16::from_be_bytes([fixed[0], fixed[1]]),
-        // RFC 2181, section 8: a TTL with the highest bit set is zero.
-        ttl_s: if ttl_s > i32::MAX.cast_unsigned() {
-            0
-        } else {
-            ttl_s
-        },
-        opt_flags,
-        rdata,
-    };
-    Some((record, after))
-}
-
-/// The octets after the name at the start of `octets`; a compression pointer ends it unfollowed.
-fn skip_name(octets: &[u8]) -> Option<&[u8]> {
-    let mut rest = octets;
-    loop {
-        let (&length, after) = rest.split_first()?;
-        match length {
-            0 => return Some(after),
-            1..=63 => rest = after.get(usize::from(length)..)?,
-            0xc0.. => return after.get(1..),
-            _ => return None,
-        }
+/// The TTL of a record in seconds.
+fn ttl_s(record: &RecordHead<'_>) -> u32 {
+    let ttl_s = u32::from_be_bytes(record.ttl);
+    // RFC 2181, section 8: a TTL with the highest bit set is zero.
+    if ttl_s > i32::MAX.cast_unsigned() {
+        0
+    } else {
+        ttl_s
     }
 }

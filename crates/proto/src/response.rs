@@ -142,16 +142,21 @@ fn opt_record<'a>(header: &[u8; HEADER_OCTETS], sections: &'a [u8]) -> Option<Re
     None
 }
 
-/// What [`opt_record`] needs to know of a resource record.
-struct RecordHead<'a> {
-    owner_is_root: bool,
-    record_type: u16,
-    ttl: [u8; 4],
-    rdata: &'a [u8],
+/// A resource record, its owner left out (RFC 1035, section 4.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHead<'a> {
+    /// Its owner is the root, as that of an OPT record has to be.
+    pub owner_is_root: bool,
+    /// Its TYPE.
+    pub record_type: u16,
+    /// The octets of its TTL, which are something else in OPT (RFC 6891, section 6.1.3).
+    pub ttl: [u8; 4],
+    /// Its RDATA.
+    pub rdata: &'a [u8],
 }
 
 /// The record at the start of `octets` and the octets after it; `None` if it is malformed.
-fn split_record(octets: &[u8]) -> Option<(RecordHead<'_>, &[u8])> {
+pub fn split_record(octets: &[u8]) -> Option<(RecordHead<'_>, &[u8])> {
     let after_name = skip_name(octets)?;
     let (fixed, rest) = after_name.split_first_chunk::<10>()?;
     let rdata_octets = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
