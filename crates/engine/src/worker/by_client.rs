@@ -11,7 +11,7 @@ use load::{ClientArrival, Plan, Shape};
 use proto::Instant;
 
 use super::Worker;
-use super::offer::{DUE_MAX, Offer};
+use super::offer::Offer;
 
 /// Queries that a worker which could not keep up counts one by one; how many more were due is then
 /// as many as the rate says.
@@ -97,7 +97,7 @@ impl ByClient {
 
     /// Takes the query that is due first, and lets the client's next one follow it.
     #[inline]
-    fn take(&mut self) -> Option<(Instant, u32)> {
+    pub(super) fn take(&mut self) -> Option<(Instant, u32)> {
         if !self.is_open() {
             let Reverse((due, client)) = self.due.pop()?;
             self.thinking[client as usize] -= 1;
@@ -152,38 +152,6 @@ impl ByClient {
 }
 
 impl Worker {
-    /// Submits the queries that are due at `now`, each at its client.
-    pub(super) fn fill_by_client(&mut self, now: Instant) {
-        let Offer::ByClient(clients) = &mut self.offer else {
-            return;
-        };
-        let mut offered = 0;
-        while clients.next_due() <= now && self.questions.left > 0 && offered < DUE_MAX {
-            let Some((scheduled_at, index)) = clients.take() else {
-                break;
-            };
-            offered += 1;
-            let client = &mut self.clients[index as usize];
-            if !clients.is_open() && !client.can_send(&self.plan.connections) {
-                // It thinks again when it has a connection.
-                continue;
-            }
-            let is_measured = scheduled_at >= self.timeline.run_started_at;
-            let counts = &mut self.tally.of_query(scheduled_at).counts;
-            let question = self.questions.take(scheduled_at, is_measured, counts);
-            if !client.pending.submit(scheduled_at, question) {
-                counts.not_sent.no_free_id += 1;
-            } else if !client.dirty {
-                client.dirty = true;
-                self.dirty.push(index);
-            }
-            if is_measured {
-                self.statistics
-                    .count_query(index, &client.pending, scheduled_at);
-            }
-        }
-    }
-
     /// Lets a client of the closed loop think about its next query, if it can ask it.
     pub(super) fn think(&mut self, index: u32, now: Instant) {
         let Offer::ByClient(clients) = &mut self.offer else {

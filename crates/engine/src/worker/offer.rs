@@ -14,7 +14,7 @@ use super::{ClientQueue, Worker};
 
 /// Open-loop queries offered in one turn; the rest follows in the next, after a look at the
 /// sockets.
-pub(super) const DUE_MAX: u32 = 4_096;
+const DUE_MAX: u32 = 4_096;
 /// How long after the end of the run queries that were due before it may still be offered: as long
 /// as a worker may have to wait for its CPU on a host with other things to do.
 const CATCH_UP_MAX: Duration = Duration::from_millis(100);
@@ -160,6 +160,29 @@ impl Offer {
         false
     }
 
+    /// Takes the query that time has made due first, with its client of `clients`; none is due
+    /// from `end` on.
+    #[inline]
+    fn take_due(&mut self, now: Instant, end: Instant, clients: u32) -> Option<(Instant, u32)> {
+        match self {
+            Offer::Open {
+                schedule: Some(schedule),
+                next_client,
+            } => {
+                let due = schedule.next_due();
+                if due > now || due >= end {
+                    return None;
+                }
+                schedule.advance();
+                let client = *next_client;
+                *next_client = if client + 1 == clients { 0 } else { client + 1 };
+                Some((due, client))
+            }
+            Offer::ByClient(own) if own.next_due() <= now => own.take(),
+            _ => None,
+        }
+    }
+
     /// A place is free again: one of its queries has ended.
     #[inline]
     pub(super) fn release(&mut self, places: u32) {
@@ -178,8 +201,7 @@ impl Worker {
         match self.offer {
             Offer::Closed { .. } if now >= self.offer_end() => {}
             Offer::Closed { .. } => self.fill_closed(now),
-            Offer::Open { .. } => self.fill_open(now),
-            Offer::ByClient(_) => self.fill_by_client(now),
+            Offer::Open { .. } | Offer::ByClient(_) => self.fill_due(now),
             Offer::Scripted(_) => {}
         }
     }
@@ -230,33 +252,25 @@ impl Worker {
         }
     }
 
-    fn fill_open(&mut self, now: Instant) {
+    /// Submits the queries that time has made due.
+    fn fill_due(&mut self, now: Instant) {
         let end = self.offer_end();
-        let Offer::Open {
-            schedule: Some(schedule),
-            next_client,
-        } = &mut self.offer
-        else {
-            return;
-        };
-        let mut offered = 0;
-        while schedule.next_due() <= now && self.questions.left > 0 && offered < DUE_MAX {
-            let scheduled_at = schedule.next_due();
-            if scheduled_at >= end {
-                break;
+        let waits = matches!(&self.offer, Offer::ByClient(clients) if !clients.is_open());
+        for _ in 0..DUE_MAX {
+            if self.questions.left == 0 {
+                return;
             }
-            schedule.advance();
-            offered += 1;
-            let index = *next_client;
-            *next_client = if index + 1 == self.primaries {
-                0
-            } else {
-                index + 1
+            let Some((scheduled_at, index)) = self.offer.take_due(now, end, self.primaries) else {
+                return;
             };
+            let client = &mut self.clients[index as usize];
+            if waits && !client.can_send(&self.plan.connections) {
+                // It thinks again when it has a connection.
+                continue;
+            }
             let is_measured = scheduled_at >= self.timeline.run_started_at;
             let counts = &mut self.tally.of_query(scheduled_at).counts;
             let question = self.questions.take(scheduled_at, is_measured, counts);
-            let client = &mut self.clients[index as usize];
             if !client.pending.submit(scheduled_at, question) {
                 counts.not_sent.no_free_id += 1;
             } else if !client.dirty {
