@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capacity;
 pub mod client_latency;
 pub mod comparison;
 pub mod counts;
@@ -23,6 +24,7 @@ pub mod verdict;
 #[cfg(test)]
 mod example;
 
+pub use capacity::Capacity;
 pub use comparison::Comparison;
 pub use counts::Counts;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};
