@@ -9,6 +9,7 @@ use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
+use capacity::CapacityArguments;
 use connections::ConnectionArguments;
 use doh::DohArguments;
 use fit::FitArguments;
@@ -17,6 +18,7 @@ use questions::QuestionArguments;
 use server_model::ServerModelArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
+pub(crate) mod capacity;
 pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod fit;
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
     CompareTransports(Box<CompareArguments>),
+    /// Find the highest rate that a server sustains, or the most clients
+    Capacity(Box<CapacityArguments>),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
@@ -55,7 +59,7 @@ pub(crate) enum Command {
     Merge(MergeArguments),
     /// Work with the scripts of --script
     Script(ScriptArguments),
-    /// Print the JSON Schema of the run record, or of scenario files
+    /// Print the JSON Schema of the run record, of scenario files, or of other documents
     Schema(SchemaArguments),
     /// Print the manual page (roff)
     Man,
@@ -186,7 +190,6 @@ pub(crate) struct RunArguments {
         long,
         default_value = "constant",
         value_enum,
-        requires = "rate",
         help_heading = "Load"
     )]
     pub(crate) arrival: ArrivalProcess,
@@ -323,6 +326,8 @@ pub(crate) enum SchemaOf {
     Record,
     /// Scenario files
     Scenario,
+    /// What `throng capacity` found
+    Capacity,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod capacity;
 mod compare;
 mod dnsperf;
 mod failure;
@@ -83,6 +84,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Run(arguments) => run::execute(&arguments),
         Command::CompareTransports(arguments) => compare::execute(&arguments),
+        Command::Capacity(arguments) => capacity::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),

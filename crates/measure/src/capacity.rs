@@ -84,9 +84,10 @@ pub enum Sought {
 }
 
 impl Sought {
-    /// A value with its unit: `37,000.0 qps`, `1,000 clients`.
+    /// A value with its unit: `37,000 qps`, `1,000 clients`.
     pub fn text(self, value: f64) -> String {
         match self {
+            Sought::Rate if value >= 1_000.0 => format!("{} qps", decimal(value, 0)),
             Sought::Rate => crate::notation::rate(value),
             Sought::Clients => counted(value as u64, "client"),
         }
@@ -424,7 +425,7 @@ pub struct Found<'a> {
 impl Capacity {
     /// Puts together what was found.
     pub fn new(plan: &CapacityPlan, found: Found<'_>) -> Self {
-        let answer = Answer::new(plan, &found);
+        let answer = Answer::of(plan, &found);
         let notes = notes(plan, &answer, &found);
         let Found {
             search,

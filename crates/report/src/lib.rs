@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capacity;
 pub mod comparison;
 pub mod csv;
 pub mod json;

@@ -32,7 +32,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(plan: &CapacityPlan, found: &Found<'_>) -> Self {
+    /// What `found` amounts to.
+    pub fn of(plan: &CapacityPlan, found: &Found<'_>) -> Self {
         let mut answer = match found.search.rounds().is_empty() {
             true => so_far(found),
             false => of_rounds(found.search),
