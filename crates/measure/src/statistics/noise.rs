@@ -10,7 +10,8 @@ use super::{Bootstrap, median, quantile};
 ///
 /// Each of `samples` holds runs of one thing, such as runs of A compared with A; what counts is how
 /// far they lie from their own median. Deviations are widened by sqrt(n / (n - 1)), because a
-/// median lies closer to the values it was taken from than to the truth. None if no sample has two values.
+/// median lies closer to the values it was taken from than to the truth. None if no sample has two
+/// values.
 pub fn noise_floor(
     samples: &[&[f64]],
     sizes: (usize, usize),
