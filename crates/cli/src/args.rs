@@ -186,12 +186,7 @@ pub(crate) struct RunArguments {
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,
     /// How open-loop queries are spread
-    #[arg(
-        long,
-        default_value = "constant",
-        value_enum,
-        help_heading = "Load"
-    )]
+    #[arg(long, default_value = "constant", value_enum, help_heading = "Load")]
     pub(crate) arrival: ArrivalProcess,
     /// Simulated clients, each with its own socket or connection [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
@@ -476,8 +471,9 @@ pub(crate) struct BehaviourArguments {
     /// Time in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
     #[arg(long, value_name = "STALL", value_parser = stall)]
     pub(crate) stall: Vec<::responder::Stall>,
-    /// Answer at most that many queries a second
-    #[arg(long, value_name = "QPS")]
+    /// Answer at most that many queries a second: 37000; further ones queue (then=delay, the
+    /// default, with queue=10000 before it drops), or are dropped (then=drop, with burst=5ms)
+    #[arg(long, value_name = "QPS[,then=delay|drop][,...]")]
     pub(crate) ceiling: Option<String>,
     /// Accept at most that many TCP, DoT and DoH/2 connections at a time
     #[arg(long, value_name = "N")]

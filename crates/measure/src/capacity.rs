@@ -506,9 +506,10 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
             counted(disturbed as u64, "trial")
         ));
     }
-    let late = found.trials.iter().filter(|trial| {
-        trial.outcome == TrialOutcome::Passed && trial.limit == Limit::Generator
-    });
+    let late = found
+        .trials
+        .iter()
+        .filter(|trial| trial.outcome == TrialOutcome::Passed && trial.limit == Limit::Generator);
     if let Some(trial) = late.last() {
         notes.push(format!(
             "at {} the objective was met although {}",
@@ -519,7 +520,9 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
     if matches!(found.first.scenario.arrival, Arrival::Closed { .. }) {
         notes.push("this was no open loop: please report a bug".into());
     }
-    if found.first.self_test {
+    if found.first.driver == DriverKind::Sim {
+        notes.push("SIMULATION: no server was measured, this is the capacity of a model".into());
+    } else if found.first.self_test {
         notes.push(
             "the target is the responder built into this tool: this is no server's capacity".into(),
         );

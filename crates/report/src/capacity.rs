@@ -10,9 +10,6 @@ use measure::scenario::DriverKind;
 use crate::table::{Align, Table};
 use crate::text::questions;
 
-#[cfg(test)]
-mod tests;
-
 /// The result for people, ending in a line break.
 pub fn text(capacity: &Capacity) -> String {
     let mut text = header(capacity);
@@ -90,7 +87,7 @@ fn answer(capacity: &Capacity) -> String {
     if let (Some(low), Some(high)) = (answer.low, answer.high) {
         let sure = match answer.confidence {
             Some(confidence) => format!(
-                "{} of {}",
+                "{} confidence, {}",
                 percent(confidence),
                 counted(capacity.rounds.len() as u64, "round")
             ),

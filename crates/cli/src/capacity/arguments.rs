@@ -40,7 +40,12 @@ pub(super) fn plan(arguments: &CapacityArguments) -> Result<CapacityPlan, Failur
         (SearchFor::Clients, true) => (Sought::Clients, START_CLIENTS, MAX_CLIENTS_SIMULATED),
     };
     let max = value("--max", arguments.max.as_deref(), sought, max)?;
-    let start = value("--start", arguments.start.as_deref(), sought, start.min(max))?;
+    let start = value(
+        "--start",
+        arguments.start.as_deref(),
+        sought,
+        start.min(max),
+    )?;
     if start > max {
         return Err(Failure::usage(
             format!("--start {start} is above --max {max}"),

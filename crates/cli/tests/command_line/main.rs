@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bad_input;
+mod capacity;
 mod compare;
 mod dnsperf;
 mod fit;

@@ -1,11 +1,14 @@
 //! What a search has found, and what was the limit.
 
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::search::Search;
 use super::{CapacityPlan, EndedBy, Found, Trial, TrialOutcome};
 use crate::notation::latency;
+use crate::statistics::Bootstrap;
 use crate::verdict::Limit;
 
 /// What was found.
@@ -16,12 +19,12 @@ pub struct Answer {
     pub value: Option<f64>,
     /// The target may sustain more: something else ended the search.
     pub is_lower_bound: bool,
-    /// What passed in every likely repetition; none if nothing passed.
+    /// The limit is probably not below; none if nothing passed.
     pub low: Option<f64>,
-    /// What failed in every likely repetition; none if nothing failed, or the generator did.
+    /// The limit is probably not above; none if nothing failed, or the generator did.
     pub high: Option<f64>,
-    /// How likely `low` to `high` holds the limit, by repetition; none if there was one round or
-    /// none.
+    /// Coverage of `low` to `high`: they are ends of bootstrap intervals of the median of what
+    /// passed and of what failed. None if there was one round or none.
     pub confidence: Option<f64>,
     /// What kept the value from being higher.
     pub limit: Limit,
@@ -156,9 +159,21 @@ fn of_rounds(search: &Search) -> Answer {
 /// How likely the interval holds the limit.
 const CONFIDENCE: f64 = 0.95;
 
-/// Where the median lies; of a few values between the least and the greatest.
+/// Seeds the bootstrap: the same rounds have the same interval.
+const SEED: u64 = 0x6361_7061_6369_7479; // "capacity"
+
+/// Where the median lies, by bootstrap; of a single value that value.
 fn interval(values: &[f64]) -> (f64, f64) {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let greatest = values.iter().copied().fold(0.0, f64::max);
-    (least, greatest)
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let bootstrap = Bootstrap {
+        level: CONFIDENCE,
+        ..Bootstrap::default()
+    };
+    match bootstrap.median(values, &mut generator) {
+        Some(interval) => (interval.low, interval.high),
+        None => {
+            let only = values.first().copied().unwrap_or(0.0);
+            (only, only)
+        }
+    }
 }

@@ -413,6 +413,9 @@ impl Round {
         };
         let least = self.low.map_or(plan.min, |low| low + 1.0 / unit);
         let most = self.high.map_or(plan.max, |high| high - 1.0 / unit);
-        (rounded / unit).min(most).max(least).clamp(plan.min, plan.max)
+        (rounded / unit)
+            .min(most)
+            .max(least)
+            .clamp(plan.min, plan.max)
     }
 }

@@ -1,6 +1,10 @@
 //! Searches against targets that are a function, and answers from them.
 
-use super::search::{Bracket, Ending, Next, Outcome, Search, SearchPlan};
+use super::*;
+use crate::example::{interval, record};
+use crate::verdict::Verdict;
+
+use super::search::{Bracket, Next};
 
 const PLAN: SearchPlan = SearchPlan {
     start: 1_000.0,
@@ -84,7 +88,10 @@ fn ceiling_is_found_by_bisection_where_answers_say_nothing_or_the_wrong_thing() 
             false => Outcome::Failed { answered },
         });
         assert_eq!(ending(&search), Ending::Found);
-        assert!(is_near(search.median_passed(), ceiling, 0.01), "{answered:?}");
+        assert!(
+            is_near(search.median_passed(), ceiling, 0.01),
+            "{answered:?}"
+        );
         assert!(tried.len() <= 26, "{answered:?}: {tried:?}");
     }
 }
@@ -223,4 +230,119 @@ fn clients_are_whole_and_neighbours_end_a_round() {
         let found = search.median_passed();
         assert!(found <= limit && found >= 0.99 * limit, "{limit}: {found}");
     }
+}
+
+fn capacity_plan() -> CapacityPlan {
+    CapacityPlan {
+        objective: Objective {
+            lost_share_max: 0.001,
+            latency_p99_ns_max: 10_000_000,
+            goodput_share_min: 0.999,
+        },
+        search: SearchFacts {
+            sought: Sought::Rate,
+            rate_per_client_qps: None,
+            start: 1_000.0,
+            min: 1.0,
+            max: 1_000_000.0,
+            factor: 2.0,
+            precision: 0.01,
+            rounds: 3,
+            trial_ns: 2_000_000_000,
+            time_max_ns: 60_000_000_000,
+        },
+    }
+}
+
+/// A trial of `value` with that latency of all responses, and that limit.
+fn trial(value: f64, latency_ns: u64, limit: Limit) -> (Trial, RunRecord) {
+    let mut record = record(vec![interval(0, &[(latency_ns, 1_000)])]);
+    record.verdict = Verdict {
+        limit,
+        evidence: vec!["worker 0 used 99.0 % of its CPU".into()],
+        advice: vec!["--workers 2".into()],
+    };
+    let objective = capacity_plan().objective;
+    let trial = Trial::new((Purpose::Search, value), &record, &objective, None);
+    (trial, record)
+}
+
+/// The document of a search whose trials of at most `passes` pass, and others end in `limit`.
+fn found(passes: f64, limit: Limit) -> Capacity {
+    let plan = capacity_plan();
+    let mut search = plan.search();
+    let mut trials = Vec::new();
+    let mut first = None;
+    let ended_by = loop {
+        let value = match search.next() {
+            Next::Try(value) => value,
+            Next::Done(ending) => break ending.into(),
+        };
+        let (trial, record) = match value <= passes {
+            true => trial(value, 1_000_000, Limit::Rate),
+            false => trial(value, 50_000_000, limit),
+        };
+        search.learn(trial.outcome(&plan.search));
+        trials.push(trial);
+        first.get_or_insert(record);
+    };
+    let found = Found {
+        search: &search,
+        first: &first.unwrap(),
+        trials,
+        ended_by,
+        elapsed_ns: 1,
+        refusal: None,
+    };
+    Capacity::new(&plan, found)
+}
+
+#[test]
+fn generator_that_gives_in_first_makes_a_lower_bound_with_its_evidence() {
+    let capacity = found(20_000.0, Limit::Generator);
+    assert_eq!(capacity.ended_by, EndedBy::Generator);
+    let answer = &capacity.answer;
+    assert!(answer.is_lower_bound);
+    assert!(answer.value.unwrap() >= 16_000.0, "{answer:?}");
+    assert_eq!(answer.high, None);
+    assert_eq!(answer.limit, Limit::Generator);
+    assert!(
+        answer.evidence[0].ends_with("p99 50.00 ms, above 10.00 ms"),
+        "{answer:?}"
+    );
+    assert_eq!(answer.evidence[1], "worker 0 used 99.0 % of its CPU");
+    assert!(
+        answer.evidence[2].starts_with("queries left up to "),
+        "{answer:?}"
+    );
+    assert_eq!(answer.advice, ["--workers 2"]);
+}
+
+#[test]
+fn target_that_answers_all_but_slowly_is_the_limit() {
+    let capacity = found(20_000.0, Limit::Rate);
+    let answer = &capacity.answer;
+    assert_eq!(answer.limit, Limit::Server);
+    assert!(!answer.is_lower_bound);
+    let (low, high) = (answer.low.unwrap(), answer.high.unwrap());
+    assert!(
+        low <= 20_000.0 && high > 20_000.0 && high / low < 1.02,
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn document_survives_json_and_fits_its_schema() {
+    let capacity = found(20_000.0, Limit::Server);
+    let json: serde_json::Value = serde_json::from_str(&capacity.to_json_pretty()).unwrap();
+    let read: Capacity = serde_json::from_value(json.clone()).unwrap();
+    assert_eq!(read, capacity);
+    let schema = jsonschema::validator_for(&Capacity::json_schema()).unwrap();
+    assert!(schema.is_valid(&json));
+}
+
+#[test]
+fn shares_are_written_with_the_places_that_they_need() {
+    let texts = [0.001, 0.0, 1.0, 0.343_75, 0.000_001].map(share);
+    assert_eq!(texts, ["0.1 %", "0 %", "100 %", "34.375 %", "<0.001 %"]);
 }
