@@ -15,6 +15,7 @@ use doh::DohArguments;
 use fit::FitArguments;
 use population::PopulationArguments;
 use questions::QuestionArguments;
+use ramp::RampArguments;
 use server_model::ServerModelArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
@@ -24,6 +25,7 @@ pub(crate) mod doh;
 pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod questions;
+pub(crate) mod ramp;
 pub(crate) mod server_model;
 mod tls;
 
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     CompareTransports(Box<CompareArguments>),
     /// Find the highest rate that a server sustains, or the most clients
     Capacity(Box<CapacityArguments>),
+    /// Raise the rate until the server, or a limit, gives in
+    Ramp(Box<RampArguments>),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
@@ -69,6 +73,13 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Dnsperf {
         /// dnsperf's flags
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Do what resperf does, with resperf's flags and output
+    #[command(disable_help_flag = true)]
+    Resperf {
+        /// resperf's flags
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
@@ -323,6 +334,8 @@ pub(crate) enum SchemaOf {
     Scenario,
     /// What `throng capacity` found
     Capacity,
+    /// What `throng ramp` showed
+    Ramp,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.

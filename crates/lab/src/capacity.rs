@@ -170,6 +170,9 @@ impl<B: Bench> Session<'_, B> {
         let before = self.elapsed();
         let Made { record, file } = match self.bench.make(attempt) {
             Ok(made) => made,
+            Err(_) if self.bench.is_interrupted() => {
+                return Ok(Step::Ends(EndedBy::Interrupted));
+            }
             Err(error) if self.trials.is_empty() => return Err(error),
             Err(error) => {
                 self.refusal = Some(B::words(&error));

@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod interval;
 pub mod merge;
 pub mod notation;
+pub mod ramp;
 pub mod record;
 pub mod scenario;
 pub mod script;
@@ -33,6 +34,7 @@ pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{ConnectionTimes, Distributions, Interval};
 pub use merge::merge;
+pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
     Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,

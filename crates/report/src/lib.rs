@@ -9,6 +9,7 @@ pub mod capacity;
 pub mod comparison;
 pub mod csv;
 pub mod json;
+pub mod ramp;
 mod table;
 pub mod text;
 

@@ -32,7 +32,8 @@ fn check(flags: &str, expected: f64) -> Capacity {
     assert_eq!(capacity.ended_by, EndedBy::Found, "{flags}");
     assert_eq!(capacity.answer.limit, Limit::Server, "{flags}");
     let (low, high) = (capacity.answer.low, capacity.answer.high);
-    assert!(low.unwrap() <= expected * 1.001, "{flags}: {low:?}");
+    // A trial of some seconds lets pass what its queue, burst or latency has room for.
+    assert!(low.unwrap() <= expected * 1.01, "{flags}: {low:?}");
     assert!(high.unwrap() >= expected * 0.999, "{flags}: {high:?}");
     capacity
 }
@@ -96,10 +97,7 @@ fn most_clients_at_a_rate_of_their_own_are_found() {
         "capacity --quiet --driver sim {flags} --max 40 --rounds 1"
     ));
     let text = text.succeeded();
-    assert!(
-        text.contains("  sustained      at least 40 clients\n"),
-        "{text}"
-    );
+    assert!(text.contains("at least 40 clients\n"), "{text}");
     assert!(text.contains("  advice: raise --max\n"), "{text}");
 }
 
@@ -194,7 +192,8 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
 
 #[test]
 fn interrupted_search_tells_what_is_known_so_far() {
-    let line = "capacity --rounds 1 --trial-duration 1s --format json --start 100 --workers 1";
+    let line = "capacity --rounds 1 --trial-duration 1s --format json --start 100 --workers 1 \
+                --max-p99 5s --max-loss 100%";
     let mut command = Command::new(THRONG);
     command.args(line.split_whitespace()).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
