@@ -84,7 +84,7 @@ fn result(ramp: &Ramp) -> String {
     let peak = match &ramp.peak {
         None => "no response".into(),
         Some(peak) => format!(
-            "{} responses, from {} on, with {} lost",
+            "{} answered from {} on, while {} stayed without response",
             rate(peak.responses_qps),
             seconds(peak.start_ns),
             measure::capacity::share(peak.lost_share)
