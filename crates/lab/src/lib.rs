@@ -2,8 +2,9 @@
 //!
 //! [`run`] takes a decided run and returns its record, on the kernel's sockets or in the
 //! simulator, [`capacity`] many in turn. [`target`] starts real DNS servers on free loopback ports
-//! and always cleans up after them; [`parts`] spreads a run over several processes; [`key_log`] writes TLS secrets to a file; [`host`] reads what a run record has to
-//! say about the machine. Linux only.
+//! and always cleans up after them; [`parts`] spreads a run over several processes; [`key_log`]
+//! writes TLS secrets to a file; [`host`] reads what a run record has to say about the machine.
+//! Linux only.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
