@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
 use capacity::CapacityArguments;
+use compare::{AbArguments, ConditionArguments};
 use connections::ConnectionArguments;
 use doh::DohArguments;
 use fit::FitArguments;
@@ -20,6 +21,7 @@ use server_model::ServerModelArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod capacity;
+pub(crate) mod compare;
 pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod fit;
@@ -45,6 +47,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Send load to a server and measure it
     Run(Box<RunArguments>),
+    /// Say whether B is slower than A, or whether it is noise: of records, or of runs in turn
+    Compare(Box<AbArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
     CompareTransports(Box<CompareArguments>),
     /// Find the highest rate that a server sustains, or the most clients
@@ -306,6 +310,8 @@ pub(crate) struct RunArguments {
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,
 
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArguments,
     #[command(flatten)]
     pub(crate) population: PopulationArguments,
     #[command(flatten)]
