@@ -15,6 +15,7 @@ mod offer;
 mod presence;
 mod questions;
 mod quic;
+mod replayed;
 mod scripted;
 mod send;
 mod streams;
@@ -227,7 +228,7 @@ impl Worker {
             timers: BinaryHeap::with_capacity(2 * primaries as usize),
             dirty: Vec::with_capacity(primaries as usize),
             offer: Offer::new(&plan, index, (first, primaries)),
-            questions: QuestionCursor::new(&plan, index),
+            questions: QuestionCursor::new(&plan, index, first..first + primaries),
             tally: Tally::new(plan.interval),
             statistics: match plan.client_statistics {
                 true => Statistics::new(primaries),
