@@ -84,7 +84,8 @@ pub(super) fn compile(
     for (number, mut part) in parts.into_iter().enumerate() {
         // What the command line or the sweep says holds for every group.
         let of_all = point.flags.iter().chain(command_line);
-        let of_all: Vec<Given> = of_all.filter(|it| it.name != "clients").cloned().collect();
+        let of_all = of_all.filter(|it| !["clients", "profile-mix"].contains(&&*it.name));
+        let of_all: Vec<Given> = of_all.cloned().collect();
         override_with(&mut part.flags, &of_all);
         groups.push(group(part, number)?);
     }

@@ -34,13 +34,13 @@ fn runs(
     path: Option<&Path>,
     arguments: &RunArguments,
 ) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
-    let file = match path {
-        Some(path) => read(path)?,
-        None => ScenarioFile::default(),
+    let (file, command_line) = match path {
+        Some(path) => (read(path)?, &arguments.given[..]),
+        None => (ScenarioFile::of_flags(&arguments.given), &[][..]),
     };
     let mut runs = Vec::new();
     for point in sweep::points(&file)? {
-        let groups = groups::compile(&file, &point, &arguments.given)?;
+        let groups = groups::compile(&file, &point, command_line)?;
         runs.push((point, groups));
     }
     Ok(runs)
