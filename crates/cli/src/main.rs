@@ -69,7 +69,7 @@ fn abort_on_panic() {
     }));
 }
 
-/// The arguments; those of `throng run` and `throng replay` keep the flags as they were given too, for a scenario.
+/// The arguments; those of `throng run` and `throng replay` keep the flags as they were given too.
 fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;

@@ -176,7 +176,7 @@ fn clients_are_spread_over_transports_as_the_profile_says_or_as_groups_do() {
         "driver = 'sim'\nduration = '20s'\nprofile = 'office.toml'\nrate-factor = 2.0\n\
          [[clients]]\nname = 'over UDP'\nweight = 1\n\
          [[clients]]\nname = 'moved'\nweight = 1\ntransport = 'dot'\n\
-         connection-idle-timeout = '2s'\n\
+         connection-idle-timeout = '100ms'\n\
          [[clients]]\nname = 'others'\ncount = 5\nper-client = 'constant:1'\n",
     );
     let json = throng(&format!("run {scenario} --quiet --format json")).succeeded();

@@ -19,7 +19,8 @@ pub(crate) fn log() -> String {
         let flags = if tick % 6 == 0 { "+E(0)T" } else { "+E(0)" };
         text += &format!(
             "21-Nov-2026 10:00:{second:02}.{ms:03} queries: info: client @0x7f \
-             198.51.100.{client}#53{client} ({name}): query: {name} IN {qtype} {flags} (192.0.2.53)\n"
+             198.51.100.{client}#53{client} ({name}): query: {name} IN {qtype} {flags} \
+             (192.0.2.53)\n"
         );
     }
     text
@@ -92,7 +93,7 @@ fn every_query_of_a_log_is_asked_by_its_client_and_nothing_of_the_log_is_kept() 
 fn filters_speed_and_loops_do_what_they_say() {
     let folder = Folder::new("replay-filters");
     for (flags, queries, clients, filtered) in [
-        ("--only-qtypes AAAA", 200, 10, 400),
+        ("--only-qtypes AAAA", 200, 4, 400),
         ("--only-clients 198.51.100.1,2001:db8::/32", 300, 1, 300),
         (
             "--only-names secret0.example.com,secret1.EXAMPLE.com",
@@ -177,6 +178,60 @@ fn sockets_of_the_kernel_and_several_processes_ask_the_same() {
     assert_eq!((piped.total.counts.responses, piped.processes), (600, 2));
 }
 
+/// Flags that are refused, words of the error, words of its hint.
+const REFUSED: [(&str, &str, &str); 14] = [
+    (
+        "--rate 100",
+        "--rate has no effect on a replay",
+        "fit a profile",
+    ),
+    (
+        "--names x",
+        "--names has no effect on a replay",
+        "leave out --names",
+    ),
+    (
+        "--clients 5",
+        "--clients has no effect on a replay",
+        "leave out",
+    ),
+    (
+        "--warmup 1s",
+        "--warmup has no effect on a replay",
+        "leave out",
+    ),
+    (
+        "--profile x",
+        "--profile has no effect on a replay",
+        "leave out",
+    ),
+    ("--speed 0", "--speed: 0 is not a speed", "factor"),
+    (
+        "--only-qtypes TXT",
+        "none of 600 queries passes the filters",
+        "filters",
+    ),
+    ("--only-qtypes NONE", "unknown type `NONE`", ""),
+    ("--only-clients x", "neither an address nor a prefix", ""),
+    ("--only-names a..b", "--only-names a..b", "domain names"),
+    ("--loops 0", "loops: it is zero", "1 or more"),
+    (
+        "--queries-per-connection 0 --transport tcp",
+        "replay: ",
+        "leave out",
+    ),
+    (
+        "--server 192.0.3.1",
+        "192.0.3.1 is a public address",
+        "--allow-public",
+    ),
+    (
+        "--edns-padding 128",
+        "EDNS padding over udp",
+        "--transport dot",
+    ),
+];
+
 #[test]
 fn what_cannot_be_replayed_is_an_error_with_its_cure() {
     let folder = Folder::new("replay-refused");
@@ -185,58 +240,7 @@ fn what_cannot_be_replayed_is_an_error_with_its_cure() {
         "still.log",
         log().lines().take(2).collect::<Vec<_>>().join("\n"),
     );
-    for (flags, error, hint) in [
-        (
-            "--rate 100",
-            "--rate has no effect on a replay",
-            "fit a profile",
-        ),
-        (
-            "--names x",
-            "--names has no effect on a replay",
-            "leave out --names",
-        ),
-        (
-            "--clients 5",
-            "--clients has no effect on a replay",
-            "leave out",
-        ),
-        (
-            "--warmup 1s",
-            "--warmup has no effect on a replay",
-            "leave out",
-        ),
-        (
-            "--profile x",
-            "--profile has no effect on a replay",
-            "leave out",
-        ),
-        ("--speed 0", "--speed: 0 is not a speed", "factor"),
-        (
-            "--only-qtypes TXT",
-            "none of 600 queries passes the filters",
-            "filters",
-        ),
-        ("--only-qtypes NONE", "unknown type `NONE`", ""),
-        ("--only-clients x", "neither an address nor a prefix", ""),
-        ("--only-names a..b", "--only-names a..b", "domain names"),
-        ("--loops 0", "loops: it is zero", "1 or more"),
-        (
-            "--queries-per-connection 0 --transport tcp",
-            "replay: ",
-            "leave out",
-        ),
-        (
-            "--server 192.0.3.1",
-            "192.0.3.1 is a public address",
-            "--allow-public",
-        ),
-        (
-            "--edns-padding 128",
-            "EDNS padding over udp",
-            "--transport dot",
-        ),
-    ] {
+    for (flags, error, hint) in REFUSED {
         let finished = throng(&format!("replay {file} {flags}"));
         let stderr = finished.stderr.clone();
         finished.ended_with(2);
