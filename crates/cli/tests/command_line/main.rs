@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bad_input;
+mod capacity;
 mod compare;
 mod dnsperf;
 mod fit;
@@ -22,8 +23,10 @@ mod profile;
 mod progress;
 mod question_choice;
 mod questions;
+mod ramp;
 mod records;
 mod replay;
+mod resperf;
 mod responder;
 mod run;
 mod scenarios;
