@@ -77,11 +77,7 @@ pub(crate) fn build(
     let arrival = arrival(arguments)?;
     let clients = asked.clients.unwrap_or(CLIENTS);
     let replay = arguments.replay.as_ref();
-    let queries_max = match (arguments.loops, replay) {
-        (_, Some(source)) => Some(source.replay.queries_total()),
-        (Some(loops), _) => Some(loops.saturating_mul(asked.questions.len() as u64)),
-        (None, _) => arguments.queries,
-    };
+    let queries_max = queries_max(arguments, asked.questions.len());
     let plan = Plan {
         target,
         transport: arguments.transport,
@@ -138,6 +134,15 @@ pub(crate) fn build(
         description,
         preflight: false,
     })
+}
+
+/// After how many queries the run ends, if it is asked `questions` questions.
+fn queries_max(arguments: &RunArguments, questions: usize) -> Option<u64> {
+    match (arguments.loops, &arguments.replay) {
+        (_, Some(source)) => Some(source.replay.queries_total()),
+        (Some(loops), _) => Some(loops.saturating_mul(questions as u64)),
+        (None, _) => arguments.queries,
+    }
 }
 
 fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: Arrival) -> u32 {
