@@ -10,6 +10,8 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use load::QuestionSet;
+use load::names_file::edns_uses;
+use load::replay::ReplayQuery;
 use proto::Transport;
 use proto::query::{Edns, QueryOptions, write_query};
 
@@ -24,6 +26,8 @@ pub struct ReplayFilter {
     pub clients: Vec<Prefix>,
     /// Only these QTYPEs; all if there are none.
     pub qtypes: Vec<u16>,
+    /// Only queries for these names, in wire format, and those below them; all if there are none.
+    pub suffixes: Vec<Box<[u8]>>,
     /// Only queries that came over these transports; all if there are none.
     pub transports: Vec<Transport>,
     /// Only queries from that many nanoseconds after the first of the capture on.
@@ -36,6 +40,9 @@ pub struct ReplayFilter {
     pub speed: f64,
     /// Who is one client.
     pub identity: ClientIdentity,
+    /// What every query has; RD, CD, EDNS and DO are those of the capture where this says nothing
+    /// of them.
+    pub options: QueryOptions,
 }
 
 impl Default for ReplayFilter {
@@ -44,25 +51,16 @@ impl Default for ReplayFilter {
         ReplayFilter {
             clients: Vec::new(),
             qtypes: Vec::new(),
+            suffixes: Vec::new(),
             transports: Vec::new(),
             from_ns: 0,
             until_ns: None,
             limit: u64::MAX,
             speed: 1.0,
             identity: ClientIdentity::default(),
+            options: QueryOptions::default(),
         }
     }
-}
-
-/// One query to replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReplayQuery {
-    /// When it is due, in nanoseconds since the first of the list.
-    pub at_ns: u64,
-    /// Whose it is, from 0.
-    pub client: u32,
-    /// Index in the list's [`QuestionSet`].
-    pub question: u32,
 }
 
 /// What to ask again.
@@ -78,6 +76,8 @@ pub struct ReplayList {
     pub filtered: u64,
     /// Queries beyond the limit, or beyond 4 billion clients or questions.
     pub beyond_limit: u64,
+    /// Queries that have no room for the EDNS options that every query is to have.
+    pub too_long: u64,
 }
 
 /// Why there is nothing to replay.
@@ -127,6 +127,7 @@ pub struct ReplayBuilder {
     clients: HashMap<SocketAddr, u32>,
     filtered: u64,
     beyond_limit: u64,
+    too_long: u64,
 }
 
 impl ReplayBuilder {
@@ -147,6 +148,7 @@ impl ReplayBuilder {
             clients: HashMap::new(),
             filtered: 0,
             beyond_limit: 0,
+            too_long: 0,
         })
     }
 
@@ -166,10 +168,13 @@ impl ReplayBuilder {
             self.beyond_limit += 1;
             return false;
         }
+        let Some(question) = self.question(observed) else {
+            self.too_long += 1;
+            return false;
+        };
         let client = self.filter.identity.of(observed.client);
         let next = self.clients.len() as u32;
         let client = *self.clients.entry(client).or_insert(next);
-        let question = self.question(observed);
         self.queries.push(ReplayQuery {
             at_ns: observed.at_ns,
             client,
@@ -178,21 +183,24 @@ impl ReplayBuilder {
         true
     }
 
-    /// The index of the query's template.
-    fn question(&mut self, observed: &Observed) -> u32 {
+    /// The index of the query's template; none if it is too long for a message.
+    fn question(&mut self, observed: &Observed) -> Option<u32> {
         let key = (observed.question.clone(), observed.flags);
         if let Some(&index) = self.questions.get(&key) {
-            return index;
+            return Some(index);
         }
         let (question, flags) = (&observed.question, &observed.flags);
+        let base = &self.filter.options;
+        let asks_do = base.edns.as_ref().is_some_and(|edns| edns.dnssec_ok);
+        let has_edns = flags.edns || base.edns.is_some();
         let options = QueryOptions {
-            recursion_desired: flags.recursion_desired,
-            checking_disabled: flags.checking_disabled,
-            edns: flags.edns.then(|| Edns {
-                dnssec_ok: flags.dnssec_ok,
-                ..Edns::default()
+            recursion_desired: flags.recursion_desired && base.recursion_desired,
+            checking_disabled: flags.checking_disabled || base.checking_disabled,
+            edns: has_edns.then(|| Edns {
+                dnssec_ok: flags.dnssec_ok || asks_do,
+                ..base.edns.clone().unwrap_or_default()
             }),
-            ..QueryOptions::default()
+            ..base.clone()
         };
         let mut message = Vec::new();
         write_query(
@@ -202,11 +210,14 @@ impl ReplayBuilder {
             &options,
             &mut message,
         )
-        .expect("a name and an OPT record fit into a message");
+        .ok()?;
         let index = self.set.len() as u32;
         self.set.push(&message, question.name.len() + 4);
+        if let Some(edns) = &options.edns {
+            self.set.note_edns_uses(edns_uses(edns));
+        }
         self.questions.insert(key, index);
-        index
+        Some(index)
     }
 
     /// Makes the list.
@@ -231,6 +242,7 @@ impl ReplayBuilder {
             clients: self.clients.len() as u32,
             filtered: self.filtered,
             beyond_limit: self.beyond_limit,
+            too_long: self.too_long,
         })
     }
 }
@@ -241,8 +253,23 @@ impl ReplayFilter {
         since_ns >= self.from_ns
             && self.until_ns.is_none_or(|until_ns| since_ns < until_ns)
             && (self.qtypes.is_empty() || self.qtypes.contains(&observed.question.qtype))
+            && (self.suffixes.is_empty() || is_below(&observed.question.name, &self.suffixes))
             && (self.transports.is_empty() || self.transports.contains(&observed.transport))
             && (self.clients.is_empty() || self.clients.iter().any(|each| each.contains(address)))
+    }
+}
+
+/// True if a name is one of others or below one; all are in wire format.
+fn is_below(name: &[u8], others: &[Box<[u8]>]) -> bool {
+    let mut rest = name;
+    loop {
+        if others.iter().any(|other| rest.eq_ignore_ascii_case(other)) {
+            return true;
+        }
+        let Some((&octets, labels)) = rest.split_first().filter(|(octets, _)| **octets > 0) else {
+            return false;
+        };
+        rest = labels.get(usize::from(octets)..).unwrap_or(&[]);
     }
 }
 

@@ -15,8 +15,10 @@ use connections::ConnectionArguments;
 use doh::DohArguments;
 use fit::FitArguments;
 use population::PopulationArguments;
+use profile::ProfileArguments;
 use questions::QuestionArguments;
 use ramp::RampArguments;
+use replay::ReplayArguments;
 use server_model::ServerModelArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
@@ -26,8 +28,10 @@ pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod fit;
 pub(crate) mod population;
+pub(crate) mod profile;
 pub(crate) mod questions;
 pub(crate) mod ramp;
+pub(crate) mod replay;
 pub(crate) mod server_model;
 mod tls;
 
@@ -46,7 +50,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Send load to a server and measure it
-    Run(Box<RunArguments>),
+    Run(Box<RunCommand>),
+    /// Ask what the clients in a capture or query log asked, when they did
+    Replay(Box<ReplayArguments>),
     /// Say whether B is slower than A, or whether it is noise: of records, or of runs in turn
     Compare(Box<AbArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
@@ -113,15 +119,25 @@ pub(crate) enum ScriptCommand {
     },
 }
 
-/// Flags of `throng run`.
+/// Arguments of `throng run`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct RunArguments {
+pub(crate) struct RunCommand {
     /// Scenario file: groups of clients, events, sweeps; flags given here go before it
     #[arg(value_name = "SCENARIO", help_heading = "Population")]
     pub(crate) scenario: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+/// Flags of a run.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArguments {
     /// Flags as they were given, where a scenario is to take them.
     #[arg(skip)]
     pub(crate) given: Vec<crate::scenario::Given>,
+    /// What is replayed, once the capture was read.
+    #[arg(skip)]
+    pub(crate) replay: Option<std::sync::Arc<crate::replay::Source>>,
     /// Server under test; without it the built-in responder is, and the run is a self-test
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
     pub(crate) server: Option<String>,
@@ -314,6 +330,8 @@ pub(crate) struct RunArguments {
     pub(crate) conditions: ConditionArguments,
     #[command(flatten)]
     pub(crate) population: PopulationArguments,
+    #[command(flatten)]
+    pub(crate) profile: ProfileArguments,
     #[command(flatten)]
     pub(crate) connections: ConnectionArguments,
     #[command(flatten)]

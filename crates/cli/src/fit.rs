@@ -8,10 +8,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use capture::fit::{Fit, FitOptions};
-use capture::{Capture, CaptureError, Observed, Options, Skipped};
+use capture::{Capture, CaptureError, Format, Observed, Options, Skipped};
 
-use crate::args::fit::{FitArguments, ReadingArguments};
+use crate::args::fit::FitArguments;
 use crate::failure::{Failure, print};
+
+pub(crate) use summary::skipped;
 
 /// Fits, writes the profile, and says what is in it.
 pub(crate) fn execute(arguments: &FitArguments) -> Result<ExitCode, Failure> {
@@ -20,10 +22,15 @@ pub(crate) fn execute(arguments: &FitArguments) -> Result<ExitCode, Failure> {
         identity: arguments.reading.client.into(),
     });
     let mut skipped = Skipped::default();
+    let options = Options {
+        format: arguments.reading.format,
+        ports: arguments.reading.port.clone(),
+        ..Options::default()
+    };
     for path in &arguments.captures {
-        read(path, &arguments.reading, &mut skipped, |query| {
-            fit.add(query)
-        })?;
+        let contents = read(path, open(path)?, &options, |query| fit.add(query))?;
+        contents.report();
+        skipped.merge(&contents.skipped);
         fit.next_capture();
     }
     eprint!("{}", summary::skipped(&skipped));
@@ -52,37 +59,53 @@ pub(crate) fn execute(arguments: &FitArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Hands every query of a capture to `take`, and says on standard error what it is and whether it
-/// was read to its end.
+/// What was found in a capture.
+pub(crate) struct Contents {
+    /// Its file.
+    pub(crate) name: String,
+    pub(crate) format: Format,
+    pub(crate) queries: u64,
+    /// What did not become a query.
+    pub(crate) skipped: Skipped,
+    /// Why it was not read to its end, and what can be done about it.
+    pub(crate) end: Option<(String, String)>,
+}
+
+impl Contents {
+    /// Says on standard error what it is, and whether it was read to its end.
+    pub(crate) fn report(&self) {
+        let counted = measure::notation::counted(self.queries, "query");
+        eprintln!("{}: {}, {counted}", self.name, self.format);
+        if let Some((error, cure)) = &self.end {
+            eprintln!("warning: {}: {error}\nhint: {cure}", self.name);
+        }
+    }
+}
+
+/// Hands every query of a capture to `take`.
 pub(crate) fn read(
     path: &Path,
-    reading: &ReadingArguments,
-    skipped: &mut Skipped,
+    reader: impl Read,
+    options: &Options,
     mut take: impl FnMut(&Observed),
-) -> Result<(), Failure> {
+) -> Result<Contents, Failure> {
     let name = path.display();
-    let options = Options {
-        format: reading.format,
-        ports: reading.port.clone(),
-        ..Options::default()
-    };
     let failed = |error: &CaptureError| Failure::usage(format!("{name}: {error}"), error.cure());
-    let mut capture = Capture::new(open(path)?, &options).map_err(|error| failed(&error))?;
+    let mut capture = Capture::new(reader, options).map_err(|error| failed(&error))?;
     let mut queries = 0_u64;
     for observed in &mut capture {
         queries += 1;
         take(&observed);
     }
-    skipped.merge(capture.skipped());
-    let counted = measure::notation::counted(queries, "query");
-    eprintln!("{name}: {}, {counted}", capture.format());
     match capture.end() {
         Some(error) if queries == 0 => Err(failed(error)),
-        Some(error) => {
-            eprintln!("warning: {name}: {error}\nhint: {}", error.cure());
-            Ok(())
-        }
-        None => Ok(()),
+        end => Ok(Contents {
+            name: name.to_string(),
+            format: capture.format(),
+            queries,
+            skipped: capture.skipped().clone(),
+            end: end.map(|error| (error.to_string(), error.cure().to_string())),
+        }),
     }
 }
 

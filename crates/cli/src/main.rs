@@ -22,6 +22,7 @@ mod names;
 mod part;
 mod ramp;
 mod records;
+mod replay;
 mod responder;
 mod run;
 mod scenario;
@@ -79,20 +80,28 @@ fn abort_on_panic() {
     }));
 }
 
-/// The arguments; those of `throng run` keep the flags as they were given too, for a scenario.
+/// The arguments; those of `throng run` and `throng replay` keep the flags as they were given too.
 fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
     let mut parsed = Arguments::from_arg_matches(&matches)?;
-    if let (Command::Run(run), Some((_, matches))) = (&mut parsed.command, matches.subcommand()) {
-        run.given = scenario::given(matches);
+    if let Some((name, matches)) = matches.subcommand() {
+        match &mut parsed.command {
+            Command::Run(command) => command.run.given = scenario::given(name, matches),
+            Command::Replay(replay) => replay.run.given = scenario::given(name, matches),
+            _ => {}
+        }
     }
     Ok(parsed)
 }
 
 fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
-        Command::Run(arguments) => run::execute(&arguments),
+        Command::Run(command) => match &command.scenario {
+            Some(path) => scenario::execute(Some(path), &command.run),
+            None => run::execute(&command.run),
+        },
+        Command::Replay(arguments) => replay::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::CompareTransports(arguments) => compare_transports::execute(&arguments),
         Command::Capacity(arguments) => capacity::execute(&arguments),

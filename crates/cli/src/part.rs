@@ -16,7 +16,8 @@ use crate::args::Command;
 use crate::failure::Failure;
 use crate::scenario::Group;
 use crate::{
-    capacity, compare_transports, ramp, records, responder as responder_command, run, scenario,
+    capacity, compare_transports, ramp, records, replay, responder as responder_command, run,
+    scenario,
 };
 
 /// The subcommand, which has no help of its own.
@@ -123,10 +124,14 @@ fn execute(mut arguments: Vec<OsString>) -> Result<(), Failure> {
     let parsed = crate::parse(arguments).map_err(|error| Failure::of_flags(&error, "run"))?;
     let number = setup.number("run") as usize;
     let groups: Vec<Group> = match parsed.command {
-        Command::Run(arguments) => match &arguments.scenario {
-            Some(path) => scenario::groups_of(path, &arguments, number)?,
-            None => vec![Group::plain(&arguments)],
+        Command::Run(command) => match (&command.scenario, command.run.profile.profile_mix) {
+            (None, false) => vec![Group::plain(&command.run)],
+            (path, _) => scenario::groups_of(path.as_deref(), &command.run, number)?,
         },
+        Command::Replay(arguments) => {
+            // Its parent has told what is in the capture.
+            vec![Group::plain(&replay::run_of(&arguments, |_| ())?)]
+        }
         Command::CompareTransports(arguments) => {
             vec![Group::plain(&compare_transports::run_of(
                 &arguments, number,

@@ -130,7 +130,11 @@ fn reject_unused(arguments: &RampArguments) -> Result<(), Failure> {
             "use --over and --sustain",
         ),
         ("--warmup", !run.warmup.is_zero(), "a ramp begins slowly"),
-        ("a scenario file", run.scenario.is_some(), "use flags"),
+        (
+            "--profile",
+            run.profile.profile.is_some(),
+            "use `throng run` with --shape",
+        ),
         (
             "--fail-if, --require or --junit",
             !run.conditions.is_empty(),

@@ -15,6 +15,10 @@ use driver::Driver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
 use engine::{Control, Crew, RunInputs, TlsSettings};
 use load::arrival::{Arrival, Process};
+use load::profile::{Population, ProfiledClients, RankNames, questions};
+use load::replay::ReplayQuery;
+use load::{Plan, Profile, Replay};
+use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ServerConfig};
 use proto::tls::{ClientTls, ClientTlsOptions, Roots, ServerTls};
@@ -45,7 +49,8 @@ fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
         link: Link::constant(Duration::from_millis(1)),
         ..WorldConfig::default()
     });
-    let plan = plan(transport, clients, arrival);
+    let mut plan = plan(transport, clients, arrival);
+    populate(&mut plan);
     let (server, client) = tls();
     let is_dot = transport == Transport::Dot;
     let echo = Echo::open(&world, &plan, is_dot.then_some(server));
@@ -93,8 +98,68 @@ fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
     (allocations.get(), after - before)
 }
 
-/// Closed and open loop, few and many queries in a batch.
-fn loads() -> [(u32, Arrival); 4] {
+/// A hundred queries a second of each of ten clients, in bursts of five, for names that are kept,
+/// numbered or new.
+const PROFILE: &str = r#"
+version = 1
+span_s = 10.0
+clients = 10
+queries = 10000
+unanswered = 0
+queries_per_connection = []
+gaps_s = []
+[transports]
+udp = 10000
+[qtypes]
+A = 7000
+AAAA = 3000
+[rcodes]
+[flags]
+recursion_desired = 10000
+checking_disabled = 100
+edns = 5000
+dnssec_ok = 1000
+[names]
+distinct = 1000
+once = 500
+zipf_exponent = 1.0
+ranks = [[1, 0.2], [500, 0.9], [1000, 1.0]]
+kept = ["www.example."]
+[[class]]
+rates_qps = [[100.0, 10]]
+bursts = [[5, 100]]
+active_gaps = [[0.2, 400]]
+idle_gaps = [[4.2, 100]]
+"#;
+
+/// Gives a plan the profile or the capture that its clients need.
+fn populate(plan: &mut Plan) {
+    match plan.arrival {
+        Arrival::Profile => {
+            let profile = Profile::from_toml(PROFILE).unwrap();
+            let names = RankNames::of(&profile, Some("example")).unwrap();
+            let asked = questions(&profile, &names, &QueryOptions::default()).unwrap();
+            plan.questions = Arc::new(asked.0);
+            plan.question_source = asked.1;
+            let population = Population::new(&profile).unwrap();
+            plan.profile = Some(Arc::new(ProfiledClients::new(population, 1.0).unwrap()));
+        }
+        Arrival::Replay => {
+            let query = |number: u32| ReplayQuery {
+                at_ns: u64::from(number) * 1_000_000,
+                client: number % plan.clients,
+                question: number * 7 % plan.questions.len() as u32,
+            };
+            let replay = Replay::new((0..500).map(query).collect(), plan.clients, 5).unwrap();
+            plan.queries_max = Some(replay.queries_total());
+            plan.replay = Some(Arc::new(replay));
+        }
+        _ => {}
+    }
+}
+
+/// Closed and open loop, few and many queries in a batch, populations.
+fn loads() -> [(u32, Arrival); 6] {
     let closed = |outstanding| Arrival::Closed {
         outstanding,
         rate_qps_max: None,
@@ -108,6 +173,8 @@ fn loads() -> [(u32, Arrival); 4] {
         (10, closed(1_000)),
         (10, open(Process::Constant)),
         (10, open(Process::Poisson)),
+        (10, Arrival::Profile),
+        (10, Arrival::Replay),
     ]
 }
 

@@ -33,6 +33,10 @@ pub enum Arrival {
     Clients(ClientArrival),
     /// Each client does what the script of the plan says.
     Script,
+    /// Each client asks as one of the profile of the plan.
+    Profile,
+    /// Each client asks what one of the capture of the plan asked, when it did.
+    Replay,
 }
 
 /// How open-loop arrivals are spread over time.

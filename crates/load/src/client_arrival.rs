@@ -255,7 +255,7 @@ impl ClientPace {
 
 /// The moment that is `gap_s` of unshaped time after `from`.
 #[inline]
-fn advance(shape: Option<&Shape>, from: Instant, gap_s: f64) -> Instant {
+pub(crate) fn advance(shape: Option<&Shape>, from: Instant, gap_s: f64) -> Instant {
     match shape {
         None => later(from, gap_s),
         Some(shape) => shape.advance(from, gap_s),

@@ -21,6 +21,7 @@
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
 //! | [`profile`] | how a population of clients asks, and drawing from that |
+//! | [`replay`] | queries of a capture, asked again by the same clients in the same order |
 //! | [`name_sets`] | generated names with the zones that hold them; shuffling |
 
 #![forbid(unsafe_code)]
@@ -45,6 +46,7 @@ pub mod question_source;
 pub mod questions;
 pub mod random;
 mod rdata;
+pub mod replay;
 pub mod shape;
 pub mod tls;
 pub mod update_file;
@@ -59,5 +61,6 @@ pub use presence::Presence;
 pub use profile::Profile;
 pub use question_source::{QuestionChooser, QuestionSource};
 pub use questions::QuestionSet;
+pub use replay::Replay;
 pub use shape::Shape;
 pub use tls::{Resume, TlsAsked};

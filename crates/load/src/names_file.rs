@@ -114,7 +114,7 @@ impl TextReader<'_> {
 }
 
 /// What [`QuestionSet::note_edns_uses`] is told of a query with this OPT record.
-pub(crate) fn edns_uses(edns: &Edns) -> EdnsUses {
+pub fn edns_uses(edns: &Edns) -> EdnsUses {
     let has = |wanted: u16| edns.options.iter().any(|(code, _)| *code == wanted);
     EdnsUses {
         padding: edns.padding_block_octets.is_some() || has(OPTION_PADDING),

@@ -12,8 +12,10 @@ use proto::query::QueryOptions;
 use crate::arrival::{Arrival, check_rate};
 use crate::connection_policy::ConnectionPolicy;
 use crate::presence::Presence;
+use crate::profile::ProfiledClients;
 use crate::question_source::QuestionSource;
 use crate::questions::QuestionSet;
+use crate::replay::{Replay, ReplayQuery};
 use crate::shape::Shape;
 
 pub use crate::local_addresses::expand_local_addresses;
@@ -67,6 +69,10 @@ pub struct Plan {
     pub shape: Option<Arc<Shape>>,
     /// What each client does (with [`Arrival::Script`]).
     pub script: Option<Arc<ScriptText>>,
+    /// Whom the clients are drawn from (with [`Arrival::Profile`]).
+    pub profile: Option<Arc<ProfiledClients>>,
+    /// What the clients ask and when (with [`Arrival::Replay`]).
+    pub replay: Option<Arc<Replay>>,
     /// How long connections live, and how they are opened.
     pub connections: ConnectionPolicy,
     /// The requests of DoH; `None` on other transports.
@@ -151,7 +157,11 @@ impl Plan {
             Arrival::Closed { outstanding, .. } => {
                 Some(share(outstanding.into(), worker, self.workers) as u32)
             }
-            Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => None,
+            Arrival::Open { .. }
+            | Arrival::Clients(_)
+            | Arrival::Script
+            | Arrival::Profile
+            | Arrival::Replay => None,
         }
     }
 
@@ -218,8 +228,8 @@ impl Plan {
     }
 
     fn validate_arrival(&self) -> Result<(), PlanError> {
-        if self.shape.is_some() && !matches!(self.arrival, Arrival::Clients(_)) {
-            let hint = "give each client a rate, with --per-client";
+        if self.shape.is_some() && !matches!(self.arrival, Arrival::Clients(_) | Arrival::Profile) {
+            let hint = "give each client a rate, with --per-client or --profile";
             return Err(PlanError::new(
                 "shape",
                 "no client has a rate to shape",
@@ -228,6 +238,8 @@ impl Plan {
         }
         let (outstanding, rate_qps_max) = match self.arrival {
             Arrival::Script => return self.validate_script(),
+            Arrival::Profile => return self.validate_profile(),
+            Arrival::Replay => return self.validate_replay(),
             Arrival::Open { rate_qps, .. } => {
                 return check_rate("rate", rate_qps).map(drop);
             }
@@ -272,6 +284,48 @@ impl Plan {
         };
         let hint = "leave out the one or the other";
         Err(PlanError::new("script", what, hint))
+    }
+
+    fn validate_profile(&self) -> Result<(), PlanError> {
+        let what = match (&self.profile, &self.question_source.ranked) {
+            (None, _) => "there is none to draw clients from",
+            (_, None) => "the names are not those of the profile",
+            _ if self.connections.asks_nothing() => {
+                "connections without queries leave its clients nothing to ask"
+            }
+            _ => return Ok(()),
+        };
+        let hint = "leave out the one or the other";
+        Err(PlanError::new("profile", what, hint))
+    }
+
+    fn validate_replay(&self) -> Result<(), PlanError> {
+        let wrong = |setting, what: &str, hint: &str| Err(PlanError::new(setting, what, hint));
+        let Some(replay) = &self.replay else {
+            return wrong("replay", "there is nothing to replay", "give a capture");
+        };
+        let (questions, either) = (self.questions.len(), "leave out the one or the other");
+        let is_beyond = |query: &ReplayQuery| {
+            query.client >= self.clients || query.question as usize >= questions
+        };
+        if self.question_source != QuestionSource::default() {
+            return wrong("replay", "it asks the questions of the capture", either);
+        }
+        if !self.warmup.is_zero() {
+            let what = "all queries of the capture count, none is there to warm up with";
+            return wrong("warmup", what, "leave it out, and replay some part before");
+        }
+        if self.presence != Presence::default() {
+            return wrong("replay", "its clients are there when they ask", either);
+        }
+        if self.connections.asks_nothing() {
+            let what = "connections without queries leave its clients nothing to ask";
+            return wrong("replay", what, either);
+        }
+        if self.clients != replay.clients() || replay.queries().iter().any(is_beyond) {
+            return wrong("clients", "they are those of the capture", "leave it out");
+        }
+        Ok(())
     }
 
     /// Most queries in flight at one client; `None` in open loop, which has no limit.

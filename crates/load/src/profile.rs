@@ -10,18 +10,25 @@
 //! Gaps count in means of the client's own gap, so that one shape serves all rates of the class. A
 //! gap is idle if it is [`IDLE_FACTOR`] times as long as the mean or longer.
 
+mod arrival;
 mod error;
 mod histogram;
 mod population;
+mod questions;
 mod sampler;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use arrival::{ProfilePace, ProfiledClients};
 pub use error::ProfileError;
 pub use histogram::{CountHistogram, LogHistogram};
-pub use population::{ClientDraw, Population, ProfileNames};
+pub use population::{ClientDraw, Population};
+pub use questions::{RankNames, RankedNames, questions};
+
+/// Octets of the header of a message (RFC 1035, section 4.1.1).
+const HEADER_OCTETS: usize = 12;
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
@@ -31,6 +38,9 @@ pub const VERSION: u32 = 1;
 /// One gap in 55 of a Poisson process is; none of equally spaced queries; and nearly all pauses
 /// between page views, whose queries come within a second.
 pub const IDLE_FACTOR: f64 = 4.0;
+
+/// Names are numbered by 48 bits, and a run needs some for itself.
+const DISTINCT_MAX: u64 = 1 << 40;
 
 /// How a population of clients asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,6 +108,9 @@ pub struct Repeats {
 pub struct Popularity {
     /// Names seen.
     pub distinct: u64,
+    /// Names seen in one query alone.
+    #[serde(default)]
+    pub once: u64,
     /// Exponent of Zipf's law that fits best.
     pub zipf_exponent: f64,
     /// Rank and the share of queries for names up to that rank, ascending; the last is
@@ -199,10 +212,29 @@ impl Profile {
         if ranks.is_empty() || !ascend || !shares {
             return fault("`names.ranks` does not ascend to a share of 1");
         }
+        if self.names.once > self.names.distinct {
+            return fault("`names.once` is more than all names");
+        }
+        if ranks
+            .last()
+            .is_none_or(|&(rank, _)| rank != self.names.distinct)
+        {
+            return fault("`names.ranks` does not end with `names.distinct`");
+        }
+        if self.names.distinct > DISTINCT_MAX {
+            return fault("`names.distinct` is more than can be told apart");
+        }
         if !(self.names.zipf_exponent.is_finite()) {
             return fault("`names.zipf_exponent` is not a number");
         }
         Ok(())
+    }
+}
+
+fn unknown_type(text: &str) -> ProfileError {
+    ProfileError {
+        what: format!("`qtypes`: unknown type `{text}`"),
+        hint: "types are mnemonics such as A, AAAA, MX, TXT, or `TYPE` and a number",
     }
 }
 

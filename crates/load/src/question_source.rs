@@ -24,6 +24,7 @@ mod tests;
 mod validate;
 mod zipf;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::framing;
@@ -34,6 +35,7 @@ use proto::rr::{CLASS_IN, TYPE_A};
 
 use crate::names_file::edns_uses;
 use crate::plan::{Plan, PlanError};
+use crate::profile::RankedNames;
 use crate::questions::{QuestionSet, Template};
 
 pub use chooser::{Choice, QuestionChooser};
@@ -59,6 +61,8 @@ pub struct QuestionSource {
     /// A share of the queries repeats questions asked before; the last template is then the zone
     /// of the names that were not, those before it the names to repeat.
     pub repeats: Option<Repeats>,
+    /// Names are drawn by the popularity of a profile, which goes before `order`.
+    pub ranked: Option<Arc<RankedNames>>,
 }
 
 /// Which template is asked next.

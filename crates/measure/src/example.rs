@@ -138,6 +138,8 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         shape: None,
         presence: Default::default(),
         script: None,
+        profile: None,
+        replay: None,
         clients: 10,
         workers: 1,
         cpus: vec![0],

@@ -8,8 +8,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod capture;
 mod questions;
 
+pub use capture::{CaptureRecord, ClientsBy, ProfileRecord, ReplayRecord};
 pub use questions::{
     GeneratedLabels, LabelForm, QtypeShare, QuestionChoice, QuestionOrder, Questions,
     RepeatedQuestions,
@@ -36,6 +38,10 @@ pub struct ScenarioRecord {
     pub shape: Option<String>,
     /// The script that each client followed; none without one.
     pub script: Option<String>,
+    /// The profile that the clients were drawn from; none without one.
+    pub profile: Option<ProfileRecord>,
+    /// The capture whose queries were asked again; none without one.
+    pub replay: Option<ReplayRecord>,
     /// When the clients were there.
     pub presence: Presence,
     /// Simulated clients over all workers, each with its own socket or connection.

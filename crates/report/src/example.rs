@@ -133,6 +133,8 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         per_client: None,
         shape: None,
         script: None,
+        profile: None,
+        replay: None,
         presence: Default::default(),
         clients: 200,
         workers: 1,

@@ -15,6 +15,7 @@ use measure::{Arrival, Histogram, Interval, Process, RunRecord};
 
 use crate::table::{Align, Table};
 
+mod capture;
 mod carriage;
 mod clients;
 mod connections;
@@ -39,6 +40,7 @@ pub fn render(record: &RunRecord) -> String {
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
         ("Scripts", scripts::section(record)),
+        ("Capture", capture::section(record)),
         ("Simulated server", simulation::section(record)),
         ("Oddities", sections::oddities(record)),
         ("Generator", sections::generator(record)),
@@ -118,14 +120,18 @@ fn header(record: &RunRecord) -> String {
     }
     let load = match record.asks_nothing() {
         true => without_queries::load(record),
-        false => match &scenario.script {
-            Some(script) => format!("each client as {script} says"),
-            None => load(&scenario.arrival),
+        false => match (&scenario.script, &scenario.replay) {
+            (Some(script), _) => format!("each client as {script} says"),
+            (_, Some(replay)) => capture::replayed(replay),
+            _ => load(&scenario.arrival),
         },
     };
     table.row(["load".into(), format!("{load}; {workers}")]);
     if !record.asks_nothing() {
         table.row(["questions".into(), questions::questions(scenario)]);
+    }
+    if let Some(profile) = &scenario.profile {
+        table.row(["profile".into(), capture::profile(profile)]);
     }
     table.row(["options".into(), options(record)]);
     for (label, words) in [

@@ -65,19 +65,22 @@ impl Names {
         // What there was no room for came too late to come often.
         let distinct = queries.len() as u64 + self.without_room;
         let total = queries.iter().sum::<u64>() + self.without_room;
+        let repeated = queries.partition_point(|&count| count > 1);
         let mut ranks = Vec::new();
         let (mut sum, mut next) = (0, 1);
         for (index, count) in queries.iter().enumerate() {
             sum += count;
             let rank = index + 1;
-            if rank >= next && rank as u64 != distinct {
+            // Names that were asked for once begin with a step of their own.
+            if (rank >= next || rank == repeated) && rank as u64 != distinct {
                 ranks.push((rank as u64, six_digits(sum as f64 / total as f64)));
-                next = next_rank(rank);
+                next = next.max(next_rank(rank));
             }
         }
         ranks.push((distinct, 1.0));
         Popularity {
             distinct,
+            once: distinct - repeated as u64,
             zipf_exponent: six_digits(zipf_exponent(&queries)),
             ranks,
             kept,

@@ -9,7 +9,6 @@ use super::{RunArguments, duration};
 
 /// Flags of `throng capacity`: its own, and those of each trial.
 #[derive(Clone, Debug, Args)]
-#[command(mut_arg("scenario", |arg| arg.hide(true)))]
 #[command(mut_arg("rate", |arg| arg.hide(true)))]
 #[command(mut_arg("outstanding", |arg| arg.hide(true)))]
 #[command(mut_arg("per_client", |arg| arg.hide(true)))]

@@ -28,8 +28,8 @@ pub(crate) struct PopulationArguments {
     )]
     pub(crate) script: Option<PathBuf>,
     /// How the rate of each client changes over time: steps:0s=1,30s=4, linear:0s=0,60s=1 or
-    /// diurnal:24h=0.2..1 (factors on the rate of --per-client)
-    #[arg(long, value_name = "SHAPE", requires = "per_client")]
+    /// diurnal:24h=0.2..1 (factors on the rates of --per-client or --profile)
+    #[arg(long, value_name = "SHAPE")]
     pub(crate) shape: Option<String>,
     /// The clients come that long after the start, and connect then
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -10,7 +10,6 @@ use super::{RunArguments, duration};
 
 /// Flags of `throng ramp`: its own, and those of its run.
 #[derive(Clone, Debug, Args)]
-#[command(mut_arg("scenario", |arg| arg.hide(true)))]
 #[command(mut_arg("rate", |arg| arg.hide(true)))]
 #[command(mut_arg("outstanding", |arg| arg.hide(true)))]
 #[command(mut_arg("per_client", |arg| arg.hide(true)))]

@@ -149,7 +149,7 @@ fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
         ("--queries", run.queries.is_some(), "use --trial-duration"),
         ("--loops", run.loops.is_some(), "use --trial-duration"),
         ("--record", run.record.is_some(), "use --records FOLDER"),
-        ("a scenario file", run.scenario.is_some(), "use flags"),
+        ("--profile", run.profile.profile.is_some(), decides),
         (
             "--fail-if, --require or --junit",
             !run.conditions.is_empty(),

@@ -30,6 +30,12 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
             "give a file with --names FILE",
         ));
     }
+    if arguments.run.profile.profile_mix {
+        return Err(Failure::usage(
+            "--profile-mix has no effect on a comparison, where each transport has its turn",
+            "leave it out; `throng run --profile FILE --profile-mix` is one run over all of them",
+        ));
+    }
     if arguments.run.choice.label_seed.is_some() {
         return Err(Failure::usage(
             "--label-seed would have each run ask for the names of the one before",

@@ -126,7 +126,7 @@ fn add_load(
         Arrival::Open { rate_qps, .. } => words.push(format!("--rate {rate_qps}")),
         // dnsperf has no such things.
         Arrival::Clients(each) => words.push(format!("--per-client {each}")),
-        Arrival::Script => {}
+        Arrival::Script | Arrival::Profile | Arrival::Replay => {}
     }
     words.push(format!(
         "--clients {} --workers {}",

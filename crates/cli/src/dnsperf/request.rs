@@ -59,6 +59,8 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         presence: load::Presence::default(),
         shape: None,
         script: None,
+        profile: None,
+        replay: None,
         connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
             queries_max: match settings.transport {
@@ -225,6 +227,8 @@ fn describe(settings: &Settings) -> Description {
             .iter()
             .map(IpAddr::to_string)
             .collect(),
+        profile: None,
+        replay: None,
         goodput_rcodes: GOODPUT_RCODES.to_vec(),
         self_test: false,
     }

@@ -11,7 +11,7 @@ use measure::notation;
 const LISTED_MAX: usize = 6;
 
 /// One line for each reason that something was passed over.
-pub(super) fn skipped(skipped: &Skipped) -> String {
+pub(crate) fn skipped(skipped: &Skipped) -> String {
     let mut text = String::new();
     for (reason, count) in skipped.iter() {
         let _ = writeln!(

@@ -1,6 +1,7 @@
 //! `throng run`: one run, its progress, its result.
 
 pub(crate) mod processes;
+pub(crate) mod profile;
 mod progress;
 mod questions;
 mod request;
@@ -30,8 +31,8 @@ use self_test::Responder;
 
 /// Runs and prints.
 pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    if let Some(path) = &arguments.scenario {
-        return scenario::execute(path, arguments);
+    if arguments.profile.profile_mix {
+        return scenario::execute(None, arguments);
     }
     let conditions = Conditions::of_run(&arguments.conditions)?;
     let destination = arguments

@@ -36,6 +36,7 @@ pub(super) fn source(arguments: &RunArguments) -> Result<QuestionSource, Failure
             ttl: flags.cache_ttl,
             names_max: flags.hot_names.unwrap_or(HOT_NAMES),
         }),
+        ranked: None,
     })
 }
 

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use lab::run::{Description, RunRequest, TargetScope, default_workers, target_scope};
 use load::arrival::{Arrival, Process, parse_rate};
-use load::{Plan, QuestionSet, line_options, names_file};
+use load::profile::ProfiledClients;
+use load::{Plan, QuestionSet, QuestionSource, line_options, names_file};
+use measure::scenario::ProfileRecord;
 use proto::Transport;
 use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions};
 
@@ -17,7 +19,7 @@ use crate::args::doh::Server;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
-use crate::run::{questions, tls};
+use crate::run::{profile, questions, tls};
 
 /// Queries in flight unless told otherwise.
 const OUTSTANDING: u32 = 100;
@@ -29,6 +31,8 @@ const DURATION: Duration = Duration::from_secs(10);
 /// A run against a server named by the user.
 pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
     let is_asked_otherwise = arguments.choice.zone().is_some()
+        || arguments.replay.is_some()
+        || arguments.profile.profile.is_some()
         || arguments.population.script.is_some()
         || arguments.connections.asks_nothing();
     if arguments.names.is_none() && !is_asked_otherwise {
@@ -38,11 +42,12 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
              are asked with --random-labels ZONE",
         ));
     }
-    let (questions, source) = match &arguments.population.script {
+    let asked = match &arguments.population.script {
         // A script has names of its own.
-        Some(script) if arguments.names.is_none() => {
-            (QuestionSet::new(), script.display().to_string())
-        }
+        Some(script) if arguments.names.is_none() => Asked::of(
+            arguments,
+            (QuestionSet::new(), script.display().to_string()),
+        )?,
         _ => questions(arguments)?,
     };
     let parts = Server::parse(server);
@@ -54,7 +59,7 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
             "load may only be sent where you have permission; if you have it, add --allow-public",
         ));
     }
-    let mut request = build(arguments, (target, &parts), questions, source)?;
+    let mut request = build(arguments, (target, &parts), asked)?;
     request.description.server_name = Some(server.to_owned());
     if arguments.transport.has_tls() && !parts.is_plain_http() {
         request.tls = Some(tls::against(arguments, &host)?);
@@ -66,21 +71,18 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
 pub(crate) fn build(
     arguments: &RunArguments,
     (target, server): (SocketAddr, &Server),
-    questions: QuestionSet,
-    source: String,
+    asked: Asked,
 ) -> Result<RunRequest, Failure> {
-    reject_edns(arguments, &questions)?;
+    reject_edns(arguments, &asked.questions)?;
     let arrival = arrival(arguments)?;
-    let clients = arguments.clients.unwrap_or(CLIENTS);
-    let queries_max = match arguments.loops {
-        Some(loops) => Some(loops.saturating_mul(questions.len() as u64)),
-        None => arguments.queries,
-    };
+    let clients = asked.clients.unwrap_or(CLIENTS);
+    let replay = arguments.replay.as_ref();
+    let queries_max = queries_max(arguments, asked.questions.len());
     let plan = Plan {
         target,
         transport: arguments.transport,
-        questions: Arc::new(questions),
-        question_source: questions::source(arguments)?,
+        questions: asked.questions,
+        question_source: asked.source,
         arrival,
         clients,
         workers: arguments
@@ -99,6 +101,8 @@ pub(crate) fn build(
         presence: arguments.population.presence()?,
         shape: arguments.population.shape()?,
         script: crate::script::text(arguments)?,
+        profile: asked.profiled,
+        replay: replay.map(|source| Arc::clone(&source.replay)),
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -111,7 +115,9 @@ pub(crate) fn build(
     crate::script::check_loads(&plan)?;
     let description = Description {
         server_name: None,
-        questions_source: source,
+        questions_source: asked.words,
+        profile: asked.profile,
+        replay: replay.map(|source| source.record.clone()),
         edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
         edns_padding_octets: arguments.edns_padding,
         local_addresses: arguments.local_address.clone(),
@@ -130,6 +136,15 @@ pub(crate) fn build(
     })
 }
 
+/// After how many queries the run ends, if it is asked `questions` questions.
+fn queries_max(arguments: &RunArguments, questions: usize) -> Option<u64> {
+    match (arguments.loops, &arguments.replay) {
+        (_, Some(source)) => Some(source.replay.queries_total()),
+        (Some(loops), _) => Some(loops.saturating_mul(questions as u64)),
+        (None, _) => arguments.queries,
+    }
+}
+
 fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: Arrival) -> u32 {
     if arguments.driver == DriverChoice::Sim {
         // The record of a simulation must not depend on the host's CPUs.
@@ -141,7 +156,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
-        Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => u32::MAX,
+        _ => u32::MAX,
     };
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
@@ -150,6 +165,12 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
 }
 
 fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
+    if arguments.replay.is_some() {
+        return Ok(Arrival::Replay);
+    }
+    if arguments.profile.profile.is_some() {
+        return Ok(Arrival::Profile);
+    }
     if arguments.population.script.is_some() {
         return Ok(Arrival::Script);
     }
@@ -278,7 +299,10 @@ fn signature_octets(arguments: &RunArguments) -> Result<u16, Failure> {
     Ok(u16::try_from(octets).unwrap_or(u16::MAX))
 }
 
-fn read_questions(arguments: &RunArguments, path: &Path) -> Result<(QuestionSet, String), Failure> {
+pub(super) fn read_questions(
+    arguments: &RunArguments,
+    path: &Path,
+) -> Result<(QuestionSet, String), Failure> {
     let octets = read_input(path)?;
     let options = query_options(arguments)?;
     let questions = match arguments.names_format {
@@ -294,13 +318,60 @@ fn read_questions(arguments: &RunArguments, path: &Path) -> Result<(QuestionSet,
     Ok((questions, name))
 }
 
-/// The questions that the user gave or has made, or else those of a self-test.
-pub(super) fn questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {
+/// What is asked, and what else decides on it.
+pub(super) struct Asked {
+    questions: Arc<QuestionSet>,
+    source: QuestionSource,
+    /// Where the questions come from.
+    words: String,
+    /// How many clients ask; none if nobody says it.
+    clients: Option<u32>,
+    profiled: Option<Arc<ProfiledClients>>,
+    profile: Option<ProfileRecord>,
+}
+
+impl Asked {
+    /// Questions and words for them, of which one is chosen as the flags say.
+    fn of(
+        arguments: &RunArguments,
+        (questions, words): (QuestionSet, String),
+    ) -> Result<Self, Failure> {
+        Ok(Asked {
+            questions: Arc::new(questions),
+            source: questions::source(arguments)?,
+            words,
+            clients: arguments.clients,
+            profiled: None,
+            profile: None,
+        })
+    }
+}
+
+/// The questions of the capture or profile, those that the user gave or has made, or else those of
+/// a self-test.
+pub(super) fn questions(arguments: &RunArguments) -> Result<Asked, Failure> {
+    if let Some(replay) = &arguments.replay {
+        return Ok(Asked {
+            questions: Arc::clone(&replay.questions),
+            ..Asked::of(arguments, (QuestionSet::new(), replay.words()))?
+        });
+    }
+    if let Some(profiled) = profile::of(arguments)? {
+        return Ok(Asked {
+            questions: Arc::new(profiled.questions),
+            source: profiled.source,
+            words: profiled.words,
+            clients: arguments.clients.or(Some(profiled.count)),
+            profiled: Some(profiled.clients),
+            profile: Some(profiled.record),
+        });
+    }
     let options = query_options(arguments)?;
-    questions::with_zone(arguments, &options, || match &arguments.names {
+    let questions = questions::with_zone(arguments, &options, || match &arguments.names {
         Some(path) => read_questions(arguments, path),
         None => self_test_questions(arguments),
-    })
+    });
+    Asked::of(arguments, questions?)
 }
 
 fn self_test_questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {

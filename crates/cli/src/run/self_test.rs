@@ -75,14 +75,14 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
     for group in groups {
         let arguments = &group.arguments;
         let server = Server::parse(SELF_TEST_NAME);
-        let (questions, source) = request::questions(arguments)?;
+        let asked = request::questions(arguments).map_err(|failure| group.blame(failure))?;
         let target = (probe_target(), &server);
-        let request = request::build(arguments, target, questions, source);
+        let request = request::build(arguments, target, asked);
         requests.push(request.map_err(|failure| group.blame(failure))?);
     }
     let workers = requests.iter().map(|request| request.plan.workers).max();
     let (generator_cpus, cpus) = split_cpus(&groups[0].arguments, workers.unwrap_or(1));
-    let identity = complete(groups, identity, false)?;
+    let identity = complete(groups, &requests, (identity, false))?;
     let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let config = ResponderConfig {
         listen: (transports(groups).into_iter())
@@ -151,7 +151,6 @@ pub(super) fn check_simulation(groups: &[Group]) -> Result<(), Failure> {
 }
 
 fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation), Failure> {
-    let identity = complete(groups, None, true)?;
     let mut requests = Vec::new();
     for group in groups {
         let arguments = &group.arguments;
@@ -162,12 +161,14 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
             ));
         }
         let server = Server::parse(SELF_TEST_NAME);
-        let (questions, source) = request::questions(arguments)?;
+        let asked = request::questions(arguments).map_err(|failure| group.blame(failure))?;
         let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
-        let request = request::build(arguments, (target, &server), questions, source);
-        let mut request = request.map_err(|failure| group.blame(failure))?;
-        finish(&mut request, group, identity.as_ref())?;
-        requests.push(request);
+        let request = request::build(arguments, (target, &server), asked);
+        requests.push(request.map_err(|failure| group.blame(failure))?);
+    }
+    let identity = complete(groups, &requests, (None, true))?;
+    for (request, group) in requests.iter_mut().zip(groups) {
+        finish(request, group, identity.as_ref())?;
     }
     let simulation = Simulation {
         world: world(&groups[0].arguments)?,
@@ -222,10 +223,10 @@ fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
 /// simulator its octets have the same lengths in every run.
 fn complete(
     groups: &[Group],
-    given: Option<Identity>,
-    deterministic_lengths: bool,
+    requests: &[RunRequest],
+    (given, deterministic_lengths): (Option<Identity>, bool),
 ) -> Result<Option<Identity>, Failure> {
-    let each = groups.iter().map(|group| &group.arguments);
+    let mut each = groups.iter().map(|group| &group.arguments);
     let mut with_tls = each.clone().filter(|group| group.transport.has_tls());
     let Some(first) = with_tls.next() else {
         return Ok(None);
@@ -238,8 +239,8 @@ fn complete(
         Some(identity) => identity,
         None => self_signed(&options).map_err(Failure::in_operation)?,
     };
-    if each.clone().any(|arguments| arguments.tls.tls_early_data) {
-        let clients = each.map(|group| group.clients.unwrap_or(request::CLIENTS));
+    if each.any(|arguments| arguments.tls.tls_early_data) {
+        let clients = requests.iter().map(|request| request.plan.clients);
         let options = early_data(clients.fold(0, u32::saturating_add));
         identity.server_config = identity
             .config(first.transport, &options)

@@ -54,6 +54,20 @@ pub(crate) struct ScenarioFile {
     pub(crate) sweep: Option<Table>,
 }
 
+impl ScenarioFile {
+    /// The scenario that flags make by themselves.
+    pub(crate) fn of_flags(flags: &[Given]) -> Self {
+        ScenarioFile {
+            top: Table {
+                flags: flags.to_vec(),
+                place: "the flags".to_owned(),
+                ..Table::default()
+            },
+            ..ScenarioFile::default()
+        }
+    }
+}
+
 /// Reads the text of a scenario; `path` is where it came from.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<ScenarioFile, Failure> {
     let reader = Reader {

@@ -1,5 +1,7 @@
 //! From a scenario file to groups of clients, each with all its flags.
 
+use std::path::Path;
+
 use clap::Parser;
 use proto::Transport;
 
@@ -9,6 +11,7 @@ use super::keys::Given;
 use super::sweep::Point;
 use crate::args::{Arguments, Command, RunArguments};
 use crate::failure::Failure;
+use crate::run::profile::{self, clients_seen};
 
 /// Clients of a group that says nothing of their number.
 const CLIENTS: u32 = 10;
@@ -76,11 +79,13 @@ pub(super) fn compile(
     let parts = parts(file, &top)?;
     let parts = events::apply(&file.events, parts)?;
     let parts = over_targets(&file.targets, parts)?;
+    let parts = over_transports(parts)?;
     let mut groups = Vec::new();
     for (number, mut part) in parts.into_iter().enumerate() {
         // What the command line or the sweep says holds for every group.
         let of_all = point.flags.iter().chain(command_line);
-        let of_all: Vec<Given> = of_all.filter(|it| it.name != "clients").cloned().collect();
+        let of_all = of_all.filter(|it| !["clients", "profile-mix"].contains(&&*it.name));
+        let of_all: Vec<Given> = of_all.cloned().collect();
         override_with(&mut part.flags, &of_all);
         groups.push(group(part, number)?);
     }
@@ -96,7 +101,11 @@ fn override_with(flags: &mut Vec<Given>, later: &[Given]) {
 /// The groups as the file lists them, each with the flags of the top that mean something to it.
 fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
     let total = value(top, "clients").map(|text| number(&file.top, "clients", text));
-    let total = total.transpose()?;
+    let total = match (total.transpose()?, value(top, "profile")) {
+        (Some(total), _) => Some(total),
+        (None, Some(path)) => Some(clients_seen(&profile::read(Path::new(path))?.0)),
+        (None, None) => None,
+    };
     if file.clients.is_empty() {
         let part = Part {
             name: measure::experience::GroupRecord::PLAIN.to_owned(),
@@ -182,9 +191,20 @@ fn inherited(top: &[Given], table: &Table) -> Vec<Given> {
     let excludes = |name: &str| table.flags.iter().any(|given| given.name == name);
     let means_something = |given: &&Given| {
         let name = given.name.as_str();
-        let of_arrival = ["rate", "outstanding", "per-client", "shape", "arrival"];
-        let replaced = of_arrival.contains(&name)
-            && (excludes("rate") || excludes("outstanding") || excludes("per-client"));
+        let of_arrival = [
+            "rate",
+            "outstanding",
+            "per-client",
+            "shape",
+            "arrival",
+            "profile",
+            "profile-zone",
+            "profile-mix",
+            "rate-factor",
+        ];
+        let arrivals = ["rate", "outstanding", "per-client", "profile"];
+        let replaced = of_arrival.contains(&name) && arrivals.into_iter().any(excludes)
+            || name == "profile-mix" && excludes("transport");
         name != "clients" && !replaced && suits(name, transport)
     };
     top.iter().filter(means_something).cloned().collect()
@@ -241,6 +261,58 @@ fn over_targets(targets: &[Table], parts: Vec<Part>) -> Result<Vec<Part>, Failur
     Ok(split)
 }
 
+/// Splits each group that is to use the transports of its profile, by their shares.
+fn over_transports(parts: Vec<Part>) -> Result<Vec<Part>, Failure> {
+    let mut split = Vec::new();
+    for mut part in parts {
+        let profile = value(&part.flags, "profile").map(str::to_owned);
+        let is_mixed = part.flags.iter().any(|given| given.name == "profile-mix");
+        let Some(path) = profile.filter(|_| is_mixed) else {
+            split.push(part);
+            continue;
+        };
+        part.flags.retain(|given| given.name != "profile-mix");
+        if value(&part.flags, "transport").is_some() {
+            return Err(Failure::usage(
+                "`profile-mix` spreads clients over transports, and `transport` gives one",
+                "leave out one of them",
+            )
+            .of(&part.place));
+        }
+        let (profile, _) = profile::read(Path::new(&path))?;
+        let all: u64 = profile.transports.values().sum();
+        let (mut passed, mut placed) = (0, 0);
+        for (name, queries) in &profile.transports {
+            let transport: Transport = name.parse().map_err(|reason: String| {
+                let hint = "fit it again from the capture, or undo what was changed by hand";
+                Failure::usage(format!("{path}: {reason}"), hint)
+            })?;
+            passed += queries;
+            let share = passed as f64 / all.max(1) as f64;
+            let until = (f64::from(part.clients) * share).round() as u32;
+            let mut one = part.clone();
+            one.clients = until - placed;
+            one.flags.retain(|given| suits(&given.name, transport));
+            one.set("transport", name.clone());
+            one.name = match part.name == measure::experience::GroupRecord::PLAIN {
+                true => name.clone(),
+                false => format!("{} over {name}", part.name),
+            };
+            placed = until;
+            if one.clients > 0 {
+                split.push(one);
+            }
+        }
+    }
+    match split.is_empty() {
+        false => Ok(split),
+        true => Err(Failure::usage(
+            "the profile has no query over any transport",
+            "leave out --profile-mix",
+        )),
+    }
+}
+
 /// Parses the flags of a part as those of a command line.
 fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
     part.set("clients", part.clients.to_string());
@@ -253,10 +325,10 @@ fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
         return Err(of_part(Failure::plain("it is no run")));
     };
     // Groups must not ask in step.
-    arguments.seed = arguments.seed.wrapping_add(number as u64);
+    arguments.run.seed = arguments.run.seed.wrapping_add(number as u64);
     Ok(Group {
         name: part.name,
-        arguments: *arguments,
+        arguments: arguments.run,
         place: Some(part.place),
     })
 }

@@ -64,10 +64,15 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new() -> Self {
+        Keys::of("run")
+    }
+
+    /// The flags of a command.
+    fn of(command: &str) -> Self {
         let all = Arguments::command();
-        let run = all.find_subcommand("run").cloned();
+        let run = all.find_subcommand(command).cloned();
         Keys {
-            run: run.expect("there is a command `run`"),
+            run: run.expect("whoever asks names one of the commands"),
         }
     }
 
@@ -123,9 +128,9 @@ pub(crate) fn is_of_run(flag: &Arg) -> bool {
     OF_RUN.contains(&name) || HEADINGS_OF_RUN.contains(&heading)
 }
 
-/// The flags that were given on the command line of `throng run`.
-pub(crate) fn given(matches: &ArgMatches) -> Vec<Given> {
-    let keys = Keys::new();
+/// The flags that were given on the command line of `command`.
+pub(crate) fn given(command: &str, matches: &ArgMatches) -> Vec<Given> {
+    let keys = Keys::of(command);
     let from_command_line = |flag: &&Arg| {
         let source = matches.value_source(flag.get_id().as_str());
         source == Some(clap::parser::ValueSource::CommandLine)

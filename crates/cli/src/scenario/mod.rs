@@ -23,6 +23,7 @@ use crate::failure::{Failure, print};
 use crate::records::{self, Destination};
 use crate::run;
 use crate::signals;
+use file::ScenarioFile;
 use sweep::Point;
 
 pub(crate) use groups::Group;
@@ -30,37 +31,50 @@ pub(crate) use keys::{Given, given};
 pub(crate) use schema::schema;
 
 /// The runs of a scenario: the points of its sweep, each with its groups of clients.
-fn runs(path: &Path, arguments: &RunArguments) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
+fn runs(
+    path: Option<&Path>,
+    arguments: &RunArguments,
+) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
+    let (file, command_line) = match path {
+        Some(path) => (read(path)?, &arguments.given[..]),
+        None => (ScenarioFile::of_flags(&arguments.given), &[][..]),
+    };
+    let mut runs = Vec::new();
+    for point in sweep::points(&file)? {
+        let groups = groups::compile(&file, &point, command_line)?;
+        runs.push((point, groups));
+    }
+    Ok(runs)
+}
+
+fn read(path: &Path) -> Result<ScenarioFile, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         Failure::usage(
             format!("cannot read the scenario {}: {error}", path.display()),
             "give a TOML file; there are some in the folder scenarios",
         )
     })?;
-    let file = file::parse(path, &text)?;
-    let mut runs = Vec::new();
-    for point in sweep::points(&file)? {
-        let groups = groups::compile(&file, &point, &arguments.given)?;
-        runs.push((point, groups));
-    }
-    Ok(runs)
+    file::parse(path, &text)
 }
 
-/// The groups of clients of one run of a scenario, from 0.
+/// The groups of clients of one run of a scenario, from 0; without a scenario, those that the flags
+/// make.
 pub(crate) fn groups_of(
-    path: &Path,
+    path: Option<&Path>,
     arguments: &RunArguments,
     number: usize,
 ) -> Result<Vec<Group>, Failure> {
     let run = runs(path, arguments)?.into_iter().nth(number);
     let (_, groups) = run.ok_or_else(|| {
-        Failure::in_operation(format!("the scenario {} has changed", path.display()))
+        let name = path.unwrap_or(Path::new("of the flags")).display();
+        Failure::in_operation(format!("the scenario {name} has changed"))
     })?;
     Ok(groups)
 }
 
-/// Runs a scenario: once, or once for each point of its sweep.
-pub(crate) fn execute(path: &Path, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+/// Runs a scenario: once, or once for each point of its sweep. Without one, runs the groups that
+/// the flags make.
+pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let runs = runs(path, arguments)?;
     let interrupt = signals::watch(|| {
         eprintln!("ending the run; waiting for open queries (again to abort)");

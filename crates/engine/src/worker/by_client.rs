@@ -5,9 +5,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use load::client_arrival::ClientPace;
-use load::{ClientArrival, Plan, Shape};
+use load::profile::{ProfilePace, ProfiledClients};
+use load::{Arrival, ClientArrival, Plan, Shape};
 use proto::Instant;
 
 use super::Worker;
@@ -19,9 +22,8 @@ const COUNTED_MAX: u64 = 10_000_000;
 
 /// When the clients of one worker ask.
 pub(super) struct ByClient {
-    arrival: ClientArrival,
+    paces: Paces,
     shape: Option<Shape>,
-    paces: Vec<ClientPace>,
     /// The next query of each client; in the closed loop all that a client thinks about.
     due: BinaryHeap<Reverse<(Instant, u32)>>,
     /// How many of the entries of `due` are of each client; closed loop only.
@@ -31,20 +33,81 @@ pub(super) struct ByClient {
     has_started: bool,
 }
 
+/// How each client asks, and where it is in that.
+enum Paces {
+    /// All in the same way.
+    Alike(ClientArrival, Vec<ClientPace>),
+    /// Each at a rate and in a way drawn from a profile.
+    Drawn(Arc<ProfiledClients>, Vec<ProfilePace>),
+}
+
+impl Paces {
+    fn len(&self) -> usize {
+        match self {
+            Paces::Alike(_, paces) => paces.len(),
+            Paces::Drawn(_, paces) => paces.len(),
+        }
+    }
+
+    /// Queries that a client of the closed loop has open at once; none if time makes them due.
+    fn outstanding(&self) -> Option<u32> {
+        match self {
+            Paces::Alike(ClientArrival::Closed { outstanding, .. }, _) => {
+                Some((*outstanding).min(u16::MAX.into()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Mean rate of a client, in queries a second.
+    fn rate_qps(&self) -> f64 {
+        match self {
+            Paces::Alike(arrival, _) => arrival.rate_qps().unwrap_or(0.0),
+            Paces::Drawn(clients, _) => clients.rate_qps_mean(),
+        }
+    }
+
+    fn first_due(&mut self, client: u32, shape: Option<&Shape>, start: Instant) -> Instant {
+        match self {
+            Paces::Alike(arrival, paces) => paces[client as usize].first_due(arrival, shape, start),
+            Paces::Drawn(all, paces) => paces[client as usize].first_due(all, shape, start),
+        }
+    }
+
+    #[inline]
+    fn next_due(&mut self, client: u32, shape: Option<&Shape>, due: Instant) -> Instant {
+        match self {
+            Paces::Alike(arrival, paces) => paces[client as usize].next_due(arrival, shape, due),
+            Paces::Drawn(all, paces) => paces[client as usize].next_due(all, shape, due),
+        }
+    }
+}
+
 impl ByClient {
-    pub(super) fn new(plan: &Plan, arrival: ClientArrival, first: u32, clients: u32) -> Self {
-        let thinking = match arrival {
-            ClientArrival::Closed { .. } => vec![0; clients as usize],
-            _ => Vec::new(),
+    /// The clients of a worker, by their numbers in the population.
+    pub(super) fn new(plan: &Plan, clients: Range<u32>) -> Self {
+        let number = clients.len();
+        let paces = match (plan.arrival, &plan.profile) {
+            (Arrival::Clients(arrival), _) => {
+                let pace = |client| ClientPace::new(plan.seed, client);
+                Paces::Alike(arrival, clients.map(pace).collect())
+            }
+            (_, Some(profile)) => {
+                let paces = profile.paces(plan.seed, plan.clients, clients);
+                Paces::Drawn(Arc::clone(profile), paces)
+            }
+            _ => unreachable!("the plan was validated"),
         };
+        let is_closed = paces.outstanding().is_some();
         ByClient {
-            arrival,
+            paces,
             shape: None,
-            paces: (first..first + clients)
-                .map(|client| ClientPace::new(plan.seed, client))
-                .collect(),
-            due: BinaryHeap::with_capacity(clients as usize),
-            thinking,
+            due: BinaryHeap::with_capacity(number),
+            thinking: if is_closed {
+                vec![0; number]
+            } else {
+                Vec::new()
+            },
             until: Instant::FAR_FUTURE,
             has_started: false,
         }
@@ -60,14 +123,10 @@ impl ByClient {
         self.has_started = true;
         self.until = until;
         self.shape = plan.shape.as_ref().map(|shape| shape.starting_at(start));
-        let at_once = match self.arrival {
-            ClientArrival::Closed { outstanding, .. } => outstanding.min(u32::from(u16::MAX)),
-            _ => 1,
-        };
+        let at_once = self.paces.outstanding().unwrap_or(1);
         for client in 0..self.paces.len() as u32 {
             for _ in 0..at_once {
-                let pace = &mut self.paces[client as usize];
-                let due = pace.first_due(&self.arrival, self.shape.as_ref(), joins_at);
+                let due = self.paces.first_due(client, self.shape.as_ref(), joins_at);
                 self.push(due, client);
             }
         }
@@ -82,7 +141,7 @@ impl ByClient {
 
     /// True if time alone makes queries due, whatever becomes of those before.
     pub(super) fn is_open(&self) -> bool {
-        !matches!(self.arrival, ClientArrival::Closed { .. })
+        self.paces.outstanding().is_none()
     }
 
     fn push(&mut self, due: Instant, client: u32) {
@@ -105,8 +164,7 @@ impl ByClient {
         }
         let mut first = self.due.peek_mut()?;
         let Reverse((due, client)) = *first;
-        let pace = &mut self.paces[client as usize];
-        let next = pace.next_due(&self.arrival, self.shape.as_ref(), due);
+        let next = self.paces.next_due(client, self.shape.as_ref(), due);
         if next < self.until {
             // Replacing the top costs half of taking it off and putting the next one on.
             *first = Reverse((next, client));
@@ -118,16 +176,15 @@ impl ByClient {
 
     /// Lets `client`, which has `open` queries, think about as many as it may ask at `now`.
     fn think(&mut self, client: u32, open: u32, now: Instant) {
-        let ClientArrival::Closed { outstanding, .. } = self.arrival else {
+        let Some(outstanding) = self.paces.outstanding() else {
             return;
         };
         if !self.has_started {
             return;
         }
         let busy = open + u32::from(self.thinking[client as usize]);
-        for _ in busy..outstanding.min(u32::from(u16::MAX)) {
-            let pace = &mut self.paces[client as usize];
-            let due = pace.next_due(&self.arrival, None, now);
+        for _ in busy..outstanding {
+            let due = self.paces.next_due(client, None, now);
             self.push(due, client);
         }
     }
@@ -139,7 +196,7 @@ impl ByClient {
         while self.is_open() && self.next_due() < end {
             if counted == COUNTED_MAX {
                 let left_s = end.nanos_since(self.next_due()) as f64 / 1e9;
-                let rate_qps = self.arrival.rate_qps().unwrap_or(0.0) * self.paces.len() as f64;
+                let rate_qps = self.paces.rate_qps() * self.paces.len() as f64;
                 each(self.next_due(), (left_s * rate_qps) as u64);
                 break;
             }

@@ -451,7 +451,7 @@ impl Worker {
         let is_frugal = policy.idle_timeout.is_some()
             && matches!(
                 self.plan.arrival,
-                Arrival::Open { .. } | Arrival::Clients(_)
+                Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Profile | Arrival::Replay
             )
             && !policy.asks_nothing();
         let client = &mut self.clients[index as usize];

@@ -15,6 +15,7 @@ mod offer;
 mod presence;
 mod questions;
 mod quic;
+mod replayed;
 mod scripted;
 mod send;
 mod streams;
@@ -230,7 +231,7 @@ impl Worker {
             dirty: Vec::with_capacity(primaries as usize),
             offer: Offer::new(&plan, index, (first, primaries)),
             due_allowed: 0,
-            questions: QuestionCursor::new(&plan, index),
+            questions: QuestionCursor::new(&plan, index, first..first + primaries),
             tally: Tally::new(plan.interval),
             statistics: match plan.client_statistics {
                 true => Statistics::new(primaries),

@@ -5,10 +5,12 @@ use std::time::Duration;
 use load::Plan;
 use load::arrival::{Arrival, Process, Schedule};
 use load::plan::share;
+use load::question_source::Question;
 use proto::Instant;
 use proto::pending::OPEN_MAX;
 
 use super::by_client::ByClient;
+use super::replayed::Replayed;
 use super::scripted::Scripted;
 use super::{ClientQueue, Worker};
 
@@ -54,8 +56,28 @@ pub(super) enum Offer {
     },
     /// Queries at the instants of each client.
     ByClient(ByClient),
+    /// Queries of a capture at their instants.
+    Replayed(Replayed),
     /// Queries as a script asks them.
     Scripted(Box<Scripted>),
+}
+
+/// A query that time has made due.
+pub(super) struct Due {
+    pub(super) at: Instant,
+    pub(super) client: u32,
+    /// What it asks, unless that is still to be chosen.
+    pub(super) question: Option<Question>,
+}
+
+impl Due {
+    fn of((at, client): (Instant, u32)) -> Self {
+        Due {
+            at,
+            client,
+            question: None,
+        }
+    }
 }
 
 impl Offer {
@@ -83,9 +105,10 @@ impl Offer {
                 schedule: None,
                 next_client: 0,
             },
-            Arrival::Clients(arrival) => {
-                Offer::ByClient(ByClient::new(plan, arrival, first, clients))
+            Arrival::Clients(_) | Arrival::Profile => {
+                Offer::ByClient(ByClient::new(plan, first..first + clients))
             }
+            Arrival::Replay => Offer::Replayed(Replayed::new(plan, first..first + clients)),
             Arrival::Script => Offer::Scripted(Box::new(Scripted::new(plan, clients))),
         }
     }
@@ -108,9 +131,10 @@ impl Offer {
             (Offer::Open { schedule, .. }, Arrival::Open { rate_qps, process }) => {
                 *schedule = Some(schedule_at(rate_qps, process));
             }
-            (Offer::ByClient(clients), Arrival::Clients(_)) => {
+            (Offer::ByClient(clients), Arrival::Clients(_) | Arrival::Profile) => {
                 clients.start(plan, (start, joins_at), until);
             }
+            (Offer::Replayed(replayed), Arrival::Replay) => replayed.start(start),
             (Offer::Scripted(scripted), Arrival::Script) => scripted.start(start, joins_at),
             _ => unreachable!("the offer was made from the same plan"),
         }
@@ -131,6 +155,7 @@ impl Offer {
                 .as_ref()
                 .map_or(Instant::FAR_FUTURE, Schedule::next_due),
             Offer::ByClient(clients) => clients.next_due(),
+            Offer::Replayed(replayed) => replayed.next_due(),
             Offer::Scripted(scripted) => scripted.next_due(),
         }
     }
@@ -166,7 +191,7 @@ impl Offer {
     /// Takes the query that time has made due first, with its client of `clients`; none is due
     /// from `end` on.
     #[inline]
-    fn take_due(&mut self, now: Instant, end: Instant, clients: u32) -> Option<(Instant, u32)> {
+    fn take_due(&mut self, now: Instant, end: Instant, clients: u32) -> Option<Due> {
         match self {
             Offer::Open {
                 schedule: Some(schedule),
@@ -179,9 +204,10 @@ impl Offer {
                 schedule.advance();
                 let client = *next_client;
                 *next_client = if client + 1 == clients { 0 } else { client + 1 };
-                Some((due, client))
+                Some(Due::of((due, client)))
             }
-            Offer::ByClient(own) if own.next_due() <= now => own.take(),
+            Offer::ByClient(own) if own.next_due() <= now => own.take().map(Due::of),
+            Offer::Replayed(own) if own.next_due() <= now && own.next_due() < end => own.take(),
             _ => None,
         }
     }
@@ -213,7 +239,7 @@ impl Worker {
         match self.offer {
             Offer::Closed { .. } if now >= self.offer_end() => {}
             Offer::Closed { .. } => self.fill_closed(now),
-            Offer::Open { .. } | Offer::ByClient(_) => self.fill_due(now),
+            Offer::Open { .. } | Offer::ByClient(_) | Offer::Replayed(_) => self.fill_due(now),
             Offer::Scripted(_) => {}
         }
     }
@@ -269,10 +295,11 @@ impl Worker {
         let end = self.offer_end();
         let waits = matches!(&self.offer, Offer::ByClient(clients) if !clients.is_open());
         while self.due_allowed > 0 && self.questions.left > 0 {
-            let Some((scheduled_at, index)) = self.offer.take_due(now, end, self.primaries) else {
+            let Some(due) = self.offer.take_due(now, end, self.primaries) else {
                 return;
             };
             self.due_allowed -= 1;
+            let (scheduled_at, index) = (due.at, due.client);
             let client = &mut self.clients[index as usize];
             if waits && !client.can_send(&self.plan.connections) {
                 // It thinks again when it has a connection.
@@ -280,7 +307,13 @@ impl Worker {
             }
             let is_measured = scheduled_at >= self.timeline.run_started_at;
             let counts = &mut self.tally.of_query(scheduled_at).counts;
-            let question = self.questions.take(scheduled_at, is_measured, counts);
+            let question = match due.question {
+                None => self.questions.take(scheduled_at, is_measured, counts),
+                Some(question) => {
+                    self.questions.count(is_measured, counts);
+                    question
+                }
+            };
             if !client.pending.submit(scheduled_at, question) {
                 counts.not_sent.no_free_id += 1;
             } else if !client.dirty {
@@ -297,7 +330,7 @@ impl Worker {
     /// True if the run is over, queries were due before its end, and there is time to send them.
     pub(super) fn catches_up(&self, now: Instant) -> bool {
         let is_open = match &self.offer {
-            Offer::Open { .. } => true,
+            Offer::Open { .. } | Offer::Replayed(_) => true,
             Offer::ByClient(clients) => clients.is_open(),
             Offer::Closed { .. } | Offer::Scripted(_) => false,
         };
@@ -308,6 +341,7 @@ impl Worker {
     /// worker could not keep up.
     pub(super) fn count_unoffered(&mut self) {
         self.count_unoffered_by_client();
+        self.count_unoffered_of_replay();
         let end = self.offer_end();
         let Offer::Open {
             schedule: Some(schedule),

@@ -1,5 +1,7 @@
 //! Which question comes next, and how many are left.
 
+use std::ops::Range;
+
 use load::plan::share;
 use load::question_source::Question;
 use load::{Plan, QuestionChooser};
@@ -15,12 +17,16 @@ pub(super) struct QuestionCursor {
 }
 
 impl QuestionCursor {
-    pub(super) fn new(plan: &Plan, worker: u32) -> Self {
+    /// What `worker` asks, whose clients are those.
+    pub(super) fn new(plan: &Plan, worker: u32, clients: Range<u32>) -> Self {
+        let left = match (&plan.replay, plan.queries_max) {
+            (Some(replay), _) => replay.queries_of(&clients),
+            (None, Some(all)) => share(all, worker, plan.workers),
+            (None, None) => u64::MAX,
+        };
         QuestionCursor {
             chooser: QuestionChooser::new(plan, worker),
-            left: plan
-                .queries_max
-                .map_or(u64::MAX, |all| share(all, worker, plan.workers)),
+            left,
         }
     }
 
@@ -34,11 +40,17 @@ impl QuestionCursor {
         counts: &mut Counts,
     ) -> Question {
         let choice = self.chooser.next(now);
-        self.left -= u64::from(is_measured);
-        counts.offered += 1;
+        self.count(is_measured, counts);
         if choice.is_repeat {
             counts.repeated += 1;
         }
         choice.question
+    }
+
+    /// Counts a query as offered whose question is not chosen here.
+    #[inline]
+    pub(super) fn count(&mut self, is_measured: bool, counts: &mut Counts) {
+        self.left -= u64::from(is_measured);
+        counts.offered += 1;
     }
 }

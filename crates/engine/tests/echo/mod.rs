@@ -131,6 +131,8 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         presence: load::Presence::default(),
         shape: None,
         script: None,
+        profile: None,
+        replay: None,
         connections: load::ConnectionPolicy::default(),
         doh: transport.is_doh().then(|| {
             let uri = "https://localhost/dns-query";

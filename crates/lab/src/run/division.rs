@@ -37,7 +37,7 @@ impl Division {
             let plan = &mut request.plan;
             let outstanding = match plan.arrival {
                 Arrival::Closed { outstanding, .. } => outstanding,
-                Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => u32::MAX,
+                _ => u32::MAX,
             };
             plan.workers = threads.min(plan.clients).min(outstanding);
             let cpus = request.cpus.iter().copied().cycle();

@@ -17,6 +17,7 @@ use driver::kernel::DriverChoice;
 use engine::{Control, Progress, RunInputs, RunOptions, TlsSettings};
 use load::{Plan, TlsAsked};
 use measure::RunRecord;
+use measure::scenario::{ProfileRecord, ReplayRecord};
 
 use crate::key_log::KeyLogFile;
 
@@ -74,6 +75,10 @@ pub struct Description {
     pub edns_padding_octets: Option<u16>,
     /// Local addresses and prefixes as typed.
     pub local_addresses: Vec<String>,
+    /// The profile that clients are drawn from.
+    pub profile: Option<ProfileRecord>,
+    /// The capture that is replayed.
+    pub replay: Option<ReplayRecord>,
     /// RCODEs that count as goodput.
     pub goodput_rcodes: Vec<u16>,
     /// The target is the responder inside this process.

@@ -244,6 +244,8 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
         script: plan.script.as_ref().map(|it| it.file_name.clone()),
+        profile: words.profile.clone(),
+        replay: words.replay.clone(),
         presence: presence(&plan.presence),
         clients: clients(plan, group, outcome),
         workers: outcome.of_group(group).count() as u64,
@@ -314,6 +316,13 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             scenario::Arrival::Open { rate_qps, process }
         }
         Arrival::Script => scenario::Arrival::Clients { rate_qps: None },
+        Arrival::Profile => scenario::Arrival::Clients {
+            rate_qps: (plan.profile.as_ref())
+                .map(|clients| clients.rate_qps_mean() * f64::from(plan.clients)),
+        },
+        Arrival::Replay => scenario::Arrival::Clients {
+            rate_qps: plan.replay.as_ref().and_then(|replay| replay.rate_qps()),
+        },
         Arrival::Clients(each) => scenario::Arrival::Clients {
             rate_qps: each.rate_qps().map(|qps| qps * f64::from(plan.clients)),
         },

@@ -70,6 +70,8 @@ impl Load {
             presence: load::Presence::default(),
             shape: None,
             script: None,
+            profile: None,
+            replay: None,
             connections: load::ConnectionPolicy::default(),
             doh: transport.is_doh().then(|| {
                 let uri = "https://localhost/dns-query";

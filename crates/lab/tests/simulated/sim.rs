@@ -96,6 +96,8 @@ impl Sim {
             presence: load::Presence::default(),
             shape: None,
             script: None,
+            profile: None,
+            replay: None,
             connections: load::ConnectionPolicy::default(),
             doh: None,
             tcp_fallback: false,

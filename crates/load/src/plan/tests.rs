@@ -24,6 +24,8 @@ pub(crate) fn plan() -> Plan {
         presence: Presence::default(),
         shape: None,
         script: None,
+        profile: None,
+        replay: None,
         connections: ConnectionPolicy::default(),
         doh: None,
         tcp_fallback: false,

@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use proto::name;
-use proto::query::{Edns, QueryOptions, write_query};
 use proto::rr;
 use rand_core::Rng;
 
-use super::sampler::{CountSampler, LogSampler, Steps, uniform};
-use super::{Popularity, Profile, ProfileError, RateClass};
-use crate::questions::QuestionSet;
+use super::sampler::{CountSampler, LogSampler, Ranks, Steps, uniform};
+use super::{Profile, ProfileError, RateClass};
 use crate::random;
 
-/// Keep these random numbers apart from others that are drawn with the same seed.
+/// Keeps these random numbers apart from others that are drawn with the same seed.
 const STREAM: u64 = 0x7072_6f66_696c_6573; // "profiles"
-const STREAM_QUESTIONS: u64 = 0x7072_6f66_6173_6b73; // "profasks"
 
 /// What clients are drawn from: a profile, prepared. Read-only, for all workers alike.
 #[derive(Clone, Debug)]
@@ -24,8 +20,6 @@ pub struct Population {
     qtypes: Vec<u16>,
     by_queries: Steps,
     ranks: Ranks,
-    edns_share: f64,
-    options: QueryOptions,
 }
 
 #[derive(Clone, Debug)]
@@ -60,24 +54,16 @@ impl Population {
         let with_clients = |class: &&RateClass| class.rates_qps.total() > 0;
         let classes = profile.classes.iter().filter(with_clients);
         let by_clients = Steps::new(classes.clone().map(|class| class.rates_qps.total() as f64));
-        let qtypes = profile.qtypes.keys().map(|text| {
-            rr::type_from_text(text).ok_or_else(|| ProfileError {
-                what: format!("`qtypes`: unknown type `{text}`"),
-                hint: "types are mnemonics such as A, AAAA, MX, TXT, or `TYPE` and a number",
-            })
-        });
-        let share = |count: u64| count as f64 / profile.queries as f64;
+        let qtypes = profile
+            .qtypes
+            .keys()
+            .map(|text| rr::type_from_text(text).ok_or_else(|| super::unknown_type(text)));
         Ok(Population {
             classes: classes.map(ClassSampler::new).collect(),
             by_clients,
             qtypes: qtypes.collect::<Result<_, _>>()?,
             by_queries: Steps::new(profile.qtypes.values().map(|&count| count as f64)),
             ranks: Ranks::new(&profile.names),
-            edns_share: share(profile.flags.edns),
-            options: QueryOptions {
-                recursion_desired: share(profile.flags.recursion_desired) >= 0.5,
-                ..QueryOptions::default()
-            },
         })
     }
 
@@ -124,39 +110,6 @@ impl Population {
         let rank = self.ranks.at(uniform(generator));
         let (step, _) = self.by_queries.find(uniform(generator));
         (rank, self.qtypes[step])
-    }
-
-    /// Draws `count` questions as message templates: asked one after the other, they are what
-    /// clients of this population ask together.
-    ///
-    /// # Errors
-    /// A name of the zone would be too long.
-    pub fn questions(
-        &self,
-        names: &ProfileNames,
-        count: usize,
-        seed: u64,
-    ) -> Result<QuestionSet, ProfileError> {
-        let mut generator = random::generator(seed, STREAM_QUESTIONS, 0);
-        let plain = self.options.clone();
-        let with_edns = QueryOptions {
-            edns: Some(Edns::default()),
-            ..plain.clone()
-        };
-        let mut set = QuestionSet::new();
-        let (mut qname, mut message) = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let (rank, qtype) = self.question(&mut generator);
-            qname.clear();
-            names.write(rank, &mut qname);
-            message.clear();
-            let has_edns = uniform(&mut generator) <= self.edns_share;
-            let options = if has_edns { &with_edns } else { &plain };
-            write_query(&qname, qtype, rr::CLASS_IN, options, &mut message)
-                .expect("a name and an OPT record fit into a message");
-            set.push(&message, qname.len() + 4);
-        }
-        Ok(set)
     }
 }
 
@@ -238,103 +191,5 @@ impl ClientDraw {
 
     fn duration(&self, mean_gaps: f64) -> Duration {
         Duration::from_nanos((mean_gaps / self.rate_qps * 1e9).round() as u64)
-    }
-}
-
-/// Draws ranks.
-#[derive(Clone, Debug)]
-struct Ranks {
-    /// The last rank of each step.
-    lasts: Vec<u64>,
-    steps: Steps,
-}
-
-impl Ranks {
-    fn new(names: &Popularity) -> Self {
-        let mut before = 0.0;
-        let weights = names.ranks.iter().map(|&(_, share)| {
-            let weight = share - before;
-            before = share;
-            weight
-        });
-        Ranks {
-            steps: Steps::new(weights),
-            lasts: names.ranks.iter().map(|&(rank, _)| rank).collect(),
-        }
-    }
-
-    /// The rank at a share of all queries; within a step as if by Zipf's law with exponent 1.
-    fn at(&self, share: f64) -> u64 {
-        let (step, within) = self.steps.find(share);
-        let before = if step == 0 { 0 } else { self.lasts[step - 1] };
-        let last = self.lasts[step];
-        let (low, high) = (before as f64 + 0.5, last as f64 + 0.5);
-        let rank = (low * (high / low).powf(within)).round() as u64;
-        rank.clamp(before + 1, last)
-    }
-}
-
-/// What the names of a population are.
-#[derive(Clone, Debug)]
-pub struct ProfileNames {
-    /// The zone in wire format, below which names are made.
-    zone: Vec<u8>,
-    /// Those that the profile kept, in wire format, by rank.
-    kept: Vec<Box<[u8]>>,
-}
-
-impl ProfileNames {
-    /// The names that the profile kept, and `n1.ZONE`, `n2.ZONE` and so on for ranks beyond them.
-    ///
-    /// # Errors
-    /// A name is not one, or the zone leaves no room for labels.
-    pub fn new(profile: &Profile, zone: &str) -> Result<Self, ProfileError> {
-        let wire = |text: &str| {
-            let mut wire = Vec::new();
-            let parsed = name::parse(text, &mut wire);
-            parsed.map_err(|error| ProfileError {
-                what: format!("`{text}`: {error}"),
-                hint: "write a domain name, such as example.com",
-            })?;
-            Ok(wire)
-        };
-        let zone = wire(zone)?;
-        // `n` and up to 20 digits, with their length octet.
-        if zone.len() + 22 > name::NAME_OCTETS_MAX {
-            return Err(ProfileError {
-                what: "the zone leaves no room for names".into(),
-                hint: "use a zone of at most 233 octets",
-            });
-        }
-        let kept = profile
-            .names
-            .kept
-            .iter()
-            .map(|text| wire(text).map(Into::into));
-        Ok(ProfileNames {
-            zone,
-            kept: kept.collect::<Result<_, _>>()?,
-        })
-    }
-
-    /// Appends the name of a rank, from 1, in wire format.
-    pub fn write(&self, rank: u64, qname: &mut Vec<u8>) {
-        let index = usize::try_from(rank.saturating_sub(1)).unwrap_or(usize::MAX);
-        if let Some(name) = self.kept.get(index) {
-            qname.extend_from_slice(name);
-            return;
-        }
-        let mut digits = [0; 20];
-        let (mut at, mut rest) = (digits.len(), rank);
-        while at == digits.len() || rest > 0 {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        let digits = &digits[at..];
-        qname.push(digits.len() as u8 + 1);
-        qname.push(b'n');
-        qname.extend_from_slice(digits);
-        qname.extend_from_slice(&self.zone);
     }
 }

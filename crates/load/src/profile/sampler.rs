@@ -2,6 +2,7 @@
 
 use rand_core::Rng;
 
+use super::Popularity;
 use super::histogram::{CountHistogram, LogHistogram};
 
 /// A number above 0 and up to 1.
@@ -10,7 +11,7 @@ pub(super) fn uniform(generator: &mut impl Rng) -> f64 {
 }
 
 /// Steps of a distribution.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Steps {
     /// The sum of the weights up to each step.
     sums: Vec<f64>,
@@ -167,5 +168,38 @@ impl CountSampler {
         };
         let width = high - low + 1;
         low + ((within * width as f64) as u64).min(width - 1)
+    }
+}
+
+/// Draws ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ranks {
+    /// The last rank of each step.
+    lasts: Vec<u64>,
+    steps: Steps,
+}
+
+impl Ranks {
+    pub(super) fn new(names: &Popularity) -> Self {
+        let mut before = 0.0;
+        let weights = names.ranks.iter().map(|&(_, share)| {
+            let weight = share - before;
+            before = share;
+            weight
+        });
+        Ranks {
+            steps: Steps::new(weights),
+            lasts: names.ranks.iter().map(|&(rank, _)| rank).collect(),
+        }
+    }
+
+    /// The rank at a share of all queries; within a step as if by Zipf's law with exponent 1.
+    pub(super) fn at(&self, share: f64) -> u64 {
+        let (step, within) = self.steps.find(share);
+        let before = if step == 0 { 0 } else { self.lasts[step - 1] };
+        let last = self.lasts[step];
+        let (low, high) = (before as f64 + 0.5, last as f64 + 0.5);
+        let rank = (low * (high / low).powf(within)).round() as u64;
+        rank.clamp(before + 1, last)
     }
 }

@@ -7,6 +7,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::sampler::uniform;
 use super::*;
+use crate::{Plan, QuestionChooser};
+use proto::query::{Edns, QueryOptions};
 
 const SECOND_NS: f64 = 1e9;
 
@@ -61,6 +63,7 @@ pub(super) fn sample() -> Profile {
         repeats: None,
         names: Popularity {
             distinct: 1_000,
+            once: 0,
             zipf_exponent: 1.0,
             ranks: vec![(1, 0.25), (2, 0.4), (10, 0.7), (1_000, 1.0)],
             kept: Vec::new(),
@@ -315,29 +318,150 @@ fn a_population_asks_at_its_rate_from_the_start() {
     }
 }
 
+/// Templates and source of the questions of a profile, as a plan has them.
+fn asked(profile: &Profile, zone: Option<&str>, options: &QueryOptions) -> Plan {
+    let names = RankNames::of(profile, zone).unwrap();
+    let (set, source) = questions(profile, &names, options).unwrap();
+    Plan {
+        questions: std::sync::Arc::new(set),
+        question_source: source,
+        ..crate::plan::tests::plan()
+    }
+}
+
+/// The next messages of a worker, without their headers' first octets.
+fn messages(plan: &Plan, count: usize) -> Vec<(String, u16, Vec<u8>)> {
+    let mut chooser = QuestionChooser::new(plan, 0);
+    let mut message = Vec::new();
+    let mut next = || {
+        message.clear();
+        plan.write_query(chooser.next(proto::Instant::ZERO).question, &mut message);
+        let octets = proto::name::wire_length(&message[12..]).unwrap();
+        let qname = proto::name::to_text(&message[12..][..octets]).unwrap();
+        let qtype = &message[12 + octets..];
+        (
+            qname,
+            u16::from_be_bytes([qtype[0], qtype[1]]),
+            message.clone(),
+        )
+    };
+    (0..count).map(|_| next()).collect()
+}
+
 #[test]
-fn questions_are_messages_under_the_zone_or_with_the_names_kept() {
+fn names_are_the_kept_ones_then_those_of_the_zone_and_new_ones_where_nobody_asks_twice() {
     let mut profile = sample();
     profile.names.kept = vec!["www.example.net.".into()];
-    let population = Population::new(&profile).unwrap();
-    let names = ProfileNames::new(&profile, "test.example").unwrap();
-    let text = |rank| {
-        let mut wire = Vec::new();
-        names.write(rank, &mut wire);
-        proto::name::to_text(&wire).unwrap()
-    };
-    assert_eq!(text(1), "www.example.net.");
-    assert_eq!(text(2), "n2.test.example.");
-    assert_eq!(text(u64::MAX), "n18446744073709551615.test.example.");
-    let set = population.questions(&names, 9_000, 3).unwrap();
-    let with_edns = set.iter().filter(|each| each.message[11] == 1).count();
-    assert_eq!(set.len(), 9_000);
+    profile.names.once = 990;
+    let plan = asked(&profile, Some("test.example"), &QueryOptions::default());
+    let messages = messages(&plan, 9_000);
+    let mut by_name = BTreeMap::<&str, u64>::new();
+    let mut by_type = BTreeMap::<u16, u64>::new();
+    for (name, qtype, message) in &messages {
+        *by_name.entry(name).or_default() += 1;
+        *by_type.entry(*qtype).or_default() += 1;
+        assert_eq!(message[2] & 1, 1, "RD");
+    }
+    let once = by_name.values().filter(|count| **count == 1).count() as u64;
+    let counts = [
+        by_name["www.example.net."],
+        by_name["000000000001.test.example."],
+        9_000 - once - by_name["www.example.net."] - by_name["000000000001.test.example."],
+        once,
+    ];
+    let (distance, limit) = chi_square(&counts, &[0.25, 0.15, 0.3, 0.3]);
+    assert!(distance < limit, "{distance} {limit}: {counts:?}");
+    assert_eq!(
+        by_name.len() as u64,
+        10 + once,
+        "new names never come twice"
+    );
+    let counts: Vec<u64> = [1, 28, 65_280].map(|qtype| by_type[&qtype]).to_vec();
+    let (distance, limit) = chi_square(&counts, &[16.0 / 27.0, 8.0 / 27.0, 3.0 / 27.0]);
+    assert!(distance < limit, "{distance} {limit}: {counts:?}");
+    let with_edns = messages.iter().filter(|(.., message)| message[11] == 1);
+    let with_edns = with_edns.count();
     assert!((2_700..3_300).contains(&with_edns), "{with_edns}");
-    assert!(set.iter().all(|each| each.message[2] & 1 == 1), "RD");
-    let same = population.questions(&names, 9_000, 3).unwrap();
-    assert!(set.iter().eq(same.iter()));
-    for zone in ["a..b", &"x.".repeat(120)] {
-        assert!(ProfileNames::new(&profile, zone).is_err(), "{zone}");
+}
+
+#[test]
+fn without_a_zone_the_list_begins_anew_and_flags_go_before_the_profile() {
+    let mut profile = sample();
+    profile.names.kept = vec!["a.".into(), "b.".into(), "c.".into()];
+    profile.flags.dnssec_ok = 4_500;
+    let plain = QueryOptions {
+        recursion_desired: false,
+        ..QueryOptions::default()
+    };
+    for (name, _, message) in messages(&asked(&profile, None, &plain), 500) {
+        assert!(["a.", "b.", "c."].contains(&&name[..]), "{name}");
+        assert_eq!(message[2] & 1, 0, "RD");
+    }
+    let edns = QueryOptions {
+        edns: Some(Edns::default()),
+        ..QueryOptions::default()
+    };
+    let messages = messages(&asked(&profile, None, &edns), 6_000);
+    assert!(messages.iter().all(|(.., message)| message[11] == 1));
+    let with_do = messages
+        .iter()
+        .filter(|(.., message)| message[message.len() - 4] == 0x80);
+    assert!(
+        (850..1_150).contains(&with_do.count()),
+        "a sixth of all queries"
+    );
+}
+
+#[test]
+fn names_that_cannot_be_asked_for_are_refused() {
+    let profile = sample();
+    for zone in ["a..b", &"x.".repeat(130)] {
+        assert!(RankNames::of(&profile, Some(zone)).is_err(), "{zone}");
+    }
+    let none = RankNames::of(&profile, None).unwrap();
+    let error = questions(&profile, &none, &QueryOptions::default()).unwrap_err();
+    assert!(error.hint.contains("zone"), "{error}");
+    let long = asked(&profile, Some(&"x.".repeat(124)), &QueryOptions::default());
+    assert!(
+        long.validate()
+            .unwrap_err()
+            .what
+            .contains("longer than a name")
+    );
+    // Kept names need no room for labels.
+    let mut profile = sample();
+    profile.names.kept = vec!["x.".repeat(124)];
+    asked(&profile, Some("example"), &QueryOptions::default())
+        .validate()
+        .unwrap();
+}
+
+#[test]
+fn the_clients_of_a_run_are_the_same_however_many_workers_share_them() {
+    let clients = || ProfiledClients::new(Population::new(&sample()).unwrap(), 2.0).unwrap();
+    let dues = |range: std::ops::Range<u32>| {
+        let clients = clients();
+        let paces = clients.paces(7, 100, range);
+        let mut all = Vec::new();
+        for mut pace in paces {
+            let mut due = pace.first_due(&clients, None, proto::Instant::ZERO);
+            for _ in 0..20 {
+                all.push(due);
+                due = pace.next_due(&clients, None, due);
+            }
+        }
+        all
+    };
+    assert_eq!(dues(0..100), [dues(0..33), dues(33..100)].concat());
+    let slow = Population::new(&sample()).unwrap().rate_qps_mean();
+    assert!((clients().rate_qps_mean() / slow - 2.0).abs() < 1e-9);
+    assert!(size_of::<ProfilePace>() <= 24);
+    let population = || Population::new(&sample()).unwrap();
+    for factor in [0.0, -1.0, f64::NAN, 1e300] {
+        assert!(
+            ProfiledClients::new(population(), factor).is_err(),
+            "{factor}"
+        );
     }
 }
 

@@ -1,5 +1,7 @@
 //! What each worker asks next.
 
+use std::sync::Arc;
+
 use proto::Instant;
 use proto::pending::{LABEL_MAX, Question};
 use rand_core::Rng;
@@ -11,6 +13,7 @@ use super::repeats::RepeatChooser;
 use super::zipf::Zipf;
 use super::{Order, QuestionSource};
 use crate::plan::Plan;
+use crate::profile::RankedNames;
 use crate::random;
 
 /// Keeps the random numbers of the order apart from others that are drawn with the same seed.
@@ -68,6 +71,10 @@ enum Picks {
         zipf: Zipf,
     },
     Repeats(Box<RepeatChooser>),
+    Ranked {
+        generator: Xoshiro256PlusPlus,
+        names: Arc<RankedNames>,
+    },
 }
 
 impl QuestionChooser {
@@ -99,6 +106,12 @@ impl QuestionChooser {
         if let Picks::Repeats(repeats) = &mut self.picks {
             return repeats.next(now, &mut self.variations);
         }
+        if let Picks::Ranked { generator, names } = &mut self.picks {
+            return Choice {
+                question: self.variations.ranked(names, generator),
+                is_repeat: false,
+            };
+        }
         let template = self.picks.take();
         Choice {
             question: self.variations.of(template),
@@ -122,6 +135,12 @@ impl Picks {
         if let Some(repeats) = &source.repeats {
             let chooser = RepeatChooser::new(repeats, count as u32, seed, (worker, workers));
             return Picks::Repeats(Box::new(chooser));
+        }
+        if let Some(names) = &source.ranked {
+            return Picks::Ranked {
+                generator: generator(),
+                names: Arc::clone(names),
+            };
         }
         let (next, step) = (u64::from(worker), u64::from(workers));
         match source.order {
@@ -180,7 +199,7 @@ impl Picks {
             Picks::Plain { next, step, count } | Picks::InOrder { next, step, count } => {
                 return take_in_order(next, *step, *count);
             }
-            Picks::Repeats(_) => 0,
+            Picks::Repeats(_) | Picks::Ranked { .. } => 0,
         };
         template as u32
     }
@@ -220,6 +239,15 @@ impl Variations {
             (None, None) => Question::plain(template),
             _ => self.labelled(template),
         }
+    }
+
+    /// By the popularity of names, with a number of its own for a name that is new.
+    fn ranked(&mut self, names: &RankedNames, generator: &mut Xoshiro256PlusPlus) -> Question {
+        let numbers = &mut self.labels;
+        let fresh = || numbers.as_mut().map_or(0, LabelNumbers::take);
+        let (template, label) = names.draw(generator, fresh);
+        // It takes years to come to the last one.
+        self.typed(template).with_label(label.min(LABEL_MAX))
     }
 
     /// With a QTYPE of the mix, if there is one.

@@ -18,6 +18,36 @@ pub struct QtypeMix {
 }
 
 impl QtypeMix {
+    /// QTYPEs, each once, with weights above 0; what they add up to makes no difference.
+    ///
+    /// # Errors
+    /// There are none, or more than 255, or their weights add up to too much.
+    pub fn new(weights: Vec<(u16, f64)>) -> Result<Self, PlanError> {
+        let fault = |what: String| PlanError::new("qtypes", what, HINT);
+        if weights.is_empty() {
+            return Err(fault("there are no QTYPEs".to_owned()));
+        }
+        if weights.len() > usize::from(u8::MAX) {
+            return Err(fault(format!("{} QTYPEs are too many", weights.len())));
+        }
+        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        if !sum.is_finite() {
+            return Err(fault("the weights add up to too much".to_owned()));
+        }
+        let shares: Vec<(u16, f64)> = weights
+            .iter()
+            .map(|(qtype, weight)| (*qtype, weight / sum))
+            .collect();
+        let mut passed = 0.0;
+        let limits = shares[..shares.len() - 1].iter().map(|(_, share)| {
+            passed += share;
+            // 2^64; the conversion ends at the highest number.
+            (passed * 18_446_744_073_709_551_616.0) as u64
+        });
+        let limits = limits.collect();
+        Ok(QtypeMix { shares, limits })
+    }
+
     /// QTYPEs in the order given and their shares, which add up to 1.
     pub fn shares(&self) -> &[(u16, f64)] {
         &self.shares
@@ -63,24 +93,6 @@ impl FromStr for QtypeMix {
             }
             weights.push((qtype, weight));
         }
-        if weights.len() > usize::from(u8::MAX) {
-            return Err(fault(format!("{} QTYPEs are too many", weights.len())));
-        }
-        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
-        if !sum.is_finite() {
-            return Err(fault("the weights add up to too much".to_owned()));
-        }
-        let shares: Vec<(u16, f64)> = weights
-            .iter()
-            .map(|(qtype, weight)| (*qtype, weight / sum))
-            .collect();
-        let mut passed = 0.0;
-        let limits = shares[..shares.len() - 1].iter().map(|(_, share)| {
-            passed += share;
-            // 2^64; the conversion ends at the highest number.
-            (passed * 18_446_744_073_709_551_616.0) as u64
-        });
-        let limits = limits.collect();
-        Ok(QtypeMix { shares, limits })
+        QtypeMix::new(weights)
     }
 }

@@ -57,10 +57,13 @@ impl QuestionSource {
             None => 0,
         };
         let added = self.label_octets_max();
-        let too_long = plan
-            .questions
-            .iter()
-            .skip(unlabelled)
+        let is_labelled = |index: usize| match &self.ranked {
+            Some(names) => names.is_labelled(index),
+            None => index >= unlabelled,
+        };
+        let too_long = (plan.questions.iter().enumerate())
+            .filter(|(index, _)| is_labelled(*index))
+            .map(|(_, template)| template)
             .filter_map(|template| qname(template))
             .find(|qname| qname.len() + added > name::NAME_OCTETS_MAX);
         if let Some(qname) = too_long {

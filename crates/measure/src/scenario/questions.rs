@@ -60,6 +60,10 @@ pub enum QuestionOrder {
         /// 0 or more.
         exponent: f64,
     },
+    /// By the popularity of names in the profile of the clients.
+    Profile,
+    /// The one that the capture has there.
+    Capture,
 }
 
 /// A QTYPE of a mix.

@@ -189,10 +189,13 @@ fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {
 /// Open loop, generator on time: losses or a growing queue are the target's.
 pub(super) fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
     let counts = figures.counts;
-    let advice = format!(
-        "find its limit: try --rate {}",
-        decimal(0.8 * figures.achieved_qps, 0).replace(',', "")
-    );
+    let advice = match figures.record.scenario.replay.is_some() {
+        true => "find its limit: lower --speed".to_owned(),
+        false => format!(
+            "find its limit: try --rate {}",
+            decimal(0.8 * figures.achieved_qps, 0).replace(',', "")
+        ),
+    };
     if let Some((first, last)) = growing_latency(figures) {
         let evidence = format!(
             "latency grew from {} to {} (p50 of the first and the last third) while the \
@@ -238,7 +241,9 @@ fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
             share(counts.responses, counts.offered),
             rate(offered_qps)
         );
-        let advice = match figures.record.scenario.arrival {
+        let scenario = &figures.record.scenario;
+        let advice = match scenario.arrival {
+            _ if scenario.replay.is_some() => "raise --speed to find the target's limit",
             Arrival::Clients { .. } => {
                 "raise --clients, or the rate of each, to find the target's limit"
             }

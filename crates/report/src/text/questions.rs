@@ -26,6 +26,8 @@ fn order(order: QuestionOrder) -> Option<String> {
         QuestionOrder::InOrder => None,
         QuestionOrder::Uniform => Some("in random order".into()),
         QuestionOrder::Shuffled => Some("shuffled".into()),
+        QuestionOrder::Profile => Some("by the popularity that the profile has".into()),
+        QuestionOrder::Capture => None,
         QuestionOrder::Zipf { exponent } => Some(format!("Zipf, exponent {exponent}")),
     }
 }

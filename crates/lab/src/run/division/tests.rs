@@ -38,6 +38,8 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
             client_statistics: true,
             question_source: load::QuestionSource::default(),
             script: None,
+            profile: None,
+            replay: None,
             tsig: None,
         },
         tls: None,

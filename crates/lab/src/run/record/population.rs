@@ -156,6 +156,12 @@ fn join(whole: &mut ScenarioRecord, other: &ScenarioRecord) {
     if whole.script != other.script {
         whole.script = None;
     }
+    if whole.profile != other.profile {
+        whole.profile = None;
+    }
+    if whole.replay != other.replay {
+        whole.replay = None;
+    }
     if whole.shape != other.shape {
         whole.shape = None;
     }

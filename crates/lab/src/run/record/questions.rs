@@ -10,16 +10,17 @@ use measure::scenario::{
 pub(super) fn questions(plan: &Plan, source: &str) -> Questions {
     let chosen = &plan.question_source;
     let templates = plan.questions.len() as u64;
+    let seen = chosen.ranked.as_ref().map(|names| names.distinct());
     // With a list to repeat, the last template is the zone of all other names.
     let count = match chosen.repeats {
         Some(_) if templates > 1 => templates - 1,
-        _ => templates,
+        _ => seen.unwrap_or(templates),
     };
     Questions {
         source: source.to_owned(),
         count,
         choice: QuestionChoice {
-            order: order(chosen.order),
+            order: order(plan),
             qtypes: chosen.qtypes.as_ref().map_or(Vec::new(), qtypes),
             labels: chosen.labels.as_ref().map(labels),
             repeats: chosen.repeats.as_ref().map(|it| RepeatedQuestions {
@@ -34,8 +35,11 @@ pub(super) fn questions(plan: &Plan, source: &str) -> Questions {
     }
 }
 
-fn order(order: Order) -> QuestionOrder {
-    match order {
+fn order(plan: &Plan) -> QuestionOrder {
+    let chosen = &plan.question_source;
+    match chosen.order {
+        _ if plan.replay.is_some() => QuestionOrder::Capture,
+        _ if chosen.ranked.is_some() => QuestionOrder::Profile,
         Order::InOrder => QuestionOrder::InOrder,
         Order::Uniform => QuestionOrder::Uniform,
         Order::Shuffled => QuestionOrder::Shuffled,

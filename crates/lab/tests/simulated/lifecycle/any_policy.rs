@@ -53,7 +53,7 @@ fn consistent(mut policy: ConnectionPolicy, arrival: Arrival, clients: u32) -> C
     }
     let most_of_load = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding.div_ceil(clients),
-        Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Script => u32::MAX,
+        _ => u32::MAX,
     };
     let most = most_of_load.min(policy.queries_max.unwrap_or(u32::MAX));
     policy.in_flight_max = policy.in_flight_max.map(|depth| depth.min(most));

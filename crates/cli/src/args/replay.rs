@@ -1,0 +1,137 @@
+//! Flags of `throng replay`: its own, and those of the run that it is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use capture::Format;
+use capture::replay::Prefix;
+use clap::{Arg, Args};
+use proto::Transport;
+
+use super::fit::ClientChoice;
+use super::{RunArguments, duration};
+
+/// Flags of `throng run` that a capture leaves nothing to say.
+pub(crate) const OF_THE_CAPTURE: [&str; 28] = [
+    "names",
+    "names-format",
+    "outstanding",
+    "rate",
+    "arrival",
+    "clients",
+    "warmup",
+    "per-client",
+    "script",
+    "profile",
+    "profile-zone",
+    "profile-mix",
+    "rate-factor",
+    "shape",
+    "join-after",
+    "leave-after",
+    "reset",
+    "question-order",
+    "zipf",
+    "qtypes",
+    "random-labels",
+    "walk",
+    "water-torture",
+    "label-octets",
+    "label-seed",
+    "cache-hit-ratio",
+    "cache-ttl",
+    "hot-names",
+];
+
+/// Flags of `throng replay`: its own, and those of the run.
+#[derive(Clone, Debug, Args)]
+#[command(mut_args(of_replay))]
+pub(crate) struct ReplayArguments {
+    /// Captures (pcap, pcapng, dnstap) or query logs (BIND, Unbound, CoreDNS), oldest first; `-` is
+    /// standard input
+    #[arg(value_name = "CAPTURE", required = true)]
+    pub(crate) captures: Vec<PathBuf>,
+    /// What the captures are [default: found from their content]
+    #[arg(
+        long,
+        value_name = "pcap|pcapng|dnstap|bind|unbound|coredns",
+        help_heading = "Capture"
+    )]
+    pub(crate) capture_format: Option<Format>,
+    /// Ports that the servers listen on, in captures of packets
+    #[arg(
+        long,
+        default_value = "53",
+        value_name = "PORT[,PORT...]",
+        value_delimiter = ',',
+        help_heading = "Capture"
+    )]
+    pub(crate) port: Vec<u16>,
+    /// What makes a client: each has its own socket or connection
+    #[arg(long, default_value = "address", value_enum, help_heading = "Capture")]
+    pub(crate) client: ClientChoice,
+    /// How many times as fast as they came queries are asked (2, 0.1)
+    #[arg(
+        long,
+        default_value_t = 1.0,
+        value_name = "FACTOR",
+        help_heading = "Capture"
+    )]
+    pub(crate) speed: f64,
+    /// Only queries of these clients
+    #[arg(
+        long,
+        value_name = "ADDRESS[/BITS][,...]",
+        value_delimiter = ',',
+        help_heading = "Capture"
+    )]
+    pub(crate) only_clients: Vec<Prefix>,
+    /// Only queries with these QTYPEs
+    #[arg(
+        long,
+        value_name = "QTYPE[,...]",
+        value_delimiter = ',',
+        value_parser = qtype,
+        help_heading = "Capture"
+    )]
+    pub(crate) only_qtypes: Vec<u16>,
+    /// Only queries for these names and those below them
+    #[arg(
+        long,
+        value_name = "NAME[,...]",
+        value_delimiter = ',',
+        help_heading = "Capture"
+    )]
+    pub(crate) only_names: Vec<String>,
+    /// Only queries that came over these transports
+    #[arg(
+        long,
+        value_name = "TRANSPORT[,...]",
+        value_delimiter = ',',
+        help_heading = "Capture"
+    )]
+    pub(crate) only_transports: Vec<Transport>,
+    /// Only queries from that long after the first of the capture on
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Capture")]
+    pub(crate) from: Option<Duration>,
+    /// Only queries less than that long after the first of the capture
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Capture")]
+    pub(crate) until: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+fn qtype(text: &str) -> Result<u16, String> {
+    proto::rr::type_from_text(text).ok_or_else(|| format!("unknown type `{text}`"))
+}
+
+/// The flags of a run as a replay has them.
+fn of_replay(arg: Arg) -> Arg {
+    match arg.get_long() {
+        Some(name) if OF_THE_CAPTURE.contains(&name) => arg.hide(true),
+        Some("duration") => arg.help("End after that long [default: with the last query]"),
+        Some("queries") => arg.help("Only that many queries, the first that pass the filters"),
+        Some("loops") => arg.help("Ask everything that many times [default: once]"),
+        _ => arg,
+    }
+}

@@ -1,0 +1,93 @@
+//! The offer of a replay: each client asks what one of a capture did, when it did.
+//!
+//! The list of queries is shared by all workers and read-only. A worker looks at each of them once
+//! a round and takes those of its own clients: no allocation, no heap.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::question_source::Question;
+use load::replay::ReplayCursor;
+use load::{Plan, Replay};
+use proto::Instant;
+
+use super::Worker;
+use super::offer::{Due, Offer};
+
+/// When the clients of one worker ask what.
+pub(super) struct Replayed {
+    replay: Arc<Replay>,
+    cursor: ReplayCursor,
+    /// Number of the worker's first client.
+    first: u32,
+    /// When the first query of the list is due; far in the future until the run starts.
+    start: Instant,
+    /// When the worker's next query is due.
+    next_due: Instant,
+}
+
+impl Replayed {
+    /// The queries of these clients.
+    pub(super) fn new(plan: &Plan, clients: Range<u32>) -> Self {
+        let replay = plan.replay.as_ref().map(Arc::clone);
+        let replay = replay.expect("the plan was validated");
+        Replayed {
+            first: clients.start,
+            cursor: ReplayCursor::new(&replay, clients),
+            replay,
+            start: Instant::FAR_FUTURE,
+            next_due: Instant::FAR_FUTURE,
+        }
+    }
+
+    /// The first query of the list, whoever asks it, is due at `start`.
+    pub(super) fn start(&mut self, start: Instant) {
+        self.start = start;
+        self.look();
+    }
+
+    /// When the next query of any client is due.
+    #[inline]
+    pub(super) fn next_due(&self) -> Instant {
+        self.next_due
+    }
+
+    #[inline]
+    fn look(&mut self) {
+        let next = self.cursor.peek(&self.replay);
+        self.next_due = next.map_or(Instant::FAR_FUTURE, |query| {
+            self.start + Duration::from_nanos(query.at_ns)
+        });
+    }
+
+    /// Takes the query that is due first.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Due> {
+        let query = self.cursor.peek(&self.replay)?;
+        let due = Due {
+            at: self.next_due,
+            client: query.client - self.first,
+            question: Some(Question::plain(query.question)),
+        };
+        self.cursor.advance(&self.replay);
+        self.look();
+        Some(due)
+    }
+}
+
+impl Worker {
+    /// Counts what was due before the end of the run and was never offered.
+    pub(super) fn count_unoffered_of_replay(&mut self) {
+        let end = self.offer_end();
+        let Offer::Replayed(replayed) = &mut self.offer else {
+            return;
+        };
+        while replayed.next_due() < end {
+            let Some(due) = replayed.take() else { break };
+            let counts = &mut self.tally.of_query(due.at).counts;
+            self.questions.count(true, counts);
+            counts.not_sent.run_ended += 1;
+        }
+    }
+}
