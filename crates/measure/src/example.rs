@@ -66,7 +66,7 @@ pub(crate) fn group(total: &Interval) -> GroupRecord {
         for latency_ns in left.drain(..responses) {
             figures.respond(latency_ns, 0);
         }
-        experience.record(&figures);
+        experience.record(&figures, 2_000_000_000);
     }
     GroupRecord {
         name: GroupRecord::PLAIN.into(),

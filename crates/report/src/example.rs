@@ -110,7 +110,7 @@ fn experience(clients: u64, total: &Interval) -> ClientExperience {
     for (number, mut client) in (0_u32..).zip(each) {
         client.connections = 1 + number % 2;
         client.set_up_ns = u64::from(client.connections) * 2_750_000;
-        experience.record(&client);
+        experience.record(&client, 10_000_000_000);
     }
     experience
         .first_after_idle

@@ -343,8 +343,15 @@ impl Worker {
                 Offer::Scripted(scripted) => scripted.record(),
                 _ => None,
             },
-            experience: self.statistics.experience(),
+            experience: self.statistics.experience(self.present_ns()),
         }
+    }
+
+    /// How long of the measured run its clients were there.
+    fn present_ns(&self) -> u64 {
+        let from = self.joins_at.max(self.timeline.run_started_at);
+        let until = self.leaves_at.min(self.timeline.run_ended_at);
+        until.nanos_since(from)
     }
 
     /// Handles one delivery on a socket that this worker opened.
