@@ -16,6 +16,7 @@ mod interrupt;
 mod lifecycle;
 mod manual;
 mod names;
+mod populations;
 mod process;
 mod processes;
 mod progress;
