@@ -15,6 +15,7 @@ use fit::FitArguments;
 use population::PopulationArguments;
 use questions::QuestionArguments;
 use server_model::ServerModelArguments;
+use stub::StubArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
@@ -23,6 +24,7 @@ pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod questions;
 pub(crate) mod server_model;
+pub(crate) mod stub;
 mod tls;
 
 /// Measures what a DNS service can take, and says what limited the result.
@@ -103,9 +105,10 @@ pub(crate) struct RunArguments {
     /// Flags as they were given, where a scenario is to take them.
     #[arg(skip)]
     pub(crate) given: Vec<crate::scenario::Given>,
-    /// Server under test; without it the built-in responder is, and the run is a self-test
+    /// Server under test; without it the built-in responder is, and the run is a self-test. Again
+    /// and again for several servers of every client (see Stub resolver)
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
-    pub(crate) server: Option<String>,
+    pub(crate) server: Vec<String>,
     /// How to reach it
     #[arg(
         long,
@@ -300,6 +303,8 @@ pub(crate) struct RunArguments {
     pub(crate) population: PopulationArguments,
     #[command(flatten)]
     pub(crate) connections: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) stub: StubArguments,
     #[command(flatten)]
     pub(crate) doh: DohArguments,
     #[command(flatten)]

@@ -155,6 +155,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         edns_padding_octets: None,
         edns_keepalive: false,
         tcp_fallback: false,
+        stub: None,
         offload: true,
         tls: None,
         tsig_algorithm: None,

@@ -66,8 +66,8 @@ pub struct ClientExperience {
     pub latency: LatencyOverClients,
     /// Queries scheduled for each client; its count is the number of clients, its unit is queries.
     pub queries: Histogram,
-    /// Queries that each client asked in 1,000 seconds of the measured run in which it was there; of
-    /// the clients that were there. None in records of versions that did not tell.
+    /// Queries that each client asked in 1,000 seconds of the measured run in which it was there;
+    /// of the clients that were there. None in records of versions that did not tell.
     #[serde(default = "Histogram::on_demand")]
     pub rate_mqps: Histogram,
     /// Responses to each client; unit: responses.
@@ -168,8 +168,7 @@ impl ClientExperience {
         let number = self.clients();
         self.queries.record(client.queries);
         if present_ns > 0 {
-            self.rate_mqps
-                .record(rate_mqps(client.queries, present_ns));
+            self.rate_mqps.record(rate_mqps(client.queries, present_ns));
         }
         self.responses.record(responses);
         self.connections.record(client.connections.into());

@@ -76,7 +76,8 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         let arguments = &group.arguments;
         let server = Server::parse(SELF_TEST_NAME);
         let (questions, source) = request::questions(arguments)?;
-        let target = (probe_target(), &server);
+        let targets = [probe_target()];
+        let target = (&targets[..], &server);
         let request = request::build(arguments, target, questions, source);
         requests.push(request.map_err(|failure| group.blame(failure))?);
     }
@@ -152,7 +153,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     let mut requests = Vec::new();
     for group in groups {
         let arguments = &group.arguments;
-        if let Some(server) = &arguments.server {
+        if let Some(server) = arguments.server.first() {
             return Err(Failure::usage(
                 format!("--driver sim simulates the target too; it cannot reach {server}"),
                 "leave out --server, or use --driver epoll",
@@ -161,7 +162,8 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
         let server = Server::parse(SELF_TEST_NAME);
         let (questions, source) = request::questions(arguments)?;
         let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
-        let request = request::build(arguments, (target, &server), questions, source);
+        let target = (&[target][..], &server);
+        let request = request::build(arguments, target, questions, source);
         let mut request = request.map_err(|failure| group.blame(failure))?;
         finish(&mut request, group, identity.as_ref())?;
         requests.push(request);

@@ -28,5 +28,6 @@ mod run;
 mod scenarios;
 mod scripts;
 mod simulation;
+mod stub_resolvers;
 mod tls;
 mod tls_refused;

@@ -6,6 +6,7 @@
 
 mod bench;
 mod endings;
+mod failover;
 mod faults;
 mod latency;
 mod lifecycle;

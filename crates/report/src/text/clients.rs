@@ -187,7 +187,7 @@ mod tests {
                 queries,
                 ..measure::ClientFigures::default()
             };
-            experience.record(&client, 1_000_000_000);
+            experience.record(&client, 2_000_000_000);
         }
         silent.clients = 2;
         silent.experience = Some(experience);
