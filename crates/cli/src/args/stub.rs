@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use load::StubPolicy;
 use load::stub::{RACE_DELAY, Retry, ServerOrder};
+use proto::Transport;
 
 use super::duration;
 use crate::failure::Failure;
@@ -68,7 +69,7 @@ impl StubArguments {
     pub(crate) fn policy(
         &self,
         servers: Vec<SocketAddr>,
-        timeout: Duration,
+        (transport, timeout): (Transport, Duration),
     ) -> Result<Option<Arc<StubPolicy>>, Failure> {
         let is_asked = self.given().iter().any(|(_, is_given)| *is_given);
         if servers.len() == 1 && !is_asked {
@@ -82,6 +83,8 @@ impl StubArguments {
         };
         // What a name stands for is of no consequence where there is one server.
         let order = retry.filter(|_| several).map(Retry::order);
+        // Over connections musl too asks one server after the other.
+        let order = order.filter(|it| *it != ServerOrder::All || !transport.has_connections());
         let rcodes = match (self.failover_rcodes.is_empty(), retry) {
             (true, Some(retry)) if several => retry.failover_rcodes().to_vec(),
             _ => self.rcodes()?,

@@ -90,7 +90,8 @@ pub(crate) fn build(
 ) -> Result<RunRequest, Failure> {
     reject_edns(arguments, &questions)?;
     let target = targets[0];
-    let stub = arguments.stub.policy(targets.to_vec(), arguments.timeout)?;
+    let each = (arguments.transport, arguments.timeout);
+    let stub = arguments.stub.policy(targets.to_vec(), each)?;
     let arrival = arrival(arguments)?;
     let clients = arguments.clients.unwrap_or(CLIENTS);
     let queries_max = match arguments.loops {

@@ -56,7 +56,7 @@ fn check(product: Product) {
     let target = product.start(&zone()).unwrap();
     let folder = Folder::new(&format!("sinodun-{product:?}"));
     let lines = (1..=100).map(|number| format!("test-record-{number}.lab.test A\n"));
-    let names = folder.write("names.txt", &lines.collect::<String>());
+    let names = folder.write("names.txt", lines.collect::<String>());
     let authority = folder.write("ca.pem", target.ca_pem().unwrap());
     let endpoints = target.endpoints();
     let tcp = endpoints.address(proto::Transport::Tcp).unwrap();
