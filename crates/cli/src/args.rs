@@ -9,20 +9,24 @@ use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
+use capacity::CapacityArguments;
 use connections::ConnectionArguments;
 use doh::DohArguments;
 use fit::FitArguments;
 use population::PopulationArguments;
 use questions::QuestionArguments;
+use ramp::RampArguments;
 use server_model::ServerModelArguments;
 use stub::StubArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
+pub(crate) mod capacity;
 pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod questions;
+pub(crate) mod ramp;
 pub(crate) mod server_model;
 pub(crate) mod stub;
 mod tls;
@@ -45,6 +49,10 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
     CompareTransports(Box<CompareArguments>),
+    /// Find the highest rate that a server sustains, or the most clients
+    Capacity(Box<CapacityArguments>),
+    /// Raise the rate until the server, or a limit, gives in
+    Ramp(Box<RampArguments>),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
@@ -57,7 +65,7 @@ pub(crate) enum Command {
     Merge(MergeArguments),
     /// Work with the scripts of --script
     Script(ScriptArguments),
-    /// Print the JSON Schema of the run record, or of scenario files
+    /// Print the JSON Schema of the run record, of scenario files, or of other documents
     Schema(SchemaArguments),
     /// Print the manual page (roff)
     Man,
@@ -67,6 +75,13 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Dnsperf {
         /// dnsperf's flags
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Do what resperf does, with resperf's flags and output
+    #[command(disable_help_flag = true)]
+    Resperf {
+        /// resperf's flags
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
@@ -185,13 +200,7 @@ pub(crate) struct RunArguments {
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,
     /// How open-loop queries are spread
-    #[arg(
-        long,
-        default_value = "constant",
-        value_enum,
-        requires = "rate",
-        help_heading = "Load"
-    )]
+    #[arg(long, default_value = "constant", value_enum, help_heading = "Load")]
     pub(crate) arrival: ArrivalProcess,
     /// Simulated clients, each with its own socket or connection [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
@@ -328,6 +337,10 @@ pub(crate) enum SchemaOf {
     Record,
     /// Scenario files
     Scenario,
+    /// What `throng capacity` found
+    Capacity,
+    /// What `throng ramp` showed
+    Ramp,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.
@@ -476,8 +489,9 @@ pub(crate) struct BehaviourArguments {
     /// Time in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
     #[arg(long, value_name = "STALL", value_parser = stall)]
     pub(crate) stall: Vec<::responder::Stall>,
-    /// Answer at most that many queries a second
-    #[arg(long, value_name = "QPS")]
+    /// Answer at most that many queries a second: 37000; further ones queue (then=delay, the
+    /// default, with queue=10000 before it drops), or are dropped (then=drop, with burst=5ms)
+    #[arg(long, value_name = "QPS[,then=delay|drop][,...]")]
     pub(crate) ceiling: Option<String>,
     /// Accept at most that many TCP, DoT and DoH/2 connections at a time
     #[arg(long, value_name = "N")]

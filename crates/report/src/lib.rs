@@ -5,9 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capacity;
 pub mod comparison;
 pub mod csv;
 pub mod json;
+pub mod ramp;
 mod table;
 pub mod text;
 
