@@ -20,6 +20,7 @@ use questions::QuestionArguments;
 use ramp::RampArguments;
 use replay::ReplayArguments;
 use server_model::ServerModelArguments;
+use stub::StubArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod capacity;
@@ -33,6 +34,7 @@ pub(crate) mod questions;
 pub(crate) mod ramp;
 pub(crate) mod replay;
 pub(crate) mod server_model;
+pub(crate) mod stub;
 mod tls;
 
 /// Measures what a DNS service can take, and says what limited the result.
@@ -138,9 +140,10 @@ pub(crate) struct RunArguments {
     /// What is replayed, once the capture was read.
     #[arg(skip)]
     pub(crate) replay: Option<std::sync::Arc<crate::replay::Source>>,
-    /// Server under test; without it the built-in responder is, and the run is a self-test
+    /// Server under test; without it the built-in responder is, and the run is a self-test. Again
+    /// and again for several servers of every client (see Stub resolver)
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
-    pub(crate) server: Option<String>,
+    pub(crate) server: Vec<String>,
     /// How to reach it
     #[arg(
         long,
@@ -334,6 +337,8 @@ pub(crate) struct RunArguments {
     pub(crate) profile: ProfileArguments,
     #[command(flatten)]
     pub(crate) connections: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) stub: StubArguments,
     #[command(flatten)]
     pub(crate) doh: DohArguments,
     #[command(flatten)]

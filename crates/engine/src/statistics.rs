@@ -95,8 +95,9 @@ impl Statistics {
         }
     }
 
-    /// How all clients fared; none if nothing was kept.
-    pub(crate) fn experience(&self) -> Option<ClientExperience> {
+    /// How all clients fared, which were there for so long of the measured run; none if nothing was
+    /// kept.
+    pub(crate) fn experience(&self, present_ns: u64) -> Option<ClientExperience> {
         let clients = self.clients.as_ref()?;
         let mut experience = ClientExperience {
             first_after_idle: self.first_after_idle.clone(),
@@ -104,7 +105,7 @@ impl Statistics {
         };
         clients
             .iter()
-            .for_each(|client| experience.record(&client.figures));
+            .for_each(|client| experience.record(&client.figures, present_ns));
         experience.shrink_to_fit();
         Some(experience)
     }
@@ -154,7 +155,7 @@ mod tests {
             .map(|asked_ms| ask(&mut statistics, &mut pending, at_ms(asked_ms)));
         // The first query of all, and the one asked 1 s after the last response.
         assert_eq!(after_idle, [1, 1, 1, 2, 2]);
-        let experience = statistics.experience().unwrap();
+        let experience = statistics.experience(10 * 1_000 * MS).unwrap();
         assert_eq!((experience.clients(), experience.asked()), (1, 1));
         assert_eq!(experience.responses.max_ns(), Some(5));
     }
@@ -179,11 +180,11 @@ mod tests {
     fn fallback_clients_and_runs_without_statistics_count_nothing() {
         let mut none = Statistics::none();
         none.count_set_up(0, MS);
-        assert!(none.experience().is_none());
+        assert!(none.experience(10 * 1_000 * MS).is_none());
         let mut statistics = Statistics::new(1);
         statistics.count_response(1, 0, MS, 0);
         statistics.count_set_up(1, MS);
-        let experience = statistics.experience().unwrap();
+        let experience = statistics.experience(10 * 1_000 * MS).unwrap();
         assert_eq!((experience.answered(), experience.clients()), (0, 1));
         assert_eq!(experience.connections.max_ns(), Some(0));
     }

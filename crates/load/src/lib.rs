@@ -17,6 +17,7 @@
 //! | [`plan`] | one run as decided, and what it may not contradict |
 //! | [`client_arrival`] | how each client of a population asks |
 //! | [`shape`], [`presence`] | how that changes over time, and when the clients are there |
+//! | [`stub`] | when clients ask again, and which of their servers |
 //! | [`random`] | random numbers of one client |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
@@ -48,6 +49,7 @@ pub mod random;
 mod rdata;
 pub mod replay;
 pub mod shape;
+pub mod stub;
 pub mod tls;
 pub mod update_file;
 mod words;
@@ -63,4 +65,5 @@ pub use question_source::{QuestionChooser, QuestionSource};
 pub use questions::QuestionSet;
 pub use replay::Replay;
 pub use shape::Shape;
+pub use stub::StubPolicy;
 pub use tls::{Resume, TlsAsked};

@@ -17,6 +17,7 @@ use crate::question_source::QuestionSource;
 use crate::questions::QuestionSet;
 use crate::replay::{Replay, ReplayQuery};
 use crate::shape::Shape;
+use crate::stub::StubPolicy;
 
 pub use crate::local_addresses::expand_local_addresses;
 
@@ -79,6 +80,9 @@ pub struct Plan {
     pub doh: Option<Arc<DohRequest>>,
     /// Repeat a query over TCP when its UDP response is truncated.
     pub tcp_fallback: bool,
+    /// Attempts of each query and servers of each client; `None` asks one server once, which costs
+    /// nothing more.
+    pub stub: Option<Arc<StubPolicy>>,
     /// Socket send and receive buffers in octets; `None` for 4 MiB.
     pub socket_buffer_octets: Option<u32>,
     /// Use UDP GSO and GRO where the kernel has them.
@@ -390,6 +394,9 @@ impl Plan {
             ));
         }
         self.connections.validate(self)?;
+        if let Some(stub) = &self.stub {
+            stub.validate(self)?;
+        }
         if self.transport.is_doh() != self.doh.is_some() {
             let transport = self.transport;
             let what = match self.doh {

@@ -28,6 +28,7 @@ mod connections;
 pub mod error_codes;
 mod exchanges;
 mod rcodes;
+mod stub;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,7 @@ pub use codes::{Alerts, CODES_MAX, Codes};
 pub use connections::{ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures};
 pub use exchanges::ExchangeFailures;
 pub use rcodes::{Rcodes, rcode_name};
+pub use stub::{Failovers, StubCounts};
 
 /// Everything that is counted. Unit: messages, unless the name ends in `octets`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,6 +85,9 @@ pub struct Counts {
     /// Queries sent again over TCP because the UDP response was truncated; counted apart from all
     /// of the above.
     pub tcp_fallback: TcpFallback,
+    /// What clients did as stub resolvers: attempts, servers, races.
+    #[serde(default, skip_serializing_if = "StubCounts::is_empty")]
+    pub stub: StubCounts,
     /// Connections of TCP and QUIC.
     pub connections: Connections,
 }
@@ -136,7 +141,7 @@ impl_add!(
         offered, repeated, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
         port_unreachable, sent_octets, received_octets, retried_unprocessed, waited_for_stream,
     ],
-    groups: [not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, connections]
+    groups: [not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, stub, connections]
 );
 impl_add!(NotSent, numbers: [timed_out_waiting, no_free_id, send_failed, run_ended], groups: []);
 impl_add!(
@@ -210,7 +215,29 @@ impl Counts {
                 ("timeouts", fallback.timeouts),
                 ("connection_losses", fallback.connection_losses),
             ],
-        )
+        )?;
+        self.check_stub()
+    }
+
+    /// What is told of servers and attempts is of queries that were sent and answered. Groups whose
+    /// clients have nothing to choose from tell nothing.
+    fn check_stub(&self) -> Result<(), String> {
+        let stub = &self.stub;
+        let by_server: u64 = stub.responses_by_server.iter().sum();
+        balance(
+            ("stub.responses_by_attempt", stub.responses()),
+            &[("stub.responses_by_server", by_server)],
+        )?;
+        let sent: u64 = stub.sent_by_server.iter().sum();
+        for (what, all, most) in [
+            ("responses by attempt", stub.responses(), self.responses),
+            ("messages sent", sent, self.sent + stub.retransmitted),
+        ] {
+            if all > most {
+                return Err(format!("stub: {all} {what}, but {most} in all"));
+            }
+        }
+        Ok(())
     }
 }
 

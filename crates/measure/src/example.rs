@@ -66,7 +66,7 @@ pub(crate) fn group(total: &Interval) -> GroupRecord {
         for latency_ns in left.drain(..responses) {
             figures.respond(latency_ns, 0);
         }
-        experience.record(&figures);
+        experience.record(&figures, 2_000_000_000);
     }
     GroupRecord {
         name: GroupRecord::PLAIN.into(),
@@ -158,6 +158,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         edns_padding_octets: None,
         edns_keepalive: false,
         tcp_fallback: false,
+        stub: None,
         offload: true,
         tls: None,
         tsig_algorithm: None,

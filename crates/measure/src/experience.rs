@@ -27,6 +27,8 @@ pub use group::{GroupRecord, merge_groups};
 pub const IDLE_NS_MIN: u64 = 1_000_000_000;
 /// Worst clients that are kept by number.
 pub const WORST_MAX: usize = 8;
+/// Millihertz in a query a second.
+const MQPS: f64 = 1_000.0;
 /// What shares are counted in.
 pub const PPM: u64 = 1_000_000;
 
@@ -64,6 +66,10 @@ pub struct ClientExperience {
     pub latency: LatencyOverClients,
     /// Queries scheduled for each client; its count is the number of clients, its unit is queries.
     pub queries: Histogram,
+    /// Queries that each client asked in 1,000 seconds of the measured run in which it was there;
+    /// of the clients that were there. None in records of versions that did not tell.
+    #[serde(default = "Histogram::on_demand")]
+    pub rate_mqps: Histogram,
     /// Responses to each client; unit: responses.
     pub responses: Histogram,
     /// Share of each client's queries that got no response, in millionths, rounded up; of the
@@ -141,6 +147,7 @@ impl Default for ClientExperience {
                 max: Histogram::on_demand(),
             },
             queries: Histogram::on_demand(),
+            rate_mqps: Histogram::on_demand(),
             responses: Histogram::on_demand(),
             unanswered_ppm: Histogram::on_demand(),
             unsuccessful_ppm: Histogram::on_demand(),
@@ -154,12 +161,15 @@ impl Default for ClientExperience {
 }
 
 impl ClientExperience {
-    /// Adds the next client.
-    pub fn record(&mut self, client: &ClientFigures) {
+    /// Adds the next client, which was there for so long of the measured run.
+    pub fn record(&mut self, client: &ClientFigures, present_ns: u64) {
         let latency = &client.latency;
         let responses = latency.count();
         let number = self.clients();
         self.queries.record(client.queries);
+        if present_ns > 0 {
+            self.rate_mqps.record(rate_mqps(client.queries, present_ns));
+        }
         self.responses.record(responses);
         self.connections.record(client.connections.into());
         self.halvings += latency.halvings();
@@ -220,6 +230,7 @@ impl ClientExperience {
         let ClientExperience {
             latency: LatencyOverClients { p50, p90, p99, max },
             queries,
+            rate_mqps,
             responses,
             unanswered_ppm,
             unsuccessful_ppm,
@@ -236,6 +247,7 @@ impl ClientExperience {
             p99,
             max,
             queries,
+            rate_mqps,
             responses,
             unanswered_ppm,
             unsuccessful_ppm,
@@ -255,7 +267,7 @@ impl ClientExperience {
     }
 
     /// All histograms, in the order of the fields.
-    fn histograms(&mut self) -> [&mut Histogram; 11] {
+    fn histograms(&mut self) -> [&mut Histogram; 12] {
         let LatencyOverClients { p50, p90, p99, max } = &mut self.latency;
         [
             p50,
@@ -263,6 +275,7 @@ impl ClientExperience {
             p99,
             max,
             &mut self.queries,
+            &mut self.rate_mqps,
             &mut self.responses,
             &mut self.unanswered_ppm,
             &mut self.unsuccessful_ppm,
@@ -287,9 +300,13 @@ impl ClientExperience {
         self.latency.p99.count()
     }
 
-    /// Queries a second of the client at quantile `p` over clients, in a window of so many
-    /// seconds; 0 without a window.
+    /// Queries a second of the client at quantile `p` over the clients that were there in the
+    /// measured run, each while it was there. Records that do not tell that are taken as if all
+    /// had been there for the window of so many seconds; 0 without a window.
     pub fn rate_qps(&self, p: f64, window_seconds: f64) -> Option<f64> {
+        if let Some(mqps) = self.rate_mqps.percentile(p) {
+            return Some(mqps as f64 / MQPS);
+        }
         let queries = self.queries.percentile(p)?;
         Some(per(queries as f64, window_seconds))
     }
@@ -334,6 +351,10 @@ impl ClientExperience {
                 self.asked()
             ));
         }
+        if self.rate_mqps.count() > clients {
+            let rates = self.rate_mqps.count();
+            return Err(format!("{clients} clients, but rates of {rates}"));
+        }
         let is_sorted = self.worst.is_sorted_by_key(WorstClient::rank);
         let is_known = self.worst.iter().all(|worst| worst.client < clients);
         if !is_sorted || !is_known || self.worst.len() > WORST_MAX {
@@ -343,6 +364,14 @@ impl ClientExperience {
         }
         Ok(())
     }
+}
+
+/// Queries in 1,000 seconds, to the nearest.
+fn rate_mqps(queries: u64, present_ns: u64) -> u64 {
+    const SPAN_NS: u128 = 1_000 * 1_000_000_000;
+    let present_ns = u128::from(present_ns);
+    let mqps = (u128::from(queries) * SPAN_NS + present_ns / 2) / present_ns;
+    u64::try_from(mqps).unwrap_or(u64::MAX)
 }
 
 /// `part` of `whole` in millionths, rounded up so that only nothing is 0; at most a million.

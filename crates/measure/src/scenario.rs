@@ -10,12 +10,15 @@ use serde::{Deserialize, Serialize};
 
 mod capture;
 mod questions;
+mod stub;
 
 pub use capture::{CaptureRecord, ClientsBy, ProfileRecord, ReplayRecord};
 pub use questions::{
     GeneratedLabels, LabelForm, QtypeShare, QuestionChoice, QuestionOrder, Questions,
     RepeatedQuestions,
 };
+
+pub use stub::StubResolver;
 
 /// What was run: target, transport, questions, load, limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +83,9 @@ pub struct ScenarioRecord {
     pub edns_keepalive: bool,
     /// Truncated UDP responses were followed by a query over TCP.
     pub tcp_fallback: bool,
+    /// How clients asked again and used their servers; none if they asked one server once.
+    #[serde(default)]
+    pub stub: Option<StubResolver>,
     /// UDP GSO and GRO were allowed.
     pub offload: bool,
     /// TLS as asked for and as negotiated; none without TLS.

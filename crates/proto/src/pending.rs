@@ -16,8 +16,10 @@ use std::collections::VecDeque;
 use crate::time::Instant;
 
 mod question;
+mod trail;
 
 pub use question::{LABEL_MAX, Question};
+pub use trail::Trail;
 
 /// Most queries of one client that can be waiting or in flight: half of the ID space, so that a
 /// free ID is always near and a late response is not taken for a new one.
@@ -118,6 +120,9 @@ pub struct Query {
 #[derive(Debug)]
 pub struct Pending {
     slots: Box<[Slot]>,
+    /// Of each slot; empty unless trails are kept.
+    trails: Box<[Trail]>,
+    keeps_trails: bool,
     /// Number of the next query.
     next: u32,
     /// No query before this number is waiting.
@@ -136,6 +141,8 @@ impl Pending {
     pub fn new(id_offset: u16) -> Self {
         Pending {
             slots: Box::default(),
+            trails: Box::default(),
+            keeps_trails: false,
             next: 0,
             first_waiting: 0,
             first_in_flight: 0,
@@ -143,6 +150,26 @@ impl Pending {
             in_flight: 0,
             timed_out: VecDeque::new(),
             id_offset,
+        }
+    }
+
+    /// Keeps the trail of every query from now on: 4 bytes each. Called before the first submit.
+    pub fn keep_trails(&mut self) {
+        self.keeps_trails = true;
+    }
+
+    /// Where the query at `position` has been sent, if trails are kept.
+    #[inline]
+    pub fn trail(&self, position: u32) -> Trail {
+        let trail = self.trails.get(position as usize);
+        trail.copied().unwrap_or_default()
+    }
+
+    /// Notes where the query at `position` has been sent, if trails are kept.
+    #[inline]
+    pub fn set_trail(&mut self, position: u32, trail: Trail) {
+        if let Some(kept) = self.trails.get_mut(position as usize) {
+            *kept = trail;
         }
     }
 
@@ -173,7 +200,8 @@ impl Pending {
         }
         let mask = self.mask();
         loop {
-            let slot = &mut self.slots[self.next as usize & mask];
+            let position = self.next as usize & mask;
+            let slot = &mut self.slots[position];
             let number = self.next;
             self.next = self.next.wrapping_add(1);
             if !slot.state.keeps_its_slot() {
@@ -187,6 +215,9 @@ impl Pending {
                     qtype: question.qtype,
                     state: State::Waiting,
                 };
+                if let Some(trail) = self.trails.get_mut(position) {
+                    *trail = Trail::default();
+                }
                 self.waiting += 1;
                 return true;
             }
@@ -213,6 +244,16 @@ impl Pending {
     /// The query that waits behind `query`, if any.
     #[inline]
     pub fn next_waiting_after(&self, query: Query) -> Option<Query> {
+        self.next_in_after(State::Waiting, query)
+    }
+
+    /// The query in flight that was submitted next after `query`, if any.
+    pub fn next_in_flight_after(&self, query: Query) -> Option<Query> {
+        self.next_in_after(State::InFlight, query)
+    }
+
+    #[inline]
+    fn next_in_after(&self, state: State, query: Query) -> Option<Query> {
         let mut number = self.slots[query.position as usize].number;
         loop {
             number = number.wrapping_add(1);
@@ -221,7 +262,7 @@ impl Pending {
             }
             let position = number as usize & self.mask();
             let slot = &self.slots[position];
-            if slot.state == State::Waiting && slot.number == number {
+            if slot.state == state && slot.number == number {
                 return Some(self.query(position));
             }
         }
@@ -413,12 +454,22 @@ impl Pending {
             return false;
         }
         let old = std::mem::replace(&mut self.slots, vec![EMPTY; capacity].into_boxed_slice());
+        let trails = match self.keeps_trails {
+            true => vec![Trail::default(); capacity].into_boxed_slice(),
+            false => Box::default(),
+        };
+        let old_trails = std::mem::replace(&mut self.trails, trails);
         let mask = self.mask();
-        for slot in old.iter().filter(|slot| slot.state != State::Empty) {
-            let place = &mut self.slots[slot.number as usize & mask];
+        let all = old.iter().enumerate();
+        for (index, slot) in all.filter(|(_, slot)| slot.state != State::Empty) {
+            let position = slot.number as usize & mask;
+            let place = &mut self.slots[position];
             // Two ended queries of different laps may meet; one that is kept is never overwritten.
             if !place.state.keeps_its_slot() {
                 *place = *slot;
+                if let Some(trail) = old_trails.get(index) {
+                    self.trails[position] = *trail;
+                }
             }
         }
         true
@@ -440,6 +491,31 @@ mod tests {
         let query = pending.next_waiting().unwrap();
         pending.mark_sent(query.position, now);
         pending.find(query.id).unwrap()
+    }
+
+    #[test]
+    fn trail_of_a_query_is_its_own_and_moves_with_it() {
+        let mut pending = Pending::new(7);
+        pending.keep_trails();
+        let submit = |pending: &mut Pending| {
+            assert!(pending.submit(Instant::ZERO, Question::plain(0)));
+            pending.newest()
+        };
+        let first = submit(&mut pending);
+        let position = pending.numbered(first).unwrap().position;
+        pending.set_trail(position, Trail::default().then(2).then(0));
+        // The ring grows several times.
+        let others: Vec<u32> = (0..100).map(|_| submit(&mut pending)).collect();
+        let trail = |number: u32| pending.trail(pending.numbered(number).unwrap().position);
+        assert_eq!((trail(first).attempts, trail(first).server), (2, 0));
+        assert!(trail(first).has_asked(2) && !trail(first).has_asked(1));
+        assert!(others.iter().all(|other| trail(*other) == Trail::default()));
+        // Without trails none is kept.
+        let mut plain = Pending::new(7);
+        let number = submit(&mut plain);
+        let position = plain.numbered(number).unwrap().position;
+        plain.set_trail(position, Trail::default().then(1));
+        assert_eq!(plain.trail(position), Trail::default());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use measure::{
 };
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 60] = [
+pub const COLUMNS: [(&str, &str); 65] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -50,6 +50,17 @@ pub const COLUMNS: [(&str, &str); 60] = [
     ),
     ("sent_octets", "octets of queries, without framing"),
     ("received_octets", "octets of responses, without framing"),
+    (
+        "retransmitted",
+        "messages sent beside the first one of each query, by clients that ask again",
+    ),
+    (
+        "responses_attempt_2",
+        "responses that came when the query had been sent twice",
+    ),
+    ("responses_attempt_3", "three times"),
+    ("responses_attempt_4_up", "more often"),
+    ("failovers", "times that a client went on to another server"),
     ("in_flight_mean_queries", "mean number of queries in flight"),
     ("connections_attempted", "attempts to connect"),
     ("connections_opened", "connections that became usable"),
@@ -286,6 +297,8 @@ fn set_up_cells(times: &ConnectionTimes) -> [String; 4] {
 
 fn count_cells(counts: &Counts) -> Vec<String> {
     let rcodes = &counts.rcodes;
+    let by_attempt = &counts.stub.responses_by_attempt;
+    let at_attempt = |place: usize| by_attempt.get(place).copied().unwrap_or(0);
     let named = [0, 3, 2, 5].map(|rcode| rcodes.by_rcode[rcode]);
     let unnamed = rcodes.total() - named.iter().sum::<u64>();
     let mut numbers = vec![
@@ -303,6 +316,11 @@ fn count_cells(counts: &Counts) -> Vec<String> {
         counts.unexpected.total(),
         counts.sent_octets,
         counts.received_octets,
+        counts.stub.retransmitted,
+        at_attempt(1),
+        at_attempt(2),
+        by_attempt.iter().skip(3).sum(),
+        counts.stub.failovers.total(),
     ]);
     numbers.iter().map(u64::to_string).collect()
 }
@@ -346,11 +364,11 @@ mod tests {
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
         let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
-            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,5.050,0,0,0,120,0,0,0,0,0,0,0,0.250000000,\
-            1000.000,5050.000,1350.000,";
+            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,0,0,0,0,0,5.050,0,0,0,120,0,0,0,0,0,0,0,\
+            0.250000000,1000.000,5050.000,1350.000,";
         assert!(rows[1].starts_with(first), "{}", rows[1]);
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
-            5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,";
+            5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,0,0,0,0,0,";
         assert!(rows[4].starts_with(total), "{}", rows[4]);
         let set_up = ",10.000,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,";
         assert!(rows[4].ends_with(set_up), "{}", rows[4]);

@@ -111,7 +111,7 @@ fn experience(clients: u64, total: &Interval) -> ClientExperience {
     for (number, mut client) in (0_u32..).zip(each) {
         client.connections = 1 + number % 2;
         client.set_up_ns = u64::from(client.connections) * 2_750_000;
-        experience.record(&client);
+        experience.record(&client, 2_000_000_000);
     }
     experience
         .first_after_idle
@@ -154,6 +154,7 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         edns_padding_octets: None,
         edns_keepalive: false,
         tcp_fallback: false,
+        stub: None,
         offload: true,
         tls: None,
         tsig_algorithm: None,

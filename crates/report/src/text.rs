@@ -23,6 +23,7 @@ pub(crate) mod questions;
 mod scripts;
 mod sections;
 mod simulation;
+mod stub;
 #[cfg(test)]
 mod tests;
 mod without_queries;
@@ -38,6 +39,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Course", sections::course(record)),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
+        ("Attempts", stub::section(record)),
         ("Connections", connections::section(record)),
         ("Scripts", scripts::section(record)),
         ("Capture", capture::section(record)),
@@ -138,6 +140,7 @@ fn header(record: &RunRecord) -> String {
         ("HTTP", carriage::http(scenario)),
         ("TLS", carriage::tls(scenario)),
         ("connections", carriage::connections(scenario)),
+        ("stub resolver", stub::words(record)),
     ] {
         if !words.is_empty() {
             table.row([label.into(), words]);

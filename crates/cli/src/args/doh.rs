@@ -62,6 +62,11 @@ impl<'a> Server<'a> {
         self.scheme == Some("http")
     }
 
+    /// True if requests to both have the same scheme and path.
+    pub(crate) fn has_uri_of(&self, other: &Server<'_>) -> bool {
+        (self.scheme, self.path) == (other.scheme, other.path)
+    }
+
     /// The port of a server that names none.
     pub(crate) fn default_port(&self, transport: Transport) -> u16 {
         match self.is_plain_http() {

@@ -12,7 +12,7 @@ use measure::record::EndedBy;
 
 use super::Records;
 use crate::args::compare::AbArguments;
-use crate::args::{Command, RunArguments};
+use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
 use crate::{records, run, signals};
 
@@ -155,11 +155,11 @@ impl Side {
         let run = self.parsed()?;
         match run.scenario {
             Some(_) => Ok(()),
-            None => run::check(&run),
+            None => run::check(&run.run),
         }
     }
 
-    fn parsed(&self) -> Result<RunArguments, Failure> {
+    fn parsed(&self) -> Result<RunCommand, Failure> {
         let line = ["throng", "run"].map(OsString::from).into_iter();
         let line = line.chain(self.arguments.iter().cloned()).collect();
         let parsed = crate::parse(line).map_err(|error| Failure::of_flags(&error, "run"))?;

@@ -51,7 +51,7 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
     let servers = Servers::read(arguments)?;
     let runs = transports.iter().map(|&transport| {
         let mut run = arguments.run.clone();
-        run.server = servers.of(transport)?;
+        run.server = servers.of(transport)?.into_iter().collect();
         run.transport = transport;
         leave_out_unsuited(&mut run, transports);
         Ok(run)
@@ -96,7 +96,7 @@ impl Servers {
             of_one: Vec::new(),
             ports: Vec::new(),
         };
-        let given = arguments.run.server.as_deref().unwrap_or("");
+        let given = arguments.run.server.join(",");
         for text in given.split(',').filter(|text| !text.is_empty()) {
             match text.split_once('=') {
                 Some((name, server)) => {
@@ -257,7 +257,9 @@ mod tests {
     /// The server of each run.
     fn servers(flags: &str) -> Vec<Option<String>> {
         let runs = of_each(&parse(flags)).unwrap();
-        runs.into_iter().map(|run| run.server).collect()
+        runs.into_iter()
+            .map(|run| run.server.first().cloned())
+            .collect()
     }
 
     #[test]

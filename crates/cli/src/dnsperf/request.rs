@@ -71,6 +71,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         },
         doh: doh(settings)?,
         tcp_fallback: false,
+        stub: None,
         socket_buffer_octets: settings.buffer_octets,
         offload: true,
         client_statistics: false,

@@ -189,7 +189,7 @@ impl Prepared {
             let own = addresses.iter();
             let own = own.filter(|(transport, _)| *transport == request.plan.transport);
             if let Some((_, address)) = own.copied().next() {
-                request.plan.target = address;
+                request.set_target(address);
             }
         }
     }
@@ -209,14 +209,13 @@ impl Prepared {
 fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Failure> {
     let servers = groups
         .iter()
-        .filter(|group| group.arguments.server.is_some());
+        .filter(|group| !group.arguments.server.is_empty());
     let mut prepared = match servers.count() {
         0 => self_test::prepare(groups, identity)?,
         all if all == groups.len() => {
             let mut requests = Vec::new();
             for group in groups {
-                let server = group.arguments.server.as_deref().unwrap_or_default();
-                let request = request::against(&group.arguments, server);
+                let request = request::against(&group.arguments);
                 requests.push(request.map_err(|failure| group.blame(failure))?);
             }
             Prepared {

@@ -91,7 +91,7 @@ fn names(
 ) -> Result<(RankNames, String), Failure> {
     let has_kept = !profile.names.kept.is_empty();
     let zone = match &arguments.profile.profile_zone {
-        None if has_kept || arguments.names.is_some() || arguments.server.is_some() => None,
+        None if has_kept || arguments.names.is_some() || !arguments.server.is_empty() => None,
         None => Some(SELF_TEST_ZONE),
         Some(zone) => Some(zone.as_str()),
     };

@@ -29,7 +29,7 @@ pub(crate) const CLIENTS: u32 = 10;
 const DURATION: Duration = Duration::from_secs(10);
 
 /// A run against a server named by the user.
-pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunRequest, Failure> {
+pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
     let is_asked_otherwise = arguments.choice.zone().is_some()
         || arguments.replay.is_some()
         || arguments.profile.profile.is_some()
@@ -50,6 +50,30 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
         )?,
         _ => questions(arguments)?,
     };
+    let first = arguments.server.first().map_or("", String::as_str);
+    let parts = Server::parse(first);
+    let mut servers = Vec::new();
+    for server in &arguments.server {
+        servers.push(address_of(server, arguments)?);
+    }
+    let is_alike = |server: &&String| Server::parse(server).has_uri_of(&parts);
+    if let Some(other) = arguments.server.iter().find(|server| !is_alike(server)) {
+        return Err(Failure::usage(
+            format!("--server {first} and --server {other}: requests to both have one URI"),
+            "give servers with the same scheme and path",
+        ));
+    }
+    let (targets, hosts): (Vec<SocketAddr>, Vec<String>) = servers.into_iter().unzip();
+    let mut request = build(arguments, (&targets, &parts), asked)?;
+    request.description.server_name = Some(arguments.server.join(", "));
+    if arguments.transport.has_tls() && !parts.is_plain_http() {
+        request.tls = Some(tls::against(arguments, &hosts)?);
+    }
+    Ok(request)
+}
+
+/// The address of a server, and its name or address without the port.
+fn address_of(server: &str, arguments: &RunArguments) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
@@ -59,21 +83,19 @@ pub(crate) fn against(arguments: &RunArguments, server: &str) -> Result<RunReque
             "load may only be sent where you have permission; if you have it, add --allow-public",
         ));
     }
-    let mut request = build(arguments, (target, &parts), asked)?;
-    request.description.server_name = Some(server.to_owned());
-    if arguments.transport.has_tls() && !parts.is_plain_http() {
-        request.tls = Some(tls::against(arguments, &host)?);
-    }
-    Ok(request)
+    Ok((target, host))
 }
 
 /// Everything that does not depend on who answers.
 pub(crate) fn build(
     arguments: &RunArguments,
-    (target, server): (SocketAddr, &Server),
+    (targets, server): (&[SocketAddr], &Server),
     asked: Asked,
 ) -> Result<RunRequest, Failure> {
     reject_edns(arguments, &asked.questions)?;
+    let target = targets[0];
+    let each = (arguments.transport, arguments.timeout);
+    let stub = arguments.stub.policy(targets.to_vec(), each)?;
     let arrival = arrival(arguments)?;
     let clients = asked.clients.unwrap_or(CLIENTS);
     let replay = arguments.replay.as_ref();
@@ -93,7 +115,9 @@ pub(crate) fn build(
             .or(queries_max.is_none().then_some(DURATION)),
         warmup: arguments.warmup,
         queries_max,
-        timeout: arguments.timeout,
+        timeout: stub
+            .as_ref()
+            .map_or(arguments.timeout, |stub| stub.timeout()),
         interval: arguments.interval,
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
@@ -106,6 +130,7 @@ pub(crate) fn build(
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
+        stub,
         socket_buffer_octets: arguments.socket_buffer,
         offload: !arguments.no_offload,
         client_statistics: true,

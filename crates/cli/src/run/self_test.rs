@@ -76,7 +76,8 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         let arguments = &group.arguments;
         let server = Server::parse(SELF_TEST_NAME);
         let asked = request::questions(arguments).map_err(|failure| group.blame(failure))?;
-        let target = (probe_target(), &server);
+        let targets = [probe_target()];
+        let target = (&targets[..], &server);
         let request = request::build(arguments, target, asked);
         requests.push(request.map_err(|failure| group.blame(failure))?);
     }
@@ -154,7 +155,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     let mut requests = Vec::new();
     for group in groups {
         let arguments = &group.arguments;
-        if let Some(server) = &arguments.server {
+        if let Some(server) = arguments.server.first() {
             return Err(Failure::usage(
                 format!("--driver sim simulates the target too; it cannot reach {server}"),
                 "leave out --server, or use --driver epoll",
@@ -163,7 +164,8 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
         let server = Server::parse(SELF_TEST_NAME);
         let asked = request::questions(arguments).map_err(|failure| group.blame(failure))?;
         let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
-        let request = request::build(arguments, (target, &server), asked);
+        let target = (&[target][..], &server);
+        let request = request::build(arguments, target, asked);
         requests.push(request.map_err(|failure| group.blame(failure))?);
     }
     let identity = complete(groups, &requests, (None, true))?;

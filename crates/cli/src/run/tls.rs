@@ -23,7 +23,9 @@ use crate::failure::Failure;
 pub(crate) const EARLY_DATA_OCTETS_MAX: u32 = 1 << 24;
 
 /// TLS with a server that the user named.
-pub(super) fn against(arguments: &RunArguments, host: &str) -> Result<TlsRequest, Failure> {
+///
+/// All servers of a client are verified by one name.
+pub(super) fn against(arguments: &RunArguments, hosts: &[String]) -> Result<TlsRequest, Failure> {
     let flags = &arguments.tls;
     let roots = match &flags.tls_ca {
         Some(path) => Roots::Pem(read(
@@ -35,7 +37,19 @@ pub(super) fn against(arguments: &RunArguments, host: &str) -> Result<TlsRequest
     };
     // Pins by themselves know the server (RFC 7858, section 4.2).
     let verify = !flags.tls_insecure && (flags.tls_pin.is_empty() || flags.tls_ca.is_some());
+    let host = hosts.first().map_or("", String::as_str);
     let name = flags.tls_name.as_deref().unwrap_or(host);
+    let has_one_name = flags.tls_name.is_some() || hosts.iter().all(|other| other == host);
+    if verify && !has_one_name {
+        return Err(Failure::usage(
+            format!(
+                "the certificates of {} servers, and no one name for them",
+                hosts.len()
+            ),
+            "give the name that all of them have with --tls-name, or skip verification with \
+             --tls-insecure",
+        ));
+    }
     let options = ClientTlsOptions {
         roots,
         verify,

@@ -38,7 +38,7 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     if is_simulated && arguments.processes.is_some() {
         return Err(unused("--processes", "a simulation", "use --driver epoll"));
     }
-    match (given(&behaviour(arguments)), &arguments.server) {
+    match (given(&behaviour(arguments)), arguments.server.first()) {
         (Some(flag), Some(server)) => Err(unused(
             flag,
             &format!("{server}: it is for the built-in responder"),
@@ -85,7 +85,7 @@ fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
     }
     tls::check(arguments)?;
     match given(&knows_server) {
-        Some(flag) if arguments.server.is_none() => Err(unused(
+        Some(flag) if arguments.server.is_empty() => Err(unused(
             flag,
             "a self-test, which verifies a certificate of its own",
             "give a server with --server",

@@ -224,6 +224,7 @@ pub(super) fn suits(name: &str, transport: Transport) -> bool {
     (transport.has_tls() || !name.starts_with("tls-"))
         && (transport.is_doh() || !name.starts_with("doh-"))
         && (transport.has_connections() || !OF_CONNECTIONS.contains(&name))
+        && (transport.is_stream() || name != "race-delay")
         && (transport == Transport::Udp || name != "tcp-fallback")
 }
 

@@ -137,7 +137,7 @@ fn targets_get_clients_by_their_weights() {
     let servers: Vec<(u32, &str)> = (groups.iter())
         .map(|group| {
             let arguments = &group.arguments;
-            let server = arguments.server.as_deref().unwrap_or_default();
+            let server = arguments.server.first().map_or("", String::as_str);
             (arguments.clients.unwrap_or(0), server)
         })
         .collect();

@@ -15,6 +15,7 @@ use proto::pending::State;
 use proto::tls::TlsFailure;
 use script::End;
 
+use super::race::Losers;
 use super::scripted::Told;
 use super::{CONNECTING_MAX, Phase, Worker};
 use crate::client::{Channel, Client, Connection, Link, Reason, Role};
@@ -171,14 +172,18 @@ impl Worker {
 
     fn attempt(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         self.tally.of_event(now).counts.connections.attempted += 1;
+        if let Some(stub) = &mut self.stub {
+            stub.choose(index, now);
+        }
+        let peer = self.peer(index);
         let client = &self.clients[index as usize];
         // Truncated questions are repeated over TCP alone.
         if self.plan.transport.is_quic() && client.role == Role::Primary {
             return self.attempt_quic(driver, index, now);
         }
         let spec = SocketSpec {
-            local: client.local,
-            peer: Some(self.plan.target),
+            local: client.local.filter(|it| it.is_ipv4() == peer.is_ipv4()),
+            peer: Some(peer),
             fast_open: self.plan.connections.tcp_fast_open,
             ..SocketSpec::default()
         };
@@ -189,7 +194,9 @@ impl Worker {
                 let channel = Channel::Framed(Deframer::default());
                 let connection = Box::new(Connection::new(socket, channel, now));
                 self.clients[index as usize].link = Link::Connected(connection);
-                self.arm(index, now + self.plan.timeout);
+                let timeout_at = now + self.connect_timeout();
+                let race_at = self.race_due(index);
+                self.arm(index, race_at.map_or(timeout_at, |at| at.min(timeout_at)));
             }
             Err(error) => self.attempt_failed(index, error, now),
         }
@@ -245,6 +252,9 @@ impl Worker {
         now: Instant,
     ) {
         self.count_fast_open(driver, index, now);
+        if self.replace_by_racer(driver, index, error, now) {
+            return;
+        }
         let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
@@ -372,6 +382,7 @@ impl Worker {
         };
         driver.close(connection.socket, Close::Reset);
         self.tally.of_event(now).counts.connections.failed.timed_out += 1;
+        self.end_race(driver, index, Losers::TimedOut, now);
         self.lose_connection(driver, index, Ended::BEFORE_USE, now);
     }
 
@@ -404,9 +415,13 @@ impl Worker {
         ended: Ended,
         now: Instant,
     ) {
-        let client = &mut self.clients[index as usize];
-        let mut lost = 0;
-        while let Some(query) = client.pending.oldest_in_flight() {
+        let (mut lost, mut requeued) = (0, 0);
+        while let Some(query) = self.clients[index as usize].pending.oldest_in_flight() {
+            if self.stub.is_some() && self.requeue_failed(index, &query) {
+                requeued += 1;
+                continue;
+            }
+            let client = &mut self.clients[index as usize];
             client.pending.end(query.position, State::Lost);
             let counts = &mut self.tally.of_query(query.scheduled_at).counts;
             match client.role {
@@ -417,10 +432,10 @@ impl Worker {
             self.offer.tell(whose, &query, Told::End(End::Lost), now);
             lost += 1;
         }
-        if client.role == Role::Primary {
+        if self.clients[index as usize].role == Role::Primary {
             self.offer.release(lost);
         }
-        self.change_in_flight(index, now, -i64::from(lost));
+        self.change_in_flight(index, now, -i64::from(lost + requeued));
         let Client { link, session, .. } = &mut self.clients[index as usize];
         if let Link::Connected(connection) = link {
             self.connections_silent -= u64::from(connection.is_silent());
@@ -455,7 +470,7 @@ impl Worker {
             )
             && !policy.asks_nothing();
         let client = &mut self.clients[index as usize];
-        let mut went_well = false;
+        let (mut went_well, mut goes_on) = (false, false);
         if let Link::Connected(connection) = &mut client.link {
             went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
         }
@@ -463,16 +478,19 @@ impl Worker {
             client.failures = 0;
             now + delay
         } else {
-            let pause = PAUSE_MIN * (1 << client.failures.min(7));
+            let pause = pause_after(client.failures.into());
             client.failures = client.failures.saturating_add(1);
-            now + pause.min(PAUSE_MAX).max(delay)
+            let of_servers = self.pause_between_servers(index, now);
+            goes_on = of_servers.is_some();
+            now + of_servers.unwrap_or(pause).max(delay)
         };
+        let client = &mut self.clients[index as usize];
         client.link = Link::Down {
             retry_at,
             on_demand: ended.on_demand || is_frugal || is_scripted,
         };
         self.settle(index);
-        if retry_at > now {
+        if retry_at > now || goes_on {
             self.arm(index, retry_at);
         }
     }
@@ -486,6 +504,11 @@ impl Worker {
             self.set_up.connecting = self.set_up.connecting.saturating_sub(1);
         }
     }
+}
+
+/// The pause before the next attempt after so many failures before the last one.
+pub(super) fn pause_after(failures: u32) -> Duration {
+    (PAUSE_MIN * (1 << failures.min(7))).min(PAUSE_MAX)
 }
 
 /// How a connection ended, for what comes after it.
@@ -514,7 +537,10 @@ impl Ended {
 }
 
 /// Where a connection that never became usable is counted.
-fn failure_counter(failed: &mut ConnectionFailures, error: Option<SocketError>) -> &mut u64 {
+pub(super) fn failure_counter(
+    failed: &mut ConnectionFailures,
+    error: Option<SocketError>,
+) -> &mut u64 {
     match error {
         None => &mut failed.closed,
         Some(SocketError::Refused) => &mut failed.refused,

@@ -1,7 +1,7 @@
 //! Messages received: each is matched to its query by socket, ID and question, or counted as what
 //! it is instead.
 
-use driver::{Driver, Received, SocketError};
+use driver::{Driver, Received, SocketError, SocketId};
 use proto::Instant;
 use proto::pending::{Query, State};
 use proto::response::{self, Header};
@@ -14,8 +14,15 @@ impl Worker {
     /// Datagrams on the socket of client `owner`.
     pub(super) fn handle_datagrams(&mut self, owner: u32, received: &Received) {
         let in_flight_before = self.clients[owner as usize].pending.in_flight();
+        let peer = match &mut self.stub {
+            None => self.plan.target,
+            Some(stub) => {
+                stub.answering = stub.server_of_socket(received.socket);
+                stub.address(stub.answering)
+            }
+        };
         for datagram in &received.datagrams {
-            if datagram.from != self.plan.target {
+            if datagram.from != peer {
                 self.tally
                     .of_event(received.at)
                     .counts
@@ -84,6 +91,10 @@ impl Worker {
             self.tally.of_event(at).counts.unexpected.wrong_question += 1;
             return;
         }
+        if self.stub.is_some() && self.is_of_stranger(owner, &query) {
+            self.tally.of_event(at).counts.unexpected.wrong_source += 1;
+            return;
+        }
         match query.state {
             State::InFlight => self.complete(owner, query, &header, message, at),
             State::Answered => self.tally.of_query(query.scheduled_at).counts.duplicate += 1,
@@ -100,6 +111,9 @@ impl Worker {
         message: &[u8],
         at: Instant,
     ) {
+        if self.stub.is_some() && self.goes_on(owner, &query, message) {
+            return;
+        }
         let client = &mut self.clients[owner as usize];
         client.pending.end(query.position, State::Answered);
         let latency_ns = at.nanos_since(query.scheduled_at);
@@ -184,11 +198,12 @@ impl Worker {
         &mut self,
         driver: &mut impl Driver,
         owner: u32,
-        error: SocketError,
+        (socket, error): (SocketId, SocketError),
         at: Instant,
     ) {
         if error == SocketError::Refused {
             self.tally.of_event(at).counts.port_unreachable += 1;
+            self.handle_refusal(driver, owner, (socket, at));
         }
         let connection = self.clients[owner as usize].connection();
         if connection.is_some_and(|connection| !connection.is_open()) {

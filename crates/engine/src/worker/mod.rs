@@ -10,15 +10,18 @@
 mod by_client;
 mod connections;
 mod exchanges;
+mod failover;
 mod messages;
 mod offer;
 mod presence;
 mod questions;
 mod quic;
+mod race;
 mod replayed;
 mod scripted;
 mod send;
 mod streams;
+mod stub;
 mod tickets;
 mod timers;
 
@@ -28,7 +31,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketSpec};
+use driver::{Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received};
 use load::{Plan, Resume};
 use measure::{ClientExperience, Interval, ScriptRecord};
 use proto::quic::QuicClient;
@@ -44,6 +47,8 @@ use connections::SetUp;
 use offer::Offer;
 use presence::Events;
 use questions::QuestionCursor;
+use race::Losers;
+use stub::Stub;
 
 /// How often a waiting worker looks at the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(20);
@@ -188,6 +193,8 @@ pub(crate) struct Worker {
     tls_failures: Vec<String>,
     tls_negotiated: Option<Negotiated>,
     set_up: SetUp,
+    /// What clients that ask again have beside; none where they ask one server once.
+    stub: Option<Box<Stub>>,
     /// All QUIC connections; none on other transports. Taken out while it is worked with.
     quic: Option<QuicClient>,
     /// Lowest limit of concurrent streams that the target has set.
@@ -213,8 +220,10 @@ impl Worker {
         let plan = Arc::clone(&inputs.plan);
         let first: u32 = (0..index).map(|before| plan.worker_clients(before)).sum();
         let primaries = plan.worker_clients(index);
+        let mut clients = make_clients(&plan, first, primaries);
         Worker {
-            clients: make_clients(&plan, first, primaries),
+            stub: (plan.stub.as_ref()).map(|policy| Stub::new(policy, &mut clients)),
+            clients,
             primaries,
             first_client: first,
             events: Events::default(),
@@ -277,18 +286,7 @@ impl Worker {
             return Ok(());
         }
         for client in 0..self.primaries {
-            let local = self.clients[client as usize].local;
-            let spec = SocketSpec {
-                local,
-                peer: Some(self.plan.target),
-                ..SocketSpec::default()
-            };
-            let socket = driver.open_udp(&spec).map_err(|error| SetupError::Socket {
-                local,
-                target: self.plan.target,
-                error,
-            })?;
-            self.own(socket, client);
+            let socket = self.open_servers(driver, client)?;
             self.clients[client as usize].link = Link::Datagram {
                 socket,
                 blocked: false,
@@ -305,6 +303,9 @@ impl Worker {
         self.roll_intervals(driver, now);
         self.fire_events(driver, now);
         self.fire_timers(driver, now);
+        if self.stub.is_some() {
+            self.ask_again(driver, now);
+        }
         self.connect_queued(driver, now);
         match self.phase {
             Phase::SettingUp => self.set_up_connections(driver, now),
@@ -344,8 +345,15 @@ impl Worker {
                 Offer::Scripted(scripted) => scripted.record(),
                 _ => None,
             },
-            experience: self.statistics.experience(),
+            experience: self.statistics.experience(self.present_ns()),
         }
+    }
+
+    /// How long of the measured run its clients were there.
+    fn present_ns(&self) -> u64 {
+        let from = self.joins_at.max(self.timeline.run_started_at);
+        let until = self.leaves_at.min(self.timeline.run_ended_at);
+        until.nanos_since(from)
     }
 
     /// Handles one delivery on a socket that this worker opened.
@@ -354,6 +362,9 @@ impl Worker {
             return;
         };
         self.roll_intervals(driver, received.at);
+        if self.stub.is_some() && self.handle_racer(driver, owner, received) {
+            return;
+        }
         let in_flight = self.tally.in_flight();
         match received.event {
             Event::Datagrams if self.quic.is_some() => {
@@ -362,13 +373,20 @@ impl Worker {
             Event::Datagrams => self.handle_datagrams(owner, received),
             Event::Writable => self.handle_writable(driver, owner, received.at),
             Event::DatagramError(error) => {
-                self.handle_datagram_error(driver, owner, error, received.at);
+                self.handle_datagram_error(driver, owner, (received.socket, error), received.at);
             }
-            Event::Connected => self.handle_connected(driver, owner, received.at),
+            Event::Connected => {
+                self.end_race(driver, owner, Losers::Lost, received.at);
+                self.handle_connected(driver, owner, received.at);
+            }
             Event::Bytes => self.handle_bytes(driver, owner, received),
             Event::EndOfStream => self.handle_end(driver, owner, None, received.at),
             Event::Failed(error) => self.handle_end(driver, owner, Some(error), received.at),
             Event::Accepted { .. } => {}
+        }
+        if self.stub.as_ref().is_some_and(|stub| stub.has_urgent()) {
+            let now = driver.now();
+            self.ask_again(driver, now);
         }
         if self.phase == Phase::Offering {
             let now = driver.now();
@@ -544,8 +562,13 @@ impl Worker {
             Phase::Offering if now >= self.leaves_at => self.run_end,
             Phase::Offering => self.offer.next_due().min(self.run_end),
         };
+        let again = match &self.stub {
+            Some(stub) => stub.next_due(),
+            None => Instant::FAR_FUTURE,
+        };
         timer
             .min(phase)
+            .min(again)
             .min(self.set_up.next_due())
             .min(self.events.next_due())
             .min(self.tally.interval_end())
@@ -563,13 +586,18 @@ impl Worker {
     fn close_all(&mut self, driver: &mut impl Driver, now: Instant) {
         for index in 0..self.clients.len() {
             match &self.clients[index].link {
-                Link::Datagram { socket, .. } => driver.close(*socket, Close::Graceful),
+                Link::Datagram { socket, .. } => match &self.stub {
+                    None => driver.close(*socket, Close::Graceful),
+                    Some(stub) => (stub.sockets_of(index as u32).iter())
+                        .for_each(|socket| driver.close(*socket, Close::Graceful)),
+                },
                 Link::Connected(connection) if connection.is_open() => {
                     self.close_connection(driver, index as u32, Reason::Done, now);
                 }
                 Link::Connected(connection) => {
                     driver.close(connection.socket, Close::Reset);
                     self.tally.of_event(now).counts.connections.abandoned += 1;
+                    self.end_race(driver, index as u32, Losers::Abandoned, now);
                 }
                 Link::Down { .. } => {}
             }

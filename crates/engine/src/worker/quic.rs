@@ -66,9 +66,11 @@ impl Worker {
         let (Some(mut quic), Some(settings)) = (self.quic.take(), self.tls.clone()) else {
             return;
         };
+        let peer = self.peer(index);
+        let local = self.clients[index as usize].local;
         let spec = SocketSpec {
-            local: self.clients[index as usize].local,
-            peer: Some(self.plan.target),
+            local: local.filter(|local| local.is_ipv4() == peer.is_ipv4()),
+            peer: Some(peer),
             ..SocketSpec::default()
         };
         let socket = match driver.open_udp(&spec) {
@@ -105,7 +107,7 @@ impl Worker {
         client.link = Link::Connected(connection);
         self.quic = Some(quic);
         self.own(socket, index);
-        self.arm(index, now + self.plan.timeout);
+        self.arm(index, now + self.connect_timeout());
         if early {
             let counts = &mut self.tally.of_event(now).counts.connections;
             counts.early_data.tried += 1;
@@ -125,9 +127,10 @@ impl Worker {
         let Some(mut quic) = self.quic.take() else {
             return;
         };
+        let peer = self.peer(index);
         if let Some(key) = self.quic_key(index) {
             for datagram in &received.datagrams {
-                if datagram.from == self.plan.target {
+                if datagram.from == peer {
                     quic.handle_datagram(received.at, key, received.datagram(*datagram));
                 } else {
                     let counts = &mut self.tally.of_event(received.at).counts;

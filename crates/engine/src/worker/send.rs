@@ -71,6 +71,7 @@ impl Worker {
     /// One batch of datagrams; true if all of it was taken.
     fn send_datagrams(&mut self, driver: &mut impl Driver, index: u32, socket: SocketId) -> bool {
         let now = driver.now();
+        let socket = self.choose_socket(index, socket, now);
         self.render_datagrams(index, driver.unix_time());
         let outcome = driver.send_datagrams(socket, &self.outgoing);
         let queries = self.positions.len();
@@ -79,6 +80,9 @@ impl Worker {
             self.count_sent(index, self.positions[place], octets, now);
         }
         self.after_sending(index, outcome.accepted, now);
+        if self.stub.is_some() {
+            self.send_copies(driver, index, outcome.accepted);
+        }
         if outcome.accepted == queries {
             return true;
         }
@@ -97,23 +101,33 @@ impl Worker {
     fn render_datagrams(&mut self, index: u32, unix_time: std::time::Duration) {
         self.outgoing.clear();
         self.positions.clear();
-        let client = &mut self.clients[index as usize];
-        let mut next = client.pending.next_waiting();
+        let most = match &self.stub {
+            Some(stub) if stub.sends_singly() => 1,
+            _ => BATCH_MAX,
+        };
+        let mut next = self.clients[index as usize].pending.next_waiting();
         while let Some(query) = next {
-            let start = self.outgoing.octets.len();
-            let octets = &mut self.outgoing.octets;
-            write_query((&self.plan, &self.offer), query.question, octets);
-            self.outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
-            if let Some(key) = &self.plan.tsig {
-                key.sign(&mut self.outgoing.octets, start, unix_time);
-            }
-            self.outgoing.finish(start, None);
-            self.positions.push(query.position);
-            if self.positions.len() == BATCH_MAX {
+            self.render_datagram(&query, unix_time);
+            if self.positions.len() == most {
                 break;
             }
-            next = client.pending.next_waiting_after(query);
+            let pending = &self.clients[index as usize].pending;
+            next = pending.next_waiting_after(query);
         }
+    }
+
+    /// Copies a query to the end of `outgoing`.
+    #[inline]
+    pub(super) fn render_datagram(&mut self, query: &Query, unix_time: std::time::Duration) {
+        let start = self.outgoing.octets.len();
+        let octets = &mut self.outgoing.octets;
+        write_query((&self.plan, &self.offer), query.question, octets);
+        self.outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
+        if let Some(key) = &self.plan.tsig {
+            key.sign(&mut self.outgoing.octets, start, unix_time);
+        }
+        self.outgoing.finish(start, None);
+        self.positions.push(query.position);
     }
 
     /// One batch of queries on a connection; true if all of it was taken.
@@ -140,6 +154,7 @@ impl Worker {
             },
             _ => return false,
         }
+        self.sends_on_connection(index);
         self.count_batch(index, now);
         match self.clients[index as usize].link {
             Link::Connected(ref connection)
@@ -333,12 +348,18 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let is_repeated = client.pending.at(position).sent_at != Instant::ZERO;
         let scheduled_at = client.pending.mark_sent(position, now);
+        let role = client.role;
+        if self.stub.is_some() {
+            self.count_attempt(index, position, octets, now);
+        }
         if is_repeated {
-            let counts = &mut self.tally.of_query(scheduled_at).counts;
-            counts.retried_unprocessed += 1;
+            if self.stub.is_none() {
+                let counts = &mut self.tally.of_query(scheduled_at).counts;
+                counts.retried_unprocessed += 1;
+            }
             return;
         }
-        if client.role == Role::Fallback {
+        if role == Role::Fallback {
             // Counted when it was decided on, for it may never get a connection.
             return;
         }

@@ -46,12 +46,14 @@ impl Worker {
         self.fire_quic(driver, index, now);
         self.check_connection(driver, index, now);
         let timeout = self.plan.timeout;
+        let connect_timeout = self.connect_timeout();
+        let race = self.race_due(index);
         let policy = &self.plan.connections;
         let client = &mut self.clients[index as usize];
         let query = client.pending.poll_timeout(timeout);
         let connection = match &client.link {
             Link::Connected(connection) if !connection.is_open() => {
-                Some(connection.attempted_at + timeout)
+                Some(connection.attempted_at + connect_timeout)
             }
             Link::Connected(connection) => {
                 let is_blocked = !connection.unsent.is_empty();
@@ -63,7 +65,7 @@ impl Worker {
             _ => None,
         };
         let quic = self.quic_due(index);
-        if let Some(at) = [query, connection, quic].into_iter().flatten().min() {
+        if let Some(at) = [query, connection, race, quic].into_iter().flatten().min() {
             self.arm(index, at);
         }
         // Queries that have timed out made room.
@@ -117,7 +119,7 @@ impl Worker {
     /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
     /// pause is over, and closes one that has carried all the queries it may or lived its time.
     fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let timeout = self.plan.timeout;
+        let (timeout, connect_timeout) = (self.plan.timeout, self.connect_timeout());
         let client = &mut self.clients[index as usize];
         let has_open_queries = client.open_queries() > 0;
         match &mut client.link {
@@ -128,9 +130,10 @@ impl Worker {
                 connection.retire_if_due(&self.plan.connections, has_open_queries, now);
                 self.close_if_used_up(driver, index, now);
             }
-            Link::Connected(connection) if connection.attempted_at + timeout <= now => {
+            Link::Connected(connection) if connection.attempted_at + connect_timeout <= now => {
                 self.give_up_connecting(driver, index, now);
             }
+            Link::Connected(_) => self.race_if_due(driver, index, now),
             Link::Down { retry_at, .. } if *retry_at <= now => {
                 self.connect_if_needed(driver, index, now);
             }

@@ -139,6 +139,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
             Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
         }),
         tcp_fallback: false,
+        stub: None,
         socket_buffer_octets: None,
         offload: true,
         client_statistics: true,

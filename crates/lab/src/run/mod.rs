@@ -26,7 +26,7 @@ pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_local_addresses, check_target};
 pub use self_test::{ResponderShare, Serving, SocketUse, serve, serve_share};
-pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups};
+pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups, simulate_servers};
 
 /// A run that has been decided but not started.
 #[derive(Clone)]
@@ -45,6 +45,16 @@ pub struct RunRequest {
     pub description: Description,
     /// Try to reach the target before anything else.
     pub preflight: bool,
+}
+
+impl RunRequest {
+    /// Sets the target's address, which is known late if it is the built-in responder's.
+    pub fn set_target(&mut self, address: std::net::SocketAddr) {
+        self.plan.target = address;
+        if let Some(stub) = &mut self.plan.stub {
+            std::sync::Arc::make_mut(stub).servers[0] = address;
+        }
+    }
 }
 
 /// How DoT is to be spoken.

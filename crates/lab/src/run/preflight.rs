@@ -54,10 +54,14 @@ fn check_addresses_of(plan: &Plan) -> Result<(), RunError> {
 
 /// File descriptors that the clients of a group need, in a process of their own.
 pub(super) fn sockets_per_client(plan: &Plan) -> u64 {
-    match plan.tcp_fallback {
-        true => 2,
-        false => 1,
-    }
+    let of_servers = match &plan.stub {
+        // Connections are one at a time, unless they are raced.
+        Some(stub) if plan.transport == Transport::Udp || stub.race_delay.is_some() => {
+            stub.servers.len() as u64
+        }
+        _ => 1,
+    };
+    of_servers + u64::from(plan.tcp_fallback)
 }
 
 /// Connections of a client that the responder accepts: each is a descriptor there.
@@ -97,11 +101,28 @@ fn check_descriptors(groups: &[RunRequest]) -> Result<(), RunError> {
     ))
 }
 
-/// Checks that somebody listens at the target, and with TLS that its certificate is accepted.
+/// Checks that somebody listens at the target, and with TLS that its certificate is accepted. Of
+/// several servers of a client one is enough: the others may be what is to be found out about.
 ///
 /// # Errors
 /// Nobody listens, the target cannot be reached, or its TLS is refused.
 pub fn check_target(request: &RunRequest) -> Result<(), RunError> {
+    let Some(stub) = &request.plan.stub else {
+        return check_server(request);
+    };
+    let mut outcome = Ok(());
+    for server in stub.servers.iter().rev() {
+        let mut only = request.clone();
+        only.plan.target = *server;
+        outcome = check_server(&only);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+fn check_server(request: &RunRequest) -> Result<(), RunError> {
     let plan = &request.plan;
     match plan.transport {
         Transport::Udp => check_udp(plan),

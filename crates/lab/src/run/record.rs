@@ -233,7 +233,7 @@ fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
 fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRecord {
     let (plan, words) = (&request.plan, &request.description);
     ScenarioRecord {
-        target: plan.target.to_string(),
+        target: targets(plan),
         server_name: words.server_name.clone(),
         transport: transport(plan.transport),
         questions: questions::questions(plan, &words.questions_source),
@@ -269,6 +269,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         edns_padding_octets: words.edns_padding_octets.map(u64::from),
         edns_keepalive: plan.questions.edns_uses().keepalive,
         tcp_fallback: plan.tcp_fallback,
+        stub: plan.stub.as_deref().map(stub),
         offload: plan.offload,
         tls: request
             .tls
@@ -280,6 +281,14 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             .map(|key| key.algorithm.name().to_owned()),
         goodput_rcodes: words.goodput_rcodes.clone(),
     }
+}
+
+/// The target, or all servers of each client.
+fn targets(plan: &Plan) -> String {
+    let servers = plan.stub.as_ref().map(|stub| stub.servers.as_slice());
+    let servers = servers.unwrap_or(std::slice::from_ref(&plan.target));
+    let all: Vec<String> = servers.iter().map(ToString::to_string).collect();
+    all.join(", ")
 }
 
 /// The clients that the workers of the outcome had: all of the group's, or those of one process.
@@ -377,6 +386,17 @@ fn presence(presence: &load::Presence) -> scenario::Presence {
         joined_ns: nanos(presence.joins_after),
         left_ns: presence.leaves_after.map(nanos),
         resets: presence.resets.iter().map(reset).collect(),
+    }
+}
+
+fn stub(policy: &load::StubPolicy) -> scenario::StubResolver {
+    scenario::StubResolver {
+        servers: policy.servers.iter().map(ToString::to_string).collect(),
+        order: policy.order.name().to_owned(),
+        waits_ns: policy.waits.iter().copied().map(nanos).collect(),
+        failover_rcodes: policy.failover_rcodes.clone(),
+        dead_for_ns: nanos(policy.dead_for),
+        race_delay_ns: policy.race_delay.map(nanos),
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Simulation {
     /// The target. It listens on the plan's target address, whatever its own `listen` says.
     pub responder: ResponderConfig,
     /// When the target's process is dead: its sockets are closed, and opened again at the end.
-    /// In order of time and apart from each other.
+    /// In order of time and apart from each other. Of several servers the first one dies.
     pub absences: Vec<Outage>,
     /// Datagrams that come from elsewhere, such as forged responses.
     pub injected: Vec<InjectedDatagram>,
@@ -68,7 +68,7 @@ pub fn simulate(
     simulate_groups(std::slice::from_ref(request), simulation)
 }
 
-/// Runs several groups of clients of one target as [`simulate`] does.
+/// Runs several groups of clients as [`simulate`] does.
 ///
 /// # Errors
 /// The responder's configuration contradicts itself, or the run does not end.
@@ -76,6 +76,21 @@ pub fn simulate_groups(
     groups: &[RunRequest],
     simulation: &Simulation,
 ) -> Result<(RunRecord, Counters), RunError> {
+    let (record, servers) = simulate_servers(groups, simulation)?;
+    let mut all = Counters::default();
+    servers.iter().for_each(|server| all += server);
+    Ok((record, all))
+}
+
+/// Runs as [`simulate_groups`] does; returns what the servers counted, one by one in the order in
+/// which the groups name their addresses. All are configured alike.
+///
+/// # Errors
+/// The responder's configuration contradicts itself, or the run does not end.
+pub fn simulate_servers(
+    groups: &[RunRequest],
+    simulation: &Simulation,
+) -> Result<(RunRecord, Vec<Counters>), RunError> {
     let [request, ..] = groups else {
         return Err(plain(&"there is no group of clients"));
     };
@@ -83,8 +98,8 @@ pub fn simulate_groups(
     // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
     let started_at = rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time());
     let control = super::control(groups);
-    let target = Target::open(groups, simulation, (&world, &control));
-    let target = target.map_err(|error| plain(&error))?;
+    let targets = Target::open_all(groups, simulation, (&world, &control));
+    let targets = targets.map_err(|error| plain(&error))?;
     for datagram in &simulation.injected {
         let InjectedDatagram {
             from,
@@ -106,18 +121,20 @@ pub fn simulate_groups(
             intervals: vec![Vec::new(); groups.len()],
         }));
     }
-    let target = RefCell::new(target);
-    run_world(&world, &threads, &target)?;
+    let targets: Vec<RefCell<Target>> = targets.into_iter().map(RefCell::new).collect();
+    run_world(&world, &threads, &targets)?;
     let outcome = outcome(threads);
-    let target = target.into_inner();
-    let (stats, seen) = (world.network_stats(), target.service_counts());
+    let targets: Vec<Target> = targets.into_iter().map(RefCell::into_inner).collect();
+    let seen = targets.first().and_then(Target::service_counts);
+    let stats = world.network_stats();
     let surroundings = Surroundings {
         started_at,
         host: HostFacts::default(),
         kernel: BTreeMap::new(),
         simulation: Some(account::account(simulation, stats, seen)),
     };
-    let counters = target.counters().clone();
+    let counters = targets.iter().map(|target| target.counters().clone());
+    let counters = counters.collect();
     Ok((from_outcome(groups, &outcome, surroundings), counters))
 }
 
@@ -135,14 +152,16 @@ fn generator_address(request: &RunRequest) -> IpAddr {
 fn run_world(
     world: &World,
     threads: &[RefCell<Simulated>],
-    target: &RefCell<Target>,
+    targets: &[RefCell<Target>],
 ) -> Result<(), RunError> {
     let mut steppers = Vec::new();
-    let target_endpoint = target.borrow().endpoint();
-    steppers.push(Stepper::serving(target_endpoint, || {
-        target.borrow_mut().step();
-        Turn::Waiting
-    }));
+    for target in targets {
+        let endpoint = target.borrow().endpoint();
+        steppers.push(Stepper::serving(endpoint, || {
+            target.borrow_mut().step();
+            Turn::Waiting
+        }));
+    }
     for simulated in threads {
         let endpoint = simulated.borrow().driver.endpoint();
         steppers.push(Stepper::leading(endpoint, || {

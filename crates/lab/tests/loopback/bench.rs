@@ -78,6 +78,7 @@ impl Load {
                 Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
             }),
             tcp_fallback: false,
+            stub: None,
             socket_buffer_octets: None,
             offload: true,
             client_statistics: true,

@@ -7,6 +7,7 @@
 mod bench;
 mod drivers;
 mod endings;
+mod failover;
 mod faults;
 mod latency;
 mod lifecycle;

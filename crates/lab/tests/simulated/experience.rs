@@ -1,8 +1,10 @@
 //! What single clients experience, where the total of a run does not show it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use driver::sim::Link;
+use load::Presence;
 use measure::client_latency::ERROR_MAX;
 use measure::{ClientExperience, GroupRecord, Histogram};
 use proto::Transport;
@@ -90,6 +92,21 @@ fn clients_served_alike_are_served_fairly() {
         let connections = u64::from(transport.has_connections());
         assert_eq!(experience.connections.max_ns(), Some(connections));
     }
+}
+
+#[test]
+fn clients_that_come_late_and_leave_early_have_the_rate_of_their_presence() {
+    let mut sim = Sim::seed(4).clients(10).rate(100.0).warmup_ms(1_000);
+    // Of the measured run from 1 s to 5 s they are there for 2.5 s.
+    sim.plan.presence = Presence {
+        joins_after: Duration::from_millis(2_000),
+        leaves_after: Some(Duration::from_millis(4_500)),
+        ..Presence::default()
+    };
+    let run = sim.duration_ms(4_000).run();
+    let experience = experience(&run);
+    assert_eq!(experience.queries.sum_ns(), 250);
+    assert_eq!(experience.rate_qps(0.5, 4.0), Some(10.0));
 }
 
 #[test]

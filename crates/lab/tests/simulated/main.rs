@@ -15,5 +15,6 @@ mod scripts;
 mod server_model;
 mod sim;
 mod stall;
+mod stub;
 mod unexpected;
 mod verdicts;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use driver::sim::{Link, Outage, Stall};
 use engine::TlsSettings;
-use lab::run::{Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate};
+use lab::run::{
+    Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate_servers,
+};
 use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, QuestionSource, names_file};
 use measure::{Counts, Histogram, RunRecord};
@@ -101,6 +103,7 @@ impl Sim {
             connections: load::ConnectionPolicy::default(),
             doh: None,
             tcp_fallback: false,
+            stub: None,
             socket_buffer_octets: None,
             offload: true,
             client_statistics: true,
@@ -320,14 +323,25 @@ impl Sim {
     /// Runs it. Every record has to agree with itself and to survive being written and read.
     pub(crate) fn run(self) -> Run {
         let seed = self.plan.seed;
-        let (record, responder) = self.try_run().unwrap_or_else(|what| {
+        let (record, servers) = self.try_run_servers().unwrap_or_else(|what| {
             panic!("seed {seed}: {what}");
         });
-        Run { record, responder }
+        let responder = sum(&servers);
+        Run {
+            record,
+            responder,
+            servers,
+        }
     }
 
     /// Runs it; an error says what is wrong with the run or its record.
-    pub(crate) fn try_run(mut self) -> Result<(RunRecord, Counters), String> {
+    pub(crate) fn try_run(self) -> Result<(RunRecord, Counters), String> {
+        let (record, servers) = self.try_run_servers()?;
+        Ok((record, sum(&servers)))
+    }
+
+    /// As [`Sim::try_run`], with what each server counted.
+    pub(crate) fn try_run_servers(mut self) -> Result<(RunRecord, Vec<Counters>), String> {
         self.plan.validate().map_err(|error| error.to_string())?;
         let tls = self.plan.transport.has_tls().then(|| self.tls());
         let request = RunRequest {
@@ -343,10 +357,10 @@ impl Sim {
             },
             preflight: false,
         };
-        let (record, responder) =
-            simulate(&request, &self.simulation).map_err(|error| error.to_string())?;
+        let (record, servers) =
+            simulate_servers(&[request], &self.simulation).map_err(|error| error.to_string())?;
         check(&record)?;
-        Ok((record, responder))
+        Ok((record, servers))
     }
 
     fn tls(&mut self) -> TlsRequest {
@@ -377,6 +391,12 @@ impl Sim {
             name: "localhost".to_owned(),
         }
     }
+}
+
+fn sum(servers: &[Counters]) -> Counters {
+    let mut all = Counters::default();
+    servers.iter().for_each(|server| all += server);
+    all
 }
 
 /// What holds for every record.
@@ -417,7 +437,8 @@ fn check(record: &RunRecord) -> Result<(), String> {
 fn check_connections(record: &RunRecord) -> Result<(), String> {
     let connections = record.connections();
     let usable = connections.usable(record.scenario.has_handshakes());
-    let begun = usable + connections.failed.total() + connections.abandoned;
+    let races_lost = record.warmup.counts.stub.races_lost + record.total.counts.stub.races_lost;
+    let begun = usable + connections.failed.total() + connections.abandoned + races_lost;
     let ended = connections.closed_by_client + connections.ended_by_target();
     match (connections.attempted, usable) == (begun, ended) {
         true => Ok(()),
@@ -432,8 +453,10 @@ fn check_connections(record: &RunRecord) -> Result<(), String> {
 /// A run that has ended.
 pub(crate) struct Run {
     pub(crate) record: RunRecord,
-    /// What the target counted.
+    /// What the target counted, all servers together.
     pub(crate) responder: Counters,
+    /// What each server counted.
+    pub(crate) servers: Vec<Counters>,
 }
 
 impl Run {

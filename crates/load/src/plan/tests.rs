@@ -29,6 +29,7 @@ pub(crate) fn plan() -> Plan {
         connections: ConnectionPolicy::default(),
         doh: None,
         tcp_fallback: false,
+        stub: None,
         socket_buffer_octets: None,
         offload: true,
         client_statistics: true,

@@ -18,11 +18,14 @@ fn client(queries: u64, latencies: &[u64]) -> ClientFigures {
     figures
 }
 
+/// How long each of them was there.
+const PRESENT_NS: u64 = 2_500 * MS;
+
 fn experience<'a>(clients: impl IntoIterator<Item = &'a ClientFigures>) -> ClientExperience {
     let mut experience = ClientExperience::default();
     clients
         .into_iter()
-        .for_each(|client| experience.record(client));
+        .for_each(|client| experience.record(client, PRESENT_NS));
     experience
 }
 
@@ -134,6 +137,34 @@ fn client_without_queries_and_client_without_responses_are_told_apart() {
     // No response at all is worse than any latency.
     assert_eq!(experience.worst[0].client, 1);
     assert_eq!(experience.worst[0].p99_ns, None);
+}
+
+#[test]
+fn rate_of_a_client_is_that_of_the_time_in_which_it_was_there() {
+    let mut early = ClientExperience::default();
+    early.record(&client(100, &[]), 10_000 * MS);
+    let mut late = ClientExperience::default();
+    late.record(&client(100, &[]), 2_500 * MS);
+    // Left before the measured run.
+    late.record(&client(0, &[]), 0);
+    early.merge(&late);
+    assert_eq!(early.check(), Ok(()));
+    assert_eq!((early.clients(), early.rate_mqps.count()), (3, 2));
+    let rates = [0.0, 1.0].map(|p| early.rate_qps(p, 10.0));
+    assert_eq!(rates, [Some(10.0), Some(40.0)]);
+    // 7 queries in 3 s are 2.333 a second.
+    assert_eq!(rate_mqps(7, 3_000 * MS), 2_333);
+    assert_eq!(rate_mqps(u64::MAX, 1), u64::MAX);
+}
+
+#[test]
+fn record_that_does_not_tell_rates_is_read_as_if_all_had_been_there() {
+    let experience = experience([&client(5, &[])]);
+    let mut json = serde_json::to_value(&experience).unwrap();
+    json.as_object_mut().unwrap().remove("rate_mqps");
+    let old: ClientExperience = serde_json::from_value(json).unwrap();
+    assert_eq!(old.check(), Ok(()));
+    assert_eq!(old.rate_qps(0.5, 10.0), Some(0.5));
 }
 
 #[test]

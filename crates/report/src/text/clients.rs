@@ -183,10 +183,11 @@ mod tests {
         silent.total.counts.offered = 7;
         let mut experience = ClientExperience::default();
         for queries in [7, 0] {
-            experience.record(&measure::ClientFigures {
+            let client = measure::ClientFigures {
                 queries,
                 ..measure::ClientFigures::default()
-            });
+            };
+            experience.record(&client, 2_000_000_000);
         }
         silent.clients = 2;
         silent.experience = Some(experience);

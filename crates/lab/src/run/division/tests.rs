@@ -33,6 +33,7 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
             connections: load::ConnectionPolicy::default(),
             doh: None,
             tcp_fallback: false,
+            stub: None,
             socket_buffer_octets: None,
             offload: true,
             client_statistics: true,

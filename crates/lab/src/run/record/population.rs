@@ -174,6 +174,9 @@ fn join(whole: &mut ScenarioRecord, other: &ScenarioRecord) {
             whole.local_addresses.push(address.clone());
         }
     }
+    if whole.stub != other.stub {
+        whole.stub = None;
+    }
     if whole.connections != other.connections {
         whole.connections = ConnectionPolicy::default();
     }

@@ -1,6 +1,7 @@
 //! The target of a simulated run: a responder that can die and come back.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,33 +32,54 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Listens on the target addresses of the groups, each over its transport; over TCP too if
-    /// truncated responses are repeated.
+    /// A responder for each address that the groups ask, listening over their transports; over TCP
+    /// too if truncated responses are repeated. Only the first one is ever away.
     ///
     /// # Errors
-    /// The responder's configuration contradicts itself, or the groups have several targets.
-    pub(super) fn open(
+    /// The responder's configuration contradicts itself, or models one server where there are more.
+    pub(super) fn open_all(
         groups: &[RunRequest],
         simulation: &Simulation,
-        (world, control): (&World, &Arc<Control>),
-    ) -> io::Result<Target> {
-        let mut config = simulation.responder.clone();
-        config.listen = listen_addresses(groups);
-        let Some(&(_, address)) = config.listen.first() else {
-            return Err(io::Error::other("there is nobody to serve"));
-        };
-        if (config.listen.iter()).any(|(_, other)| other.ip() != address.ip()) {
-            let what = "the groups of a simulated run have one target address";
+        world: (&World, &Arc<Control>),
+    ) -> io::Result<Vec<Target>> {
+        let all = listen_addresses(groups);
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for (_, address) in &all {
+            if !addresses.contains(&address.ip()) {
+                addresses.push(address.ip());
+            }
+        }
+        if addresses.len() > 1 && simulation.responder.service.is_some() {
+            let what = "a modelled server has one address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
+        let mut targets = Vec::new();
+        for address in addresses {
+            let mut own = simulation.clone();
+            let listen = all.iter().filter(|(_, other)| other.ip() == address);
+            own.responder.listen = listen.copied().collect();
+            if !targets.is_empty() {
+                own.absences.clear();
+            }
+            targets.push(Target::open(groups, own, (address, world.0, world.1))?);
+        }
+        Ok(targets)
+    }
+
+    fn open(
+        groups: &[RunRequest],
+        simulation: Simulation,
+        (address, world, control): (IpAddr, &World, &Arc<Control>),
+    ) -> io::Result<Target> {
+        let config = simulation.responder;
         let listen = config.listen.clone();
         let worker = ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
-        let mut absences = simulation.absences.clone();
+        let mut absences = simulation.absences;
         absences.reverse();
         let mut target = Target {
             worker,
-            driver: world.endpoint(address.ip()),
+            driver: world.endpoint(address),
             listen,
             absences,
             back_at: None,
@@ -141,9 +163,13 @@ fn listen_addresses(groups: &[RunRequest]) -> Vec<(Transport, std::net::SocketAd
     let mut listen = Vec::new();
     for plan in groups.iter().map(|request| &request.plan) {
         let fallback = plan.tcp_fallback.then_some(Transport::Tcp);
+        let servers = plan.stub.as_ref().map(|stub| stub.servers.as_slice());
+        let servers = servers.unwrap_or(std::slice::from_ref(&plan.target));
         for transport in [Some(plan.transport), fallback].into_iter().flatten() {
-            if !listen.contains(&(transport, plan.target)) {
-                listen.push((transport, plan.target));
+            for server in servers {
+                if !listen.contains(&(transport, *server)) {
+                    listen.push((transport, *server));
+                }
             }
         }
     }

@@ -1,0 +1,113 @@
+//! Flags about clients that ask again and have several servers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use load::StubPolicy;
+use load::stub::{RACE_DELAY, Retry, ServerOrder};
+use proto::Transport;
+
+use super::duration;
+use crate::failure::Failure;
+
+/// What each client does as a stub resolver does it.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Stub resolver")]
+pub(crate) struct StubArguments {
+    /// Ask again: the time of each attempt (3s,3s), or a stub resolver's: glibc[,timeout=S]
+    /// [,attempts=N], musl, systemd-resolved, windows [default: one attempt at each server]
+    #[arg(long, value_name = "SCHEDULE", conflicts_with = "timeout")]
+    retry: Option<Retry>,
+    /// Which of several servers a client asks first: first, rotate (each in turn), stay (with the
+    /// one that answers), all (at once, UDP only) [default: first, or as --retry NAME does]
+    #[arg(long, value_name = "ORDER")]
+    server_order: Option<ServerOrder>,
+    /// Ask the next server instead of taking a response with one of these RCODEs [default: none, or
+    /// as --retry NAME does]
+    #[arg(long, value_name = "RCODE[,RCODE...]", value_delimiter = ',')]
+    failover_rcodes: Vec<String>,
+    /// Leave a server out for so long after it did not answer [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    server_dead_for: Option<Duration>,
+    /// Race connections to the servers (RFC 8305): begin the next one that long after the one
+    /// before, the first that is established is used [default if no time is given: 250ms]
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        default_missing_value = default_delay(),
+        value_parser = duration
+    )]
+    race_delay: Option<Duration>,
+}
+
+fn default_delay() -> &'static str {
+    const TEXT: &str = "250ms";
+    debug_assert_eq!(duration(TEXT), Ok(RACE_DELAY));
+    TEXT
+}
+
+impl StubArguments {
+    /// The first of these flags that was given, if one was.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 5] {
+        [
+            ("--retry", self.retry.is_some()),
+            ("--server-order", self.server_order.is_some()),
+            ("--failover-rcodes", !self.failover_rcodes.is_empty()),
+            ("--server-dead-for", self.server_dead_for.is_some()),
+            ("--race-delay", self.race_delay.is_some()),
+        ]
+    }
+
+    /// As the plan wants them; none for clients that ask one server once. A query takes `timeout`
+    /// at each server unless a schedule says otherwise.
+    ///
+    /// # Errors
+    /// An RCODE is unknown.
+    pub(crate) fn policy(
+        &self,
+        servers: Vec<SocketAddr>,
+        (transport, timeout): (Transport, Duration),
+    ) -> Result<Option<Arc<StubPolicy>>, Failure> {
+        let is_asked = self.given().iter().any(|(_, is_given)| *is_given);
+        if servers.len() == 1 && !is_asked {
+            return Ok(None);
+        }
+        let retry = self.retry.as_ref();
+        let several = servers.len() > 1;
+        let waits = match retry {
+            Some(retry) => retry.waits(servers.len()),
+            None => vec![timeout; servers.len()],
+        };
+        // What a name stands for is of no consequence where there is one server.
+        let order = retry.filter(|_| several).map(Retry::order);
+        // Over connections musl too asks one server after the other.
+        let order = order.filter(|it| *it != ServerOrder::All || !transport.has_connections());
+        let rcodes = match (self.failover_rcodes.is_empty(), retry) {
+            (true, Some(retry)) if several => retry.failover_rcodes().to_vec(),
+            _ => self.rcodes()?,
+        };
+        Ok(Some(Arc::new(StubPolicy {
+            order: self.server_order.or(order).unwrap_or_default(),
+            waits,
+            failover_rcodes: rcodes,
+            dead_for: self.server_dead_for.unwrap_or_default(),
+            race_delay: self.race_delay,
+            servers,
+        })))
+    }
+
+    fn rcodes(&self) -> Result<Vec<u16>, Failure> {
+        let rcode = |text: &String| {
+            proto::rr::rcode_from_text(text).ok_or_else(|| {
+                Failure::usage(
+                    format!("--failover-rcodes: unknown RCODE `{text}`"),
+                    "give RCODEs by name, such as SERVFAIL,REFUSED",
+                )
+            })
+        };
+        self.failover_rcodes.iter().map(rcode).collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! Clients that ask again and have two servers, on the kernel's sockets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::StubPolicy;
+use load::stub::ServerOrder;
+use proto::Transport;
+use responder::Counters;
+
+use crate::bench::{Load, Ran, Responder, alone, ms};
+
+/// 500 queries a second for two seconds.
+const QUERIES: u64 = 1_000;
+
+fn load(transport: Transport, servers: &[Responder], waits: Vec<Duration>) -> (Load, SocketAddr) {
+    let addresses: Vec<SocketAddr> = servers.iter().map(|it| it.address(transport)).collect();
+    let pems: String = servers
+        .iter()
+        .map(|it| it.certificate_pem.as_str())
+        .collect();
+    let first = addresses[0];
+    let load = Load::over(transport).rate(500.0).ca_pem(&pems);
+    let load = load.plan(|plan| {
+        plan.duration = Some(ms(2_000));
+        plan.interval = ms(200);
+        plan.timeout = waits.iter().sum();
+        plan.stub = Some(Arc::new(StubPolicy {
+            servers: addresses,
+            order: ServerOrder::First,
+            waits,
+            failover_rcodes: Vec::new(),
+            dead_for: Duration::ZERO,
+            race_delay: None,
+        }));
+    });
+    (load, first)
+}
+
+/// The first of two servers dies in the middle of the run.
+fn run_with_a_death(transport: Transport) -> (Ran, [Counters; 2]) {
+    let mut servers = Vec::from([(); 2].map(|()| Responder::start(|_| {})));
+    let (load, first) = load(transport, &servers, vec![ms(500); 4]);
+    let mut dead = None;
+    let ran = load.run_watched(first, |progress, _| {
+        if dead.is_none() && progress.interval.end_ns >= 1_000_000_000 {
+            dead = Some(servers.remove(0).serving.stop());
+        }
+    });
+    let alive = servers.remove(0).serving.stop();
+    (ran, [dead.unwrap(), alive])
+}
+
+#[test]
+fn every_query_is_answered_though_one_of_two_servers_dies() {
+    let _alone = alone();
+    for transport in [
+        Transport::Udp,
+        Transport::Tcp,
+        Transport::Dot,
+        Transport::Doq,
+    ] {
+        let (ran, [dead, alive]) = run_with_a_death(transport);
+        let counts = ran.counts();
+        let stub = &counts.stub;
+        let seen = (counts.offered, counts.sent, counts.responses);
+        assert_eq!(seen, (QUERIES, QUERIES, QUERIES), "{transport}: {counts:?}");
+        assert_eq!(counts.lost(), 0, "{transport}: {counts:?}");
+        let [of_dead, of_alive] = stub.responses_by_server[..] else {
+            panic!("{transport}: {stub:?}");
+        };
+        assert!(of_dead > 300 && of_alive > 100, "{transport}: {stub:?}");
+        assert!(stub.failovers.total() > 0, "{transport}: {stub:?}");
+        // What was on the way to the one that died it never read.
+        assert!(
+            dead.queries.total() <= stub.sent_by_server[0],
+            "{transport}: {stub:?}"
+        );
+        assert!(dead.queries.total() >= of_dead, "{transport}: {stub:?}");
+        assert_eq!(
+            alive.queries.total(),
+            stub.sent_by_server[1],
+            "{transport}: {stub:?}"
+        );
+    }
+}
+
+#[test]
+fn both_ends_count_alike_what_was_sent_again() {
+    let _alone = alone();
+    let lossy = |it: &mut responder::ResponderConfig| it.behaviour.faults.loss = 0.1;
+    let servers = [(); 2].map(|()| Responder::start(lossy));
+    let (load, first) = load(Transport::Udp, &servers, vec![ms(100); 8]);
+    let load = load.plan(|plan| {
+        Arc::make_mut(plan.stub.as_mut().unwrap()).order = ServerOrder::Rotate;
+    });
+    let ran = load.run_at(first);
+    let received = servers.map(|server| server.serving.stop().queries.total());
+    let counts = ran.counts();
+    let stub = &counts.stub;
+    // One in a hundred million is lost eight times.
+    assert_eq!(
+        (counts.sent, counts.responses),
+        (QUERIES, QUERIES),
+        "{counts:?}"
+    );
+    assert_eq!(received[..], stub.sent_by_server, "{stub:?}");
+    assert_eq!(received.iter().sum::<u64>(), QUERIES + stub.retransmitted);
+    assert!((50..200).contains(&stub.retransmitted), "{stub:?}");
+    assert!(stub.responses_by_attempt[1] > 0, "{stub:?}");
+}
+
+#[test]
+fn connections_are_raced_to_the_server_that_accepts() {
+    let _alone = alone();
+    let servers = [(); 2].map(|()| Responder::start(|_| {}));
+    let (load, _) = load(Transport::Tcp, &servers[1..], vec![ms(1_000)]);
+    let [gone, alive] = servers;
+    let nobody = gone.address(Transport::Tcp);
+    gone.serving.stop();
+    let load = load.plan(|plan| {
+        let stub = Arc::make_mut(plan.stub.as_mut().unwrap());
+        stub.servers.insert(0, nobody);
+        stub.race_delay = Some(ms(250));
+    });
+    let ran = load.run_at(nobody);
+    let received = alive.serving.stop().queries.total();
+    let counts = ran.counts();
+    assert_eq!(
+        (counts.responses, received),
+        (QUERIES, QUERIES),
+        "{counts:?}"
+    );
+    assert_eq!(counts.stub.responses_by_server, [0, QUERIES]);
+}

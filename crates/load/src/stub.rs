@@ -1,0 +1,347 @@
+//! What a client does as a stub resolver does it: asking again, asking another server, racing
+//! connections.
+//!
+//! A query is asked in *attempts*. Each attempt has its time, and when that is over the next one
+//! begins; the query has timed out when the time of the last one is over. Every attempt is the same
+//! message with the same ID: so do glibc, musl and systemd-resolved, and a second ID would only
+//! give a forger two to guess (RFC 5452, section 5).
+//!
+//! What the named schedules stand for:
+//!
+//! * `glibc`: `timeout:5 attempts:2` of resolv.conf(5), each attempt at every server. Servers in
+//!   their order; the next one also after SERVFAIL, NOTIMP and REFUSED (`send_dg` in res_send.c).
+//! * `musl`: the same options as the time of all attempts, so 2.5 s each. All servers at once
+//!   (`res_msend.c`).
+//! * `systemd-resolved`: 24 attempts of 5 s (`DNS_TRANSACTION_ATTEMPTS_MAX`, `DNS_TIMEOUT_USEC`).
+//!   The server that was asked last; the next one also after REFUSED.
+//! * `windows`: 1 s, 1 s, 2 s, 4 s, 2 s, as Microsoft documents for one server (KB 2834226).
+//!
+//! With several servers glibc gives the second one and those behind it the time of the option times
+//! 2 for each server before it, divided by the number of servers, in whole seconds and never less
+//! than one. Windows asks several servers at once from some attempt on, and musl asks a server
+//! again that says SERVFAIL; neither is done here.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use proto::time::parse_duration;
+
+use crate::plan::{Plan, PlanError};
+
+#[cfg(test)]
+mod tests;
+
+/// Most servers of one client: resolv.conf has three, DHCP rarely more.
+pub const SERVERS_MAX: usize = 8;
+/// Most attempts of one query: systemd-resolved makes 24.
+pub const ATTEMPTS_MAX: usize = 32;
+/// How long a connection attempt has before the next server is tried beside it, unless told
+/// otherwise (RFC 8305, section 5).
+pub const RACE_DELAY: Duration = Duration::from_millis(250);
+
+/// The RCODEs after which glibc asks the next server: SERVFAIL, NOTIMP, REFUSED.
+const RCODES_OF_GLIBC: [u16; 3] = [2, 4, 5];
+/// That of systemd-resolved: REFUSED.
+const RCODES_OF_SYSTEMD: [u16; 1] = [5];
+
+/// How each client uses its servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StubPolicy {
+    /// The servers of every client, at least one; the first is the plan's target.
+    pub servers: Vec<SocketAddr>,
+    /// Which of them is asked first.
+    pub order: ServerOrder,
+    /// The time of each attempt, at least one; together the plan's time-out.
+    pub waits: Vec<Duration>,
+    /// RCODEs of responses that are not taken while another server can be asked.
+    pub failover_rcodes: Vec<u16>,
+    /// How long a client leaves out a server that did not answer it; zero forgets at once.
+    pub dead_for: Duration,
+    /// Connection attempts are raced (RFC 8305), the next server's that long after the one before;
+    /// none waits for each to fail.
+    pub race_delay: Option<Duration>,
+}
+
+/// Which server a client asks first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerOrder {
+    /// The first one of the list, always.
+    #[default]
+    First,
+    /// Each in turn, as `rotate` of resolv.conf(5): with the query over UDP, which are then sent
+    /// one by one, else with the connection.
+    Rotate,
+    /// The one that was asked last, as long as it answers.
+    Stay,
+    /// All at once; UDP only.
+    All,
+}
+
+impl ServerOrder {
+    /// All, in the order of their documentation.
+    pub const ALL: [ServerOrder; 4] = [
+        ServerOrder::First,
+        ServerOrder::Rotate,
+        ServerOrder::Stay,
+        ServerOrder::All,
+    ];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ServerOrder::First => "first",
+            ServerOrder::Rotate => "rotate",
+            ServerOrder::Stay => "stay",
+            ServerOrder::All => "all",
+        }
+    }
+}
+
+impl FromStr for ServerOrder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = ServerOrder::ALL.into_iter();
+        let mut known = known.filter(|order| order.name() == text);
+        known
+            .next()
+            .ok_or_else(|| "write first, rotate, stay or all".to_owned())
+    }
+}
+
+/// When a query is asked again: times of its attempts, or those of a stub resolver in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// These times.
+    Times(Vec<Duration>),
+    /// As glibc.
+    Glibc(ResolvConf),
+    /// As musl.
+    Musl(ResolvConf),
+    /// As systemd-resolved.
+    SystemdResolved,
+    /// As Windows with one server.
+    Windows,
+}
+
+/// Options of resolv.conf(5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResolvConf {
+    /// `timeout`, seconds: 1 to 30.
+    pub timeout_s: u32,
+    /// `attempts`: 1 to 5.
+    pub attempts: u32,
+}
+
+impl Default for ResolvConf {
+    fn default() -> Self {
+        ResolvConf {
+            timeout_s: 5,
+            attempts: 2,
+        }
+    }
+}
+
+impl FromStr for Retry {
+    type Err = String;
+
+    /// Reads `3s,3s`, or the name of a stub resolver such as `glibc` or
+    /// `glibc,timeout=1,attempts=3`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, options) = text.split_once(',').unwrap_or((text, ""));
+        let without_options = |retry: Retry| match options {
+            "" => Ok(retry),
+            _ => Err(format!("{name} has no options")),
+        };
+        match name {
+            "glibc" => Ok(Retry::Glibc(resolv_conf(options)?)),
+            "musl" => Ok(Retry::Musl(resolv_conf(options)?)),
+            "systemd-resolved" => without_options(Retry::SystemdResolved),
+            "windows" => without_options(Retry::Windows),
+            _ => text
+                .split(',')
+                .map(time)
+                .collect::<Result<_, _>>()
+                .map(Retry::Times),
+        }
+    }
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).filter(|time| !time.is_zero());
+    time.ok_or_else(|| {
+        format!(
+            "`{text}` is no time above zero: write the time of each attempt, such as 3s,3s, or \
+             glibc, musl, systemd-resolved or windows"
+        )
+    })
+}
+
+fn resolv_conf(options: &str) -> Result<ResolvConf, String> {
+    let mut settings = ResolvConf::default();
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        let (key, value) = option.split_once(['=', ':']).unwrap_or((option, ""));
+        // The bounds of resolv.conf(5), which cuts off in silence.
+        let (setting, most) = match key {
+            "timeout" => (&mut settings.timeout_s, 30),
+            "attempts" => (&mut settings.attempts, 5),
+            _ => return Err(format!("`{option}`: write timeout=5 or attempts=2")),
+        };
+        let number = value
+            .parse()
+            .ok()
+            .filter(|number| (1..=most).contains(number));
+        *setting = number.ok_or_else(|| format!("`{option}`: {key} is 1 to {most}"))?;
+    }
+    Ok(settings)
+}
+
+impl Retry {
+    /// The time of each attempt of a client with so many servers.
+    pub fn waits(&self, servers: usize) -> Vec<Duration> {
+        let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();
+        match self {
+            Retry::Times(times) => times.clone(),
+            Retry::Glibc(settings) => {
+                let of_server = |server: usize| match server {
+                    0 => u64::from(settings.timeout_s),
+                    _ => ((u64::from(settings.timeout_s) << server) / servers as u64).max(1),
+                };
+                let round: Vec<u64> = (0..servers).map(of_server).collect();
+                seconds(&round.repeat(settings.attempts as usize))
+            }
+            Retry::Musl(settings) => {
+                let whole = Duration::from_secs(settings.timeout_s.into());
+                vec![whole / settings.attempts; settings.attempts as usize]
+            }
+            Retry::SystemdResolved => vec![Duration::from_secs(5); 24],
+            Retry::Windows => seconds(&[1, 1, 2, 4, 2]),
+        }
+    }
+
+    /// Which server is asked first, unless told otherwise.
+    pub fn order(&self) -> ServerOrder {
+        match self {
+            Retry::Musl(_) => ServerOrder::All,
+            Retry::SystemdResolved => ServerOrder::Stay,
+            Retry::Times(_) | Retry::Glibc(_) | Retry::Windows => ServerOrder::First,
+        }
+    }
+
+    /// RCODEs after which the next server is asked, unless told otherwise.
+    pub fn failover_rcodes(&self) -> &'static [u16] {
+        match self {
+            Retry::Glibc(_) => &RCODES_OF_GLIBC,
+            Retry::SystemdResolved => &RCODES_OF_SYSTEMD,
+            Retry::Times(_) | Retry::Musl(_) | Retry::Windows => &[],
+        }
+    }
+}
+
+impl StubPolicy {
+    /// The time of all attempts: how long a query may take.
+    pub fn timeout(&self) -> Duration {
+        self.waits.iter().sum()
+    }
+
+    /// Looks for settings that cannot be used or that contradict each other or the plan.
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), PlanError> {
+        self.validate_values(plan)?;
+        let several = self.servers.len() > 1;
+        if !several && self.order != ServerOrder::First {
+            return without_effect(
+                "server-order",
+                "give several, with --server again and again",
+            );
+        }
+        if !several && !self.failover_rcodes.is_empty() {
+            return without_effect("failover-rcodes", "give several servers");
+        }
+        if !several && !self.dead_for.is_zero() {
+            return without_effect("server-dead-for", "give several servers");
+        }
+        if !several && self.race_delay.is_some() {
+            return without_effect("race-delay", "give several servers");
+        }
+        let transport = plan.transport;
+        if self.order == ServerOrder::All && transport.has_connections() {
+            let what = format!("a client over {transport} has one connection at a time");
+            let hint = "use first, rotate or stay, or race connections with --race-delay";
+            return Err(PlanError::new("server-order", what, hint));
+        }
+        if self.race_delay.is_some() && !transport.is_stream() {
+            let what = format!("{transport} has no TCP connections to race");
+            let hint = "use it with tcp, dot or doh2";
+            return Err(PlanError::new("race-delay", what, hint));
+        }
+        self.validate_local(plan)
+    }
+
+    fn validate_values(&self, plan: &Plan) -> Result<(), PlanError> {
+        let servers = self.servers.len();
+        if servers > SERVERS_MAX {
+            let what = format!("{servers} servers for one client, which may have {SERVERS_MAX}");
+            let hint = "give fewer, or spread clients over [[targets]] of a scenario";
+            return Err(PlanError::new("server", what, hint));
+        }
+        if self.servers.first() != Some(&plan.target) {
+            let what = "the first server is not the target";
+            return Err(PlanError::new("server", what, "give the target first"));
+        }
+        let is_repeated = |(place, server): (usize, &SocketAddr)| {
+            self.servers[..place].contains(server).then_some(*server)
+        };
+        if let Some(server) = self.servers.iter().enumerate().find_map(is_repeated) {
+            let what = format!("{server} is there twice");
+            return Err(PlanError::new("server", what, "leave out one of them"));
+        }
+        if let Some(server) = self.servers.iter().find(|server| server.port() == 0) {
+            let what = format!("{server} has port 0");
+            return Err(PlanError::new(
+                "server",
+                what,
+                "give the port it listens on",
+            ));
+        }
+        let attempts = self.waits.len();
+        if !(1..=ATTEMPTS_MAX).contains(&attempts) {
+            let what = format!("{attempts} attempts, and a query has 1 to {ATTEMPTS_MAX}");
+            return Err(PlanError::new("retry", what, "give fewer times"));
+        }
+        if self.waits.iter().any(Duration::is_zero) {
+            let hint = "give times above zero, such as 3s,3s";
+            return Err(PlanError::new("retry", "an attempt has no time", hint));
+        }
+        if self.timeout() != plan.timeout {
+            let what = "it is not the time of all attempts";
+            return Err(PlanError::new("timeout", what, "leave it to --retry"));
+        }
+        if self.race_delay.is_some_and(|delay| delay.is_zero()) {
+            let hint = "RFC 8305 recommends 250ms, and 10ms at the least";
+            return Err(PlanError::new("race-delay", "it is zero", hint));
+        }
+        Ok(())
+    }
+
+    fn validate_local(&self, plan: &Plan) -> Result<(), PlanError> {
+        if self.servers.len() > 1 && plan.local_port != 0 {
+            let what = "a client has a socket for each of its servers";
+            let hint = "let the kernel choose ports, or give one server";
+            return Err(PlanError::new("local-port", what, hint));
+        }
+        let is_ipv4 = plan.target.is_ipv4();
+        let other = self.servers.iter().find(|it| it.is_ipv4() != is_ipv4);
+        if let (Some(other), false) = (other, plan.local_addresses.is_empty()) {
+            let what = format!("servers of two families: {} and {other}", plan.target);
+            let hint = "let the kernel choose local addresses, or give servers of one family";
+            return Err(PlanError::new("local-address", what, hint));
+        }
+        Ok(())
+    }
+}
+
+fn without_effect(setting: &'static str, hint: &str) -> Result<(), PlanError> {
+    let what = "it has no effect on clients with one server";
+    Err(PlanError::new(setting, what, hint))
+}
