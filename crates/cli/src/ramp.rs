@@ -83,7 +83,7 @@ pub(crate) fn interval(point: Duration) -> Duration {
 /// What the ramp is to do.
 fn plan(arguments: &RampArguments) -> Result<RampPlan, Failure> {
     reject_unused(arguments)?;
-    let rate = parse_rate(&arguments.to).map_err(|error| Failure::from(error).of("--to"))?;
+    let rate = rate(arguments)?;
     if (arguments.over + arguments.sustain).is_zero() {
         return Err(Failure::usage(
             "--over and --sustain are both zero",
@@ -155,10 +155,15 @@ fn reject_unused(arguments: &RampArguments) -> Result<(), Failure> {
     }
 }
 
+fn rate(arguments: &RampArguments) -> Result<f64, Failure> {
+    parse_rate(&arguments.to)
+        .map_err(|error| Failure::usage(format!("--to: {}", error.what), error.hint))
+}
+
 /// The flags of the run.
 pub(crate) fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure> {
     let mut run = arguments.run.clone();
-    let rate = parse_rate(&arguments.to).map_err(|error| Failure::from(error).of("--to"))?;
+    let rate = rate(arguments)?;
     let clients = run.clients.unwrap_or(run::CLIENTS);
     let kind = match run.arrival {
         ArrivalProcess::Constant => "constant",

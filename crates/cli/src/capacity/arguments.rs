@@ -97,7 +97,9 @@ fn value(flag: &str, text: Option<&str>, sought: Sought, default: f64) -> Result
 fn rate_per_client(arguments: &CapacityArguments) -> Result<Option<f64>, Failure> {
     let text = arguments.rate_per_client.as_deref();
     let rate = text.map(parse_rate).transpose();
-    let rate = rate.map_err(|error| Failure::from(error).of("--rate-per-client"))?;
+    let rate = rate.map_err(|error| {
+        Failure::usage(format!("--rate-per-client: {}", error.what), error.hint)
+    })?;
     match (arguments.search, rate) {
         (SearchFor::Rate, Some(_)) => Err(Failure::usage(
             "--rate-per-client has no effect on the search for a rate",

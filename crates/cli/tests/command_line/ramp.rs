@@ -91,7 +91,7 @@ fn ramp_that_makes_no_sense_is_refused() {
         ("--rate 5k", "--rate has no place", "--to"),
         ("--duration 5s", "--duration has no place", "--over"),
         ("--over 0s", "both zero", "--over 60s"),
-        ("--to lots", "--to: rate: `lots` is not a rate", "50k"),
+        ("--to lots", "--to: `lots` is not a rate", "50k"),
         ("--plot /nowhere/plot", "cannot write", "--plot"),
         ("--max-loss 2", "expected a share", ""),
     ] {

@@ -58,10 +58,12 @@ impl Answer {
     fn blame(&mut self, trial: &Trial, plan: &CapacityPlan) {
         let at = plan.search.sought.text(trial.value);
         self.evidence = vec![format!("at {at}: {}", trial.breaches.join("; "))];
-        let is_told = matches!(
-            trial.limit,
-            Limit::Generator | Limit::Network | Limit::Server
-        );
+        let is_told = match trial.limit {
+            Limit::Network | Limit::Server => true,
+            // A generator that is late is not the reason why others do not answer.
+            Limit::Generator => trial.outcome == TrialOutcome::Generator,
+            _ => false,
+        };
         self.limit = match trial.limit {
             told if is_told => told,
             // Everything was answered and sent in time, only not as soon as asked for.

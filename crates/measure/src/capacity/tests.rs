@@ -257,6 +257,9 @@ fn capacity_plan() -> CapacityPlan {
 /// A trial of `value` with that latency of all responses, and that limit.
 fn trial(value: f64, latency_ns: u64, limit: Limit) -> (Trial, RunRecord) {
     let mut record = record(vec![interval(0, &[(latency_ns, 1_000)])]);
+    if limit == Limit::Generator {
+        record.workers[0].cpu_ns = record.workers[0].wall_ns;
+    }
     record.verdict = Verdict {
         limit,
         evidence: vec!["worker 0 used 99.0 % of its CPU".into()],
@@ -316,6 +319,27 @@ fn generator_that_gives_in_first_makes_a_lower_bound_with_its_evidence() {
         "{answer:?}"
     );
     assert_eq!(answer.advice, ["--workers 2"]);
+}
+
+#[test]
+fn lateness_that_explains_nothing_does_not_excuse_the_target() {
+    let objective = capacity_plan().objective;
+    let outcome = |record: &RunRecord| {
+        let trial = Trial::new((Purpose::Search, 1.0), record, &objective, None);
+        trial.outcome
+    };
+    let (_, mut late) = trial(1.0, 50_000_000, Limit::Generator);
+    assert_eq!(outcome(&late), TrialOutcome::Generator);
+    // It had CPU to spare, and what it sent was answered as late.
+    late.workers[0].cpu_ns = 1;
+    assert_eq!(outcome(&late), TrialOutcome::Failed);
+    // It had CPU to spare, and what it sent was answered at once.
+    let service = interval(0, &[(1_000_000, 1_000)]).distributions.service;
+    late.total.distributions.service = service;
+    assert_eq!(outcome(&late), TrialOutcome::Generator);
+    // But not all of it.
+    late.total.counts.responses -= 10;
+    assert_eq!(outcome(&late), TrialOutcome::Failed);
 }
 
 #[test]

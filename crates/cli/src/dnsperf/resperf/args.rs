@@ -13,6 +13,8 @@ use super::super::complaint::Complaint;
 use super::super::equivalent::duration;
 use super::usage::SHORT_OPTIONS;
 
+/// What `-q` is unless it is given.
+pub(super) const OUTSTANDING: u64 = 65_536;
 const TIMEOUT: Duration = Duration::from_secs(45);
 /// The record keeps ten intervals of a point, so there must not be millions.
 const PLOT_INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -63,7 +65,7 @@ impl Settings {
             ramp: Duration::from_secs(60),
             constant: Duration::ZERO,
             max_loss_percent: 100.0,
-            outstanding: 65_536,
+            outstanding: OUTSTANDING,
             fall_behind: Some(1_000),
             reopen: false,
         }

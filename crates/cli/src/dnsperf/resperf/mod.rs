@@ -93,7 +93,7 @@ fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
 fn plan(settings: &Settings, messages: &Messages) -> RampPlan {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let open_max = OUTSTANDING_PER_CLIENT_MAX * u64::from(settings.base.clients);
-    if settings.outstanding > open_max {
+    if settings.outstanding > open_max && settings.outstanding != args::OUTSTANDING {
         messages.warn(&format!(
             "{} queries outstanding (-q) are more than the clients may have open, lowered to \
              {open_max}",
