@@ -77,7 +77,6 @@ impl Failure {
     }
 
     /// What is wrong, without the hint.
-    #[cfg(test)]
     pub(crate) fn what(&self) -> &str {
         &self.what
     }

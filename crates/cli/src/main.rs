@@ -17,6 +17,7 @@ mod manual;
 mod names;
 mod part;
 mod records;
+mod reports;
 mod responder;
 mod run;
 mod scenario;
@@ -86,7 +87,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),
-        Command::Report(arguments) => records::report(&arguments),
+        Command::Report(arguments) => reports::execute(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
         Command::Schema(arguments) => records::schema(arguments.of),

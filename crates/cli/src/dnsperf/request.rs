@@ -226,6 +226,7 @@ fn describe(settings: &Settings) -> Description {
             .collect(),
         goodput_rcodes: GOODPUT_RCODES.to_vec(),
         self_test: false,
+        labels: Default::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::args::Arguments;
 
 /// Flags that are the run's as a whole: no group of clients has its own.
-const OF_RUN: [&str; 15] = [
+const OF_RUN: [&str; 16] = [
     "duration",
     "warmup",
     "interval",
@@ -22,6 +22,7 @@ const OF_RUN: [&str; 15] = [
     "format",
     "quiet",
     "goodput",
+    "label",
     "socket-buffer",
     "no-offload",
     "no-preflight",

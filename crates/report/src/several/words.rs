@@ -1,0 +1,419 @@
+//! Sentences that follow from several runs.
+
+use measure::notation::{count, counted, decimal, percent, rate};
+use measure::{Limit, RunRecord};
+
+use super::{comparison_of, is_full, merge_alike};
+use crate::collection::{CLIENTS, Cell, Collection, Value, busiest};
+use crate::document::{Remark, Subject};
+use crate::run::transport;
+use crate::sweep::Sweep;
+
+/// Cells up to this number have their limits told one by one.
+const CELLS_TOLD_MAX: usize = 6;
+/// Advice beyond that many sentences is not read.
+const ADVICE_MAX: usize = 5;
+/// Rates closer than that are the same.
+const SAME: f64 = 0.02;
+
+/// What the runs show together.
+pub(crate) fn remarks(collection: &Collection) -> Vec<Remark> {
+    let mut remarks = costs(collection);
+    remarks.extend(over_axis(collection));
+    remarks.extend(shares(collection));
+    remarks.extend(alike(collection));
+    remarks.extend(losses(collection));
+    remarks.extend(littles_law(collection));
+    remarks.extend(limits(collection));
+    remarks.extend(cautions(collection));
+    remarks.extend(advice(collection));
+    merge_alike(&mut remarks);
+    remarks
+}
+
+fn shows(text: String, source: &str) -> Remark {
+    Remark::new(Subject::Shows, text, source)
+}
+
+fn limit(text: String, source: &str) -> Remark {
+    Remark::new(Subject::Limits, text, source)
+}
+
+/// What each transport costs against the one before.
+fn costs(collection: &Collection) -> Vec<Remark> {
+    let Some(comparison) = comparison_of(collection) else {
+        return Vec::new();
+    };
+    let mut remarks = Vec::new();
+    for cost in &comparison.costs {
+        let (from, to) = (cost.from.to_string(), cost.to.to_string());
+        let (from, to) = (transport(&from), transport(&to));
+        let change = &cost.achieved_qps;
+        let direction = if change.difference < 0.0 {
+            "fewer"
+        } else {
+            "more"
+        };
+        let mut text = format!(
+            "{to} answered {} queries a second {direction} than {from}",
+            decimal(change.difference.abs(), 0)
+        );
+        if let Some(share) = change.percent {
+            text.push_str(&format!(" ({:.1} %)", share.abs()));
+        }
+        if let Some(servers) = cost.servers.filter(|_| cost.doubt.is_none()) {
+            let words = decimal(servers, 2);
+            text.push_str(&format!(": the same rate takes {words} times the servers"));
+        }
+        if cost.ranges_overlap == Some(true) {
+            text.push_str("; the runs overlap, so more of them may turn the order");
+        }
+        remarks.push(shows(text, "costs"));
+    }
+    let notes = comparison.notes.into_iter();
+    remarks.extend(notes.map(|note| limit(note, "transports")));
+    remarks
+}
+
+/// How the rate changes along the axis, line by line.
+fn over_axis(collection: &Collection) -> Vec<Remark> {
+    let Some(axis) = collection.axis() else {
+        return Vec::new();
+    };
+    let dimension = &collection.varies[axis];
+    let mut lines: Vec<(Vec<&Value>, Vec<&Cell>)> = Vec::new();
+    for cell in &collection.cells {
+        let others: Vec<&Value> = cell
+            .values
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != axis)
+            .map(|it| it.1)
+            .collect();
+        match lines.iter_mut().find(|line| line.0 == others) {
+            Some(line) => line.1.push(cell),
+            None => lines.push((others, vec![cell])),
+        }
+    }
+    let mut remarks = Vec::new();
+    for (_, mut cells) in lines.into_iter().take(CELLS_TOLD_MAX) {
+        cells.sort_by_key(|cell| dimension.rank(&cell.values[axis]));
+        let [first, .., last] = cells.as_slice() else {
+            continue;
+        };
+        let achieved = |cell: &Cell| collection.achieved(cell);
+        let by_rate = |a: &&&Cell, b: &&&Cell| achieved(a).total_cmp(&achieved(b));
+        let Some(best) = cells.iter().max_by(by_rate) else {
+            continue;
+        };
+        let at = |cell: &Cell| dimension.words(&cell.values[axis]);
+        let name = line_name(collection, axis, first);
+        let growth = achieved(last) / achieved(first);
+        let mut text = format!(
+            "{name}from {} to {} the rate went from {} to {} ({} times)",
+            at(first),
+            at(last),
+            rate(achieved(first)),
+            rate(achieved(last)),
+            decimal(growth, 2)
+        );
+        if achieved(best) > achieved(last) * (1.0 + SAME) {
+            text.push_str(&format!(
+                "; it was highest at {}: {}",
+                at(best),
+                rate(achieved(best))
+            ));
+        }
+        remarks.push(shows(text, "throughput"));
+        if dimension.name == CLIENTS
+            && let Value::Number(clients) = last.values[axis]
+        {
+            let each = achieved(last) / clients.max(1.0);
+            let text = format!("{name}at {} each client had {}", at(last), rate(each));
+            remarks.push(shows(text, "per-client"));
+        }
+    }
+    remarks
+}
+
+/// `TCP: `, or nothing where there is only one line.
+fn line_name(collection: &Collection, axis: usize, cell: &Cell) -> String {
+    let each = collection.varies.iter().zip(&cell.values).enumerate();
+    let words: Vec<String> = each
+        .filter(|(at, _)| *at != axis)
+        .map(|(_, (dimension, value))| dimension.words(value))
+        .collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!("{}: ", words.join(", ")),
+    }
+}
+
+/// Transports as a share of UDP at the far end of a sweep (S46).
+fn shares(collection: &Collection) -> Vec<Remark> {
+    let Some(sweep) = Sweep::of(collection) else {
+        return Vec::new();
+    };
+    let each = sweep.last_shares().into_iter();
+    each.map(|(name, at, share)| {
+        let text = format!("at {at} {name} had {} of the rate over UDP", percent(share));
+        shows(text, "share")
+    })
+    .collect()
+}
+
+/// Cells whose rates are the same: then what they differ in is not what limits them (P3).
+fn alike(collection: &Collection) -> Vec<Remark> {
+    let cells: Vec<&Cell> = collection.cells.iter().collect();
+    if cells.len() < 2 || cells.len() > CELLS_TOLD_MAX || collection.axis().is_some() {
+        return Vec::new();
+    }
+    let mut remarks = Vec::new();
+    for pair in cells.windows(2) {
+        let (first, second) = (collection.achieved(pair[0]), collection.achieved(pair[1]));
+        let apart = (first - second).abs() / first.max(second).max(1.0);
+        if apart > SAME {
+            continue;
+        }
+        let (a, b) = (collection.name(pair[0]), collection.name(pair[1]));
+        remarks.push(shows(
+            format!(
+                "{a} and {b} reached the same rate ({} and {}, {} apart)",
+                rate(first),
+                rate(second),
+                percent(apart)
+            ),
+            "results",
+        ));
+        let both = [pair[0], pair[1]];
+        let mut records = both.into_iter().flat_map(|cell| collection.records(cell));
+        if records.all(|record| record.verdict.limit == Limit::Unknown) {
+            remarks.push(limit(
+                format!(
+                    "the rate of {a} and {b} is no limit that these runs show: places were idle \
+                     in both, so what they differ in was not put to the test"
+                ),
+                "results",
+            ));
+        }
+    }
+    remarks
+}
+
+fn losses(collection: &Collection) -> Option<Remark> {
+    let lossy = collection.cells.iter().filter(|cell| {
+        let mut records = collection.records(cell);
+        records.any(|record| record.total.counts.lost() > 0)
+    });
+    let lossy: Vec<String> = lossy.map(|cell| collection.name(cell)).collect();
+    let text = match lossy.len() {
+        0 => "no query was lost in any run".to_owned(),
+        few if few <= CELLS_TOLD_MAX && few < collection.cells.len() => {
+            format!("queries were lost with {} only", lossy.join("; "))
+        }
+        many => format!(
+            "queries were lost in {} of {}",
+            count(many as u64),
+            counted(collection.cells.len() as u64, "scenario")
+        ),
+    };
+    Some(shows(text, "outcomes"))
+}
+
+/// Closed loops with all places in use: latency times rate is the number of places (P1).
+fn littles_law(collection: &Collection) -> Option<Remark> {
+    let full: Vec<&Cell> = collection
+        .cells
+        .iter()
+        .filter(|cell| collection.records(cell).all(is_full))
+        .collect();
+    if full.is_empty() || full.len() > CELLS_TOLD_MAX {
+        return None;
+    }
+    let places = collection
+        .records(full[0])
+        .find_map(RunRecord::outstanding)?;
+    let same = |cell: &&Cell| {
+        collection
+            .records(cell)
+            .all(|it| it.outstanding() == Some(places))
+    };
+    if !full.iter().all(|cell| same(cell)) {
+        return None;
+    }
+    let each = full.iter().filter_map(|cell| {
+        let mean_s = collection.latency(cell).mean_ns()? / 1e9;
+        let qps = collection.spread(cell, |it| Some(it.achieved_qps()))?.mean;
+        Some(format!(
+            "{} ({})",
+            decimal(mean_s * qps, 1),
+            collection.name(cell)
+        ))
+    });
+    let each: Vec<String> = each.collect();
+    Some(limit(
+        format!(
+            "mean latency times rate is {} queries in flight, of the {} allowed: latency was set \
+             by the number outstanding and says no more than the rate",
+            each.join(", "),
+            count(places)
+        ),
+        "results",
+    ))
+}
+
+/// The decisive evidence of each cell, where there are few, and how often each limit came up.
+fn limits(collection: &Collection) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    if collection.cells.len() <= CELLS_TOLD_MAX {
+        for cell in &collection.cells {
+            let name = collection.name(cell);
+            for record in collection.records(cell).take(1) {
+                let verdict = &record.verdict;
+                if let Some(evidence) = verdict.evidence.first() {
+                    let words = format!("{name}: {} \u{2013} {evidence}", verdict.limit.name());
+                    remarks.push(limit(words, "runs"));
+                }
+            }
+        }
+        return remarks;
+    }
+    let all = [
+        (Limit::Server, "the target was the limit"),
+        (
+            Limit::Generator,
+            "the generator was the limit, so they say nothing about the target",
+        ),
+        (Limit::Network, "drops on the way were the limit"),
+        (
+            Limit::Outstanding,
+            "the number of queries allowed in flight was the limit",
+        ),
+        (Limit::Rate, "the rate asked for was held"),
+        (Limit::Unknown, "the figures do not tell what the limit was"),
+    ];
+    let runs = collection.runs.len() as u64;
+    for (each, words) in all {
+        let of = collection
+            .runs
+            .iter()
+            .filter(|it| it.record.verdict.limit == each)
+            .count();
+        if of > 0 {
+            let of = count(of as u64);
+            remarks.push(limit(
+                format!("in {of} of {} {words}", counted(runs, "run")),
+                "runs",
+            ));
+        }
+    }
+    remarks
+}
+
+/// What a reader must know before comparing the runs.
+fn cautions(collection: &Collection) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let records = || collection.runs.iter().map(|source| &source.record);
+    let first = &collection.runs[0].record;
+    let mut caution = |is_so: bool, text: &str| {
+        if is_so {
+            remarks.push(limit(text.to_owned(), ""));
+        }
+    };
+    caution(
+        records().any(|it| it.hosts != first.hosts),
+        "the generating hosts differ between the runs: so may the rates for that alone",
+    );
+    caution(
+        records().any(|it| it.throng_version != first.throng_version),
+        "the runs were made by different versions of throng",
+    );
+    caution(
+        records().any(|it| it.scenario.duration_ns != first.scenario.duration_ns),
+        "the runs are of different lengths",
+    );
+    caution(
+        collection.cells.iter().any(|cell| cell.runs.len() == 1) && collection.cells.len() > 1,
+        "one run of a scenario shows no spread: a small difference may be chance",
+    );
+    caution(
+        records().any(|it| it.self_test),
+        "the target was the responder built into this tool: the figures are those of both",
+    );
+    caution(
+        records().any(|it| it.simulation.is_some()),
+        "some runs are simulations: none of their figures was measured on a network or a server",
+    );
+    caution(
+        collection
+            .cells
+            .iter()
+            .any(|cell| differs_otherwise(collection, cell)),
+        "some runs that are shown as repeats differ in further settings of their scenario",
+    );
+    let busy = records().filter(|it| busiest(it) >= 0.9).count();
+    if busy > 0 {
+        let text = format!(
+            "in {} of {} the generator used 90 % or more of a CPU",
+            count(busy as u64),
+            counted(collection.runs.len() as u64, "run")
+        );
+        remarks.push(limit(text, "cpu"));
+    }
+    remarks
+}
+
+/// True if the runs of a cell differ in what no dimension tells.
+fn differs_otherwise(collection: &Collection, cell: &Cell) -> bool {
+    let neutral = |record: &RunRecord| {
+        let mut scenario = record.scenario.clone();
+        // What runs may differ in without asking anything else of the target.
+        scenario.seed = 0;
+        scenario.cpus.clear();
+        scenario.target.clear();
+        scenario.local_addresses.clear();
+        scenario.duration_ns = None;
+        scenario.labels.clear();
+        if let Some(tls) = &mut scenario.tls {
+            tls.group = None;
+            tls.cipher_suite = None;
+        }
+        scenario
+    };
+    let mut records = collection.records(cell);
+    let first = records.next().map(neutral);
+    records.any(|record| Some(neutral(record)) != first)
+}
+
+/// The advice of the verdicts, each once, those that most runs have first.
+fn advice(collection: &Collection) -> Vec<Remark> {
+    let mut found: Vec<(&String, Vec<String>)> = Vec::new();
+    for cell in &collection.cells {
+        let name = collection.name(cell);
+        for text in collection
+            .records(cell)
+            .flat_map(|record| &record.verdict.advice)
+        {
+            match found.iter_mut().find(|it| it.0 == text) {
+                Some((_, names)) if !names.contains(&name) => names.push(name.clone()),
+                Some(_) => {}
+                None => found.push((text, vec![name.clone()])),
+            }
+        }
+    }
+    found.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    let all = collection.cells.len();
+    let each = found.into_iter().take(ADVICE_MAX).map(|(text, names)| {
+        let text = match names.len() {
+            every if every == all => text.clone(),
+            few if few <= 2 => format!("{}: {text}", names.join(", ")),
+            many => format!(
+                "{text} ({} of {})",
+                count(many as u64),
+                counted(all as u64, "scenario")
+            ),
+        };
+        Remark::new(Subject::Advice, text, "")
+    });
+    each.collect()
+}
