@@ -40,6 +40,8 @@ pub(crate) struct Axis {
     pub(crate) label: String,
     pub(crate) scale: Scale,
     pub(crate) unit: Unit,
+    /// The values to mark; the axis chooses if there are none.
+    pub(crate) ticks: Vec<f64>,
 }
 
 impl Axis {
@@ -48,6 +50,7 @@ impl Axis {
             label: label.into(),
             scale,
             unit,
+            ticks: Vec::new(),
         }
     }
 }
@@ -59,6 +62,8 @@ pub(crate) enum Form {
     Line,
     /// A line with a marker at each point.
     Marked,
+    /// Markers alone.
+    Dots,
     /// Bars from zero; a point's `x_end` is their other side.
     Bars,
     /// A thin line to compare with.
@@ -70,6 +75,8 @@ pub(crate) enum Form {
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) form: Form,
+    /// Which colour, dash and marker it has: one below [`SERIES_MAX`].
+    pub(crate) look: usize,
     pub(crate) points: Vec<Point>,
 }
 
@@ -93,6 +100,14 @@ impl Point {
     }
 }
 
+impl Point {
+    /// What is drawn of it: nothing without numbers.
+    pub(crate) fn visible(&self) -> Option<(f64, f64)> {
+        let both = (self.x, self.y?);
+        (both.0.is_finite() && both.1.is_finite()).then_some(both)
+    }
+}
+
 /// A place on the x axis with its name.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
@@ -103,9 +118,9 @@ pub(crate) struct Mark {
 impl Chart {
     /// True if there is something to see: a line needs two points.
     pub(crate) fn is_worthwhile(&self) -> bool {
-        let points = |series: &Series| series.points.iter().filter(|it| it.y.is_some()).count();
+        let points = |series: &Series| series.points.iter().filter_map(Point::visible).count();
         self.series.iter().any(|series| match series.form {
-            Form::Line | Form::Marked => points(series) > 1,
+            Form::Line | Form::Marked | Form::Dots => points(series) > 1,
             Form::Bars => points(series) > 0,
             Form::Guide => false,
         })

@@ -144,8 +144,11 @@ impl Collection {
         all
     }
 
-    /// What tells a cell from the others: `DoT, 200`; of a number alone with its name.
+    /// What tells a cell from the others: `DoT, 200 clients`, or the one name that is enough.
     pub(crate) fn name(&self, cell: &Cell) -> String {
+        if let Some(at) = self.naming() {
+            return self.varies[at].words(&cell.values[at]);
+        }
         let each = self.varies.iter().zip(&cell.values);
         let words: Vec<String> = each.map(|(it, value)| it.words(value)).collect();
         match words.is_empty() {
@@ -154,13 +157,26 @@ impl Collection {
         }
     }
 
+    /// The position of what by itself tells all cells apart in words.
+    fn naming(&self) -> Option<usize> {
+        let is_enough = |at: &usize| {
+            let dimension = &self.varies[*at];
+            dimension.is_words() && dimension.values.len() == self.cells.len()
+        };
+        (0..self.varies.len()).find(is_enough)
+    }
+
     /// The position of what varies under that name.
     pub(crate) fn dimension(&self, name: &str) -> Option<usize> {
         self.varies.iter().position(|it| it.name == name)
     }
 
-    /// The position of the number that most differs, for the x axis of charts.
+    /// The position of the number that most differs, for the x axis of charts; none where words
+    /// tell all cells apart.
     pub(crate) fn axis(&self) -> Option<usize> {
+        if self.naming().is_some() {
+            return None;
+        }
         let numeric = self
             .varies
             .iter()

@@ -44,11 +44,15 @@ pub(crate) fn chart(subject: Subject, named: &[(String, &Histogram)]) -> Option<
     if filled.is_empty() {
         return None;
     }
-    let series = filled.iter().map(|(name, values)| Series {
-        name: name.clone(),
-        form: Form::Line,
-        points: curve(values),
-    });
+    let series = filled
+        .iter()
+        .enumerate()
+        .map(|(look, (name, values))| Series {
+            look,
+            name: name.clone(),
+            form: Form::Line,
+            points: curve(values),
+        });
     let mut columns = vec![Column::words(subject.of)];
     columns.extend(filled.iter().map(|(name, _)| Column::figures(name.clone())));
     let mut sheet = Sheet::new(&format!("{}-figures", subject.id), "", columns);
@@ -255,6 +259,7 @@ pub(crate) fn client_rates(
         y: Axis::new("clients", Scale::FromZero, Unit::Number),
         series: vec![Series {
             name: "clients".into(),
+            look: 0,
             form: Form::Bars,
             points: all.collect(),
         }],

@@ -14,6 +14,9 @@ mod tests;
 /// Everything about looks.
 const STYLE: &str = include_str!("html/style.css");
 
+/// Words up to that many characters stay on one line of a table.
+const SHORT_MAX: usize = 24;
+
 /// The report as a page.
 pub fn render(document: &Document) -> String {
     let numbers = Numbers::of(document);
@@ -57,11 +60,7 @@ fn banner(page: &mut String, verdict: &Banner) {
         escape(verdict.meaning)
     );
     if let Some(evidence) = verdict.evidence.first() {
-        let _ = writeln!(
-            page,
-            "<p class=\"evidence\">{}.</p>",
-            escape(&sentence(evidence))
-        );
+        let _ = writeln!(page, "<p>{}.</p>", prose(&sentence(evidence)));
     }
     page.push_str("</section>\n");
 }
@@ -103,7 +102,7 @@ fn remarks(page: &mut String, remarks: &[Remark], numbers: &Numbers) {
             let link = named.map_or_else(String::new, |(id, name)| {
                 format!(" <a href=\"#{}\">{name}</a>", escape(id))
             });
-            let text = escape(&sentence(&remark.text));
+            let text = prose(&sentence(&remark.text));
             let _ = writeln!(page, "<li>{text}.{link}</li>");
         }
         page.push_str("</ul>\n</section>\n");
@@ -121,28 +120,27 @@ fn section(page: &mut String, section: &Section, numbers: &Numbers) {
     } else {
         let _ = writeln!(page, "<section class=\"part\">\n<h2>{heading}</h2>");
     }
-    let mut is_in_row = false;
+    let mut row = "";
     for block in &section.blocks {
-        let is_chart = matches!(block, Block::Chart(_));
-        if is_chart != is_in_row {
-            page.push_str(if is_chart {
-                "<div class=\"charts\">\n"
-            } else {
-                "</div>\n"
-            });
-            is_in_row = is_chart;
+        let next = match block {
+            Block::Chart(_) => "charts",
+            Block::Sheet(_) => "sheets",
+            Block::Note(_) => "",
+        };
+        if next != row {
+            page.push_str(if row.is_empty() { "" } else { "</div>\n" });
+            if !next.is_empty() {
+                let _ = writeln!(page, "<div class=\"{next}\">");
+            }
+            row = next;
         }
         match block {
             Block::Chart(chart) => figure(page, chart, numbers),
             Block::Sheet(sheet) => table(page, sheet, numbers.name(&sheet.id)),
-            Block::Note(text) => {
-                let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(text));
-            }
+            Block::Note(text) => note(page, text),
         }
     }
-    if is_in_row {
-        page.push_str("</div>\n");
-    }
+    page.push_str(if row.is_empty() { "" } else { "</div>\n" });
     page.push_str(if section.is_folded {
         "</details>\n"
     } else {
@@ -160,16 +158,16 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
     );
     if chart.series.len() > 1 {
         page.push_str("<ul class=\"legend\">");
-        for (look, series) in chart.series.iter().enumerate() {
-            let sample = chart::sample(series.form, look);
+        for series in &chart.series {
+            let sample = chart::sample(series.form, series.look);
             let _ = write!(page, "<li>{sample}{}</li>", escape(&series.name));
         }
         page.push_str("</ul>\n");
     }
     page.push_str(&chart::draw(chart));
-    let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(&chart.description));
-    for note in &chart.notes {
-        let _ = writeln!(page, "<p class=\"note\">{}.</p>", escape(&sentence(note)));
+    note(page, &sentence(&chart.description));
+    for text in &chart.notes {
+        note(page, &format!("{}.", sentence(text)));
     }
     page.push_str("<details class=\"figures\"><summary>Figures as a table</summary>\n");
     table(page, &chart.sheet, None);
@@ -183,7 +181,7 @@ fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
     };
     let _ = writeln!(
         page,
-        "<div class=\"scroll\" id=\"{}\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">",
+        "<div class=\"sheet\">\n<div class=\"scroll\" id=\"{}\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">",
         escape(&sheet.id),
         escape(label)
     );
@@ -215,7 +213,11 @@ fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
     for row in &sheet.rows {
         page.push_str("<tr>");
         for (index, (cell, column)) in row.iter().zip(&sheet.columns).enumerate() {
-            let class = if column.is_words { "" } else { " class=\"n\"" };
+            let class = match column.is_words {
+                false => " class=\"n\"",
+                true if cell.chars().count() <= SHORT_MAX => " class=\"k\"",
+                true => "",
+            };
             let cell = escape(cell);
             let _ = match index {
                 0 => write!(page, "<th scope=\"row\"{class}>{cell}</th>"),
@@ -225,13 +227,41 @@ fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
         page.push_str("</tr>\n");
     }
     page.push_str("</tbody>\n</table>\n</div>\n");
-    for note in &sheet.notes {
-        let _ = writeln!(page, "<p class=\"note\">{}.</p>", escape(&sentence(note)));
+    for text in &sheet.notes {
+        note(page, &format!("{}.", sentence(text)));
     }
+    page.push_str("</div>\n");
 }
 
-/// The text with a capital at its start.
+fn note(page: &mut String, text: &str) {
+    let _ = writeln!(page, "<p class=\"note\">{}</p>", prose(text));
+}
+
+/// A sentence whose flags, such as `--rate 100`, are set apart and not broken.
+fn prose(text: &str) -> String {
+    let mut words = Vec::new();
+    for word in text.split(' ') {
+        let start = word.find("--");
+        words.push(match start {
+            Some(start) if word.len() > start + 2 => {
+                let flag = &word[start..];
+                let end = flag.trim_end_matches(['.', ',', ';', ':', ')']).len();
+                let (before, after) = (escape(&word[..start]), escape(&flag[end..]));
+                format!("{before}<code>{}</code>{after}", escape(&flag[..end]))
+            }
+            _ => escape(word),
+        });
+    }
+    words.join(" ")
+}
+
+/// The text with a capital at its start, unless that is a name such as p99 or cpu=1.
 pub(crate) fn sentence(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    let first = first.trim_end_matches([',', ':']);
+    if !first.chars().all(|letter| letter.is_ascii_lowercase()) {
+        return text.to_owned();
+    }
     let mut letters = text.chars();
     match letters.next() {
         Some(first) => first.to_uppercase().chain(letters).collect(),

@@ -10,6 +10,9 @@ use measure::{Arrival, Interval, RunRecord};
 use crate::chart::{Axis, Chart, Form, Mark, Point, Scale, Series, Unit};
 use crate::document::{Column, Sheet};
 
+#[cfg(test)]
+mod tests;
+
 /// Points of a line; a drawing is hardly more dots wide.
 const POINTS_MAX: usize = 360;
 /// Rows of a chart's table.
@@ -318,15 +321,19 @@ impl<'a> Timeline<'a> {
         words: fn(f64) -> String,
     ) -> Chart {
         let id = format!("{}{id}", self.prefix);
-        let series = metrics.iter().map(|(name, metric)| Series {
-            name: (*name).to_owned(),
-            form: Form::Line,
-            points: self
-                .bins
-                .iter()
-                .map(|bin| self.point(bin, *metric))
-                .collect(),
-        });
+        let series = metrics
+            .iter()
+            .enumerate()
+            .map(|(look, (name, metric))| Series {
+                look,
+                name: (*name).to_owned(),
+                form: Form::Line,
+                points: self
+                    .bins
+                    .iter()
+                    .map(|bin| self.point(bin, *metric))
+                    .collect(),
+            });
         let unit = if self.in_minutes { "min" } else { "s" };
         let mut notes = Vec::new();
         let each = self.bins.first().map_or(1, |bin| bin.each.len());

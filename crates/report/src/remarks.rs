@@ -42,7 +42,8 @@ pub(crate) fn of_run(record: &RunRecord) -> Vec<Remark> {
 /// The verdict's evidence and advice, and the warnings.
 fn of_verdict(record: &RunRecord) -> Vec<Remark> {
     let limits = |text: &String| Remark::new(Subject::Limits, text.clone(), "");
-    let evidence = record.verdict.evidence.iter().map(limits);
+    // The decisive evidence stands with the verdict.
+    let evidence = record.verdict.evidence.iter().skip(1).map(limits);
     let warnings = record.warnings.iter().map(limits);
     let advice = record.verdict.advice.iter();
     let advice = advice.map(|text| Remark::new(Subject::Advice, text.clone(), ""));

@@ -10,15 +10,13 @@ use crate::{distributions, remarks, text};
 
 /// The report on one run, which `file` keeps.
 pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
-    let mut sections = vec![Section::new(
-        "Result",
-        vec![
-            Block::Sheet(outcome(record, "")),
-            Block::Sheet(latencies(record, "")),
-            Block::Sheet(rcodes(record, "")),
-        ],
-    )];
-    sections.extend(charts(record, ""));
+    let mut sections = Vec::from_iter(charts(record, ""));
+    let tables = [
+        outcome(record, ""),
+        latencies(record, ""),
+        rcodes(record, ""),
+    ];
+    sections.push(Section::new("Result", tables.map(Block::Sheet).into()));
     sections.extend(clients(record, ""));
     sections.extend(connections(record, ""));
     sections.push(generator(record, ""));

@@ -26,9 +26,9 @@ pub fn document(collection: &Collection) -> Document {
     if let Some(only) = collection.only() {
         return run::document(&only.record, &only.file);
     }
-    let mut sections = vec![results(collection)];
-    sections.extend(compared(collection));
+    let mut sections = Vec::from_iter(compared(collection));
     sections.extend(charts(collection));
+    sections.push(results(collection));
     sections.push(Section::new(
         "Success and failure",
         vec![Block::Sheet(outcomes(collection))],
@@ -385,10 +385,9 @@ fn compared(collection: &Collection) -> Option<Section> {
     }
     let doubts = comparison.costs.iter().filter_map(|cost| {
         let doubt = cost.doubt.as_ref()?;
-        Some(format!(
-            "{} to {}: the factor is in doubt, {doubt}",
-            cost.from, cost.to
-        ))
+        let (from, to) = (cost.from.to_string(), cost.to.to_string());
+        let step = format!("{} \u{2192} {}", transport(&from), transport(&to));
+        Some(format!("{step}: the factor is in doubt, {doubt}"))
     });
     costs.notes.extend(doubts);
     let blocks = vec![Block::Sheet(sheet), Block::Sheet(costs)];
@@ -428,7 +427,7 @@ fn charts(collection: &Collection) -> Option<Section> {
         blocks.extend(charts.into_iter().map(Block::Chart));
         blocks.extend(sweep::distributions(collection).map(Block::Chart));
         blocks.extend(sweep::cpu(collection).map(Block::Chart));
-        blocks.push(Block::Sheet(sweep.sheet()));
+        blocks.extend(sweep.sheet().map(Block::Sheet));
     } else {
         blocks.extend(sweep::bars(collection).map(Block::Chart));
         blocks.extend(sweep::distributions(collection).map(Block::Chart));
@@ -464,8 +463,8 @@ fn outcomes(collection: &Collection) -> Sheet {
         let completed = mean(|it| it.total.counts.responses as f64);
         let lost = mean(|it| it.total.counts.lost() as f64);
         let places = usize::from(has_repeats && lost.fract() != 0.0);
-        row.push(decimal(sent, 0));
-        row.push(decimal(completed, 0));
+        row.push(decimal(sent.floor(), 0));
+        row.push(decimal(completed.floor(), 0));
         row.push(decimal(lost, places));
         row.push(decimal(mean(RunRecord::achieved_qps), 2));
         let all = collection.latency(cell);
@@ -487,8 +486,9 @@ fn outcomes(collection: &Collection) -> Sheet {
     );
     if has_repeats {
         sheet.notes.push(
-            "counts and rates are means over the runs of each row; their spread is in the table \
-             of rates, single runs in that of runs; mean latency is that of all their responses"
+            "counts and rates are means over the runs of each row, those of queries rounded down; \
+             their spread is in the table of rates, single runs in that of runs; mean latency is \
+             that of all their responses"
                 .into(),
         );
     }
@@ -618,10 +618,13 @@ fn singles(collection: &Collection) -> Vec<Section> {
     sections
 }
 
-/// True if the places of a closed loop were all in use.
+/// True if the places of a closed loop were all in use, by queries that were answered.
 pub(crate) fn is_full(record: &RunRecord) -> bool {
     match record.scenario.arrival {
-        Arrival::Closed { outstanding, .. } => record.mean_in_flight() >= 0.9 * outstanding as f64,
+        Arrival::Closed { outstanding, .. } => {
+            let mean_s = record.total.distributions.latency.mean_ns().unwrap_or(0.0) / 1e9;
+            mean_s * record.achieved_qps() >= 0.9 * outstanding as f64
+        }
         Arrival::Open { .. } | Arrival::Clients { .. } => false,
     }
 }

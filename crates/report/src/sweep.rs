@@ -11,6 +11,8 @@ use crate::document::{Column, Sheet};
 
 /// From this ratio of the greatest to the least value on, an axis runs by factors.
 const LOG_FROM: f64 = 16.0;
+/// Up to that many values on the x axis are marked themselves.
+const TICKS_GIVEN_MAX: usize = 8;
 /// Most bars of a chart.
 const BARS_MAX: usize = 12;
 
@@ -110,6 +112,7 @@ impl<'a> Sweep<'a> {
             asked.dedup();
             chart.series.push(Series {
                 name: "as offered".into(),
+                look: 0,
                 form: Form::Guide,
                 points: asked.into_iter().map(|qps| Point::new(qps, qps)).collect(),
             });
@@ -262,7 +265,6 @@ impl<'a> Sweep<'a> {
 
     fn chart(&self, figure: &Figure<'_>) -> Chart {
         let mut columns = vec![Column::figures(self.axis_name())];
-        let shown = &self.rows[..self.rows.len().min(SERIES_MAX)];
         let mut series = Vec::new();
         let mut figures: Vec<(f64, Vec<Option<f64>>)> = Vec::new();
         for (at, row) in self.rows.iter().enumerate() {
@@ -279,10 +281,11 @@ impl<'a> Sweep<'a> {
                 });
                 figures[place].1[at] = point.y;
             }
-            if at < shown.len() {
+            if !points.is_empty() && series.len() < SERIES_MAX {
                 series.push(Series {
                     name: row.name.clone(),
                     form: Form::Marked,
+                    look: self.look(at, series.len()),
                     points,
                 });
             }
@@ -307,6 +310,14 @@ impl<'a> Sweep<'a> {
             marks: Vec::new(),
             sheet,
             notes: self.notes(),
+        }
+    }
+
+    /// A line looks alike in all charts, as long as there are looks for all lines.
+    fn look(&self, row: usize, shown: usize) -> usize {
+        match self.rows.len() <= SERIES_MAX {
+            true => row,
+            false => shown,
         }
     }
 
@@ -337,20 +348,28 @@ impl<'a> Sweep<'a> {
 
     fn x(&self) -> Axis {
         let cells = self.rows.iter().flat_map(|row| &row.cells);
-        let values: Vec<f64> = cells.map(|cell| number(&cell.values[self.axis])).collect();
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = values.iter().copied().fold(0.0, f64::max);
-        match least > 0.0 && greatest >= LOG_FROM * least {
+        let mut values: Vec<f64> = cells.map(|cell| number(&cell.values[self.axis])).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let (least, greatest) = (values[0], values[values.len() - 1]);
+        let mut axis = match least > 0.0 && greatest >= LOG_FROM * least {
             true => {
                 let label = format!("{} (log scale)", self.axis_name());
                 Axis::new(label, Scale::Log, Unit::Number)
             }
             false => Axis::new(self.axis_name(), Scale::Even, Unit::Number),
+        };
+        if values.len() <= TICKS_GIVEN_MAX {
+            axis.ticks = values;
         }
+        axis
     }
 
-    /// Sinodun's figures by client count, or those of any other sweep.
-    pub(crate) fn sheet(&self) -> Sheet {
+    /// Sinodun's figures by client count, or those of any other sweep of several lines.
+    pub(crate) fn sheet(&self) -> Option<Sheet> {
+        if self.rows.len() < 2 && self.axis_name() != CLIENTS {
+            return None;
+        }
         let mut columns = vec![Column::figures(self.axis_name())];
         let of = |what: &str, row: &Row<'_>| match row.name.as_str() {
             "" => what.to_owned(),
@@ -396,7 +415,7 @@ impl<'a> Sweep<'a> {
             sheet.rows.push(line);
         }
         sheet.notes = self.notes();
-        sheet
+        Some(sheet)
     }
 }
 
@@ -461,6 +480,7 @@ pub(crate) fn bars(collection: &Collection) -> Option<Chart> {
         y: Axis::new("queries a second", Scale::FromZero, Unit::Number),
         series: vec![Series {
             name: "achieved rate".into(),
+            look: 0,
             form: Form::Bars,
             points,
         }],
@@ -535,11 +555,15 @@ pub(crate) fn cpu(collection: &Collection) -> Option<Chart> {
         row.extend(shares.map(|it| it.map_or_else(|| "-".into(), |it| percent(it / 100.0))));
         sheet.rows.push(row);
     }
-    let series = series.into_iter().map(|(name, _, points)| Series {
-        name: name.into(),
-        form: Form::Marked,
-        points,
-    });
+    let series = series
+        .into_iter()
+        .enumerate()
+        .map(|(look, (name, _, points))| Series {
+            name: name.into(),
+            form: Form::Dots,
+            look,
+            points,
+        });
     Some(Chart {
         id: "cpu".into(),
         title: "CPU against rate".into(),

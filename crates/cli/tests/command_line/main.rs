@@ -22,6 +22,7 @@ mod progress;
 mod question_choice;
 mod questions;
 mod records;
+mod reports;
 mod responder;
 mod run;
 mod scenarios;

@@ -109,6 +109,12 @@ impl<'a> Range<'a> {
         }
     }
 
+    /// The values given with their words.
+    pub(super) fn ticks_at(&self, values: &[f64]) -> Vec<(f64, String)> {
+        let words = |value: &f64| (*value, self.words(*value, 1.0));
+        values.iter().map(words).collect()
+    }
+
     /// Marked values with their words, at most about `most`.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         match self.scale {

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::scale::Range;
-use super::{Chart, Form, Point, SERIES_MAX, Series};
+use super::{Chart, Form, SERIES_MAX, Scale, Series};
 use crate::html::escape;
 
 /// Width of a drawing in its own unit.
@@ -18,6 +18,9 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 50.0;
+
+/// Width of a letter of the axes on a small screen.
+const LETTER: f64 = 9.5;
 
 /// Ticks of an axis that still read well on a small screen.
 const TICKS_MAX: usize = 6;
@@ -79,14 +82,19 @@ pub(crate) fn draw(chart: &Chart) -> String {
             escape(&mark.name)
         );
     }
-    let banded = chart.series.iter().enumerate();
-    for (look, series) in banded.filter(|(_, it)| matches!(it.form, Form::Line | Form::Marked)) {
-        band(&mut svg, series, look, &frame);
+    for series in &chart.series {
+        if matches!(series.form, Form::Line | Form::Marked) {
+            band(&mut svg, series, &frame);
+        }
     }
-    for (look, series) in chart.series.iter().enumerate() {
+    for series in &chart.series {
         match series.form {
-            Form::Bars => bars(&mut svg, series, look, &frame),
-            Form::Line | Form::Marked | Form::Guide => line(&mut svg, series, look, &frame),
+            Form::Bars => bars(&mut svg, series, &frame),
+            Form::Line | Form::Marked | Form::Guide => line(&mut svg, series, &frame),
+            Form::Dots => {}
+        }
+        if matches!(series.form, Form::Marked | Form::Dots) {
+            markers(&mut svg, series, &frame);
         }
     }
     svg.push_str("</svg>\n");
@@ -100,6 +108,7 @@ pub(crate) fn sample(form: Form, look: usize) -> String {
         Form::Bars => {
             format!("<rect class=\"b{look}\" x=\"6\" y=\"1\" width=\"18\" height=\"10\"/>")
         }
+        Form::Dots => marker(look, 15.0, 6.0),
         Form::Guide => "<path class=\"guide\" d=\"M1 6H29\"/>".to_owned(),
         Form::Line | Form::Marked => {
             let marker = match form {
@@ -127,8 +136,8 @@ fn axes(svg: &mut String, chart: &Chart, frame: &Frame<'_>) {
             escape(&words)
         );
     }
-    for (value, words) in frame.x.ticks(TICKS_MAX) {
-        let x = number(frame.x(value));
+    for (x, words) in x_ticks(chart, frame) {
+        let x = number(x);
         let _ = writeln!(
             svg,
             "<line class=\"axis\" x1=\"{x}\" y1=\"{bottom}\" x2=\"{x}\" y2=\"{}\"/>\
@@ -149,6 +158,37 @@ fn axes(svg: &mut String, chart: &Chart, frame: &Frame<'_>) {
     );
 }
 
+/// The places of the ticks that have room for their words, also in the letters of a small screen.
+fn x_ticks(chart: &Chart, frame: &Frame<'_>) -> Vec<(f64, String)> {
+    let ticks = match chart.x.ticks.as_slice() {
+        [] => frame.x.ticks(TICKS_MAX),
+        given => frame.x.ticks_at(given),
+    };
+    let placed = ticks
+        .into_iter()
+        .map(|(value, words)| (frame.x(value), words));
+    let placed: Vec<(f64, String)> = placed.collect();
+    if matches!(chart.x.scale, Scale::Names(_)) {
+        return placed;
+    }
+    let half = |words: &str| words.chars().count() as f64 * LETTER / 2.0;
+    let has_room = |(left, left_words): &(f64, String), (right, right_words): &(f64, String)| {
+        right - left >= half(left_words) + half(right_words) + LETTER
+    };
+    // The last one says how far the axis goes, and stays.
+    let Some(last) = placed.last().cloned() else {
+        return placed;
+    };
+    let mut kept: Vec<(f64, String)> = Vec::new();
+    for tick in &placed[..placed.len() - 1] {
+        if kept.last().is_none_or(|before| has_room(before, tick)) && has_room(tick, &last) {
+            kept.push(tick.clone());
+        }
+    }
+    kept.push(last);
+    kept
+}
+
 fn dash(look: usize) -> String {
     match DASHES[look % SERIES_MAX] {
         "" => String::new(),
@@ -156,45 +196,43 @@ fn dash(look: usize) -> String {
     }
 }
 
-fn line(svg: &mut String, series: &Series, look: usize, frame: &Frame<'_>) {
+fn line(svg: &mut String, series: &Series, frame: &Frame<'_>) {
+    let look = series.look % SERIES_MAX;
     let mut path = String::new();
     let mut is_down = false;
     for point in &series.points {
-        let Some(y) = point.y else {
+        let Some((x, y)) = point.visible() else {
             is_down = false;
             continue;
         };
         let verb = if is_down { 'L' } else { 'M' };
-        let _ = write!(
-            path,
-            "{verb}{} {}",
-            number(frame.x(point.x)),
-            number(frame.y(y))
-        );
+        let _ = write!(path, "{verb}{} {}", number(frame.x(x)), number(frame.y(y)));
         is_down = true;
     }
     let class = match series.form {
         Form::Guide => "guide".to_owned(),
-        _ => format!("s{}", look % SERIES_MAX),
+        _ => format!("s{look}"),
     };
     let dashes = match series.form {
         Form::Guide => String::new(),
         _ => dash(look),
     };
     let _ = writeln!(svg, "<path class=\"{class}\"{dashes} d=\"{path}\"/>");
-    if series.form == Form::Marked {
-        for point in &series.points {
-            if let Some(y) = point.y {
-                svg.push_str(&marker(look % SERIES_MAX, frame.x(point.x), frame.y(y)));
-            }
+}
+
+fn markers(svg: &mut String, series: &Series, frame: &Frame<'_>) {
+    for point in &series.points {
+        if let Some((x, y)) = point.visible() {
+            let look = series.look % SERIES_MAX;
+            svg.push_str(&marker(look, frame.x(x), frame.y(y)));
         }
-        svg.push('\n');
     }
+    svg.push('\n');
 }
 
 /// The least to the greatest of each point: a band along a line, whiskers at markers.
-fn band(svg: &mut String, series: &Series, look: usize, frame: &Frame<'_>) {
-    let look = look % SERIES_MAX;
+fn band(svg: &mut String, series: &Series, frame: &Frame<'_>) {
+    let look = series.look % SERIES_MAX;
     let banded = series
         .points
         .iter()
@@ -232,13 +270,15 @@ fn whisker(svg: &mut String, look: usize, x: f64, (low, high): (f64, f64)) {
     }
 }
 
-fn bars(svg: &mut String, series: &Series, look: usize, frame: &Frame<'_>) {
-    let look = look % SERIES_MAX;
+fn bars(svg: &mut String, series: &Series, frame: &Frame<'_>) {
+    let look = series.look % SERIES_MAX;
     let floor = HEIGHT - BOTTOM;
-    for Point { x, x_end, y, band } in &series.points {
-        let Some(value) = y else { continue };
-        let (from, to) = (frame.x(*x), frame.x(x_end.unwrap_or(*x)));
-        let top = frame.y(*value);
+    for point in &series.points {
+        let Some((x, value)) = point.visible() else {
+            continue;
+        };
+        let (from, to) = (frame.x(x), frame.x(point.x_end.unwrap_or(x)));
+        let top = frame.y(value);
         let _ = writeln!(
             svg,
             "<rect class=\"b{look}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
@@ -247,8 +287,8 @@ fn bars(svg: &mut String, series: &Series, look: usize, frame: &Frame<'_>) {
             number((to - from).max(1.0)),
             number(floor - top)
         );
-        if let Some((low, high)) = band {
-            let ends = (frame.y(*low), frame.y(*high));
+        if let Some((low, high)) = point.band {
+            let ends = (frame.y(low), frame.y(high));
             let (x, low, high) = (number((from + to) / 2.0), number(ends.0), number(ends.1));
             if low != high {
                 let _ = writeln!(

@@ -186,6 +186,11 @@ impl Dimension {
         numbers && self.values.len() > 1
     }
 
+    /// True if all values are words.
+    pub(crate) fn is_words(&self) -> bool {
+        self.values.iter().all(|it| matches!(it, Value::Text(_)))
+    }
+
     /// The position of a value in order.
     pub(crate) fn rank(&self, value: &Value) -> usize {
         let found = self.values.iter().position(|it| it == value);
@@ -197,6 +202,9 @@ impl Dimension {
         match value {
             Value::Text(text) if self.name == TRANSPORT => transport(text).to_owned(),
             Value::Text(text) if matches!(self.place, Place::Label(_)) => text.clone(),
+            Value::Number(_) if matches!(self.place, Place::Label(_)) => {
+                format!("{}={}", self.name, value.words())
+            }
             Value::Number(_) if self.name == CLIENTS => format!("{} clients", value.words()),
             _ => format!("{} {}", self.name, value.words()),
         }

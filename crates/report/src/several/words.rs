@@ -11,6 +11,8 @@ use crate::sweep::Sweep;
 
 /// Cells up to this number have their limits told one by one.
 const CELLS_TOLD_MAX: usize = 6;
+/// Lines of a chart up to this number are told one by one.
+const LINES_TOLD_MAX: usize = 4;
 /// Advice beyond that many sentences is not read.
 const ADVICE_MAX: usize = 5;
 /// Rates closer than that are the same.
@@ -70,12 +72,10 @@ fn costs(collection: &Collection) -> Vec<Remark> {
         }
         remarks.push(shows(text, "costs"));
     }
-    let notes = comparison.notes.into_iter();
-    remarks.extend(notes.map(|note| limit(note, "transports")));
     remarks
 }
 
-/// How the rate changes along the axis, line by line.
+/// How the rate changes along the axis, line by line; nothing of more lines than can be told.
 fn over_axis(collection: &Collection) -> Vec<Remark> {
     let Some(axis) = collection.axis() else {
         return Vec::new();
@@ -83,57 +83,69 @@ fn over_axis(collection: &Collection) -> Vec<Remark> {
     let dimension = &collection.varies[axis];
     let mut lines: Vec<(Vec<&Value>, Vec<&Cell>)> = Vec::new();
     for cell in &collection.cells {
-        let others: Vec<&Value> = cell
-            .values
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| *at != axis)
-            .map(|it| it.1)
-            .collect();
+        let others = cell.values.iter().enumerate().filter(|(at, _)| *at != axis);
+        let others: Vec<&Value> = others.map(|it| it.1).collect();
         match lines.iter_mut().find(|line| line.0 == others) {
             Some(line) => line.1.push(cell),
             None => lines.push((others, vec![cell])),
         }
     }
+    if lines.len() > LINES_TOLD_MAX {
+        return Vec::new();
+    }
     let mut remarks = Vec::new();
-    for (_, mut cells) in lines.into_iter().take(CELLS_TOLD_MAX) {
+    for (_, mut cells) in lines {
         cells.sort_by_key(|cell| dimension.rank(&cell.values[axis]));
-        let [first, .., last] = cells.as_slice() else {
-            continue;
-        };
-        let achieved = |cell: &Cell| collection.achieved(cell);
-        let by_rate = |a: &&&Cell, b: &&&Cell| achieved(a).total_cmp(&achieved(b));
-        let Some(best) = cells.iter().max_by(by_rate) else {
-            continue;
-        };
-        let at = |cell: &Cell| dimension.words(&cell.values[axis]);
-        let name = line_name(collection, axis, first);
-        let growth = achieved(last) / achieved(first);
-        let mut text = format!(
-            "{name}from {} to {} the rate went from {} to {} ({} times)",
-            at(first),
-            at(last),
-            rate(achieved(first)),
-            rate(achieved(last)),
-            decimal(growth, 2)
-        );
-        if achieved(best) > achieved(last) * (1.0 + SAME) {
-            text.push_str(&format!(
-                "; it was highest at {}: {}",
-                at(best),
-                rate(achieved(best))
-            ));
-        }
-        remarks.push(shows(text, "throughput"));
-        if dimension.name == CLIENTS
-            && let Value::Number(clients) = last.values[axis]
-        {
-            let each = achieved(last) / clients.max(1.0);
-            let text = format!("{name}at {} each client had {}", at(last), rate(each));
-            remarks.push(shows(text, "per-client"));
+        if let [first, .., last] = cells.as_slice() {
+            let name = line_name(collection, axis, first);
+            let text = format!("{name}{}", along(collection, axis, &cells));
+            remarks.push(shows(text, "throughput"));
+            if dimension.name == CLIENTS
+                && let Value::Number(clients) = last.values[axis]
+            {
+                let each = rate(collection.achieved(last) / clients.max(1.0));
+                let at = dimension.words(&last.values[axis]);
+                remarks.push(shows(
+                    format!("{name}at {at} each client had {each}"),
+                    "per-client",
+                ));
+            }
         }
     }
     remarks
+}
+
+/// From the first to the last of the cells of a line, and the highest on the way.
+fn along(collection: &Collection, axis: usize, cells: &[&Cell]) -> String {
+    let rates: Vec<f64> = cells.iter().map(|cell| collection.achieved(cell)).collect();
+    let at = |place: usize| collection.varies[axis].words(&cells[place].values[axis]);
+    let last = cells.len() - 1;
+    let (low, high) = rates
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), qps| {
+            (low.min(*qps), high.max(*qps))
+        });
+    if high <= low * (1.0 + SAME) {
+        return format!(
+            "from {} to {} the rate stayed at {}",
+            at(0),
+            at(last),
+            rate(rates[last])
+        );
+    }
+    let mut text = format!(
+        "from {} to {} the rate went from {} to {} ({} times)",
+        at(0),
+        at(last),
+        rate(rates[0]),
+        rate(rates[last]),
+        decimal(rates[last] / rates[0], 2)
+    );
+    let best = rates.iter().position(|qps| *qps == high).unwrap_or(0);
+    if high > rates[last] * (1.0 + SAME) && best > 0 {
+        text.push_str(&format!("; it was highest at {}: {}", at(best), rate(high)));
+    }
+    text
 }
 
 /// `TCP: `, or nothing where there is only one line.
@@ -154,12 +166,16 @@ fn shares(collection: &Collection) -> Vec<Remark> {
     let Some(sweep) = Sweep::of(collection) else {
         return Vec::new();
     };
-    let each = sweep.last_shares().into_iter();
-    each.map(|(name, at, share)| {
-        let text = format!("at {at} {name} had {} of the rate over UDP", percent(share));
-        shows(text, "share")
-    })
-    .collect()
+    let shares = sweep.last_shares();
+    let Some((_, at, _)) = shares.first() else {
+        return Vec::new();
+    };
+    let each = shares
+        .iter()
+        .map(|(name, _, share)| format!("{name} {}", percent(*share)));
+    let each: Vec<String> = each.collect();
+    let text = format!("at {at}, of the rate over UDP: {}", each.join("; "));
+    vec![shows(text, "share")]
 }
 
 /// Cells whose rates are the same: then what they differ in is not what limits them (P3).
@@ -266,16 +282,14 @@ fn littles_law(collection: &Collection) -> Option<Remark> {
 fn limits(collection: &Collection) -> Vec<Remark> {
     let mut remarks = Vec::new();
     if collection.cells.len() <= CELLS_TOLD_MAX {
-        for cell in &collection.cells {
-            let name = collection.name(cell);
-            for record in collection.records(cell).take(1) {
-                let verdict = &record.verdict;
-                if let Some(evidence) = verdict.evidence.first() {
-                    let words = format!("{name}: {} \u{2013} {evidence}", verdict.limit.name());
-                    remarks.push(limit(words, "runs"));
-                }
-            }
-        }
+        let told = collection.cells.iter().filter_map(|cell| {
+            let verdict = &collection.records(cell).next()?.verdict;
+            let evidence = verdict.evidence.first()?;
+            let words = format!("{} \u{2013} {evidence}", verdict.limit.name());
+            Some((collection.name(cell), words))
+        });
+        let told = alike_in_words(told).into_iter();
+        remarks.extend(told.map(|(text, names)| limit(with_names(text, &names), "runs")));
         return remarks;
     }
     let all = [
@@ -385,35 +399,61 @@ fn differs_otherwise(collection: &Collection, cell: &Cell) -> bool {
     records.any(|record| Some(neutral(record)) != first)
 }
 
-/// The advice of the verdicts, each once, those that most runs have first.
+/// The advice of the verdicts. What most scenarios have in common comes first.
 fn advice(collection: &Collection) -> Vec<Remark> {
-    let mut found: Vec<(&String, Vec<String>)> = Vec::new();
-    for cell in &collection.cells {
+    let each = collection.cells.iter().flat_map(|cell| {
+        let record = collection.records(cell).next();
+        let advice = record.map_or(&[][..], |it| &it.verdict.advice);
         let name = collection.name(cell);
-        for text in collection
-            .records(cell)
-            .flat_map(|record| &record.verdict.advice)
-        {
-            match found.iter_mut().find(|it| it.0 == text) {
-                Some((_, names)) if !names.contains(&name) => names.push(name.clone()),
-                Some(_) => {}
-                None => found.push((text, vec![name.clone()])),
-            }
-        }
-    }
+        advice.iter().map(move |text| (name.clone(), text.clone()))
+    });
+    let mut found = alike_in_words(each);
     found.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
     let all = collection.cells.len();
     let each = found.into_iter().take(ADVICE_MAX).map(|(text, names)| {
-        let text = match names.len() {
-            every if every == all => text.clone(),
-            few if few <= 2 => format!("{}: {text}", names.join(", ")),
-            many => format!(
-                "{text} ({} of {})",
-                count(many as u64),
-                counted(all as u64, "scenario")
-            ),
+        let is_general = !text.contains(|letter: char| letter.is_ascii_digit());
+        let text = match names.len() == all && is_general {
+            true => text,
+            false => with_names(text, &names),
         };
         Remark::new(Subject::Advice, text, "")
     });
     each.collect()
+}
+
+/// Sentences by name, each once: those that differ in their figures alone are the same, and told
+/// with the figures of the first.
+fn alike_in_words(each: impl Iterator<Item = (String, String)>) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
+    for (name, text) in each {
+        let words = |part: &str| {
+            let is_figure = part.starts_with(|letter: char| letter.is_ascii_digit());
+            let is_unit = matches!(
+                part.trim_end_matches(&[')', ':', ','][..]),
+                "us" | "ms" | "s"
+            );
+            (!is_figure && !is_unit).then(|| part.to_owned())
+        };
+        let key: Vec<String> = text.split(' ').filter_map(words).collect();
+        let key = key.join(" ");
+        match found.iter_mut().find(|it| it.0 == key) {
+            Some((_, _, names)) => names.push(name),
+            None => found.push((key, text, vec![name])),
+        }
+    }
+    found
+        .into_iter()
+        .map(|(_, text, names)| (text, names))
+        .collect()
+}
+
+fn with_names(text: String, names: &[String]) -> String {
+    match names {
+        [only] => format!("{only}: {text}"),
+        [first, others @ ..] => {
+            let others = counted(others.len() as u64, "further scenario");
+            format!("{first}: {text}; likewise for {others}")
+        }
+        [] => text,
+    }
 }
