@@ -50,6 +50,11 @@ class Load:
     resume: bool = False
     # Sending threads of dnsperf; as few as its clients need if None.
     threads: int | None = None
+    # When each client of throng asks, in its notation, or the script that says so.
+    per_client: str | None = None
+    script: str | None = None
+    # throng's workers; None for as many as it thinks right.
+    workers: int | None = 1
 
 
 @dataclass
@@ -68,6 +73,8 @@ class Measured:
     # Queries scheduled and the window in which they were, for open loop.
     offered: int | None = None
     verdict: str = ""
+    # By how much queries left later than they were due.
+    lateness_p99_ms: float = 0.0
     # CPU of the workers in the measured window only: without start-up and connection set-up.
     window_cpu_seconds: float | None = None
     # Connections that became usable, those of them that resumed a session, and those that failed.
@@ -136,7 +143,13 @@ def throng_command(throng, load, cpu, record):
     command = [str(throng), "run", "--server", f"{load.address}:{load.port}"]
     command += ["--transport", load.transport, "--names", load.names]
     command += ["--clients", str(load.clients), "--duration", f"{load.seconds}s"]
-    command += ["--timeout", "1s", "--workers", "1", "--cpus", str(cpu)]
+    command += ["--timeout", "1s", "--cpus", str(cpu)]
+    if load.workers:
+        command += ["--workers", str(load.workers)]
+    if load.per_client:
+        command += ["--per-client", load.per_client]
+    if load.script:
+        command += ["--script", load.script]
     command += ["--format", "json", "--record", str(record)]
     if load.queries_per_connection is not None:
         command += ["--queries-per-connection", str(load.queries_per_connection)]
@@ -239,6 +252,7 @@ def read_record(text):
             "seconds": seconds * scale,
             "offered": counts["offered"] / seconds,
             "verdict": record["verdict"]["limit"],
+            "lateness_p99_ms": lateness_p99_ms(record),
             "window_cpu_seconds": sum(worker["cpu_ns"] for worker in record["workers"]) / 1e9,
             "connections": usable(connections, record["scenario"]["transport"]),
             "resumed": connections["handshakes"]["resumed"],
@@ -247,6 +261,29 @@ def read_record(text):
         }
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise RunFailed(f"the run record has not what was expected: {error!r}") from error
+
+
+def lateness_p99_ms(record):
+    """From the histogram of the record: [index, count] pairs in the layout that it names."""
+    return percentile_ns(record["total"]["distributions"]["send_lateness"], 0.99) / 1e6
+
+
+def percentile_ns(histogram, share):
+    """The least upper bound of its values that `share` of them keep; 0 without values.
+
+    `buckets` holds distances between non-empty buckets and their counts in turn; the layout has 128
+    buckets a power of two.
+    """
+    if histogram["layout"] != "log-linear-128-ns-2^36":
+        raise RunFailed(f"a histogram of layout {histogram['layout']}")
+    index, seen, wanted = 0, 0, share * histogram["count"]
+    for distance, count in zip(histogram["buckets"][::2], histogram["buckets"][1::2]):
+        index, seen = index + distance, seen + count
+        if seen >= wanted:
+            break
+    shift = max((index >> 7) - 1, 0)
+    low = index if index < 128 else (128 + (index & 127)) << shift
+    return low + (1 << shift) - 1 if histogram["count"] else 0
 
 
 def usable(connections, transport):

@@ -60,9 +60,11 @@ def run(command, cpu, output_path, seconds_max, watch_anonymous=False):
             elapsed = time.monotonic() - started
             if pid:
                 break
-            rss_octets_max = max(rss_octets_max, status_octets(process.pid, "VmHWM"))
+            family = with_descendants(process.pid)
+            rss_octets = sum(status_octets(member, "VmHWM") for member in family)
+            rss_octets_max = max(rss_octets_max, rss_octets)
             if watch_anonymous:
-                anonymous.append((elapsed, anonymous_octets(process.pid)))
+                anonymous.append((elapsed, sum(anonymous_octets(member) for member in family)))
             if elapsed > seconds_max:
                 process.send_signal(signal.SIGKILL)
             time.sleep(LOOK_SECONDS)
@@ -115,10 +117,26 @@ def kibibytes_of(path, name):
     return 0
 
 
+def with_descendants(pid):
+    """The process and those that it and its children have started, as far as they are there."""
+    family = [pid]
+    for member in family:
+        try:
+            tasks = list(Path(f"/proc/{member}/task").iterdir())
+            children = [(task / "children").read_text().split() for task in tasks]
+        except OSError:
+            continue
+        family += [int(child) for each in children for child in each]
+    return family
+
+
 def cpu_seconds(pid):
-    """CPU time that a running process has used, all its threads together."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU time that a running process and its children have used, all their threads together."""
+    ticks = 0
+    for member in with_descendants(pid):
+        fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def free_port():

@@ -206,7 +206,11 @@ SECTIONS = {
     "clients": clients,
     "memory": memory,
     "rate": rate,
+    "populations": populations.populations,
+    "sessions": populations.sessions,
+    "scripts": populations.scripts,
 }
 
 # Sections that need throng as the server.
 NEEDS_THRONG = {"responder", "established", "handshakes", "churn-tcp", "churn-dot", "churn-quic"}
+NEEDS_THRONG |= {"populations", "sessions", "scripts"}

@@ -193,11 +193,11 @@ zone "{ZONE}" {{ type primary; file "zone.db"; }};
     return Target("named", command, cpu, ports)
 
 
-def responder_command(throng, address, ports):
+def responder_command(throng, address, ports, processes_wanted=1):
     """Makes the responder's command line for its folder; it answers any name."""
 
     def command(folder):
-        words = [str(throng), "responder"]
+        words = [str(throng), "responder", "--processes", str(processes_wanted)]
         for transport, port in ports.items():
             words += ["--listen", f"{transport}:{address}:{port}"]
         if ports.keys() & ENCRYPTED:
@@ -209,10 +209,10 @@ def responder_command(throng, address, ports):
     return command
 
 
-def responder(throng, cpu, transport):
+def responder(throng, cpu, transport, processes_wanted=1):
     """throng's responder on one transport."""
     ports = {transport: processes.free_port()}
-    command = responder_command(throng, Target.address, ports)
+    command = responder_command(throng, Target.address, ports, processes_wanted)
     return Printing("throng responder", command, cpu, ports)
 
 

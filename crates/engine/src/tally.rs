@@ -92,6 +92,12 @@ impl Tally {
         }
     }
 
+    /// Queries in flight now.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
     /// Adds `change` to the number of queries in flight at `now`.
     #[inline]
     pub(crate) fn change_in_flight(&mut self, now: Instant, change: i64) {

@@ -18,6 +18,7 @@ pub mod record;
 pub mod scenario;
 pub mod script;
 pub mod simulation;
+pub mod statistics;
 pub mod verdict;
 
 #[cfg(test)]

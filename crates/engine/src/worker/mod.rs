@@ -173,6 +173,8 @@ pub(crate) struct Worker {
     timers: BinaryHeap<Reverse<(Instant, u32)>>,
     dirty: Vec<u32>,
     offer: Offer,
+    /// Queries made due by time that may be offered before the next turn.
+    due_allowed: u32,
     questions: QuestionCursor,
     tally: Tally,
     statistics: Statistics,
@@ -227,6 +229,7 @@ impl Worker {
             timers: BinaryHeap::with_capacity(2 * primaries as usize),
             dirty: Vec::with_capacity(primaries as usize),
             offer: Offer::new(&plan, index, (first, primaries)),
+            due_allowed: 0,
             questions: QuestionCursor::new(&plan, index),
             tally: Tally::new(plan.interval),
             statistics: match plan.client_statistics {
@@ -350,6 +353,7 @@ impl Worker {
             return;
         };
         self.roll_intervals(driver, received.at);
+        let in_flight = self.tally.in_flight();
         match received.event {
             Event::Datagrams if self.quic.is_some() => {
                 self.handle_quic_datagrams(driver, owner, received);
@@ -367,6 +371,8 @@ impl Worker {
         }
         if self.phase == Phase::Offering {
             let now = driver.now();
+            let ended = in_flight.saturating_sub(self.tally.in_flight());
+            self.allow_due(ended, false);
             if self.offer.is_fill_due(now) {
                 self.fill(now);
             } else if self.offer.is_script_due() {
@@ -410,6 +416,7 @@ impl Worker {
         if self.control.is_stopped() {
             return self.end_offering(now, EndedBy::Interrupted);
         }
+        self.allow_due(0, true);
         if now >= self.joins_at && self.offer.is_fill_due(now) {
             self.fill(now);
         }

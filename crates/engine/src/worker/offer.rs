@@ -12,8 +12,11 @@ use super::by_client::ByClient;
 use super::scripted::Scripted;
 use super::{ClientQueue, Worker};
 
-/// Open-loop queries offered in one turn; the rest follows in the next, after a look at the
-/// sockets.
+/// Queries that time has made due and that a turn may offer, beside one for each query that has
+/// ended since: a worker that cannot keep up shares its time between asking and reading, and so
+/// falls behind its rate without letting responses lie.
+const DUE_EACH_TURN: u32 = 256;
+/// Most that a turn may offer; a worker that was held up catches up in such steps.
 const DUE_MAX: u32 = 4_096;
 /// How long after the end of the run queries that were due before it may still be offered: as long
 /// as a worker may have to wait for its CPU on a host with other things to do.
@@ -193,7 +196,16 @@ impl Offer {
 }
 
 impl Worker {
-    /// Submits all queries that are due at `now`; [`Worker::send_dirty`] sends them.
+    /// Lets more queries be offered that time makes due: as many as have ended, and those of a
+    /// turn if this is one.
+    #[inline]
+    pub(super) fn allow_due(&mut self, ended: u64, is_turn: bool) {
+        let more = ended + if is_turn { u64::from(DUE_EACH_TURN) } else { 0 };
+        self.due_allowed = (u64::from(self.due_allowed) + more).min(DUE_MAX.into()) as u32;
+    }
+
+    /// Submits the queries that are due at `now`, within what [`Worker::allow_due`] allows;
+    /// [`Worker::send_dirty`] sends them.
     pub(super) fn fill(&mut self, now: Instant) {
         if now < self.joins_at {
             return;
@@ -256,13 +268,11 @@ impl Worker {
     fn fill_due(&mut self, now: Instant) {
         let end = self.offer_end();
         let waits = matches!(&self.offer, Offer::ByClient(clients) if !clients.is_open());
-        for _ in 0..DUE_MAX {
-            if self.questions.left == 0 {
-                return;
-            }
+        while self.due_allowed > 0 && self.questions.left > 0 {
             let Some((scheduled_at, index)) = self.offer.take_due(now, end, self.primaries) else {
                 return;
             };
+            self.due_allowed -= 1;
             let client = &mut self.clients[index as usize];
             if waits && !client.can_send(&self.plan.connections) {
                 // It thinks again when it has a connection.

@@ -9,6 +9,7 @@ mod endings;
 mod faults;
 mod latency;
 mod lifecycle;
+mod overload;
 mod products;
 mod questions;
 mod reconnects;

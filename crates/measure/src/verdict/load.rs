@@ -238,7 +238,12 @@ fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
             share(counts.responses, counts.offered),
             rate(offered_qps)
         );
-        let advice = "raise --rate to find the target's limit";
+        let advice = match figures.record.scenario.arrival {
+            Arrival::Clients { .. } => {
+                "raise --clients, or the rate of each, to find the target's limit"
+            }
+            _ => "raise --rate to find the target's limit",
+        };
         return Finding::new(Limit::Rate, evidence, advice);
     }
     let evidence = format!(

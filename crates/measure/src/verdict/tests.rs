@@ -217,6 +217,15 @@ fn busy_open_loop_worker_that_is_on_time_is_not_the_limit() {
 }
 
 #[test]
+fn population_that_was_answered_on_time_is_to_grow() {
+    let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
+    let rate_qps = Some(10_000.0);
+    record.scenario.arrival = Arrival::Clients { rate_qps };
+    let evidence = "100.00 % of the queries offered at 10,000.0 qps";
+    check(&record, Limit::Rate, evidence, "raise --clients");
+}
+
+#[test]
 fn stalled_host_is_the_generators_limit() {
     let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
     late(&mut record, 4 * MS);

@@ -1,0 +1,82 @@
+//! Intervals of confidence that need no random numbers.
+
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
+
+use super::sorted;
+
+/// An interval that holds the true value with the probability `level`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConfidenceInterval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Its coverage, 0 to 1: of many such intervals this share holds the true value.
+    pub level: f64,
+}
+
+impl ConfidenceInterval {
+    /// True if `value` is in it, the ends included.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// True if all of it is in `other`, the ends included.
+    pub fn is_within(&self, other: &ConfidenceInterval) -> bool {
+        other.contains(self.low) && other.contains(self.high)
+    }
+
+    /// Half its width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// The interval of `change` of what this one is the interval of; `change` has to be monotonic.
+    pub fn map(self, change: impl Fn(f64) -> f64) -> ConfidenceInterval {
+        let (one, other) = (change(self.low), change(self.high));
+        ConfidenceInterval {
+            low: one.min(other),
+            high: one.max(other),
+            level: self.level,
+        }
+    }
+}
+
+/// The interval of the median between two of the values, whatever their distribution: the narrowest
+/// pair of order statistics, as many from below as from above, whose coverage is at least `level`.
+///
+/// Its `level` is the exact coverage, 1 - 2 P(B < k) where B is binomial with n and 1/2 (Conover,
+/// Practical Nonparametric Statistics, section 3.2). None if not even the least and the greatest
+/// value reach `level`: 95 % need six values.
+pub fn interval_of_median(values: &[f64], level: f64) -> Option<ConfidenceInterval> {
+    let sorted = sorted(values);
+    let number = sorted.len();
+    let binomial = Binomial::new(0.5, number as u64).ok()?;
+    // From the k-th value from below to the k-th from above.
+    let coverage = |k: usize| 1.0 - 2.0 * binomial.cdf(k as u64 - 1);
+    let k = (1..=number / 2).rev().find(|&k| coverage(k) >= level)?;
+    Some(ConfidenceInterval {
+        low: sorted[k - 1],
+        high: sorted[number - k],
+        level: coverage(k),
+    })
+}
+
+/// The interval of the mean by Student's t, for a few values that are about normally distributed;
+/// there it is one of the median too. None with fewer than two values.
+pub fn interval_of_mean(values: &[f64], level: f64) -> Option<ConfidenceInterval> {
+    let number = values.len() as f64;
+    if values.len() < 2 || !(0.0..1.0).contains(&level) {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / number;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = (squares / (number - 1.0) / number).sqrt();
+    let t = StudentsT::new(0.0, 1.0, number - 1.0).ok()?;
+    let reach = error * t.inverse_cdf(0.5 + level / 2.0);
+    Some(ConfidenceInterval {
+        low: mean - reach,
+        high: mean + reach,
+        level,
+    })
+}
