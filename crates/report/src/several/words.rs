@@ -3,7 +3,8 @@
 use measure::notation::{count, counted, decimal, percent, rate};
 use measure::{Limit, RunRecord};
 
-use super::{comparison_of, is_full, merge_alike};
+use super::transports::comparison_of;
+use super::{is_full, merge_alike};
 use crate::collection::{CLIENTS, Cell, Collection, Value, busiest};
 use crate::document::{Remark, Subject};
 use crate::run::transport;

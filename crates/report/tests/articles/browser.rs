@@ -23,9 +23,13 @@ addEventListener("load", () => {
     const seen = charts.filter(it => it.checkVisibility());
     const drawn = seen.filter(it => {
       const lines = it.querySelectorAll("path,rect,circle");
-      return [...lines].some(line => line.getBoundingClientRect().height > 0);
+      return [...lines].some(line => {
+        const box = line.getBoundingClientRect();
+        return box.width + box.height > 20;
+      });
     });
     const letters = seen.flatMap(it => [...it.querySelectorAll("text")])
+      .filter(it => it.textContent)
       .map(it => it.getBoundingClientRect().height);
     const fetched = frame.contentWindow.performance.getEntriesByType("resource").length;
     lines.push([frame.id, root.scrollWidth - root.clientWidth, style.backgroundColor,
