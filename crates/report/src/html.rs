@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::chart::{self, Chart};
+use crate::chart::{self, Chart, Form, Series};
 use crate::document::{Banner, Block, Document, Numbers, Remark, Section, Sheet, Subject};
 
 #[cfg(test)]
@@ -156,7 +156,8 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
         escape(&chart.id),
         escape(&chart.title)
     );
-    if chart.series.len() > 1 {
+    let is_named = |series: &Series| series.form == Form::Dots;
+    if chart.series.len() > 1 || chart.series.iter().any(is_named) {
         page.push_str("<ul class=\"legend\">");
         for series in &chart.series {
             let sample = chart::sample(series.form, series.look);

@@ -25,7 +25,7 @@ addEventListener("load", () => {
       const lines = it.querySelectorAll("path,rect,circle");
       return [...lines].some(line => {
         const box = line.getBoundingClientRect();
-        return box.width + box.height > 20;
+        return box.width + box.height > 5;
       });
     });
     const letters = seen.flatMap(it => [...it.querySelectorAll("text")])
