@@ -152,7 +152,8 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
     let name = numbers.name(&chart.id).unwrap_or_default();
     let _ = writeln!(
         page,
-        "<figure id=\"{}\">\n<figcaption><h3><span class=\"number\">{name}</span> {}</h3></figcaption>",
+        "<figure id=\"{}\">\n<figcaption><h3><span class=\"number\">{name}</span> {}</h3>\
+         </figcaption>",
         escape(&chart.id),
         escape(&chart.title)
     );
@@ -182,7 +183,8 @@ fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
     };
     let _ = writeln!(
         page,
-        "<div class=\"sheet\">\n<div class=\"scroll\" id=\"{}\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">",
+        "<div class=\"sheet\">\n<div class=\"scroll\" id=\"{}\" role=\"region\" tabindex=\"0\" \
+         aria-label=\"{}\">",
         escape(&sheet.id),
         escape(label)
     );

@@ -106,7 +106,8 @@ pub fn markdown(document: &Document) -> String {
                     let (title, words) = (literal(&chart.title), literal(&chart.description));
                     let _ = writeln!(
                         text,
-                        "\n**{name}. {title}** ({}). {words}\n\n<details><summary>figures</summary>\n",
+                        "\n**{name}. {title}** ({}). {words}\n\n<details><summary>figures\
+                         </summary>\n",
                         literal(&chart.y.label)
                     );
                     rows(&mut text, &chart.sheet);

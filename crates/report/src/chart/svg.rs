@@ -14,7 +14,7 @@ const WIDTH: f64 = 560.0;
 /// Height of a drawing.
 const HEIGHT: f64 = 290.0;
 
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 70.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 50.0;
