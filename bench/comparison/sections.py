@@ -2,7 +2,7 @@
 
 import statistics
 
-from . import connections, established, tables, targets
+from . import capacity, connections, established, populations, tables, targets
 from .generators import DNSPERF_MODES
 from .rounds import AT_LEAST, HEAD, median, ratio, row, with_goals
 
@@ -209,8 +209,9 @@ SECTIONS = {
     "populations": populations.populations,
     "sessions": populations.sessions,
     "scripts": populations.scripts,
+    "capacity": capacity.capacity,
 }
 
 # Sections that need throng as the server.
 NEEDS_THRONG = {"responder", "established", "handshakes", "churn-tcp", "churn-dot", "churn-quic"}
-NEEDS_THRONG |= {"populations", "sessions", "scripts"}
+NEEDS_THRONG |= {"populations", "sessions", "scripts", "capacity"}

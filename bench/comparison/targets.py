@@ -193,11 +193,11 @@ zone "{ZONE}" {{ type primary; file "zone.db"; }};
     return Target("named", command, cpu, ports)
 
 
-def responder_command(throng, address, ports, processes_wanted=1):
+def responder_command(throng, address, ports, processes_wanted=1, flags=()):
     """Makes the responder's command line for its folder; it answers any name."""
 
     def command(folder):
-        words = [str(throng), "responder", "--processes", str(processes_wanted)]
+        words = [str(throng), "responder", "--processes", str(processes_wanted), *flags]
         for transport, port in ports.items():
             words += ["--listen", f"{transport}:{address}:{port}"]
         if ports.keys() & ENCRYPTED:
@@ -209,10 +209,10 @@ def responder_command(throng, address, ports, processes_wanted=1):
     return command
 
 
-def responder(throng, cpu, transport, processes_wanted=1):
+def responder(throng, cpu, transport, processes_wanted=1, flags=()):
     """throng's responder on one transport."""
     ports = {transport: processes.free_port()}
-    command = responder_command(throng, Target.address, ports, processes_wanted)
+    command = responder_command(throng, Target.address, ports, processes_wanted, flags)
     return Printing("throng responder", command, cpu, ports)
 
 

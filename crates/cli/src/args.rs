@@ -9,19 +9,23 @@ use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
+use capacity::CapacityArguments;
 use connections::ConnectionArguments;
 use doh::DohArguments;
 use fit::FitArguments;
 use population::PopulationArguments;
 use questions::QuestionArguments;
+use ramp::RampArguments;
 use server_model::ServerModelArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
+pub(crate) mod capacity;
 pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod questions;
+pub(crate) mod ramp;
 pub(crate) mod server_model;
 mod tls;
 
@@ -43,6 +47,10 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
     CompareTransports(Box<CompareArguments>),
+    /// Find the highest rate that a server sustains, or the most clients
+    Capacity(Box<CapacityArguments>),
+    /// Raise the rate until the server, or a limit, gives in
+    Ramp(Box<RampArguments>),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
@@ -55,7 +63,7 @@ pub(crate) enum Command {
     Merge(MergeArguments),
     /// Work with the scripts of --script
     Script(ScriptArguments),
-    /// Print the JSON Schema of the run record, or of scenario files
+    /// Print the JSON Schema of the run record, of scenario files, or of other documents
     Schema(SchemaArguments),
     /// Print the manual page (roff)
     Man,
@@ -65,6 +73,13 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Dnsperf {
         /// dnsperf's flags
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Do what resperf does, with resperf's flags and output
+    #[command(disable_help_flag = true)]
+    Resperf {
+        /// resperf's flags
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
@@ -182,13 +197,7 @@ pub(crate) struct RunArguments {
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,
     /// How open-loop queries are spread
-    #[arg(
-        long,
-        default_value = "constant",
-        value_enum,
-        requires = "rate",
-        help_heading = "Load"
-    )]
+    #[arg(long, default_value = "constant", value_enum, help_heading = "Load")]
     pub(crate) arrival: ArrivalProcess,
     /// Simulated clients, each with its own socket or connection [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
@@ -266,8 +275,9 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) seed: u64,
-    /// What moves the octets: the kernel's sockets, or a simulated network in virtual time
-    #[arg(long, default_value = "epoll", value_enum, help_heading = "Generator")]
+    /// What moves the octets: the kernel's sockets by epoll or io_uring (auto: what was measured
+    /// to be faster for the load), or a simulated network in virtual time
+    #[arg(long, default_value = "auto", value_enum, help_heading = "Generator")]
     pub(crate) driver: DriverChoice,
 
     #[command(flatten)]
@@ -326,6 +336,10 @@ pub(crate) enum SchemaOf {
     Record,
     /// Scenario files
     Scenario,
+    /// What `throng capacity` found
+    Capacity,
+    /// What `throng ramp` showed
+    Ramp,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.
@@ -474,8 +488,9 @@ pub(crate) struct BehaviourArguments {
     /// Time in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
     #[arg(long, value_name = "STALL", value_parser = stall)]
     pub(crate) stall: Vec<::responder::Stall>,
-    /// Answer at most that many queries a second
-    #[arg(long, value_name = "QPS")]
+    /// Answer at most that many queries a second: 37000; further ones queue (then=delay, the
+    /// default, with queue=10000 before it drops), or are dropped (then=drop, with burst=5ms)
+    #[arg(long, value_name = "QPS[,then=delay|drop][,...]")]
     pub(crate) ceiling: Option<String>,
     /// Accept at most that many TCP, DoT and DoH/2 connections at a time
     #[arg(long, value_name = "N")]
@@ -543,6 +558,10 @@ pub(crate) struct ResponderArguments {
     /// Do not use UDP GSO and GRO
     #[arg(long)]
     pub(crate) no_offload: bool,
+    /// What moves the octets: epoll, uring (io_uring), or auto for the faster one that the kernel
+    /// allows
+    #[arg(long, default_value = "auto", value_name = "DRIVER")]
+    pub(crate) driver: driver::kernel::DriverChoice,
     /// Stop after that long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
@@ -712,10 +731,25 @@ pub(crate) enum ArrivalProcess {
 /// What moves the octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DriverChoice {
-    /// The kernel's sockets
+    /// The faster one for the load that the kernel allows
+    Auto,
+    /// The kernel's sockets, by readiness
     Epoll,
+    /// The kernel's sockets through io_uring
+    Uring,
     /// A simulated network and responder in virtual time
     Sim,
+}
+
+impl DriverChoice {
+    /// The driver for the kernel's sockets.
+    pub(crate) fn of_kernel(self) -> driver::kernel::DriverChoice {
+        match self {
+            DriverChoice::Auto | DriverChoice::Sim => driver::kernel::DriverChoice::Auto,
+            DriverChoice::Epoll => driver::kernel::DriverChoice::Epoll,
+            DriverChoice::Uring => driver::kernel::DriverChoice::Uring,
+        }
+    }
 }
 
 /// Form of a result.

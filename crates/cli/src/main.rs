@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod capacity;
 mod compare;
 mod dnsperf;
 mod failure;
@@ -16,6 +17,7 @@ mod fit;
 mod manual;
 mod names;
 mod part;
+mod ramp;
 mod records;
 mod reports;
 mod responder;
@@ -42,8 +44,14 @@ fn main() -> ExitCode {
     if called_as == Some("dnsperf".as_ref()) {
         return dnsperf::main(arguments.split_off(1));
     }
+    if called_as == Some("resperf".as_ref()) {
+        return dnsperf::resperf::main(arguments.split_off(1));
+    }
     if arguments.get(1).is_some_and(|command| command == "dnsperf") {
         return dnsperf::main(arguments.split_off(2));
+    }
+    if arguments.get(1).is_some_and(|command| command == "resperf") {
+        return dnsperf::resperf::main(arguments.split_off(2));
     }
     if arguments
         .get(1)
@@ -84,6 +92,8 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Run(arguments) => run::execute(&arguments),
         Command::CompareTransports(arguments) => compare::execute(&arguments),
+        Command::Capacity(arguments) => capacity::execute(&arguments),
+        Command::Ramp(arguments) => ramp::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),
@@ -95,5 +105,6 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Completions(arguments) => manual::completions(&arguments),
         // Handled before the other commands are parsed: its flags are dnsperf's.
         Command::Dnsperf { arguments } => Ok(dnsperf::main(arguments)),
+        Command::Resperf { arguments } => Ok(dnsperf::resperf::main(arguments)),
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::args::Command;
 use crate::failure::Failure;
 use crate::scenario::Group;
-use crate::{compare, records, responder as responder_command, run, scenario};
+use crate::{capacity, compare, ramp, records, responder as responder_command, run, scenario};
 
 /// The subcommand, which has no help of its own.
 pub(crate) const NAME: &str = "part";
@@ -128,6 +128,10 @@ fn execute(mut arguments: Vec<OsString>) -> Result<(), Failure> {
         Command::CompareTransports(arguments) => {
             vec![Group::plain(&compare::run_of(&arguments, number)?)]
         }
+        Command::Capacity(arguments) => {
+            vec![Group::plain(&capacity::run_of(&arguments, number)?)]
+        }
+        Command::Ramp(arguments) => vec![Group::plain(&ramp::run_of(&arguments)?)],
         Command::Responder(arguments) => {
             return responder_command::serve_part(&arguments, &setup, place);
         }

@@ -37,6 +37,8 @@ pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
     let schema = match of {
         SchemaOf::Record => RunRecord::json_schema(),
         SchemaOf::Scenario => scenario::schema(),
+        SchemaOf::Ramp => measure::Ramp::json_schema(),
+        SchemaOf::Capacity => measure::Capacity::json_schema(),
     };
     let schema = serde_json::to_string_pretty(&schema).map_err(Failure::in_operation)?;
     print(&format!("{schema}\n"))?;

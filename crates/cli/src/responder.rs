@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use lab::parts::{Parts, addresses_json, serve_parts, start_responders};
-use lab::run::{ResponderShare, Serving};
+use lab::run::{ResponderShare, Serving, SocketUse};
 use proto::Transport;
 use proto::doq::MessageIds;
 use proto::tls::{
@@ -71,12 +71,19 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
 }
 
 fn start(config: &ResponderConfig, arguments: &ResponderArguments) -> Result<Serving, Failure> {
-    lab::run::serve(config, &arguments.cpus, !arguments.no_offload).map_err(|error| {
+    lab::run::serve(config, &arguments.cpus, sockets(arguments)).map_err(|error| {
         Failure::usage(
             format!("cannot start: {error}"),
             "give addresses of this host and free ports, or port 0 for any free one",
         )
     })
+}
+
+fn sockets(arguments: &ResponderArguments) -> SocketUse {
+    SocketUse {
+        driver: arguments.driver,
+        offload: !arguments.no_offload,
+    }
 }
 
 /// Says where it listens.
@@ -126,8 +133,8 @@ pub(crate) fn serve_part(
         count: place.count,
         addresses: addresses(setup)?,
     };
-    let offload = !arguments.no_offload;
-    lab::parts::serve_part(&config, (&arguments.cpus, offload), &share)?;
+    let sockets = sockets(arguments);
+    lab::parts::serve_part(&config, (&arguments.cpus, sockets), &share)?;
     Ok(())
 }
 
@@ -318,12 +325,9 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
             .map_err(|error| Failure::plain(format!("--http-statuses: {error}")))?,
         None => Vec::new(),
     };
-    let rate_qps_max = flags
-        .ceiling
-        .as_deref()
-        .map(load::arrival::parse_rate)
-        .transpose()
-        .map_err(|error| Failure::usage(format!("--ceiling: {}", error.what), error.hint))?;
+    let unlimited = Behaviour::default();
+    let ceiling = flags.ceiling.as_deref().map(ceiling).transpose()?;
+    let ceiling = ceiling.unwrap_or_default();
     let behaviour = Behaviour {
         delay: flags.delay.unwrap_or(Behaviour::default().delay),
         faults: FaultShares {
@@ -339,7 +343,9 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
         },
         duplicate_share: share("--duplicate", flags.duplicate)?,
         stalls: flags.stall.clone(),
-        rate_qps_max,
+        rate_qps_max: ceiling.rate_qps_max,
+        rate_queue_max: ceiling.queue_max.unwrap_or(unlimited.rate_queue_max),
+        rate_burst: ceiling.burst,
         tcp_clients_max: flags.tcp_clients,
         idle_timeout: flags.idle_timeout,
         quic: QuicShares {
@@ -356,6 +362,60 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
     };
     behaviour.validate().map_err(Failure::plain)?;
     Ok(behaviour)
+}
+
+/// What `--ceiling` says.
+#[derive(Default)]
+struct Ceiling {
+    rate_qps_max: Option<f64>,
+    queue_max: Option<usize>,
+    /// What exceeds the ceiling is dropped, beyond bursts so long.
+    burst: Option<Duration>,
+}
+
+/// Bursts that a ceiling lets pass which drops: a generator sends what is due in batches.
+const CEILING_BURST: Duration = Duration::from_millis(5);
+
+/// Reads `37000`, `37000,then=delay,queue=1000` or `37000,then=drop,burst=5ms`.
+fn ceiling(text: &str) -> Result<Ceiling, Failure> {
+    let form = |part: &str| {
+        Failure::usage(
+            format!("--ceiling {text}: `{part}` is no part of a ceiling"),
+            "give 37000, 37000,then=delay,queue=1000 or 37000,then=drop,burst=5ms",
+        )
+    };
+    let mut parts = text.split(',');
+    let rate = load::arrival::parse_rate(parts.next().unwrap_or_default())
+        .map_err(|error| Failure::usage(format!("--ceiling: {}", error.what), error.hint))?;
+    let mut ceiling = Ceiling {
+        rate_qps_max: Some(rate),
+        ..Ceiling::default()
+    };
+    let (mut drops, mut burst) = (None, None);
+    for part in parts {
+        match part.split_once('=') {
+            Some(("then", "delay")) if drops.is_none() => drops = Some(false),
+            Some(("then", "drop")) if drops.is_none() => drops = Some(true),
+            Some(("queue", number)) if ceiling.queue_max.is_none() => {
+                ceiling.queue_max = Some(number.parse().map_err(|_| form(part))?);
+            }
+            Some(("burst", time)) if burst.is_none() => {
+                burst = Some(proto::time::parse_duration(time).ok_or_else(|| form(part))?);
+            }
+            _ => return Err(form(part)),
+        }
+    }
+    let contradiction = |part: &str, cure: &str| {
+        let what = format!("--ceiling {text}: {part} has no effect without {cure}");
+        Failure::usage(what, format!("add {cure}, or leave out {part}"))
+    };
+    match (drops.unwrap_or(false), ceiling.queue_max, burst) {
+        (true, Some(_), _) => return Err(contradiction("queue=", "then=delay")),
+        (false, _, Some(_)) => return Err(contradiction("burst=", "then=drop")),
+        (true, None, burst) => ceiling.burst = Some(burst.unwrap_or(CEILING_BURST)),
+        (false, _, None) => {}
+    }
+    Ok(ceiling)
 }
 
 fn end_after(text: &str) -> Result<(u64, responder::ConnectionEnd), Failure> {

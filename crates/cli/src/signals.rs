@@ -29,6 +29,13 @@ impl Interrupt {
         }
     }
 
+    /// Stops the run that is made, as a signal would, but nothing after it.
+    pub(crate) fn end_run(&self) {
+        if let Some(control) = &*self.running() {
+            control.stop();
+        }
+    }
+
     /// True once a signal has come.
     pub(crate) fn has_come(&self) -> bool {
         self.0.has_come.load(Ordering::SeqCst)

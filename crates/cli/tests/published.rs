@@ -32,3 +32,23 @@ fn the_published_schema_of_the_run_record_is_the_one_that_the_code_makes() {
         "{cure}"
     );
 }
+
+#[test]
+fn the_published_schema_of_capacities_is_the_one_that_the_code_makes() {
+    let made = serde_json::to_string_pretty(&measure::Capacity::json_schema()).unwrap();
+    let cure = "write it anew: cargo run -- schema capacity > docs/capacity.schema.json";
+    assert!(
+        published("capacity.schema.json") == format!("{made}\n"),
+        "{cure}"
+    );
+}
+
+#[test]
+fn the_published_schema_of_ramps_is_the_one_that_the_code_makes() {
+    let made = serde_json::to_string_pretty(&measure::Ramp::json_schema()).unwrap();
+    let cure = "write it anew: cargo run -- schema ramp > docs/ramp.schema.json";
+    assert!(
+        published("ramp.schema.json") == format!("{made}\n"),
+        "{cure}"
+    );
+}

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capacity;
 pub mod client_latency;
 pub mod comparison;
 pub mod counts;
@@ -14,6 +15,7 @@ pub mod histogram;
 pub mod interval;
 pub mod merge;
 pub mod notation;
+pub mod ramp;
 pub mod record;
 pub mod scenario;
 pub mod script;
@@ -24,6 +26,7 @@ pub mod verdict;
 #[cfg(test)]
 mod example;
 
+pub use capacity::Capacity;
 pub use comparison::Comparison;
 pub use counts::Counts;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};
@@ -31,6 +34,7 @@ pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{ConnectionTimes, Distributions, Interval};
 pub use merge::merge;
+pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
     Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capacity;
 mod chart;
 pub mod collection;
 pub mod comparison;
@@ -17,6 +18,7 @@ pub mod html;
 pub mod json;
 mod over_time;
 pub mod plain;
+pub mod ramp;
 mod remarks;
 mod run;
 pub mod several;

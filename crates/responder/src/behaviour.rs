@@ -219,6 +219,9 @@ pub struct Behaviour {
     /// Queries that may wait for their turn under `rate_qps_max`, over all workers; further ones
     /// are dropped.
     pub rate_queue_max: usize,
+    /// Nothing waits for its turn under `rate_qps_max`: queries over it are dropped at once, but
+    /// those that come at most so long before their turn, which are answered at once.
+    pub rate_burst: Option<Duration>,
     /// TCP connections, with TLS or without, open at once, over all workers; further ones are
     /// accepted and ended.
     pub tcp_clients_max: Option<u32>,
@@ -241,6 +244,7 @@ impl Default for Behaviour {
             stalls: Vec::new(),
             rate_qps_max: None,
             rate_queue_max: 10_000,
+            rate_burst: None,
             tcp_clients_max: None,
             excess_close: Close::Reset,
             idle_timeout: None,

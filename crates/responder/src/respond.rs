@@ -53,6 +53,8 @@ struct Ceiling {
     /// The turns of the queries that wait.
     waiting: VecDeque<Instant>,
     waiting_max: usize,
+    /// None waits: so long before its turn a query may come.
+    burst_ps: Option<u128>,
 }
 
 impl Respondent {
@@ -69,6 +71,7 @@ impl Respondent {
             next_free_ps: 0,
             waiting: VecDeque::new(),
             waiting_max: behaviour.rate_queue_max.div_ceil(place.count as usize),
+            burst_ps: behaviour.rate_burst.map(|burst| burst.as_nanos() * 1000),
         });
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(config.seed);
         for _ in 0..place.index {
@@ -322,6 +325,9 @@ impl Ceiling {
         arrival: Instant,
         put_off: impl Fn(Instant) -> Instant,
     ) -> Option<Instant> {
+        if let Some(burst_ps) = self.burst_ps {
+            return self.pass(arrival, burst_ps).then_some(arrival);
+        }
         while self.waiting.front().is_some_and(|turn| *turn <= arrival) {
             self.waiting.pop_front();
         }
@@ -342,5 +348,17 @@ impl Ceiling {
             self.waiting.push_back(turn);
         }
         Some(turn)
+    }
+
+    /// True if a query that arrived at `arrival` is answered where none waits (the generic cell
+    /// rate algorithm of ITU-T I.371: a token bucket that holds `burst_ps`).
+    fn pass(&mut self, arrival: Instant, burst_ps: u128) -> bool {
+        let arrival_ps = u128::from(arrival.as_nanos()) * 1000;
+        let turn_ps = self.next_free_ps.max(arrival_ps);
+        if turn_ps - arrival_ps > burst_ps {
+            return false;
+        }
+        self.next_free_ps = turn_ps + self.interval_ps;
+        true
     }
 }

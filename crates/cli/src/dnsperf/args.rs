@@ -13,6 +13,7 @@ use proto::tsig::{Algorithm, Key};
 use super::command_line::{Given, echo, split};
 use super::complaint::Complaint;
 use super::options::LongSettings;
+use super::usage::SHORT_OPTIONS;
 
 /// The UDP payload size that dnsperf advertises.
 const EDNS_OCTETS: u16 = 4096;
@@ -90,7 +91,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    fn new(command_line: String) -> Self {
+    pub(super) fn new(command_line: String) -> Self {
         Settings {
             command_line,
             family: Family::Any,
@@ -132,7 +133,7 @@ impl Settings {
         self.edns.get_or_insert_with(new)
     }
 
-    fn apply(&mut self, given: &Given<'_>) -> Result<(), Complaint> {
+    pub(super) fn apply(&mut self, given: &Given<'_>) -> Result<(), Complaint> {
         let value = || text(given);
         match given.letter {
             'f' => self.family = family(value()?)?,
@@ -167,7 +168,7 @@ impl Settings {
     }
 
     /// Fills in what depends on several options, and looks for contradictions.
-    fn complete(mut self, port_given: bool) -> Result<Self, Complaint> {
+    pub(super) fn complete(mut self, port_given: bool) -> Result<Self, Complaint> {
         if !port_given {
             self.port = self.transport.default_port();
         }
@@ -195,8 +196,8 @@ impl Settings {
 /// # Errors
 /// The first option that cannot be used.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Invocation, Complaint> {
-    let given = split(arguments)?;
-    let mut settings = Settings::new(echo(arguments, &given));
+    let given = split(arguments, &SHORT_OPTIONS)?;
+    let mut settings = Settings::new(echo("dnsperf", arguments, &given));
     let mut port_given = false;
     for option in &given {
         match option.letter {
@@ -209,7 +210,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Invocation, Complaint> {
     Ok(Invocation::Run(Box::new(settings.complete(port_given)?)))
 }
 
-fn text<'a>(given: &Given<'a>) -> Result<&'a str, Complaint> {
+pub(super) fn text<'a>(given: &Given<'a>) -> Result<&'a str, Complaint> {
     let not_text = || {
         let value = given.value.to_string_lossy();
         Complaint::plain(format!("-{}: `{value}` is not UTF-8", given.letter))
@@ -217,7 +218,7 @@ fn text<'a>(given: &Given<'a>) -> Result<&'a str, Complaint> {
     given.value.to_str().ok_or_else(not_text)
 }
 
-fn invalid(given: &Given<'_>, form: &str) -> Complaint {
+pub(super) fn invalid(given: &Given<'_>, form: &str) -> Complaint {
     let value: &OsStr = given.value;
     let what = format!(
         "-{}: invalid value `{}`",
@@ -227,7 +228,7 @@ fn invalid(given: &Given<'_>, form: &str) -> Complaint {
     Complaint::new(what, form)
 }
 
-fn digits(given: &Given<'_>) -> Result<u32, Complaint> {
+pub(super) fn digits(given: &Given<'_>) -> Result<u32, Complaint> {
     let form = "give a whole number";
     let value = text(given)?;
     let plain = value.bytes().all(|octet| octet.is_ascii_digit());
@@ -238,7 +239,7 @@ fn digits(given: &Given<'_>) -> Result<u32, Complaint> {
         .ok_or_else(|| invalid(given, form))
 }
 
-fn count(given: &Given<'_>) -> Result<u32, Complaint> {
+pub(super) fn count(given: &Given<'_>) -> Result<u32, Complaint> {
     match digits(given)? {
         0 => Err(invalid(given, "give 1 or more")),
         count => Ok(count),
@@ -250,7 +251,7 @@ fn port(given: &Given<'_>) -> Result<u16, Complaint> {
     u16::try_from(number).map_err(|_| invalid(given, "give a port from 0 to 65535"))
 }
 
-fn seconds(given: &Given<'_>) -> Result<Duration, Complaint> {
+pub(super) fn seconds(given: &Given<'_>) -> Result<Duration, Complaint> {
     let value = text(given)?;
     let plain = value
         .bytes()

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::complaint::Complaint;
-use super::usage::SHORT_OPTIONS;
+use super::usage::ShortOption;
 
 /// One option as it stands on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +16,21 @@ pub(super) struct Given<'a> {
     place: (usize, usize),
 }
 
-/// Takes the arguments apart.
+impl Given<'_> {
+    /// The same value for the option that another program calls by this letter.
+    pub(super) fn with_letter(self, letter: char) -> Self {
+        Given { letter, ..self }
+    }
+}
+
+/// Takes the arguments of a program with these options apart.
 ///
 /// # Errors
 /// An unknown letter, a missing value, or an argument that is no option: dnsperf has none.
-pub(super) fn split(arguments: &[OsString]) -> Result<Vec<Given<'_>>, Complaint> {
+pub(super) fn split<'a>(
+    arguments: &'a [OsString],
+    options: &[ShortOption],
+) -> Result<Vec<Given<'a>>, Complaint> {
     let mut all = Vec::new();
     let mut index = 0;
     while let Some(argument) = arguments.get(index) {
@@ -32,7 +42,7 @@ pub(super) fn split(arguments: &[OsString]) -> Result<Vec<Given<'_>>, Complaint>
         if octets.len() < 2 || octets[0] != b'-' {
             break;
         }
-        index = split_one(arguments, index, &mut all)?;
+        index = split_one((arguments, index), options, &mut all)?;
     }
     match arguments.get(index) {
         None => Ok(all),
@@ -45,13 +55,13 @@ pub(super) fn split(arguments: &[OsString]) -> Result<Vec<Given<'_>>, Complaint>
 
 /// Takes one argument apart, `-eD` or `-c4`; returns the index of the next.
 fn split_one<'a>(
-    arguments: &'a [OsString],
-    index: usize,
+    (arguments, index): (&'a [OsString], usize),
+    options: &[ShortOption],
     all: &mut Vec<Given<'a>>,
 ) -> Result<usize, Complaint> {
     let octets = arguments[index].as_bytes();
     for (at, letter) in octets.iter().copied().enumerate().skip(1) {
-        let Some(option) = SHORT_OPTIONS.iter().find(|option| option.letter == letter) else {
+        let Some(option) = options.iter().find(|option| option.letter == letter) else {
             return Err(unknown(&arguments[index], letter));
         };
         let letter = char::from(letter);
@@ -100,8 +110,8 @@ fn unknown(argument: &OsStr, letter: u8) -> Complaint {
 }
 
 /// The command line as one text, with what `-y` holds of a secret replaced.
-pub(super) fn echo(arguments: &[OsString], given: &[Given<'_>]) -> String {
-    let mut words: Vec<String> = vec!["dnsperf".to_owned()];
+pub(super) fn echo(program: &str, arguments: &[OsString], given: &[Given<'_>]) -> String {
+    let mut words: Vec<String> = vec![program.to_owned()];
     words.extend(
         arguments
             .iter()
@@ -122,7 +132,12 @@ pub(super) fn echo(arguments: &[OsString], given: &[Given<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::usage::SHORT_OPTIONS;
     use super::*;
+
+    fn split(arguments: &[OsString]) -> Result<Vec<Given<'_>>, Complaint> {
+        super::split(arguments, &SHORT_OPTIONS)
+    }
 
     fn arguments(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()
@@ -169,7 +184,10 @@ mod tests {
         ] {
             let arguments = arguments(words);
             let given = split(&arguments).unwrap();
-            assert_eq!(echo(&arguments, &given), format!("dnsperf {expected}"));
+            assert_eq!(
+                echo("dnsperf", &arguments, &given),
+                format!("dnsperf {expected}")
+            );
         }
     }
 }

@@ -15,13 +15,34 @@ pub(super) fn command(settings: &Settings, plan: &Plan) -> String {
     if settings.updates {
         return "none: throng run sends queries, not dynamic updates".to_owned();
     }
-    let mut words = vec!["throng run".to_owned()];
-    let mut differences = Vec::new();
+    let (mut words, mut differences) = (Vec::new(), Vec::new());
+    add_load(settings, plan, &mut words, &mut differences);
+    command_of("throng run", settings, plan, (words, differences))
+}
+
+/// The same ramp as a command of `throng ramp`, whose flags for the load are `load`.
+pub(super) fn ramp(settings: &Settings, plan: &Plan, load: &[String]) -> String {
+    let mut words = load.to_vec();
+    words.push(format!(
+        "--clients {} --workers {}",
+        plan.clients, plan.workers
+    ));
+    words.push(format!("--timeout {}", duration(plan.timeout)));
+    command_of("throng ramp", settings, plan, (words, Vec::new()))
+}
+
+fn command_of(
+    program: &str,
+    settings: &Settings,
+    plan: &Plan,
+    (load, mut differences): (Vec<String>, Vec<&'static str>),
+) -> String {
+    let mut words = vec![program.to_owned()];
     words.push(format!("--server {}", server(settings, plan)));
     words.push(format!("--transport {}", plan.transport));
     add_http(plan, &mut words);
     add_questions(settings, &mut words, &mut differences);
-    add_load(settings, plan, &mut words, &mut differences);
+    words.extend(load);
     add_sockets(settings, plan, &mut words);
     let mut command = words.join(" ");
     if !differences.is_empty() {
@@ -152,7 +173,7 @@ fn add_sockets(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
 }
 
 /// In the largest unit that shows all of it.
-fn duration(time: Duration) -> String {
+pub(super) fn duration(time: Duration) -> String {
     match time.as_nanos() {
         ns if ns % 1_000_000_000 == 0 => format!("{}s", time.as_secs()),
         ns if ns % 1_000_000 == 0 => format!("{}ms", time.as_millis()),

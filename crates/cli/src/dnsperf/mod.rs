@@ -23,6 +23,7 @@ mod options;
 mod output;
 mod questions;
 mod request;
+pub(crate) mod resperf;
 mod usage;
 
 use std::ffi::OsString;

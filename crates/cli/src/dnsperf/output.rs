@@ -12,7 +12,7 @@ use super::args::Settings;
 use super::figures::{Figures, Latency};
 
 /// The version whose options and output these are.
-const VERSION: &str = "2.14.0";
+pub(super) const VERSION: &str = "2.14.0";
 
 /// The first lines. What a script may look for comes first, who really ran after it.
 pub(super) fn banner() -> String {
@@ -208,7 +208,7 @@ impl Layout {
     }
 }
 
-fn response_codes(figures: &Figures) -> String {
+pub(super) fn response_codes(figures: &Figures) -> String {
     let rcodes = &figures.counts.rcodes;
     let known = rcodes.by_rcode.iter().enumerate().map(|(rcode, count)| {
         let name = match rcode {
@@ -236,7 +236,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// Microseconds as seconds with six places.
-fn seconds(us: u64) -> String {
+pub(super) fn seconds(us: u64) -> String {
     format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 

@@ -16,7 +16,7 @@ pub(super) struct ShortOption {
     default: Option<&'static str>,
 }
 
-const fn takes(
+pub(super) const fn takes(
     letter: u8,
     value: &'static str,
     help: &'static str,
@@ -30,7 +30,7 @@ const fn takes(
     }
 }
 
-const fn switch(letter: u8, help: &'static str) -> ShortOption {
+pub(super) const fn switch(letter: u8, help: &'static str) -> ShortOption {
     ShortOption {
         letter,
         value: None,
@@ -137,10 +137,15 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 27] = [
 
 /// The help of `-h`.
 pub(super) fn help() -> String {
-    let mut text = String::from("Usage: dnsperf");
+    help_of("dnsperf", &SHORT_OPTIONS)
+}
+
+/// The help of `-h` of a program with these options.
+pub(super) fn help_of(program: &str, options: &[ShortOption]) -> String {
+    let mut text = format!("Usage: {program}");
     let indent = text.len();
     let mut column = indent;
-    for option in &SHORT_OPTIONS {
+    for option in options {
         let value = option
             .value
             .map(|value| format!(" {value}"))
@@ -154,7 +159,7 @@ pub(super) fn help() -> String {
         text.push_str(&item);
     }
     text.push('\n');
-    for option in &SHORT_OPTIONS {
+    for option in options {
         // Writing to a String does not fail.
         let _ = write!(text, "  -{} {}", char::from(option.letter), option.help);
         push_default(&mut text, option.default);
@@ -164,7 +169,12 @@ pub(super) fn help() -> String {
 
 /// The help of `-H`.
 pub(super) fn long_help() -> String {
-    let mut text = String::from("Usage: dnsperf ... -O <name>[=<value>] ...\n\n");
+    long_help_of("dnsperf")
+}
+
+/// The help of `-H` of a program.
+pub(super) fn long_help_of(program: &str) -> String {
+    let mut text = format!("Usage: {program} ... -O <name>[=<value>] ...\n\n");
     text.push_str("Available long options:\n");
     for option in &LONG_OPTIONS {
         let value = option

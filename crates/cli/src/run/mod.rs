@@ -11,6 +11,7 @@ mod unused;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use engine::Progress;
 use lab::run::{RunRequest, Serving};
 use measure::RunRecord;
 use proto::Transport;
@@ -23,7 +24,7 @@ use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
 use progress::Display;
-pub(crate) use request::query_options;
+pub(crate) use request::{CLIENTS, query_options};
 use self_test::Responder;
 
 /// Runs and prints.
@@ -69,11 +70,29 @@ pub(crate) fn measure(
     measure_groups(&[Group::plain(arguments)], number, interrupt)
 }
 
+/// As [`measure`], the only run of its command; `watch` sees each interval as it ends, unless the
+/// run is a simulation.
+pub(crate) fn measure_watched(
+    arguments: &RunArguments,
+    interrupt: &Interrupt,
+    watch: &mut dyn FnMut(&Progress),
+) -> Result<RunRecord, Failure> {
+    watch_groups(&[Group::plain(arguments)], (0, interrupt), watch)
+}
+
 /// Runs several groups of clients at once. It is run `number` of this command.
 pub(crate) fn measure_groups(
     groups: &[Group],
     number: usize,
     interrupt: &Interrupt,
+) -> Result<RunRecord, Failure> {
+    watch_groups(groups, (number, interrupt), &mut |_| {})
+}
+
+fn watch_groups(
+    groups: &[Group],
+    (number, interrupt): (usize, &Interrupt),
+    watch: &mut dyn FnMut(&Progress),
 ) -> Result<RunRecord, Failure> {
     reject_unused(groups)?;
     let first = &groups[0].arguments;
@@ -82,14 +101,18 @@ pub(crate) fn measure_groups(
     }
     let mut prepared = prepare(groups, None)?;
     if let Some(division) = lab::run::divide(&mut prepared.requests, first.processes)? {
-        return processes::measure(prepared, division, (number, first.quiet), interrupt);
+        let of_run = (number, first.quiet);
+        return processes::measure(prepared, division, of_run, (interrupt, watch));
     }
     let serving = prepared.serve()?;
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
     let mut display = Display::new(&requests[0], first.quiet);
-    let outcome = lab::run::run_groups(requests, &control, |progress| display.show(progress));
+    let outcome = lab::run::run_groups(requests, &control, |progress| {
+        display.show(progress);
+        watch(progress);
+    });
     display.finish();
     for request in requests {
         tls::report_losses(request.tls.as_ref());

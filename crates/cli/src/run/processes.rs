@@ -31,7 +31,7 @@ pub(super) fn measure(
     mut prepared: Prepared,
     division: Division,
     (number, quiet): (usize, bool),
-    interrupt: &Interrupt,
+    (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
     let command = part::command()?;
     let setup = |fields: Value| {
@@ -79,7 +79,10 @@ pub(super) fn measure(
         Target::Parts(parts) => (Some(parts), None),
         here => (None, Some(here)),
     };
-    let show = |progress: &engine::Progress| display.show(progress);
+    let show = |progress: &engine::Progress| {
+        display.show(progress);
+        watch(progress);
+    };
     let record = lab::parts::run_parts(requests, (parts, responders), (clock, &control), show);
     display.finish();
     Ok(record?)

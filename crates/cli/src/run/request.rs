@@ -22,7 +22,7 @@ use crate::run::{questions, tls};
 /// Queries in flight unless told otherwise.
 const OUTSTANDING: u32 = 100;
 /// Clients unless told otherwise: enough sockets to reach several queues of a server.
-pub(super) const CLIENTS: u32 = 10;
+pub(crate) const CLIENTS: u32 = 10;
 /// Length of a run unless told otherwise.
 const DURATION: Duration = Duration::from_secs(10);
 
@@ -125,6 +125,7 @@ pub(crate) fn build(
         plan,
         tls: None,
         cpus,
+        driver: arguments.driver.of_kernel(),
         description,
         preflight: false,
     })

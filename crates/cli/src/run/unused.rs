@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proto::tls::Group;
 
-use crate::args::{DriverChoice, NamesFormat, RunArguments};
+use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::run::{questions, tls};
 
@@ -13,6 +13,9 @@ const SIM_DELAY: Duration = Duration::from_millis(1);
 
 /// Refuses flags that have no effect on this run.
 pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
+    if arguments.arrival == ArrivalProcess::Poisson && arguments.rate.is_none() {
+        return Err(unused("--arrival", "a load without a rate", "add --rate"));
+    }
     reject_tls(arguments)?;
     reject_doh(arguments)?;
     reject_questions(arguments)?;

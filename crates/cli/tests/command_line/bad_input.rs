@@ -255,8 +255,8 @@ fn contradictory_flags_are_refused() {
         ),
         (
             "--arrival poisson",
-            "arguments were not provided: --rate",
-            "run --help",
+            "--arrival has no effect on a load without a rate",
+            "add --rate",
         ),
         (
             "--workers 5 --clients 2",

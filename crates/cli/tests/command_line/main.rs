@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bad_input;
+mod capacity;
 mod compare;
 mod dnsperf;
 mod fit;
@@ -21,8 +22,10 @@ mod processes;
 mod progress;
 mod question_choice;
 mod questions;
+mod ramp;
 mod records;
 mod reports;
+mod resperf;
 mod responder;
 mod run;
 mod scenarios;

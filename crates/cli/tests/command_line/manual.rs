@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::process::{execute, execute_with, throng};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "run",
     "compare-transports",
+    "capacity",
     "responder",
     "names",
     "names records",

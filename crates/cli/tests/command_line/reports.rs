@@ -26,11 +26,17 @@ fn a_folder_becomes_the_form_that_the_ending_says() {
     let records = swept(&folder);
     for (name, sign) in [
         ("r.html", "<!DOCTYPE html>"),
-        ("r.md", "# Load on the built-in responder, by transport and clients"),
+        (
+            "r.md",
+            "# Load on the built-in responder, by transport and clients",
+        ),
         ("r.csv", "file,started_at,transport,clients,"),
         ("r.json", "{\n  \"cells\""),
         ("r.jsonl", "{\"additional_info\""),
-        ("r.txt", "Load on the built-in responder, by transport and clients"),
+        (
+            "r.txt",
+            "Load on the built-in responder, by transport and clients",
+        ),
     ] {
         let file = folder.path(name);
         let printed = throng(&format!("report {records} -o {file}")).succeeded();
@@ -39,7 +45,11 @@ fn a_folder_becomes_the_form_that_the_ending_says() {
         assert!(text.starts_with(sign), "{name}: {text:.200}");
     }
     let page = fs::read_to_string(folder.path("r.html")).unwrap();
-    for title in ["Throughput against clients", "as a share of UDP", "of each client, against"] {
+    for title in [
+        "Throughput against clients",
+        "as a share of UDP",
+        "of each client, against",
+    ] {
         assert!(page.contains(title), "{title}");
     }
     let named = throng(&format!("report {records} --format markdown")).succeeded();
@@ -86,7 +96,10 @@ fn what_is_no_record_is_an_error_by_name_and_in_a_folder_left_out_and_said() {
     let said = finished.stderr.clone();
     let text = finished.succeeded();
     assert_eq!(text.lines().count(), 5, "{text}");
-    assert!(said.contains("1 of 5 files are no run records and were left out"), "{said}");
+    assert!(
+        said.contains("1 of 5 files are no run records and were left out"),
+        "{said}"
+    );
     assert!(said.contains("package.json"), "{said}");
 
     let empty = folder.path("empty");
@@ -100,13 +113,22 @@ fn what_is_no_record_is_an_error_by_name_and_in_a_folder_left_out_and_said() {
 fn an_ending_that_says_no_form_and_a_folder_that_is_none_are_refused() {
     let folder = Folder::new("report-ending");
     let record = folder.path("run.json");
-    throng(&format!("run --quiet --driver sim --queries 100 --record {record}")).succeeded();
+    throng(&format!(
+        "run --quiet --driver sim --queries 100 --record {record}"
+    ))
+    .succeeded();
     let (error, hint) = throng(&format!("report {record} -o report.pdf")).refused();
-    assert!(error.contains("report.pdf: its ending does not say"), "{error}");
+    assert!(
+        error.contains("report.pdf: its ending does not say"),
+        "{error}"
+    );
     assert!(hint.contains(".html"), "{hint}");
     let file = folder.path("no/such/folder/r.html");
     let (error, _) = throng(&format!("report {record} -o {file}")).refused();
     assert!(error.contains("cannot write the report to"), "{error}");
     let (error, hint) = throng("run --label cpu --queries 1").refused();
-    assert!(error.contains("`cpu` is not of the form cpu=2"), "{error} {hint}");
+    assert!(
+        error.contains("`cpu` is not of the form cpu=2"),
+        "{error} {hint}"
+    );
 }

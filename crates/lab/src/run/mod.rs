@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use driver::kernel::DriverChoice;
 use engine::{Control, Progress, RunInputs, RunOptions, TlsSettings};
 use load::{Plan, TlsAsked};
 use measure::RunRecord;
@@ -24,7 +25,7 @@ pub use addresses::choose_local_addresses;
 pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_local_addresses, check_target};
-pub use self_test::{ResponderShare, Serving, serve, serve_share};
+pub use self_test::{ResponderShare, Serving, SocketUse, serve, serve_share};
 pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups};
 
 /// A run that has been decided but not started.
@@ -38,6 +39,8 @@ pub struct RunRequest {
     pub tls: Option<TlsRequest>,
     /// CPU of each worker, as far as given.
     pub cpus: Vec<usize>,
+    /// What is to move the octets.
+    pub driver: DriverChoice,
     /// Words for the record.
     pub description: Description,
     /// Try to reach the target before anything else.
@@ -136,6 +139,7 @@ pub fn run_groups(
     let inputs = inputs(groups);
     let options = RunOptions {
         cpus: own_cpus(groups),
+        driver: own_driver(groups),
         ..RunOptions::default()
     };
     let started_at = rfc3339(SystemTime::now());
@@ -145,7 +149,6 @@ pub fn run_groups(
     let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
     let surroundings = record::Surroundings {
         started_at,
-        driver: measure::scenario::DriverKind::Epoll,
         host: crate::host::facts(),
         kernel,
         simulation: None,
@@ -179,6 +182,12 @@ pub(crate) fn own_cpus(groups: &[RunRequest]) -> Vec<usize> {
     first.map_or_else(Vec::new, |request| request.cpus.clone())
 }
 
+/// The driver of a run: that of the first group.
+pub(crate) fn own_driver(groups: &[RunRequest]) -> DriverChoice {
+    let first = groups.first();
+    first.map_or_else(DriverChoice::default, |request| request.driver)
+}
+
 pub(crate) fn setup_error(error: &engine::SetupError) -> RunError {
     RunError {
         what: error.to_string(),
@@ -191,6 +200,7 @@ fn setup_hint(error: &engine::SetupError) -> Option<String> {
         engine::SetupError::Socket { local: Some(_), .. } => {
             "give addresses of this host with --local-address, and a free port range"
         }
+        engine::SetupError::Driver(_) => "let --driver auto choose, or use --driver epoll",
         engine::SetupError::Cpu { .. } => "give CPUs of this machine with --cpus",
         _ => return None,
     };

@@ -335,6 +335,25 @@ fn a_rate_that_is_no_whole_number_of_nanoseconds_is_met_in_the_long_run() {
 }
 
 #[test]
+fn rate_ceiling_without_a_queue_drops_what_exceeds_its_burst() {
+    let mut target = target(|behaviour| {
+        behaviour.rate_qps_max = Some(1000.0);
+        behaviour.rate_burst = Some(ms(4));
+    });
+    // The first one is in turn, four more are up to 4 ms early, the rest is dropped.
+    ask(&mut target, 8);
+    let at_once: Vec<_> = (0..5).map(|id| (id, 0.0)).collect();
+    assert_eq!(times(&target), at_once);
+    assert_eq!(target.worker.counters().rate_dropped, 3);
+    // After 2 ms there is room for two.
+    target.run_until(at_ms(2));
+    ask(&mut target, 3);
+    assert_eq!(times(&target).len(), 7);
+    assert_eq!(target.worker.counters().rate_dropped, 4);
+    assert_eq!(target.next_turn, proto::Instant::FAR_FUTURE);
+}
+
+#[test]
 fn turns_under_a_rate_ceiling_are_put_off_by_a_stall() {
     let mut target = target(|behaviour| {
         behaviour.rate_qps_max = Some(1000.0);

@@ -1,0 +1,134 @@
+//! Flags of `throng capacity`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{RunArguments, duration};
+
+/// Flags of `throng capacity`: its own, and those of each trial.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("scenario", |arg| arg.hide(true)))]
+#[command(mut_arg("rate", |arg| arg.hide(true)))]
+#[command(mut_arg("outstanding", |arg| arg.hide(true)))]
+#[command(mut_arg("per_client", |arg| arg.hide(true)))]
+#[command(mut_arg("shape", |arg| arg.hide(true)))]
+#[command(mut_arg("script", |arg| arg.hide(true)))]
+#[command(mut_arg("duration", |arg| arg.hide(true)))]
+#[command(mut_arg("queries", |arg| arg.hide(true)))]
+#[command(mut_arg("loops", |arg| arg.hide(true)))]
+#[command(mut_arg("record", |arg| arg.hide(true)))]
+#[command(mut_arg("timeout", |arg| arg.default_value("1s")))]
+#[command(mut_arg("interval", |arg| arg.default_value("200ms")))]
+#[command(mut_arg("format", |arg| arg.help("Form of the result on standard output")))]
+pub(crate) struct CapacityArguments {
+    /// What is searched for
+    #[arg(
+        long,
+        default_value = "rate",
+        value_enum,
+        help_heading = "Capacity search"
+    )]
+    pub(crate) search: SearchFor,
+    /// Queries a second of each client, with --search clients
+    #[arg(long, value_name = "QPS", help_heading = "Capacity search")]
+    pub(crate) rate_per_client: Option<String>,
+    /// Most of the offered queries that may stay without response
+    #[arg(
+        long,
+        default_value = "0.1%",
+        value_name = "SHARE",
+        value_parser = share,
+        help_heading = "Capacity search"
+    )]
+    pub(crate) max_loss: f64,
+    /// Highest 99th percentile of the latency
+    #[arg(
+        long,
+        default_value = "10ms",
+        value_name = "TIME",
+        value_parser = duration,
+        help_heading = "Capacity search"
+    )]
+    pub(crate) max_p99: Duration,
+    /// Least share of the responses that have an RCODE of --goodput
+    #[arg(
+        long,
+        default_value = "99.9%",
+        value_name = "SHARE",
+        value_parser = share,
+        help_heading = "Capacity search"
+    )]
+    pub(crate) min_goodput: f64,
+    /// First rate, or number of clients, to try [default: 1k, or 10 clients]
+    #[arg(long, value_name = "N", help_heading = "Capacity search")]
+    pub(crate) start: Option<String>,
+    /// Try nothing above [default: 10M, or 1M clients; simulated: 1M, or 100k clients]
+    #[arg(long, value_name = "N", help_heading = "Capacity search")]
+    pub(crate) max: Option<String>,
+    /// How near what passed and what failed have to be
+    #[arg(
+        long,
+        default_value = "1%",
+        value_name = "SHARE",
+        value_parser = share,
+        help_heading = "Capacity search"
+    )]
+    pub(crate) precision: f64,
+    /// How often the limit is looked for; the answer is the median
+    #[arg(
+        long,
+        default_value_t = 3,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=100),
+        help_heading = "Capacity search"
+    )]
+    pub(crate) rounds: u32,
+    /// How long each trial offers load
+    #[arg(
+        long,
+        default_value = "2s",
+        value_name = "TIME",
+        value_parser = duration,
+        help_heading = "Capacity search"
+    )]
+    pub(crate) trial_duration: Duration,
+    /// Begin no trial that would not end within this time
+    #[arg(
+        long,
+        default_value = "2m",
+        value_name = "TIME",
+        value_parser = duration,
+        help_heading = "Capacity search"
+    )]
+    pub(crate) max_duration: Duration,
+    /// Keep the record of every trial and the answer (JSON) in this folder
+    #[arg(long, value_name = "FOLDER", help_heading = "Capacity search")]
+    pub(crate) records: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}
+
+/// What is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SearchFor {
+    /// The highest rate
+    Rate,
+    /// The highest number of clients
+    Clients,
+}
+
+/// A share as `0.1%` or `0.001`.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    let is_plain = (number.bytes()).all(|octet| octet.is_ascii_digit() || octet == b'.');
+    let value = number.parse::<f64>().ok().filter(|_| is_plain);
+    value
+        .map(|value| value / unit)
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "expected a share such as 0.1% or 0.001".to_owned())
+}

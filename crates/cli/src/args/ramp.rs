@@ -1,0 +1,56 @@
+//! Flags of `throng ramp`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::capacity::share;
+use super::{RunArguments, duration};
+
+/// Flags of `throng ramp`: its own, and those of its run.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("scenario", |arg| arg.hide(true)))]
+#[command(mut_arg("rate", |arg| arg.hide(true)))]
+#[command(mut_arg("outstanding", |arg| arg.hide(true)))]
+#[command(mut_arg("per_client", |arg| arg.hide(true)))]
+#[command(mut_arg("shape", |arg| arg.hide(true)))]
+#[command(mut_arg("script", |arg| arg.hide(true)))]
+#[command(mut_arg("duration", |arg| arg.hide(true)))]
+#[command(mut_arg("warmup", |arg| arg.hide(true)))]
+#[command(mut_arg("interval", |arg| arg.default_value("500ms").help("Length of a point")))]
+#[command(mut_arg("format", |arg| arg.help("Form of the result on standard output")))]
+pub(crate) struct RampArguments {
+    /// Rate that the ramp leads to
+    #[arg(
+        long,
+        default_value = "100k",
+        value_name = "QPS",
+        help_heading = "Ramp"
+    )]
+    pub(crate) to: String,
+    /// How long the rate grows
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = duration,
+          help_heading = "Ramp")]
+    pub(crate) over: Duration,
+    /// How long it then stays
+    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration,
+          help_heading = "Ramp")]
+    pub(crate) sustain: Duration,
+    /// Stop when so many queries are outstanding
+    #[arg(long, default_value_t = 65_536, value_name = "N", help_heading = "Ramp",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_outstanding: u64,
+    /// Stop when so many queries that are due have not been sent; 0 for any number
+    #[arg(long, default_value_t = 1_000, value_name = "N", help_heading = "Ramp")]
+    pub(crate) max_behind: u64,
+    /// Stop, and take the peak before, when more than this share has no response
+    #[arg(long, default_value = "100%", value_name = "SHARE", value_parser = share,
+          help_heading = "Ramp")]
+    pub(crate) max_loss: f64,
+    /// Write the points to this file as resperf does, for gnuplot
+    #[arg(long, value_name = "FILE", help_heading = "Ramp")]
+    pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+}

@@ -1,0 +1,210 @@
+//! From the flags of a search to its plan, and to those of each of its trials.
+
+use std::time::Duration;
+
+use lab::capacity::Attempt;
+use load::arrival::parse_rate;
+use measure::capacity::{CapacityPlan, Objective, SearchFacts, Sought};
+
+use crate::args::capacity::{CapacityArguments, SearchFor};
+use crate::args::{ArrivalProcess, DriverChoice, RunArguments};
+use crate::failure::Failure;
+
+/// Tried first unless told otherwise.
+const START_QPS: f64 = 1_000.0;
+const START_CLIENTS: f64 = 10.0;
+/// Not exceeded unless told otherwise.
+const MAX_QPS: f64 = 10_000_000.0;
+const MAX_CLIENTS: f64 = 1_000_000.0;
+/// The same where one core simulates all: minutes of work a trial would help nobody.
+const MAX_QPS_SIMULATED: f64 = 1_000_000.0;
+const MAX_CLIENTS_SIMULATED: f64 = 100_000.0;
+/// Nothing below is tried: a trial would be over before it has asked anything.
+const MIN: f64 = 1.0;
+/// From one trial to the next until one fails.
+const FACTOR: f64 = 2.0;
+/// A verdict needs a run of a second.
+const TRIAL_MIN: Duration = Duration::from_secs(1);
+/// What passed and what failed cannot be nearer than rounding makes them.
+const PRECISION_MIN: f64 = 0.001;
+const PRECISION_MAX: f64 = 0.5;
+
+/// The plan of the search.
+pub(super) fn plan(arguments: &CapacityArguments) -> Result<CapacityPlan, Failure> {
+    reject_unused(arguments)?;
+    let is_simulated = arguments.run.driver == DriverChoice::Sim;
+    let (sought, start, max) = match (arguments.search, is_simulated) {
+        (SearchFor::Rate, false) => (Sought::Rate, START_QPS, MAX_QPS),
+        (SearchFor::Rate, true) => (Sought::Rate, START_QPS, MAX_QPS_SIMULATED),
+        (SearchFor::Clients, false) => (Sought::Clients, START_CLIENTS, MAX_CLIENTS),
+        (SearchFor::Clients, true) => (Sought::Clients, START_CLIENTS, MAX_CLIENTS_SIMULATED),
+    };
+    let max = value("--max", arguments.max.as_deref(), sought, max)?;
+    let start = value(
+        "--start",
+        arguments.start.as_deref(),
+        sought,
+        start.min(max),
+    )?;
+    if start > max {
+        return Err(Failure::usage(
+            format!("--start {start} is above --max {max}"),
+            "give a lower --start or a higher --max",
+        ));
+    }
+    check_times(arguments)?;
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Ok(CapacityPlan {
+        objective: Objective {
+            lost_share_max: arguments.max_loss,
+            latency_p99_ns_max: nanos(arguments.max_p99),
+            goodput_share_min: arguments.min_goodput,
+        },
+        search: SearchFacts {
+            sought,
+            rate_per_client_qps: rate_per_client(arguments)?,
+            start,
+            min: MIN,
+            max,
+            factor: FACTOR,
+            precision: arguments.precision,
+            rounds: arguments.rounds.into(),
+            trial_ns: nanos(arguments.trial_duration),
+            time_max_ns: nanos(arguments.max_duration),
+        },
+    })
+}
+
+/// A bound of the search.
+fn value(flag: &str, text: Option<&str>, sought: Sought, default: f64) -> Result<f64, Failure> {
+    let Some(text) = text else {
+        return Ok(default);
+    };
+    let form = || {
+        Failure::usage(
+            format!("{flag} {text}: not a number from 1 on"),
+            "write 500, 20k or 1.5M",
+        )
+    };
+    let value = parse_rate(text).map_err(|_| form())?;
+    let whole = sought == Sought::Rate || value.fract() == 0.0;
+    match value >= MIN && whole && (sought == Sought::Rate || value <= f64::from(u32::MAX)) {
+        true => Ok(value),
+        false => Err(form()),
+    }
+}
+
+fn rate_per_client(arguments: &CapacityArguments) -> Result<Option<f64>, Failure> {
+    let text = arguments.rate_per_client.as_deref();
+    let rate = text.map(parse_rate).transpose();
+    let rate = rate.map_err(|error| Failure::from(error).of("--rate-per-client"))?;
+    match (arguments.search, rate) {
+        (SearchFor::Rate, Some(_)) => Err(Failure::usage(
+            "--rate-per-client has no effect on the search for a rate",
+            "add --search clients, or leave it out",
+        )),
+        (SearchFor::Clients, None) => Err(Failure::usage(
+            "--search clients needs to know how often each of them asks",
+            "add --rate-per-client 2",
+        )),
+        (_, rate) => Ok(rate),
+    }
+}
+
+fn check_times(arguments: &CapacityArguments) -> Result<(), Failure> {
+    let trial = arguments.trial_duration;
+    if trial < TRIAL_MIN {
+        return Err(Failure::usage(
+            format!("--trial-duration {trial:?}: too short to tell what limits a trial"),
+            "give 1s or more",
+        ));
+    }
+    if arguments.max_duration < trial {
+        return Err(Failure::usage(
+            "--max-duration is shorter than a single trial",
+            "make it longer, or --trial-duration shorter",
+        ));
+    }
+    let precision = arguments.precision;
+    if !(PRECISION_MIN..=PRECISION_MAX).contains(&precision) {
+        return Err(Failure::usage(
+            format!("--precision {precision}: not from 0.1% to 50%"),
+            "give a share such as 1%",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses flags of a run that mean nothing where the search decides.
+fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
+    let run = &arguments.run;
+    let decides = "the search decides what is offered";
+    let flags = [
+        ("--rate", run.rate.is_some(), "use --start and --max"),
+        ("--outstanding", run.outstanding.is_some(), decides),
+        ("--per-client", run.population.per_client.is_some(), decides),
+        ("--shape", run.population.shape.is_some(), decides),
+        ("--script", run.population.script.is_some(), decides),
+        ("--duration", run.duration.is_some(), "use --trial-duration"),
+        ("--queries", run.queries.is_some(), "use --trial-duration"),
+        ("--loops", run.loops.is_some(), "use --trial-duration"),
+        ("--record", run.record.is_some(), "use --records FOLDER"),
+        ("a scenario file", run.scenario.is_some(), "use flags"),
+        (
+            "--clients",
+            run.clients.is_some() && arguments.search == SearchFor::Clients,
+            "use --start and --max",
+        ),
+        (
+            "--queries-per-connection 0",
+            run.connections.asks_nothing(),
+            "use --connect-rate with `throng run`",
+        ),
+    ];
+    match flags.into_iter().find(|(_, is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((flag, _, cure)) => Err(Failure::usage(
+            format!("{flag} has no place in a search for capacity"),
+            format!("leave it out: {cure}"),
+        )),
+    }
+}
+
+/// Values have three decimals at most.
+const UNIT: f64 = 1_000.0;
+/// Bits of the value in the number of a trial: up to 10^9 a second, in thousandths.
+const VALUE_BITS: u32 = 40;
+
+/// What a process that has a part in a trial is told of it: position and value in one number.
+pub(super) fn number(attempt: Attempt) -> usize {
+    let value = (attempt.value * UNIT).round() as u64;
+    (((attempt.position as u64) << VALUE_BITS) | value) as usize
+}
+
+/// The flags of the trial with this number.
+pub(crate) fn run_of(
+    arguments: &CapacityArguments,
+    number: usize,
+) -> Result<RunArguments, Failure> {
+    let number = number as u64;
+    let position = number >> VALUE_BITS;
+    let value = (number & ((1 << VALUE_BITS) - 1)) as f64 / UNIT;
+    let mut run = arguments.run.clone();
+    run.duration = Some(arguments.trial_duration);
+    // What is drawn in one trial is not drawn again in the next.
+    run.seed = run.seed.wrapping_add(position);
+    match arguments.search {
+        SearchFor::Rate => run.rate = Some(format!("{value:.3}")),
+        SearchFor::Clients => {
+            let kind = match run.arrival {
+                ArrivalProcess::Constant => "constant",
+                ArrivalProcess::Poisson => "poisson",
+            };
+            let each = rate_per_client(arguments)?.unwrap_or_default();
+            run.clients = Some(value as u32);
+            run.arrival = ArrivalProcess::Constant;
+            run.population.per_client = Some(format!("{kind}:{each}"));
+        }
+    }
+    Ok(run)
+}

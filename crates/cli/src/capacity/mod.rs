@@ -1,0 +1,147 @@
+//! `throng capacity`: how much a target can take. Runs, one after the other, until the highest rate
+//! is found, or the most clients.
+
+mod arguments;
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lab::capacity::{Attempt, Bench, Made};
+use measure::capacity::{CapacityPlan, Trial};
+use measure::notation::seconds;
+
+use crate::args::Format;
+use crate::args::capacity::CapacityArguments;
+use crate::failure::{Failure, print};
+use crate::records::Destination;
+use crate::run;
+use crate::signals::{self, Interrupt};
+
+pub(crate) use arguments::run_of;
+
+/// The answer's file in the folder of records.
+const ANSWER: &str = "capacity.json";
+
+/// Searches and prints.
+pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure> {
+    let plan = arguments::plan(arguments)?;
+    let answer_file = arguments.records.as_deref().map(make_folder).transpose()?;
+    let interrupt = signals::watch(|| {
+        eprintln!("ending the search; waiting for open queries (again to abort)");
+    });
+    let quiet = arguments.run.quiet;
+    if !quiet {
+        announce(&plan);
+    }
+    let mut trials = Trials {
+        arguments,
+        plan: &plan,
+        interrupt: &interrupt,
+        quiet,
+    };
+    let Some(capacity) = lab::capacity::find(&plan, &mut trials)? else {
+        return Err(Failure::in_operation(
+            "interrupted within the first trial: nothing is known",
+        ));
+    };
+    let json = report::capacity::json(&capacity);
+    if let Some(path) = answer_file {
+        fs::write(&path, &json).map_err(|error| {
+            Failure::in_operation(format!("cannot write {}: {error}", path.display()))
+        })?;
+    }
+    print(&match arguments.run.format {
+        Format::Text => report::capacity::text(&capacity),
+        Format::Json => json,
+        Format::Csv => report::capacity::csv(&capacity),
+    })?;
+    Ok(match capacity.answer.value {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(1),
+    })
+}
+
+/// Makes the folder of the records; where the answer goes.
+fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::usage(
+            format!("cannot make the folder {}: {error}", folder.display()),
+            "give --records a folder that exists or can be made",
+        )
+    })?;
+    Ok(folder.join(ANSWER))
+}
+
+/// Says what is about to happen, and how long it takes.
+fn announce(plan: &CapacityPlan) {
+    let facts = &plan.search;
+    let trials = plan.trials_estimated();
+    let each_ns = facts.trial_ns + facts.trial_ns / 10;
+    let all_ns = (trials * each_ns).min(facts.time_max_ns);
+    eprintln!(
+        "looking for the highest load with {}",
+        plan.objective.text()
+    );
+    eprintln!(
+        "some {trials} trials of {}, about {}, at most {} (--max-duration)",
+        seconds(facts.trial_ns),
+        seconds(all_ns),
+        seconds(facts.time_max_ns)
+    );
+}
+
+/// What makes the trials.
+struct Trials<'a> {
+    arguments: &'a CapacityArguments,
+    plan: &'a CapacityPlan,
+    interrupt: &'a Interrupt,
+    quiet: bool,
+}
+
+impl Bench for Trials<'_> {
+    type Error = Failure;
+
+    fn make(&mut self, attempt: Attempt) -> Result<Made, Failure> {
+        let number = arguments::number(attempt);
+        let mut run = run_of(self.arguments, number)?;
+        // A bar goes away by itself; lines between those of the trials would be too many.
+        run.quiet |= !std::io::stderr().is_terminal();
+        let destination = self.destination(attempt)?;
+        let record = run::measure(&run, number, self.interrupt)?;
+        if let Some(destination) = &destination {
+            destination.write(&record)?;
+        }
+        Ok(Made {
+            record,
+            file: destination.as_ref().map(Destination::name),
+        })
+    }
+
+    fn show(&mut self, attempt: Attempt, trial: &Trial) {
+        if !self.quiet {
+            let sought = self.plan.search.sought;
+            let line = report::capacity::trial_line(sought, attempt.position, trial);
+            eprintln!("{line}");
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.has_come()
+    }
+
+    fn words(error: &Failure) -> String {
+        error.what().to_owned()
+    }
+}
+
+impl Trials<'_> {
+    fn destination(&self, attempt: Attempt) -> Result<Option<Destination>, Failure> {
+        let Some(folder) = &self.arguments.records else {
+            return Ok(None);
+        };
+        let file = format!("trial-{:03}.json", attempt.position);
+        Destination::check("--records", &folder.join(file)).map(Some)
+    }
+}

@@ -1,0 +1,236 @@
+//! What was asked for: resperf's options with their defaults. Those that dnsperf has too are
+//! dnsperf's, some with another letter.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use measure::ramp::RampPlan;
+
+use super::super::args::{self as dnsperf, count, digits, invalid, seconds, text};
+use super::super::command_line::{Given, echo, split};
+use super::super::complaint::Complaint;
+use super::super::equivalent::duration;
+use super::usage::SHORT_OPTIONS;
+
+const TIMEOUT: Duration = Duration::from_secs(45);
+/// The record keeps ten intervals of a point, so there must not be millions.
+const PLOT_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(super) enum Invocation {
+    Help,
+    LongHelp,
+    Run(Box<Settings>),
+}
+
+/// The options, each with its letter.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// Those of dnsperf.
+    pub(super) base: dnsperf::Settings,
+    /// `-i`
+    pub(super) plot_interval: Duration,
+    /// `-m`
+    pub(super) max_qps: u32,
+    /// `-P`
+    pub(super) plot_file: PathBuf,
+    /// `-r`
+    pub(super) ramp: Duration,
+    /// `-c`
+    pub(super) constant: Duration,
+    /// `-L`, from 0 to 100
+    pub(super) max_loss_percent: f64,
+    /// `-q`
+    pub(super) outstanding: u64,
+    /// `-F`; none for 0.
+    pub(super) fall_behind: Option<u64>,
+    /// `-R`
+    pub(super) reopen: bool,
+}
+
+impl Settings {
+    fn new(command_line: String) -> Self {
+        Settings {
+            base: dnsperf::Settings {
+                timeout: TIMEOUT,
+                ..dnsperf::Settings::new(command_line)
+            },
+            plot_interval: Duration::from_millis(500),
+            max_qps: 100_000,
+            plot_file: PathBuf::from("resperf.gnuplot"),
+            ramp: Duration::from_secs(60),
+            constant: Duration::ZERO,
+            max_loss_percent: 100.0,
+            outstanding: 65_536,
+            fall_behind: Some(1_000),
+            reopen: false,
+        }
+    }
+
+    fn apply(&mut self, given: &Given<'_>) -> Result<(), Complaint> {
+        match given.letter {
+            'i' => self.plot_interval = plot_interval(given)?,
+            'm' => self.max_qps = count(given)?,
+            'P' => self.plot_file = PathBuf::from(given.value),
+            'r' => self.ramp = seconds(given)?,
+            'c' => self.constant = seconds(given)?,
+            'L' => self.max_loss_percent = percent(given)?,
+            'q' => self.outstanding = count(given)?.into(),
+            'F' => {
+                let most = u64::from(digits(given)?);
+                self.fall_behind = Some(most).filter(|most| *most > 0);
+            }
+            'R' => self.reopen = true,
+            'M' => self.base.apply(&given.with_letter('m'))?,
+            'C' => self.base.apply(&given.with_letter('c'))?,
+            _ => self.base.apply(given)?,
+        }
+        Ok(())
+    }
+
+    fn complete(mut self, port_given: bool) -> Result<Self, Complaint> {
+        if (self.ramp + self.constant).is_zero() {
+            return Err(Complaint::new(
+                "-r and -c are both 0: there is no time to send anything",
+                "give one of them some seconds",
+            ));
+        }
+        self.base = self.base.complete(port_given)?;
+        Ok(self)
+    }
+}
+
+/// Reads the command line, without the program's name.
+///
+/// # Errors
+/// The first option that cannot be used.
+pub(super) fn parse(arguments: &[OsString]) -> Result<Invocation, Complaint> {
+    let given = split(arguments, &SHORT_OPTIONS)?;
+    let mut settings = Settings::new(echo("resperf", arguments, &given));
+    let mut port_given = false;
+    for option in &given {
+        match option.letter {
+            'h' => return Ok(Invocation::Help),
+            'H' => return Ok(Invocation::LongHelp),
+            letter => port_given |= letter == 'p',
+        }
+        settings.apply(option)?;
+    }
+    Ok(Invocation::Run(Box::new(settings.complete(port_given)?)))
+}
+
+fn plot_interval(given: &Given<'_>) -> Result<Duration, Complaint> {
+    let interval = seconds(given)?;
+    match interval >= PLOT_INTERVAL_MIN {
+        true => Ok(interval),
+        false => Err(invalid(given, "give 0.01 seconds or more")),
+    }
+}
+
+fn percent(given: &Given<'_>) -> Result<f64, Complaint> {
+    let number = text(given)?.parse::<f64>().ok();
+    let number = number.filter(|percent| (0.0..=100.0).contains(percent));
+    number.ok_or_else(|| invalid(given, "give a percentage from 0 to 100"))
+}
+
+/// A complaint of dnsperf's options in the letters of resperf.
+pub(super) fn with_letters(complaint: Complaint) -> Complaint {
+    let replaced = |text: &str| {
+        let text = text.replace("-c: ", "-C: ").replace("-m is", "-M is");
+        text.replace("-c ", "-C ")
+    };
+    // What is resperf's own is not to be changed.
+    match complaint.what.starts_with("-r and -c") {
+        true => complaint,
+        false => Complaint {
+            what: match complaint.what.starts_with("-c: invalid value") {
+                true => complaint.what,
+                false => replaced(&complaint.what),
+            },
+            hint: complaint.hint.as_deref().map(replaced),
+        },
+    }
+}
+
+/// The flags of `throng ramp` that say the same.
+pub(super) fn words(settings: &Settings, plan: &RampPlan) -> Vec<String> {
+    let mut words = vec![
+        format!("--to {}", settings.max_qps),
+        format!("--over {}", duration(settings.ramp)),
+    ];
+    if !settings.constant.is_zero() {
+        words.push(format!("--sustain {}", duration(settings.constant)));
+    }
+    words.push(format!("--max-outstanding {}", plan.outstanding_max));
+    words.push(format!("--max-behind {}", plan.behind_max.unwrap_or(0)));
+    words.push(format!("--interval {}", duration(settings.plot_interval)));
+    words.push(format!("--plot {}", settings.plot_file.display()));
+    if !settings.reopen {
+        words.push("--loops 1".to_owned());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(line: &str) -> Result<Settings, Complaint> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        parse(&arguments).map(|invocation| match invocation {
+            Invocation::Run(settings) => *settings,
+            other => panic!("{line}: {other:?}"),
+        })
+    }
+
+    #[test]
+    fn defaults_are_those_of_resperf() {
+        let settings = settings("").unwrap();
+        assert_eq!((settings.max_qps, settings.outstanding), (100_000, 65_536));
+        assert_eq!(settings.ramp, Duration::from_secs(60));
+        assert_eq!(settings.base.timeout, Duration::from_secs(45));
+        assert_eq!(settings.plot_interval, Duration::from_millis(500));
+        assert_eq!(settings.fall_behind, Some(1_000));
+        assert_eq!(settings.plot_file, PathBuf::from("resperf.gnuplot"));
+        assert_eq!((settings.base.clients, settings.base.port), (1, 53));
+    }
+
+    #[test]
+    fn letters_that_dnsperf_uses_otherwise_are_those_of_resperf() {
+        let line = "-M dot -C 7 -c 3 -m 500 -q 9 -r 0 -L 2.5 -F 0 -R -t 1 -i 0.1 -P x.txt";
+        let settings = settings(line).unwrap();
+        assert_eq!(settings.base.transport, proto::Transport::Dot);
+        assert_eq!((settings.base.clients, settings.base.port), (7, 853));
+        assert_eq!(settings.constant, Duration::from_secs(3));
+        assert_eq!((settings.max_qps, settings.outstanding), (500, 9));
+        assert_eq!(
+            (settings.max_loss_percent, settings.fall_behind),
+            (2.5, None)
+        );
+        assert!(settings.reopen && settings.ramp.is_zero());
+        assert_eq!(settings.base.command_line, format!("resperf {line}"));
+    }
+
+    #[test]
+    fn bad_values_are_named_with_their_letter() {
+        for (line, part) in [
+            ("-m 0", "-m: invalid value `0`"),
+            ("-L 101", "-L: invalid value `101`"),
+            ("-i 0.001", "-i: invalid value"),
+            ("-r 0", "-r and -c are both 0"),
+            ("-n 3", "unknown option `-n`"),
+            ("-T 3", "unknown option `-T`"),
+            ("-M quic", "invalid mode `quic`"),
+        ] {
+            let complaint = with_letters(settings(line).unwrap_err());
+            assert!(complaint.what.contains(part), "{line}: {complaint:?}");
+        }
+        let complaint = with_letters(settings("-M quic").unwrap_err());
+        assert_eq!(
+            complaint.hint.as_deref(),
+            Some("-M is udp, tcp, dot or doh")
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! `throng ramp`: a rate that grows until the target, or a limit, gives in.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use load::arrival::parse_rate;
+use measure::ramp::{Ramp, RampPlan, Stop, Watch};
+
+use crate::args::ramp::RampArguments;
+use crate::args::{ArrivalProcess, Format, RunArguments};
+use crate::failure::{Failure, print};
+use crate::records::Destination;
+use crate::run;
+use crate::signals;
+
+/// Limits are looked at as often, whatever the length of a point.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs and prints.
+pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
+    let plan = plan(arguments)?;
+    let run = run_of(arguments)?;
+    let record_to = (arguments.run.record.as_deref())
+        .map(|path| Destination::check("--record", path))
+        .transpose()?;
+    let plot_to = (arguments.plot.as_deref())
+        .map(|path| Destination::check("--plot", path).map(|_| path))
+        .transpose()?;
+    let interrupt = signals::watch(|| {
+        eprintln!("ending the ramp; waiting for open queries (again to abort)");
+    });
+    let mut watch = Watch::new(plan);
+    let mut stop: Option<Stop> = None;
+    let record = run::measure_watched(&run, &interrupt, &mut |progress| {
+        if stop.is_none()
+            && let Some(found) = watch.look(&progress.interval)
+        {
+            stop = Some(found);
+            interrupt.end_run();
+        }
+    })?;
+    if let Some(destination) = &record_to {
+        destination.write(&record)?;
+    }
+    let ramp = Ramp::new(&plan, &record, stop);
+    if let Some(path) = plot_to {
+        write_plot(path, &ramp)?;
+    }
+    print(&match arguments.run.format {
+        Format::Text => report::ramp::text(&ramp),
+        Format::Json => report::ramp::json(&ramp),
+        Format::Csv => report::ramp::csv(&ramp),
+    })?;
+    Ok(match ramp.responses {
+        0 => ExitCode::from(1),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn write_plot(path: &Path, ramp: &Ramp) -> Result<(), Failure> {
+    fs::write(path, report::ramp::plot(ramp))
+        .map_err(|error| Failure::in_operation(format!("cannot write {}: {error}", path.display())))
+}
+
+/// How many looks make a point.
+fn looks(point: Duration) -> u32 {
+    let looks = point.as_nanos().div_ceil(LOOK.as_nanos());
+    u32::try_from(looks).unwrap_or(u32::MAX).max(1)
+}
+
+/// Length of a point as it can be made of whole intervals: nanoseconds less than asked for.
+pub(crate) fn point(point: Duration) -> Duration {
+    interval(point) * looks(point)
+}
+
+/// Length of an interval of the run: a whole number of them make a point.
+pub(crate) fn interval(point: Duration) -> Duration {
+    point / looks(point)
+}
+
+/// What the ramp is to do.
+fn plan(arguments: &RampArguments) -> Result<RampPlan, Failure> {
+    reject_unused(arguments)?;
+    let rate = parse_rate(&arguments.to).map_err(|error| Failure::from(error).of("--to"))?;
+    if (arguments.over + arguments.sustain).is_zero() {
+        return Err(Failure::usage(
+            "--over and --sustain are both zero",
+            "give the ramp some time, such as --over 60s",
+        ));
+    }
+    let point = arguments.run.interval;
+    if point.is_zero() {
+        return Err(Failure::usage("--interval: it is zero", "give 500ms"));
+    }
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Ok(RampPlan {
+        rate_qps_max: rate,
+        ramp_ns: nanos(arguments.over),
+        sustain_ns: nanos(arguments.sustain),
+        point_ns: nanos(self::point(point)),
+        outstanding_max: arguments.max_outstanding,
+        behind_max: Some(arguments.max_behind).filter(|most| *most > 0),
+        lost_share_max: arguments.max_loss,
+        ignores_losses: arguments.max_loss >= 1.0,
+    })
+}
+
+/// Refuses flags of a run that mean nothing on a ramp.
+fn reject_unused(arguments: &RampArguments) -> Result<(), Failure> {
+    let run = &arguments.run;
+    let flags = [
+        ("--rate", run.rate.is_some(), "use --to"),
+        (
+            "--outstanding",
+            run.outstanding.is_some(),
+            "use --max-outstanding",
+        ),
+        (
+            "--per-client",
+            run.population.per_client.is_some(),
+            "use --to",
+        ),
+        ("--shape", run.population.shape.is_some(), "use --over"),
+        ("--script", run.population.script.is_some(), "use --to"),
+        (
+            "--duration",
+            run.duration.is_some(),
+            "use --over and --sustain",
+        ),
+        ("--warmup", !run.warmup.is_zero(), "a ramp begins slowly"),
+        ("a scenario file", run.scenario.is_some(), "use flags"),
+        (
+            "--queries-per-connection 0",
+            run.connections.asks_nothing(),
+            "use `throng run`",
+        ),
+    ];
+    match flags.into_iter().find(|(_, is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((flag, _, cure)) => Err(Failure::usage(
+            format!("{flag} has no place on a ramp"),
+            format!("leave it out: {cure}"),
+        )),
+    }
+}
+
+/// The flags of the run.
+pub(crate) fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure> {
+    let mut run = arguments.run.clone();
+    let rate = parse_rate(&arguments.to).map_err(|error| Failure::from(error).of("--to"))?;
+    let clients = run.clients.unwrap_or(run::CLIENTS);
+    let kind = match run.arrival {
+        ArrivalProcess::Constant => "constant",
+        ArrivalProcess::Poisson => "poisson",
+    };
+    run.arrival = ArrivalProcess::Constant;
+    run.clients = Some(clients);
+    run.population.per_client = Some(format!("{kind}:{}", rate / f64::from(clients.max(1))));
+    run.population.shape = shape(arguments.over);
+    run.duration = Some(arguments.over + arguments.sustain);
+    run.interval = interval(run.interval);
+    Ok(run)
+}
+
+/// From nothing to the whole rate; none where there is no time for it.
+pub(crate) fn shape(over: Duration) -> Option<String> {
+    (!over.is_zero()).then(|| format!("linear:0s=0,{}ns=1", over.as_nanos()))
+}

@@ -1,0 +1,421 @@
+//! Which value is tried next, and when the search is over: a state machine that runs nothing.
+//!
+//! The first *round* goes up by a factor until a trial fails (RFC 8219 and calidns do the same),
+//! looks where the target's own answers say that the limit is, and bisects. Each further round
+//! begins at the median of those before and looks for the limit again from there, in small steps
+//! that grow. A round ends with two values that are hardly apart: one that passed and one that
+//! failed twice, or near where an earlier round has failed. So a trial that failed by chance is
+//! found out, and where chance strikes twice the median of the rounds stays where it is.
+//!
+//! Call [`Search::next`] for what to try, then [`Search::learn`] with what became of it.
+
+/// The range and the precision of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchPlan {
+    /// Tried first.
+    pub start: f64,
+    /// Nothing below is tried.
+    pub min: f64,
+    /// Nothing above is tried.
+    pub max: f64,
+    /// From one trial to the next while nothing has failed; above 1.
+    pub factor: f64,
+    /// A round ends when what failed is at most this share above what passed.
+    pub precision: f64,
+    /// Rounds wanted, at least 1.
+    pub rounds: u32,
+    /// Only whole values are tried.
+    pub whole: bool,
+}
+
+/// What became of a trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// It met the objective.
+    Passed,
+    /// It did not; `answered` is the value that the target's responses amount to.
+    Failed {
+        /// None if that cannot be told.
+        answered: Option<f64>,
+    },
+    /// It did not, and the generator was the cause: it says nothing about the target.
+    Generator,
+}
+
+/// Why nothing more is to be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All rounds are done.
+    Found,
+    /// The generator can do no more.
+    Generator,
+    /// The highest value passed.
+    RangeEnd,
+    /// The lowest value failed.
+    NothingPassed,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Try this value.
+    Try(f64),
+    /// Nothing more.
+    Done(Ending),
+}
+
+/// A finished round: what passed, and what failed just above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bracket {
+    /// The highest value that passed below `failed`.
+    pub passed: f64,
+    /// The lowest value that failed.
+    pub failed: f64,
+}
+
+/// Times that a value is tried again because the generator was at fault.
+const GENERATOR_RETRIES: u32 = 1;
+/// Once the generator is the limit at one value, the search below it ends at this ratio.
+const GENERATOR_RATIO: f64 = 1.25;
+/// Rounds that may end without a result before no further one is begun.
+const SPOILT_ROUNDS_MAX: u32 = 2;
+/// Rounds that differ by more than so many times the precision are scattered ...
+const SCATTER_MAX: f64 = 3.0;
+/// ... and so many further ones are made, so that the median is one of many.
+const SCATTERED_ROUNDS: usize = 4;
+/// What fails at most so many times the precision from a limit confirms it.
+const NEAR: f64 = 2.0;
+/// From here on values are whole numbers: precision needs no fractions.
+const WHOLE_FROM: f64 = 1_000.0;
+
+/// How the value of the last trial was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// The first one, or halfway.
+    Plain,
+    /// What the target had answered.
+    Answered,
+    /// A growing step up from what passed.
+    Up,
+    /// A growing step down from what failed.
+    Down,
+    /// What failed, once more.
+    Again,
+}
+
+/// From a first value to two that are hardly apart.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    is_first: bool,
+    start: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    /// `high` failed for the generator.
+    is_high_generator: bool,
+    /// `high` failed twice.
+    is_high_sure: bool,
+    choice: Choice,
+    /// Steps from where the limit is thought to be, once there is a `low` and a `high`.
+    stepping: Option<Choice>,
+    /// The ratio of the next step.
+    step: f64,
+    /// What the target answered of the last value that failed.
+    answered: Option<f64>,
+    /// Times that the value was tried in vain.
+    retries: u32,
+}
+
+/// A search, from its first trial to its end.
+#[derive(Clone, Debug)]
+pub struct Search {
+    plan: SearchPlan,
+    rounds: Vec<Bracket>,
+    current: Round,
+    spoilt: u32,
+    ending: Option<Ending>,
+    pending: f64,
+}
+
+impl Search {
+    /// A search that has tried nothing.
+    ///
+    /// # Panics
+    /// If the plan is none: steps that do not go up, no precision, a start outside the range.
+    pub fn new(plan: SearchPlan) -> Self {
+        assert!(
+            plan.factor > 1.0 && plan.precision > 0.0,
+            "steps lead somewhere"
+        );
+        assert!(
+            plan.min > 0.0 && plan.min <= plan.start && plan.start <= plan.max,
+            "the range holds the start"
+        );
+        let mut search = Search {
+            plan,
+            rounds: Vec::new(),
+            current: Round::new(plan.start, plan.factor, true),
+            spoilt: 0,
+            ending: None,
+            pending: plan.start,
+        };
+        search.choose();
+        search
+    }
+
+    /// What to do next; the same until [`Search::learn`] is called.
+    pub fn next(&self) -> Next {
+        match self.ending {
+            Some(ending) => Next::Done(ending),
+            None => Next::Try(self.pending),
+        }
+    }
+
+    /// The rounds that are done.
+    pub fn rounds(&self) -> &[Bracket] {
+        &self.rounds
+    }
+
+    /// Between what the first round has found so far, while it is not done.
+    pub fn so_far(&self) -> (Option<f64>, Option<f64>) {
+        match self.rounds.is_empty() {
+            true => (self.current.low, self.current.high),
+            false => (None, None),
+        }
+    }
+
+    /// Takes in what became of the trial that [`Search::next`] named.
+    pub fn learn(&mut self, outcome: Outcome) {
+        if self.ending.is_some() {
+            return;
+        }
+        let (value, plan) = (self.pending, &self.plan);
+        let round = &mut self.current;
+        match outcome {
+            Outcome::Generator if round.retries < GENERATOR_RETRIES => {
+                round.retries += 1;
+                return;
+            }
+            Outcome::Generator => {
+                // What has failed for the target is no more the generator's limit.
+                let is_new = round.choice != Choice::Again;
+                round.fail(value, None, plan);
+                round.is_high_generator = is_new;
+            }
+            Outcome::Passed => round.pass(value, plan),
+            Outcome::Failed { answered } => round.fail(value, answered, plan),
+        }
+        round.retries = 0;
+        self.choose();
+    }
+
+    /// Decides what is tried next; ends rounds that are done.
+    fn choose(&mut self) {
+        while self.ending.is_none() {
+            let round = &mut self.current;
+            if round.is_high_generator && round.is_within(GENERATOR_RATIO) {
+                self.abandon(Ending::Generator);
+            } else if let Some(bracket) = round.done(&self.plan) {
+                if !round.is_high_sure && !self.has_failed_near(bracket.failed) {
+                    self.current.choice = Choice::Again;
+                    self.pending = bracket.failed;
+                    return;
+                }
+                self.rounds.push(bracket);
+                self.begin_round();
+            } else {
+                match round.propose(&self.plan) {
+                    Ok(value) => {
+                        self.pending = value;
+                        return;
+                    }
+                    Err(ending) => self.abandon(ending),
+                }
+            }
+        }
+    }
+
+    /// True if an earlier round has found that values fail from about there on.
+    fn has_failed_near(&self, value: f64) -> bool {
+        let near = 1.0 + NEAR * self.plan.precision;
+        let mut earlier = self.rounds.iter().map(|round| round.failed);
+        earlier.any(|failed| failed <= value * near && value <= failed * near)
+    }
+
+    /// A round without a result: it ends the search if it is the first.
+    fn abandon(&mut self, ending: Ending) {
+        self.spoilt += 1;
+        if self.rounds.is_empty() {
+            self.ending = Some(ending);
+        } else if self.spoilt >= SPOILT_ROUNDS_MAX {
+            self.ending = Some(Ending::Found);
+        } else {
+            self.begin_round();
+        }
+    }
+
+    fn begin_round(&mut self) {
+        let wanted = self.plan.rounds as usize;
+        let wanted = match self.is_scattered() {
+            true => wanted + SCATTERED_ROUNDS,
+            false => wanted,
+        };
+        if self.rounds.len() >= wanted {
+            self.ending = Some(Ending::Found);
+            return;
+        }
+        let step = 1.0 + self.plan.precision;
+        self.current = Round::new(self.median_passed(), step, false);
+    }
+
+    /// The middle of what passed in each round, of an even number the lower one; where a search
+    /// without a round began.
+    pub fn median_passed(&self) -> f64 {
+        let mut passed: Vec<f64> = self.rounds.iter().map(|round| round.passed).collect();
+        passed.sort_by(f64::total_cmp);
+        let middle = passed.len().saturating_sub(1) / 2;
+        passed.get(middle).copied().unwrap_or(self.plan.start)
+    }
+
+    /// True if the rounds disagree by more than their precision explains.
+    fn is_scattered(&self) -> bool {
+        let passed = self.rounds.iter().map(|round| round.passed);
+        let least = passed.clone().fold(f64::INFINITY, f64::min);
+        let most = passed.fold(0.0, f64::max);
+        self.rounds.len() > 1 && most > least * (1.0 + SCATTER_MAX * self.plan.precision)
+    }
+}
+
+impl Round {
+    fn new(start: f64, step: f64, is_first: bool) -> Self {
+        Round {
+            is_first,
+            start,
+            low: None,
+            high: None,
+            is_high_generator: false,
+            is_high_sure: false,
+            choice: Choice::Plain,
+            stepping: None,
+            step,
+            answered: None,
+            retries: 0,
+        }
+    }
+
+    fn is_within(&self, ratio: f64) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if high <= low * ratio)
+    }
+
+    fn done(&self, plan: &SearchPlan) -> Option<Bracket> {
+        let (passed, failed) = (self.low?, self.high?);
+        // Values are rounded: a billionth more is not apart.
+        let is_near = self.is_within((1.0 + plan.precision) * (1.0 + 1e-9));
+        let is_next = plan.whole && failed - passed <= 1.0;
+        (is_near || is_next).then_some(Bracket { passed, failed })
+    }
+
+    fn grow_step(&mut self, plan: &SearchPlan) {
+        self.step = (self.step * self.step).min(plan.factor);
+    }
+
+    fn pass(&mut self, value: f64, plan: &SearchPlan) {
+        self.low = Some(value);
+        match self.choice {
+            Choice::Answered => self.step_from(Choice::Up, plan),
+            Choice::Up => self.grow_step(plan),
+            Choice::Down => self.stepping = None,
+            Choice::Plain => {}
+            Choice::Again => {
+                // It had failed by chance, and perhaps what is above it had, too.
+                self.high = None;
+                self.stepping = None;
+                self.step = 1.0 + plan.precision;
+            }
+        }
+    }
+
+    fn fail(&mut self, value: f64, answered: Option<f64>, plan: &SearchPlan) {
+        self.high = Some(value);
+        self.is_high_generator = false;
+        self.is_high_sure = self.choice == Choice::Again;
+        match self.choice {
+            Choice::Again => {}
+            Choice::Answered => self.step_from(Choice::Down, plan),
+            Choice::Down => self.grow_step(plan),
+            Choice::Up | Choice::Plain => {
+                self.stepping = None;
+                // Later rounds know where the limit is.
+                self.answered = answered.filter(|_| self.is_first);
+            }
+        }
+    }
+
+    fn step_from(&mut self, direction: Choice, plan: &SearchPlan) {
+        self.stepping = Some(direction);
+        self.step = 1.0 + plan.precision;
+    }
+
+    /// The next value, or why there is none.
+    fn propose(&mut self, plan: &SearchPlan) -> Result<f64, Ending> {
+        let (choice, value) = match (self.low, self.high) {
+            (Some(low), None) if low >= plan.max => return Err(Ending::RangeEnd),
+            (None, Some(high)) if high <= plan.min => return Err(Ending::NothingPassed),
+            (None, None) => (Choice::Plain, self.start),
+            (Some(low), None) => (Choice::Up, low * self.step),
+            (None, Some(high)) => {
+                let answered = self.answered.take();
+                match answered.filter(|it| (plan.min..high / self.step).contains(it)) {
+                    Some(answered) => (Choice::Answered, answered),
+                    None => (Choice::Down, high / self.step),
+                }
+            }
+            (Some(low), Some(high)) => self.propose_between(low, high, plan),
+        };
+        self.choice = choice;
+        Ok(self.rounded(value, plan))
+    }
+
+    fn propose_between(&mut self, low: f64, high: f64, plan: &SearchPlan) -> (Choice, f64) {
+        let edge = 1.0 + plan.precision / 2.0;
+        if let Some(answered) = self.answered.take() {
+            if (low * edge..high / edge).contains(&answered) {
+                return (Choice::Answered, answered);
+            }
+            // As good as at one of the ends.
+            if (low / edge..low * edge).contains(&answered) {
+                self.step_from(Choice::Up, plan);
+            } else if (high / edge..high * edge).contains(&answered) {
+                self.step_from(Choice::Down, plan);
+            }
+        }
+        let middle = (low * high).sqrt();
+        match self.stepping {
+            Some(Choice::Up) if low * self.step < middle => (Choice::Up, low * self.step),
+            Some(Choice::Down) if high / self.step > middle => (Choice::Down, high / self.step),
+            _ => {
+                self.stepping = None;
+                (Choice::Plain, middle)
+            }
+        }
+    }
+
+    /// A value that can be typed, never beyond what bounds it; steps do not grow by rounding.
+    fn rounded(&self, value: f64, plan: &SearchPlan) -> f64 {
+        let unit = match plan.whole || value >= WHOLE_FROM {
+            true => 1.0,
+            false => 1000.0,
+        };
+        let scaled = value * unit;
+        let rounded = match self.choice {
+            Choice::Up => (scaled + 1e-6).floor(),
+            Choice::Down => (scaled - 1e-6).ceil(),
+            Choice::Plain | Choice::Answered | Choice::Again => scaled.round(),
+        };
+        let least = self.low.map_or(plan.min, |low| low + 1.0 / unit);
+        let most = self.high.map_or(plan.max, |high| high - 1.0 / unit);
+        (rounded / unit)
+            .min(most)
+            .max(least)
+            .clamp(plan.min, plan.max)
+    }
+}
