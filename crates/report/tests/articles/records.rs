@@ -89,6 +89,7 @@ impl Printed {
             processes: 1,
             scenario: scenario.clone(),
             driver: DriverKind::Epoll,
+            driver_reason: None,
             self_test: false,
             hosts: vec![HostFacts {
                 cpu_model: Some("Example CPU".into()),
