@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Names(NamesArguments),
     /// Find out how the clients in captures and query logs ask, as a profile to generate from
     Fit(FitArguments),
-    /// Print the result of a run record again
+    /// Report on run records: text, HTML with charts, Markdown, CSV, JSON
     Report(ReportArguments),
     /// Merge run records of several generators exactly
     Merge(MergeArguments),
@@ -325,6 +325,9 @@ pub(crate) struct RunArguments {
         help_heading = "Output"
     )]
     pub(crate) goodput: Vec<String>,
+    /// Say in the record what it cannot know, such as cpu=2 of the target; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = "Output")]
+    pub(crate) label: Vec<(String, String)>,
     /// No progress on standard error
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -689,12 +692,32 @@ pub(crate) enum ServiceForm {
 /// Flags of `throng report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The run record; `-` is standard input
-    #[arg(value_name = "RECORD|-")]
-    pub(crate) record: PathBuf,
-    /// Form of the result
-    #[arg(long, default_value = "text", value_enum)]
-    pub(crate) format: Format,
+    /// Run records, and folders of them; `-` is one on standard input
+    #[arg(value_name = "RECORD|FOLDER|-", required = true)]
+    pub(crate) records: Vec<PathBuf>,
+    /// Write the report here instead of to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Form of the report [default: what the ending of --output says, else text]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
+}
+
+/// Form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For a terminal (.txt)
+    Text,
+    /// A page with charts that needs nothing else (.html)
+    Html,
+    /// GitHub-flavoured Markdown (.md)
+    Markdown,
+    /// One run: a row an interval, and a total; several: a row a run (.csv)
+    Csv,
+    /// One run: its record; several: their figures (.json)
+    Json,
+    /// The metrics schema of DNS-OARC, an object a line (.jsonl)
+    DnsMetrics,
 }
 
 /// Flags of `throng merge`.
@@ -771,6 +794,15 @@ pub(crate) enum Format {
 
 fn duration(text: &str) -> Result<Duration, String> {
     ::responder::behaviour::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(format!("`{text}` is not of the form cpu=2")),
+    }
 }
 
 fn delay(text: &str) -> Result<::responder::Delay, String> {

@@ -23,6 +23,7 @@ mod part;
 mod ramp;
 mod records;
 mod replay;
+mod reports;
 mod responder;
 mod run;
 mod scenario;
@@ -109,7 +110,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),
-        Command::Report(arguments) => records::report(&arguments),
+        Command::Report(arguments) => reports::execute(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
         Command::Schema(arguments) => records::schema(arguments.of),

@@ -1,4 +1,4 @@
-//! Run records as files: reading, writing, `throng report`, `throng merge`, `throng schema`.
+//! Run records as files: reading, writing, `throng merge`, `throng schema`.
 
 use std::fs;
 use std::io::Read;
@@ -8,16 +8,9 @@ use std::sync::OnceLock;
 
 use measure::RunRecord;
 
-use crate::args::{Format, MergeArguments, ReportArguments, SchemaOf};
+use crate::args::{Format, MergeArguments, SchemaOf};
 use crate::failure::{Failure, print};
 use crate::scenario;
-
-/// Prints a record again.
-pub(crate) fn report(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
-    let record = read(&arguments.record)?;
-    print(&render(&record, arguments.format))?;
-    Ok(ExitCode::SUCCESS)
-}
 
 /// Merges records.
 pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {
@@ -61,7 +54,7 @@ pub(crate) fn render(record: &RunRecord, format: Format) -> String {
     }
 }
 
-/// Reads a record.
+/// The record in a file.
 pub(crate) fn read(path: &Path) -> Result<RunRecord, Failure> {
     let octets = read_input(path)?;
     let text = String::from_utf8(octets)
@@ -147,18 +140,21 @@ impl Destination {
 
     /// Writes a text, as [`Destination::write`] does.
     pub(crate) fn write_text(&self, text: &str) -> Result<(), Failure> {
-        // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
-        let is_replaceable = self.path.is_file() || !self.path.exists();
-        let written = if is_replaceable {
-            let mut partial = self.path.clone().into_os_string();
-            partial.push(".partial");
-            fs::write(&partial, text).and_then(|()| fs::rename(&partial, &self.path))
-        } else {
-            fs::write(&self.path, text)
-        };
+        let written = replace(&self.path, text);
         written.map_err(|error| {
             let path = self.path.display();
             Failure::in_operation(format!("cannot write to {path}: {error}"))
         })
     }
+}
+
+/// Makes `text` the content of a file: all of it or, if the process dies meanwhile, none.
+pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
+    if path.exists() && !path.is_file() {
+        return fs::write(path, text);
+    }
+    let mut partial = path.to_owned().into_os_string();
+    partial.push(".partial");
+    fs::write(&partial, text).and_then(|()| fs::rename(&partial, path))
 }

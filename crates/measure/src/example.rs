@@ -163,5 +163,6 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         tls: None,
         tsig_algorithm: None,
         goodput_rcodes: vec![0, 3],
+        labels: Default::default(),
     }
 }

@@ -273,6 +273,7 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
             "scenario.tsig_algorithm",
             a.tsig_algorithm != b.tsig_algorithm,
         ),
+        ("scenario.labels", a.labels != b.labels),
     ];
     fields
         .into_iter()

@@ -3,6 +3,7 @@
 //! Plain data with addresses and descriptions as text: a record must stay readable without the
 //! crates that ran it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -94,6 +95,10 @@ pub struct ScenarioRecord {
     pub tsig_algorithm: Option<String>,
     /// RCODEs that count as goodput.
     pub goodput_rcodes: Vec<u16>,
+    /// What the user says of the run that nothing here can know, such as `cpu` = `2` of the
+    /// target; what differs between runs of an experiment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl ScenarioRecord {

@@ -150,7 +150,7 @@ fn transports(comparison: &Comparison) -> String {
 }
 
 /// A share of losses; one that is not nothing never reads as nothing.
-fn lost(share: f64) -> String {
+pub(crate) fn lost(share: f64) -> String {
     match 100.0 * share {
         percent if percent > 0.0 && percent < 0.005 => "<0.01 %".into(),
         percent => format!("{percent:.2} %"),
@@ -244,14 +244,14 @@ fn servers(cost: &Cost) -> String {
     words
 }
 
-fn percent_of(change: &Change) -> String {
+pub(crate) fn percent_of(change: &Change) -> String {
     change.percent.map_or_else(String::new, |percent| {
         signed(percent, |size| format!("{size:.1} %"))
     })
 }
 
 /// A difference with its sign, the size as `words` writes it.
-fn signed(difference: f64, words: impl Fn(f64) -> String) -> String {
+pub(crate) fn signed(difference: f64, words: impl Fn(f64) -> String) -> String {
     let sign = match difference {
         less if less < 0.0 => "-",
         more if more > 0.0 => "+",

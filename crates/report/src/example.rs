@@ -159,6 +159,7 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         tls: None,
         tsig_algorithm: None,
         goodput_rcodes: vec![0, 3],
+        labels: Default::default(),
     }
 }
 

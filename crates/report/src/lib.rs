@@ -1,5 +1,5 @@
-//! Renderings of run records, one or several compared: text for people, JSON, CSV; of
-//! two sides compared Markdown too, and conditions as JUnit XML.
+//! Renderings of run records, one or several: text for people, HTML with charts, Markdown, JSON,
+//! CSV, and the metrics schema of DNS-OARC; conditions as JUnit XML.
 //!
 //! Sees the records only: whatever a rendering shows can be shown again from their files. Does no
 //! I/O; every rendering is a `String` that the caller prints or writes.
@@ -8,13 +8,28 @@
 
 pub mod ab;
 pub mod capacity;
+mod chart;
+pub mod collection;
 pub mod comparison;
 pub mod csv;
+mod distributions;
+pub mod dns_metrics;
+mod document;
+pub mod html;
 pub mod json;
 pub mod junit;
+mod over_time;
+pub mod plain;
 pub mod ramp;
+mod remarks;
+mod run;
+pub mod several;
+mod sweep;
 mod table;
 pub mod text;
 
 #[cfg(test)]
 mod example;
+
+pub use collection::{Collection, Source};
+pub use document::Document;

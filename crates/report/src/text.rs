@@ -11,7 +11,7 @@ use measure::counts::rcode_name;
 use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
-use measure::{Arrival, Histogram, Interval, Process, RunRecord};
+use measure::{Arrival, Histogram, Interval, Process, RunRecord, ScenarioRecord};
 
 use crate::table::{Align, Table};
 
@@ -112,6 +112,16 @@ fn header(record: &RunRecord) -> String {
         seconds(record.measured_ns),
     );
     let mut table = Table::new([Align::Left, Align::Left]);
+    for (name, words) in scenario_facts(record) {
+        table.row([name.into(), words]);
+    }
+    table.write_to(&mut text);
+    text
+}
+
+/// What was run, by name.
+pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let scenario = &record.scenario;
     let mut workers = format!(
         "{}, {}",
         counted(scenario.clients, "client"),
@@ -128,30 +138,38 @@ fn header(record: &RunRecord) -> String {
             _ => load(&scenario.arrival),
         },
     };
-    table.row(["load".into(), format!("{load}; {workers}")]);
-    if !record.asks_nothing() {
-        table.row(["questions".into(), questions::questions(scenario)]);
-    }
-    if let Some(profile) = &scenario.profile {
-        table.row(["profile".into(), capture::profile(profile)]);
-    }
-    table.row(["options".into(), options(record)]);
-    for (label, words) in [
+    let merged = match record.generators {
+        1 => String::new(),
+        several => counted(several, "record"),
+    };
+    let questions = match record.asks_nothing() {
+        true => String::new(),
+        false => questions::questions(scenario),
+    };
+    let profile = scenario.profile.as_ref();
+    let profile = profile.map_or_else(String::new, capture::profile);
+    let mut facts = vec![
+        ("load", format!("{load}; {workers}")),
+        ("questions", questions),
+        ("profile", profile),
+        ("options", options(record)),
         ("HTTP", carriage::http(scenario)),
         ("TLS", carriage::tls(scenario)),
         ("connections", carriage::connections(scenario)),
         ("stub resolver", stub::words(record)),
-    ] {
-        if !words.is_empty() {
-            table.row([label.into(), words]);
-        }
-    }
-    table.row(["started".into(), record.started_at.clone()]);
-    if record.generators > 1 {
-        table.row(["merged".into(), counted(record.generators, "record")]);
-    }
-    table.write_to(&mut text);
-    text
+        ("labels", labels(scenario)),
+        ("started", record.started_at.clone()),
+        ("merged", merged),
+    ];
+    facts.retain(|(_, words)| !words.is_empty());
+    facts
+}
+
+/// What the user said of the run: `cpu=2, logging=off`.
+pub(crate) fn labels(scenario: &ScenarioRecord) -> String {
+    let each = scenario.labels.iter();
+    let words: Vec<String> = each.map(|(key, value)| format!("{key}={value}")).collect();
+    words.join(", ")
 }
 
 /// When queries were due, in words.
@@ -307,9 +325,14 @@ fn rates(record: &RunRecord, table: &mut Table<5>) {
 }
 
 fn goodput_set(record: &RunRecord) -> String {
+    format!("of responses: {}", goodput_names(record))
+}
+
+/// The RCODEs of the goodput set.
+pub(crate) fn goodput_names(record: &RunRecord) -> String {
     let rcodes = record.scenario.goodput_rcodes.iter();
     let names: Vec<&str> = rcodes.map(|&rcode| rcode_name(rcode)).collect();
-    format!("of responses: {}", names.join(", "))
+    names.join(", ")
 }
 
 fn mean_octets(mean: Option<f64>, what: &str) -> String {
@@ -327,7 +350,7 @@ fn list(counts: Vec<(String, u64)>) -> String {
 }
 
 /// A latency, or `-` where there is none.
-fn or_dash(ns: Option<u64>) -> String {
+pub(crate) fn or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".into(), |ns| latency(ns as f64))
 }
 
@@ -337,7 +360,7 @@ fn or_dash_f64(ns: Option<f64>) -> String {
 }
 
 /// The figures of a distribution by name, in the order in which they are shown.
-fn figures(histogram: &Histogram) -> [(&'static str, String); 9] {
+pub(crate) fn figures(histogram: &Histogram) -> [(&'static str, String); 9] {
     let p = |p| or_dash(histogram.percentile(p));
     [
         ("min", or_dash(histogram.min_ns())),

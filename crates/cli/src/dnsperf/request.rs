@@ -232,6 +232,7 @@ fn describe(settings: &Settings) -> Description {
         replay: None,
         goodput_rcodes: GOODPUT_RCODES.to_vec(),
         self_test: false,
+        labels: Default::default(),
     }
 }
 

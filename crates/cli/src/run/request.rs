@@ -148,6 +148,7 @@ pub(crate) fn build(
         local_addresses: arguments.local_address.clone(),
         goodput_rcodes: goodput(arguments)?,
         self_test: false,
+        labels: arguments.label.iter().cloned().collect(),
     };
     let cpus = arguments.cpus.clone();
     Ok(RunRequest {

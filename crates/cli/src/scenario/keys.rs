@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::args::Arguments;
 
 /// Flags that are the run's as a whole: no group of clients has its own.
-const OF_RUN: [&str; 18] = [
+const OF_RUN: [&str; 19] = [
     "fail-if",
     "require",
     "junit",
@@ -25,6 +25,7 @@ const OF_RUN: [&str; 18] = [
     "format",
     "quiet",
     "goodput",
+    "label",
     "socket-buffer",
     "no-offload",
     "no-preflight",

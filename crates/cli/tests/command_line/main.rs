@@ -28,6 +28,7 @@ mod questions;
 mod ramp;
 mod records;
 mod replay;
+mod reports;
 mod resperf;
 mod responder;
 mod run;

@@ -9,6 +9,7 @@ pub(crate) mod record;
 mod self_test;
 mod simulation;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -93,6 +94,8 @@ pub struct Description {
     pub goodput_rcodes: Vec<u16>,
     /// The target is the responder inside this process.
     pub self_test: bool,
+    /// What the user says of the run.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Why a run could not be started; nothing was sent.

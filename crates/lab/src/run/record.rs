@@ -280,6 +280,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             .as_ref()
             .map(|key| key.algorithm.name().to_owned()),
         goodput_rcodes: words.goodput_rcodes.clone(),
+        labels: words.labels.clone(),
     }
 }
 

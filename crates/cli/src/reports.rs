@@ -1,0 +1,184 @@
+//! `throng report`: records, or folders of them, in the form asked for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ::report::{Collection, Source};
+
+use crate::args::{ReportArguments, ReportFormat};
+use crate::failure::{Failure, print};
+use crate::records;
+
+/// Folders within folders are looked into that deep.
+const DEPTH_MAX: usize = 8;
+/// Files that were left out and are named.
+const NAMED_MAX: usize = 3;
+
+/// Endings of file names by form.
+const ENDINGS: [(&str, ReportFormat); 10] = [
+    ("txt", ReportFormat::Text),
+    ("text", ReportFormat::Text),
+    ("html", ReportFormat::Html),
+    ("htm", ReportFormat::Html),
+    ("md", ReportFormat::Markdown),
+    ("markdown", ReportFormat::Markdown),
+    ("csv", ReportFormat::Csv),
+    ("json", ReportFormat::Json),
+    ("jsonl", ReportFormat::DnsMetrics),
+    ("ndjson", ReportFormat::DnsMetrics),
+];
+
+/// Reads, renders and writes.
+pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
+    let format = format(arguments)?;
+    let mut sources = Vec::new();
+    for path in &arguments.records {
+        match path.is_dir() {
+            true => sources.extend(of_folder(path)?),
+            false => sources.push(Source {
+                file: path.display().to_string(),
+                record: records::read(path)?,
+            }),
+        }
+    }
+    let Some(collection) = Collection::new(sources) else {
+        return Err(Failure::plain("there is no run record to report on"));
+    };
+    let text = render(&collection, format)?;
+    match &arguments.output {
+        None => print(&text)?,
+        Some(path) => records::replace(path, &text).map_err(|error| {
+            Failure::usage(
+                format!("cannot write the report to {}: {error}", path.display()),
+                "give --output a file in a folder that exists and may be written",
+            )
+        })?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The form asked for, or that of the file to be written.
+fn format(arguments: &ReportArguments) -> Result<ReportFormat, Failure> {
+    let output = match (arguments.format, &arguments.output) {
+        (Some(format), _) => return Ok(format),
+        (None, None) => return Ok(ReportFormat::Text),
+        (None, Some(output)) => output,
+    };
+    let ending = output
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let known = ENDINGS.iter().find(|(known, _)| *known == ending);
+    known.map(|(_, format)| *format).ok_or_else(|| {
+        Failure::usage(
+            format!(
+                "{}: its ending does not say which form the report has",
+                output.display()
+            ),
+            "end it in .html, .md, .csv, .json, .jsonl or .txt, or give --format",
+        )
+    })
+}
+
+fn render(collection: &Collection, format: ReportFormat) -> Result<String, Failure> {
+    if let Some(Source { record, .. }) = collection.only() {
+        match format {
+            ReportFormat::Text => return Ok(::report::text::render(record)),
+            ReportFormat::Json => return Ok(::report::json::render(record)),
+            ReportFormat::Csv => return Ok(::report::csv::render(record)),
+            ReportFormat::Html | ReportFormat::Markdown | ReportFormat::DnsMetrics => {}
+        }
+    }
+    let document = || ::report::several::document(collection);
+    Ok(match format {
+        ReportFormat::Text => ::report::plain::text(&document()),
+        ReportFormat::Html => ::report::html::render(&document()),
+        ReportFormat::Markdown => ::report::plain::markdown(&document()),
+        ReportFormat::Csv => ::report::collection::csv(collection),
+        ReportFormat::Json => ::report::collection::json(collection),
+        ReportFormat::DnsMetrics => {
+            let mut lines = String::new();
+            for Source { file, record } in collection.runs() {
+                let of_run = ::report::dns_metrics::render(record);
+                let of_run = of_run.map_err(|what| Failure::plain(format!("{file}: {what}")));
+                lines.push_str(&of_run?);
+            }
+            lines
+        }
+    })
+}
+
+/// The records in a folder. Other files that end in `.json` are left out, and said.
+fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
+    let mut files = Vec::new();
+    let listed = list(folder, DEPTH_MAX, &mut files);
+    listed.map_err(|error| {
+        Failure::usage(
+            format!("cannot read the folder {}: {error}", folder.display()),
+            "check that it exists and may be read",
+        )
+    })?;
+    files.sort();
+    let (mut sources, mut left_out) = (Vec::new(), Vec::new());
+    for path in &files {
+        match records::read(path) {
+            Ok(record) => {
+                let within = path.strip_prefix(folder).unwrap_or(path);
+                sources.push(Source {
+                    file: within.display().to_string(),
+                    record,
+                });
+            }
+            Err(failure) => left_out.push(failure),
+        }
+    }
+    if sources.is_empty() {
+        let what = match left_out.first() {
+            Some(first) => format!(
+                "{}: no run record in it: {}",
+                folder.display(),
+                first.what()
+            ),
+            None => format!("{}: no run record in it", folder.display()),
+        };
+        return Err(Failure::usage(
+            what,
+            "run records are files that --record wrote, *.json",
+        ));
+    }
+    if !left_out.is_empty() {
+        let named = left_out.iter().take(NAMED_MAX).map(Failure::what);
+        let named: Vec<&str> = named.collect();
+        let more = if left_out.len() > NAMED_MAX {
+            ", ..."
+        } else {
+            ""
+        };
+        eprintln!(
+            "note: {}: {} of {} files are no run records and were left out: {}{more}",
+            folder.display(),
+            left_out.len(),
+            files.len(),
+            named.join("; ")
+        );
+    }
+    Ok(sources)
+}
+
+/// All files that end in `.json`; links to folders are not followed.
+fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            if depth > 0 {
+                list(&path, depth - 1, files)?;
+            }
+        } else if path.extension().is_some_and(|ending| ending == "json") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! `throng report`: records and folders of them, in every form.
+
+use std::fs;
+
+use crate::process::{Folder, throng};
+
+/// A folder with a sweep over two transports and two numbers of clients, in virtual time.
+fn swept(folder: &Folder) -> String {
+    let records = folder.folder().join("records");
+    fs::create_dir_all(&records).unwrap();
+    for (transport, clients) in [("udp", 2), ("udp", 4), ("tcp", 2), ("tcp", 4)] {
+        let file = records.join(format!("{transport}-{clients}.json"));
+        throng(&format!(
+            "run --quiet --driver sim --transport {transport} --clients {clients} --outstanding 8 \
+             --duration 2s --label note=sweep --record {}",
+            file.display()
+        ))
+        .succeeded();
+    }
+    records.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_folder_becomes_the_form_that_the_ending_says() {
+    let folder = Folder::new("report-forms");
+    let records = swept(&folder);
+    for (name, sign) in [
+        ("r.html", "<!DOCTYPE html>"),
+        (
+            "r.md",
+            "# Load on the built-in responder, by transport and clients",
+        ),
+        ("r.csv", "file,started_at,transport,clients,"),
+        ("r.json", "{\n  \"cells\""),
+        ("r.jsonl", "{\"additional_info\""),
+        (
+            "r.txt",
+            "Load on the built-in responder, by transport and clients",
+        ),
+    ] {
+        let file = folder.path(name);
+        let printed = throng(&format!("report {records} -o {file}")).succeeded();
+        assert_eq!(printed, "");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with(sign), "{name}: {text:.200}");
+    }
+    let page = fs::read_to_string(folder.path("r.html")).unwrap();
+    for title in [
+        "Throughput against clients",
+        "as a share of UDP",
+        "of each client, against",
+    ] {
+        assert!(page.contains(title), "{title}");
+    }
+    let named = throng(&format!("report {records} --format markdown")).succeeded();
+    assert_eq!(named, fs::read_to_string(folder.path("r.md")).unwrap());
+}
+
+#[test]
+fn one_record_becomes_a_page_with_its_labels() {
+    let folder = Folder::new("report-page");
+    let record = folder.path("run.json");
+    throng(&format!(
+        "run --quiet --driver sim --transport dot --queries-per-connection 20 --rate 200 \
+         --duration 12s --label cpu=2 --label logging=off --record {record}"
+    ))
+    .succeeded();
+    let text = throng(&format!("report {record}")).succeeded();
+    assert!(text.contains("labels       cpu=2, logging=off"), "{text}");
+    let page = throng(&format!("report {record} --format html")).succeeded();
+    for part in [
+        "Simulated load on the built-in responder over DoT",
+        "cpu=2, logging=off",
+        "Offered and achieved rate",
+        "Latency percentiles over time",
+        "Latency distribution",
+        "Latency as single clients saw it",
+        "Clients by the rate at which they asked",
+        "Connections open and active",
+        "Connections opened and closed",
+        "Connection set-up",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn what_is_no_record_is_an_error_by_name_and_in_a_folder_left_out_and_said() {
+    let folder = Folder::new("report-mixed");
+    let records = swept(&folder);
+    let stranger = format!("{records}/package.json");
+    fs::write(&stranger, "{\"name\": \"x\"}").unwrap();
+    let (error, _) = throng(&format!("report {stranger}")).refused();
+    assert!(error.contains("package.json: not a run record"), "{error}");
+    let finished = throng(&format!("report {records} --format csv"));
+    let said = finished.stderr.clone();
+    let text = finished.succeeded();
+    assert_eq!(text.lines().count(), 5, "{text}");
+    assert!(
+        said.contains("1 of 5 files are no run records and were left out"),
+        "{said}"
+    );
+    assert!(said.contains("package.json"), "{said}");
+
+    let empty = folder.path("empty");
+    fs::create_dir_all(&empty).unwrap();
+    let (error, hint) = throng(&format!("report {empty}")).refused();
+    assert!(error.contains("no run record in it"), "{error}");
+    assert!(hint.contains("--record"), "{hint}");
+}
+
+#[test]
+fn an_ending_that_says_no_form_and_a_folder_that_is_none_are_refused() {
+    let folder = Folder::new("report-ending");
+    let record = folder.path("run.json");
+    throng(&format!(
+        "run --quiet --driver sim --queries 100 --record {record}"
+    ))
+    .succeeded();
+    let (error, hint) = throng(&format!("report {record} -o report.pdf")).refused();
+    assert!(
+        error.contains("report.pdf: its ending does not say"),
+        "{error}"
+    );
+    assert!(hint.contains(".html"), "{hint}");
+    let file = folder.path("no/such/folder/r.html");
+    let (error, _) = throng(&format!("report {record} -o {file}")).refused();
+    assert!(error.contains("cannot write the report to"), "{error}");
+    let (error, hint) = throng("run --label cpu --queries 1").refused();
+    assert!(
+        error.contains("`cpu` is not of the form cpu=2"),
+        "{error} {hint}"
+    );
+}

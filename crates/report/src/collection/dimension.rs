@@ -1,0 +1,267 @@
+//! What may vary between scenarios.
+
+use measure::notation::{count, decimal};
+use measure::{Arrival, RunRecord, ScenarioRecord};
+
+use crate::run::transport;
+
+/// The value of one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// The scenario has nothing of the kind.
+    None,
+    Number(f64),
+    Text(String),
+}
+
+impl Value {
+    fn of(number: Option<u64>) -> Self {
+        number.map_or(Value::None, |number| Value::Number(number as f64))
+    }
+
+    fn text(text: Option<&String>) -> Self {
+        text.map_or(Value::None, |text| Value::Text(text.clone()))
+    }
+
+    /// The value in words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Value::None => "-".to_owned(),
+            Value::Number(number) if number.fract() == 0.0 && *number >= 0.0 => {
+                count(*number as u64)
+            }
+            Value::Number(number) => decimal(*number, 2),
+            Value::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Where a value is found.
+#[derive(Clone, Debug)]
+enum Place {
+    Field(fn(&RunRecord) -> Value),
+    Label(String),
+}
+
+/// Something that differs between the runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Dimension {
+    pub(crate) name: String,
+    place: Place,
+    /// Each value once: numbers ascending, words in the order in which they were run.
+    pub(crate) values: Vec<Value>,
+}
+
+/// Name of the dimension of transports.
+pub(crate) const TRANSPORT: &str = "transport";
+/// Name of the dimension of clients.
+pub(crate) const CLIENTS: &str = "clients";
+/// Name of the dimension of the rate asked for.
+pub(crate) const RATE: &str = "rate asked for";
+
+/// Transports in the order of their cost.
+const TRANSPORTS: [&str; 7] = ["udp", "tcp", "dot", "doh2", "doh3", "doq", "mixed"];
+
+/// Labels that number repeats and so tell no scenarios apart.
+const REPEATS: [&str; 3] = ["repeat", "run", "round"];
+
+/// Labels by which the user says how busy the target was, in percent.
+const SERVER_CPU: [&str; 2] = ["server-cpu", "server_cpu"];
+
+/// Fields in the order of columns.
+const FIELDS: [(&str, fn(&RunRecord) -> Value); 17] = [
+    (TRANSPORT, |it| {
+        Value::Text(it.scenario.transport.to_string())
+    }),
+    (CLIENTS, |it| Value::of(Some(it.scenario.clients))),
+    ("queries per connection", |it| {
+        Value::of(it.scenario.connections.queries_per_connection)
+    }),
+    ("outstanding", |it| Value::of(it.outstanding())),
+    (RATE, |it| rate(&it.scenario)),
+    ("workers", |it| Value::of(Some(it.scenario.workers))),
+    ("questions", |it| {
+        Value::Text(it.scenario.questions.source.clone())
+    }),
+    ("each client", |it| {
+        Value::text(it.scenario.per_client.as_ref())
+    }),
+    ("shape", |it| Value::text(it.scenario.shape.as_ref())),
+    ("script", |it| Value::text(it.scenario.script.as_ref())),
+    ("idle time-out, ms", |it| {
+        Value::of(
+            it.scenario
+                .connections
+                .idle_timeout_ns
+                .map(|ns| ns / 1_000_000),
+        )
+    }),
+    ("queries at once", |it| {
+        Value::of(it.scenario.connections.in_flight_max)
+    }),
+    ("time-out, ms", |it| {
+        Value::of(Some(it.scenario.timeout_ns / 1_000_000))
+    }),
+    ("EDNS", |it| Value::text(it.scenario.edns.as_ref())),
+    ("padding, octets", |it| {
+        Value::of(it.scenario.edns_padding_octets)
+    }),
+    ("sessions resumed", |it| {
+        let share = it
+            .scenario
+            .tls
+            .as_ref()
+            .map(|tls| tls.settings.resume_share);
+        share.map_or(Value::None, Value::Number)
+    }),
+    ("self-test", |it| {
+        Value::Text(if it.self_test { "yes" } else { "no" }.into())
+    }),
+];
+
+/// The rate that was asked for.
+fn rate(scenario: &ScenarioRecord) -> Value {
+    let rate = match scenario.arrival {
+        Arrival::Open { rate_qps, .. } => Some(rate_qps),
+        Arrival::Clients { rate_qps } => rate_qps,
+        Arrival::Closed { rate_qps_max, .. } => rate_qps_max,
+    };
+    rate.map_or(Value::None, Value::Number)
+}
+
+/// How busy the target was in percent, where a label says so.
+pub(crate) fn server_cpu(record: &RunRecord) -> Option<f64> {
+    let labels = &record.scenario.labels;
+    let text = SERVER_CPU.iter().find_map(|key| labels.get(*key))?;
+    text.trim_end_matches(['%', ' ']).parse().ok()
+}
+
+impl Dimension {
+    fn new(name: &str, place: Place, records: &[&RunRecord]) -> Self {
+        let mut dimension = Dimension {
+            name: name.to_owned(),
+            place,
+            values: Vec::new(),
+        };
+        for record in records {
+            let value = dimension.value(record);
+            if !dimension.values.contains(&value) {
+                dimension.values.push(value);
+            }
+        }
+        dimension.order();
+        dimension
+    }
+
+    fn order(&mut self) {
+        if self.name == TRANSPORT {
+            let rank = |value: &Value| TRANSPORTS.iter().position(|it| *it == value.words());
+            self.values.sort_by_key(rank);
+        } else if self.values.iter().all(|it| !matches!(it, Value::Text(_))) {
+            let number = |value: &Value| match value {
+                Value::Number(number) => *number,
+                Value::None | Value::Text(_) => f64::INFINITY,
+            };
+            self.values.sort_by(|a, b| number(a).total_cmp(&number(b)));
+        }
+    }
+
+    /// The value of a run.
+    pub(crate) fn value(&self, record: &RunRecord) -> Value {
+        match &self.place {
+            Place::Field(field) => field(record),
+            Place::Label(key) => match record.scenario.labels.get(key) {
+                None => Value::None,
+                Some(text) => match text.parse::<f64>() {
+                    Ok(number) if number.is_finite() => Value::Number(number),
+                    _ => Value::Text(text.clone()),
+                },
+            },
+        }
+    }
+
+    /// True if all values are numbers, and there are several.
+    pub(crate) fn is_numeric(&self) -> bool {
+        let numbers = self.values.iter().all(|it| matches!(it, Value::Number(_)));
+        numbers && self.values.len() > 1
+    }
+
+    /// True if all values are words.
+    pub(crate) fn is_words(&self) -> bool {
+        self.values.iter().all(|it| matches!(it, Value::Text(_)))
+    }
+
+    /// The position of a value in order.
+    pub(crate) fn rank(&self, value: &Value) -> usize {
+        let found = self.values.iter().position(|it| it == value);
+        found.unwrap_or(self.values.len())
+    }
+
+    /// A value in words that stand alone.
+    pub(crate) fn words(&self, value: &Value) -> String {
+        match value {
+            Value::Text(text) if self.name == TRANSPORT => transport(text).to_owned(),
+            Value::Text(text) if matches!(self.place, Place::Label(_)) => text.clone(),
+            Value::Number(_) if matches!(self.place, Place::Label(_)) => {
+                format!("{}={}", self.name, value.words())
+            }
+            Value::Number(_) if self.name == CLIENTS => format!("{} clients", value.words()),
+            _ => format!("{} {}", self.name, value.words()),
+        }
+    }
+
+    /// A value as the cell of a column that has the name at its head.
+    pub(crate) fn cell(&self, value: &Value) -> String {
+        match value {
+            Value::Text(text) if self.name == TRANSPORT => transport(text).to_owned(),
+            _ => value.words(),
+        }
+    }
+}
+
+/// Everything that has more than one value.
+pub(crate) fn varying(records: &[&RunRecord]) -> Vec<Dimension> {
+    let fields = FIELDS.iter();
+    let fields = fields.map(|(name, of)| Dimension::new(name, Place::Field(*of), records));
+    let mut all: Vec<Dimension> = fields.collect();
+    let mut keys: Vec<&String> = records
+        .iter()
+        .flat_map(|it| it.scenario.labels.keys())
+        .collect();
+    keys.sort();
+    keys.dedup();
+    keys.retain(|key| {
+        let key = key.as_str();
+        !REPEATS.contains(&key) && !SERVER_CPU.contains(&key)
+    });
+    let labels = keys.into_iter();
+    let labels = labels.map(|key| Dimension::new(key, Place::Label(key.clone()), records));
+    // What the user named comes first, after the transport.
+    all.splice(1..1, labels);
+    all.insert(1, Dimension::new("target", Place::Field(target), records));
+    all.retain(|dimension| dimension.values.len() > 1);
+    // A transport has a port of its own: targets that go with it tell nothing more.
+    if is_by_transport(records) {
+        all.retain(|dimension| dimension.name != "target");
+    }
+    all
+}
+
+/// The target; the built-in responder listens anywhere.
+fn target(record: &RunRecord) -> Value {
+    match record.self_test {
+        true => Value::Text("built-in responder".into()),
+        false => Value::Text(record.scenario.target.clone()),
+    }
+}
+
+/// True if all runs of a transport have the same target.
+fn is_by_transport(records: &[&RunRecord]) -> bool {
+    records.iter().all(|record| {
+        let scenario = &record.scenario;
+        let same = records
+            .iter()
+            .filter(|it| it.scenario.transport == scenario.transport);
+        same.into_iter().all(|it| target(it) == target(record))
+    })
+}

@@ -1,0 +1,138 @@
+use measure::{RunRecord, Transport};
+
+use super::*;
+use crate::{example, plain, several};
+
+fn collection(records: Vec<RunRecord>) -> Collection {
+    let sources = records.into_iter().enumerate().map(|(at, record)| Source {
+        file: format!("{at}.json"),
+        record,
+    });
+    Collection::new(sources.collect()).expect("there are runs")
+}
+
+fn labelled(key: &str, value: &str, responses: u64) -> RunRecord {
+    let mut record = example::full(Transport::Udp, responses);
+    record.scenario.labels.insert(key.into(), value.into());
+    record
+}
+
+#[test]
+fn runs_of_the_same_scenario_are_repeats_of_one_cell() {
+    let records = vec![
+        labelled("repeat", "1", 10_000),
+        labelled("repeat", "2", 30_000),
+        labelled("repeat", "3", 20_000),
+    ];
+    let collection = collection(records);
+    assert!(collection.varies.is_empty());
+    let cell = &collection.cells[0];
+    assert_eq!(cell.runs.len(), 3);
+    let achieved = collection.spread(cell, |it| Some(it.achieved_qps()));
+    let expected = Spread {
+        median: 20_000.0,
+        min: 10_000.0,
+        max: 30_000.0,
+        mean: 20_000.0,
+    };
+    assert_eq!(achieved, Some(expected));
+    let text = plain::text(&several::document(&collection));
+    assert!(text.contains("10,000.0 to 30,000.0"), "{text}");
+}
+
+#[test]
+fn labels_and_fields_that_differ_are_what_varies_numbers_in_order() {
+    let mut records: Vec<RunRecord> = ["10", "2", "1"]
+        .map(|cpu| labelled("cpu", cpu, 10_000))
+        .into();
+    records[0].scenario.clients = 20;
+    records[0].groups[0].clients = 20;
+    let collection = collection(records);
+    let names: Vec<&str> = collection
+        .varies
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(names, ["cpu", "clients"]);
+    let order: Vec<String> = collection
+        .cells
+        .iter()
+        .map(|it| collection.name(it))
+        .collect();
+    assert_eq!(
+        order,
+        [
+            "cpu=1, 10 clients",
+            "cpu=2, 10 clients",
+            "cpu=10, 20 clients"
+        ]
+    );
+    assert_eq!(collection.axis(), Some(0));
+}
+
+#[test]
+fn a_target_that_goes_with_the_transport_is_not_what_varies() {
+    let mut tcp = example::full(Transport::Tcp, 10_000);
+    tcp.scenario.target = "192.0.2.1:5353".into();
+    let udp = example::full(Transport::Udp, 20_000);
+    let both = collection(vec![udp.clone(), tcp.clone()]);
+    assert_eq!(both.varies.len(), 1);
+    let mut other = udp.clone();
+    other.scenario.target = "192.0.2.2:53".into();
+    let three = collection(vec![udp, tcp, other]);
+    let names: Vec<&str> = three.varies.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["transport", "target"]);
+}
+
+#[test]
+fn csv_has_a_row_a_run_and_quotes_what_needs_it() {
+    let records = vec![
+        labelled("note", "a,\"b\"", 10_000),
+        labelled("note", "c", 20_000),
+    ];
+    let text = csv(&collection(records));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(
+        lines[0].starts_with("file,started_at,note,duration_s,"),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[1].contains(",\"a,\"\"b\"\"\",1,"), "{}", lines[1]);
+    assert!(lines[2].ends_with(",server"), "{}", lines[2]);
+}
+
+#[test]
+fn json_has_cells_runs_and_remarks() {
+    let records = vec![labelled("cpu", "1", 10_000), labelled("cpu", "2", 20_000)];
+    let value: serde_json::Value = serde_json::from_str(&json(&collection(records))).unwrap();
+    assert_eq!(value["varies"][0], "cpu");
+    assert_eq!(value["cells"][1]["values"]["cpu"], 2);
+    assert_eq!(value["cells"][1]["median"]["achieved_qps"], 20_000);
+    assert_eq!(value["runs"][0]["file"], "0.json");
+    assert!(value["remarks"].as_array().unwrap().len() > 2);
+}
+
+#[test]
+fn runs_that_differ_in_what_is_not_told_are_said_to() {
+    let mut other = example::full(Transport::Udp, 20_000);
+    other.scenario.tsig_algorithm = Some("hmac-sha256".into());
+    let collection = collection(vec![example::full(Transport::Udp, 20_000), other]);
+    assert_eq!(collection.cells.len(), 1);
+    let text = plain::text(&several::document(&collection));
+    assert!(text.contains("differ in further settings"), "{text}");
+}
+
+#[test]
+fn markdown_shows_names_as_they_are() {
+    let records = vec![
+        labelled("a|b", "<i>*x*</i>", 10_000),
+        labelled("a|b", "y", 20_000),
+    ];
+    let text = plain::markdown(&several::document(&collection(records)));
+    assert!(
+        text.contains("a\\|b") && text.contains("&lt;i&gt;\\*x\\*&lt;/i&gt;"),
+        "{text}"
+    );
+    assert!(!text.contains("<i>"));
+}

@@ -1,0 +1,423 @@
+//! Charts of one run over time.
+//!
+//! A long run has more intervals than a chart has room for. Then successive intervals are put
+//! together: the line shows what they measured together (percentiles from their merged
+//! histograms), and a band from the least to the greatest of them keeps every excursion visible.
+
+use measure::notation::{count, counted, decimal, latency, percent, rate, seconds};
+use measure::{Arrival, Interval, RunRecord};
+
+use crate::chart::{Axis, Chart, Form, Mark, Point, Scale, Series, Unit};
+use crate::document::{Column, Sheet};
+
+#[cfg(test)]
+mod tests;
+
+/// Points of a line; a drawing is hardly more dots wide.
+const POINTS_MAX: usize = 360;
+/// Rows of a chart's table.
+const ROWS_MAX: usize = 30;
+/// An interval shorter than this share of the usual length goes with the one before it: its rates
+/// would be those of a few responses.
+const STUB: f64 = 0.5;
+
+/// Successive intervals together.
+pub(crate) struct Bin<'a> {
+    /// Each of them.
+    pub(crate) each: &'a [Interval],
+    /// All of them.
+    pub(crate) together: Interval,
+}
+
+/// The intervals of the window in at most `most` bins of as many intervals each.
+pub(crate) fn bins(record: &RunRecord, most: usize) -> Vec<Bin<'_>> {
+    let within = record.intervals_in_window().count();
+    let intervals = &record.intervals[..within.min(record.intervals.len())];
+    let each = intervals.len().div_ceil(most.max(1)).max(1);
+    let mut starts: Vec<usize> = (0..intervals.len()).step_by(each).collect();
+    let usual_ns = record.scenario.interval_ns.saturating_mul(each as u64) as f64;
+    if let [.., _, last] = starts[..] {
+        let length_ns: u64 = intervals[last..].iter().map(Interval::length_ns).sum();
+        if (length_ns as f64) < STUB * usual_ns {
+            starts.pop();
+        }
+    }
+    let ends = starts.iter().skip(1).copied().chain([intervals.len()]);
+    let ranges = starts.iter().copied().zip(ends);
+    ranges
+        .filter(|(start, end)| start < end)
+        .map(|(start, end)| Bin {
+            each: &intervals[start..end],
+            together: Interval::total(&intervals[start..end]),
+        })
+        .collect()
+}
+
+/// A figure of an interval; none where it has none.
+type Metric = fn(&Interval) -> Option<f64>;
+
+/// A named figure.
+type Named = (&'static str, Metric);
+
+/// Everything that the charts of a run have in common.
+pub(crate) struct Timeline<'a> {
+    record: &'a RunRecord,
+    /// What the ids of its charts begin with: of several runs each has its own.
+    prefix: String,
+    bins: Vec<Bin<'a>>,
+    rows: Vec<Bin<'a>>,
+    in_minutes: bool,
+}
+
+impl<'a> Timeline<'a> {
+    pub(crate) fn new(record: &'a RunRecord, prefix: &str) -> Self {
+        Timeline {
+            record,
+            prefix: prefix.to_owned(),
+            bins: bins(record, POINTS_MAX),
+            rows: bins(record, ROWS_MAX),
+            in_minutes: record.measured_ns >= 600_000_000_000,
+        }
+    }
+
+    /// All charts for which there are figures, those of connections left out.
+    pub(crate) fn queries(&self) -> Vec<Chart> {
+        let all = [
+            Some(self.rates()),
+            self.offered(),
+            self.losses(),
+            self.latencies(),
+        ];
+        let all = all.into_iter().flatten();
+        all.filter(Chart::is_worthwhile).collect()
+    }
+
+    /// Connections that were open and active, and what became of them.
+    pub(crate) fn connections(&self) -> Vec<Chart> {
+        let all = [self.open_connections(), self.changes()];
+        let all = all.into_iter().flatten();
+        all.filter(Chart::is_worthwhile).collect()
+    }
+
+    /// Sent, completed and lost (S28).
+    fn rates(&self) -> Chart {
+        let metrics: [Named; 3] = [
+            ("sent", |it| Some(it.per_second(it.counts.sent))),
+            ("completed", |it| Some(it.per_second(it.counts.responses))),
+            ("lost", |it| Some(it.per_second(it.counts.lost()))),
+        ];
+        let counts = &self.record.total.counts;
+        let description = format!(
+            "{} sent, {} completed and {} lost over {}.",
+            count(counts.sent),
+            count(counts.responses),
+            count(counts.lost()),
+            seconds(self.record.measured_ns)
+        );
+        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
+        let mut chart = self.chart(
+            ("rates", "Queries sent, completed and lost"),
+            &metrics,
+            y,
+            words,
+        );
+        chart.description = description;
+        chart.notes.extend(self.after_the_load());
+        chart
+    }
+
+    /// What came after the window, which the charts do not show.
+    fn after_the_load(&self) -> Option<String> {
+        let within = self.record.intervals_in_window().count();
+        let after = Interval::total(self.record.intervals.get(within..)?);
+        let counts = &after.counts;
+        (counts.responses + counts.lost() > 0).then(|| {
+            format!(
+                "after the load ended: {} completed and {} lost of the queries in flight then",
+                count(counts.responses),
+                count(counts.lost())
+            )
+        })
+    }
+
+    /// What was due and what was answered, where the load does not wait for responses.
+    fn offered(&self) -> Option<Chart> {
+        if matches!(self.record.scenario.arrival, Arrival::Closed { .. }) {
+            return None;
+        }
+        let metrics: [Named; 2] = [
+            ("offered", |it| Some(it.per_second(it.counts.offered))),
+            ("achieved", |it| Some(it.per_second(it.counts.responses))),
+        ];
+        let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
+        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let names = ("offered", "Offered and achieved rate");
+        let mut chart = self.chart(names, &metrics, y, words);
+        chart.description = format!(
+            "{} were offered and {} achieved.",
+            rate(self.record.offered_qps()),
+            rate(self.record.achieved_qps())
+        );
+        Some(chart)
+    }
+
+    /// Losses on a scale of their own, where there are any: next to the rate they would not show.
+    fn losses(&self) -> Option<Chart> {
+        let counts = &self.record.total.counts;
+        if counts.lost() == 0 {
+            return None;
+        }
+        let metrics: [Named; 4] = [
+            ("timed out", |it| Some(it.per_second(it.counts.timeouts))),
+            ("connection lost", |it| {
+                Some(it.per_second(it.counts.connection_losses))
+            }),
+            ("no DNS message", |it| {
+                Some(it.per_second(it.counts.exchange_failures.total()))
+            }),
+            ("not sent", |it| {
+                Some(it.per_second(it.counts.not_sent.total()))
+            }),
+        ];
+        let total = &self.record.total;
+        let seen = metrics
+            .into_iter()
+            .filter(|(_, metric)| metric(total) > Some(0.0));
+        let metrics: Vec<Named> = seen.collect();
+        let y = Axis::new("lost queries a second", Scale::FromZero, Unit::Number);
+        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let mut chart = self.chart(("losses", "Lost queries by cause"), &metrics, y, words);
+        chart.description = format!("{} lost.", counted(counts.lost(), "query"));
+        Some(chart)
+    }
+
+    /// p50, p95 and p99 (S29).
+    fn latencies(&self) -> Option<Chart> {
+        let metrics: [Named; 3] = [
+            ("p50", |it| p(it, 0.5)),
+            ("p95", |it| p(it, 0.95)),
+            ("p99", |it| p(it, 0.99)),
+        ];
+        let whole = &self.record.total.distributions.latency;
+        let (least, greatest) = (whole.percentile(0.5)?, whole.percentile(0.99)?);
+        let (scale, label) = match greatest > 30 * least.max(1) {
+            true => (Scale::Log, "latency (log scale)"),
+            false => (Scale::FromZero, "latency"),
+        };
+        let y = Axis::new(label, scale, Unit::Nanoseconds);
+        let mut chart = self.chart(
+            ("latency", "Latency percentiles over time"),
+            &metrics,
+            y,
+            latency,
+        );
+        chart.description = format!(
+            "Over the whole run p50 was {}, p95 {} and p99 {}.",
+            latency(least as f64),
+            latency(whole.percentile(0.95)? as f64),
+            latency(greatest as f64)
+        );
+        Some(chart)
+    }
+
+    fn open_connections(&self) -> Option<Chart> {
+        let total = &self.record.total;
+        if total.connections_open == 0 {
+            return None;
+        }
+        let metrics: [Named; 2] = [
+            ("open", |it| Some(it.connections_open as f64)),
+            ("active", |it| Some(it.connections_active as f64)),
+        ];
+        let y = Axis::new("connections", Scale::FromZero, Unit::Number);
+        let words: fn(f64) -> String = |number| count(number.round() as u64);
+        let names = ("connections", "Connections open and active");
+        let mut chart = self.chart(names, &metrics, y, words);
+        chart.description = format!(
+            "At most {} open and {} active in an interval, of {}.",
+            count(total.connections_open),
+            count(total.connections_active),
+            counted(self.record.scenario.clients, "client")
+        );
+        chart
+            .notes
+            .push("open: usable at the end of an interval; active: carried a query in it".into());
+        Some(chart)
+    }
+
+    /// Connections opened, resumed, closed and failed.
+    fn changes(&self) -> Option<Chart> {
+        let opened: Metric = match self.record.scenario.has_handshakes() {
+            true => |it| Some(it.per_second(it.counts.connections.usable(true))),
+            false => |it| Some(it.per_second(it.counts.connections.usable(false))),
+        };
+        let metrics: [Named; 4] = [
+            ("opened", opened),
+            ("of these resumed", |it| {
+                Some(it.per_second(it.counts.connections.handshakes.resumed))
+            }),
+            ("closed", |it| {
+                Some(it.per_second(it.counts.connections.ended()))
+            }),
+            ("failed", |it| {
+                Some(it.per_second(it.counts.connections.failed.total()))
+            }),
+        ];
+        let within = |metric: &Metric| {
+            let bins = self.bins.iter();
+            bins.filter_map(|bin| metric(&bin.together))
+                .any(|rate| rate > 0.0)
+        };
+        let seen: Vec<Named> = metrics.into_iter().filter(|it| within(&it.1)).collect();
+        if seen.is_empty() {
+            return None;
+        }
+        let y = Axis::new("connections a second", Scale::FromZero, Unit::Number);
+        let words: fn(f64) -> String = |number| decimal(number, 1);
+        let names = ("changes", "Connections opened and closed");
+        let mut chart = self.chart(names, &seen, y, words);
+        let connections = &self.record.total.counts.connections;
+        chart.description = format!(
+            "{} opened, {} of them resumed; {} closed, {} failed.",
+            count(self.record.connections_opened()),
+            count(connections.handshakes.resumed),
+            count(connections.ended()),
+            count(connections.failed.total())
+        );
+        Some(chart)
+    }
+
+    /// How busy the generator was; its own limit belongs beside every rate.
+    pub(crate) fn generator(&self) -> Option<Chart> {
+        let workers = self.record.workers.len().max(1) as f64;
+        if self.record.total.cpu_ns == 0 {
+            return None;
+        }
+        let metrics: [Named; 1] = [("CPU of the generator", |it| {
+            let length_ns = it.length_ns().max(1);
+            Some(100.0 * it.cpu_ns as f64 / length_ns as f64)
+        })];
+        let y = Axis::new("CPU, % of one core", Scale::FromZero, Unit::Percent);
+        let words: fn(f64) -> String = |share| percent(share / 100.0);
+        let names = ("cpu", "CPU time of the generator");
+        let mut chart = self.chart(names, &metrics, y, words);
+        let busiest = self.record.workers.iter().map(|it| it.busy_share());
+        chart.description = format!(
+            "{} on {}; the busiest used {} of its CPU.",
+            counted(self.record.workers.len() as u64, "worker"),
+            counted(workers as u64, "core"),
+            percent(busiest.fold(0.0, f64::max))
+        );
+        Some(chart).filter(Chart::is_worthwhile)
+    }
+
+    /// A chart of `metrics` with its table.
+    fn chart(
+        &self,
+        (id, title): (&str, &str),
+        metrics: &[Named],
+        y: Axis,
+        words: fn(f64) -> String,
+    ) -> Chart {
+        let id = format!("{}{id}", self.prefix);
+        let series = metrics
+            .iter()
+            .enumerate()
+            .map(|(look, (name, metric))| Series {
+                look,
+                name: (*name).to_owned(),
+                form: Form::Line,
+                points: self
+                    .bins
+                    .iter()
+                    .map(|bin| self.point(bin, *metric))
+                    .collect(),
+            });
+        let unit = if self.in_minutes { "min" } else { "s" };
+        let mut notes = Vec::new();
+        let each = self.bins.first().map_or(1, |bin| bin.each.len());
+        if each > 1 {
+            notes.push(format!(
+                "each point is {} together; the band goes from the least to the greatest of them",
+                counted(each as u64, "interval")
+            ));
+        }
+        Chart {
+            sheet: self.sheet(&id, metrics, words),
+            id,
+            title: title.to_owned(),
+            description: String::new(),
+            x: Axis::new(format!("time, {unit}"), Scale::Even, Unit::Number),
+            y,
+            series: series.collect(),
+            marks: self.marks(),
+            notes,
+        }
+    }
+
+    fn marks(&self) -> Vec<Mark> {
+        let resets = self
+            .record
+            .groups
+            .iter()
+            .flat_map(|it| &it.scenario.presence.resets);
+        let warmup_ns = self.record.phases.warmup_ns;
+        let of_reset = |at_ns: u64| Mark {
+            x: self.time(at_ns.saturating_sub(warmup_ns)),
+            name: "reset".into(),
+        };
+        resets.map(|reset| of_reset(reset.at_ns)).collect()
+    }
+
+    fn time(&self, ns: u64) -> f64 {
+        let seconds = ns as f64 / 1e9;
+        if self.in_minutes {
+            seconds / 60.0
+        } else {
+            seconds
+        }
+    }
+
+    /// A bin in the middle of its time.
+    fn point(&self, bin: &Bin<'_>, metric: Metric) -> Point {
+        let values = bin.each.iter().filter_map(metric);
+        let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
+            let (low, high) = ends.unwrap_or((value, value));
+            Some((low.min(value), high.max(value)))
+        });
+        let together = &bin.together;
+        Point {
+            x: self.time(together.start_ns.midpoint(together.end_ns)),
+            x_end: None,
+            y: metric(together),
+            band: ends.filter(|_| bin.each.len() > 1),
+        }
+    }
+
+    fn sheet(&self, id: &str, metrics: &[Named], words: fn(f64) -> String) -> Sheet {
+        let mut columns = vec![Column::figures("from, s"), Column::figures("to, s")];
+        columns.extend(metrics.iter().map(|(name, _)| Column::figures(*name)));
+        let mut sheet = Sheet::new(&format!("{id}-figures"), "", columns);
+        for bin in &self.rows {
+            let time = |ns: u64| decimal(ns as f64 / 1e9, 1);
+            let mut row = vec![time(bin.together.start_ns), time(bin.together.end_ns)];
+            let values = metrics.iter().map(|(_, metric)| metric(&bin.together));
+            row.extend(values.map(|value| value.map_or_else(|| "-".to_owned(), words)));
+            sheet.rows.push(row);
+        }
+        let each = self.rows.first().map_or(1, |bin| bin.each.len());
+        if each > 1 {
+            sheet.notes.push(format!(
+                "each row is {} together; `throng report --format csv` has every one",
+                counted(each as u64, "interval")
+            ));
+        }
+        sheet
+    }
+}
+
+fn p(interval: &Interval, share: f64) -> Option<f64> {
+    let latency = &interval.distributions.latency;
+    latency.percentile(share).map(|ns| ns as f64)
+}

@@ -1,0 +1,202 @@
+//! Sentences that follow from a record: what it shows, what limits it, what to do.
+//!
+//! Each is tied to the chart or table that has its figures. A cause is named only where the verdict
+//! has evidence for it; where a record shows *that* something changed and not why, so does the
+//! sentence.
+
+use measure::notation::{count, counted, decimal, latency, percent, rate, share};
+use measure::statistics::mann_kendall;
+use measure::{Histogram, Interval, RunRecord};
+
+use crate::document::{Remark, Subject};
+use crate::over_time::{Bin, bins};
+
+/// Changes below this share are those of chance.
+const CHANGE_MIN: f64 = 0.1;
+/// A trend is real if chance makes one like it in fewer than one of a hundred runs.
+const CHANCE_MAX: f64 = 0.01;
+/// Points in which a trend is looked for.
+const TREND_BINS_MAX: usize = 120;
+/// Intervals that a change over time must be seen in.
+const INTERVALS_MIN: usize = 10;
+
+/// What one run shows.
+pub(crate) fn of_run(record: &RunRecord) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let shows = |text: String, source: &str| Remark::new(Subject::Shows, text, source);
+    if !record.asks_nothing() {
+        remarks.push(shows(answered(record), "outcome"));
+    }
+    let shown = [
+        steadiness(record).map(|text| (text, "rates")),
+        overlap(record).map(|text| (text, "rates")),
+        spread(record).map(|text| (text, "latencies")),
+        trend(record).map(|text| (text, "latency")),
+        goodput(record).map(|text| (text, "rcodes")),
+        worst_clients(record).map(|text| (text, "clients")),
+    ];
+    remarks.extend(
+        shown
+            .into_iter()
+            .flatten()
+            .map(|(text, source)| shows(text, source)),
+    );
+    remarks.extend(of_verdict(record));
+    remarks
+}
+
+/// The verdict's evidence and advice, and the warnings.
+fn of_verdict(record: &RunRecord) -> Vec<Remark> {
+    let limits = |text: &String| Remark::new(Subject::Limits, text.clone(), "");
+    // The decisive evidence stands with the verdict.
+    let evidence = record.verdict.evidence.iter().skip(1).map(limits);
+    let warnings = record.warnings.iter().map(limits);
+    let advice = record.verdict.advice.iter();
+    let advice = advice.map(|text| Remark::new(Subject::Advice, text.clone(), ""));
+    evidence.chain(warnings).chain(advice).collect()
+}
+
+fn answered(record: &RunRecord) -> String {
+    let counts = &record.total.counts;
+    format!(
+        "{} were answered, {} of the {} offered; {} lost",
+        rate(record.achieved_qps()),
+        share(counts.responses, counts.offered),
+        counted(counts.offered, "query"),
+        count(counts.lost())
+    )
+}
+
+/// The intervals of the window but the first and the last, which may be cut short.
+fn inner(record: &RunRecord) -> &[Interval] {
+    let within = record.intervals_in_window().count();
+    match record.intervals.get(1..within.saturating_sub(1)) {
+        Some(intervals) if intervals.len() + 2 >= INTERVALS_MIN => intervals,
+        _ => &[],
+    }
+}
+
+/// How far the rate of single intervals was from that of the run.
+fn steadiness(record: &RunRecord) -> Option<String> {
+    let intervals = inner(record);
+    let rates = intervals
+        .iter()
+        .map(|it| it.per_second(it.counts.responses));
+    let (low, high) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), qps| {
+        (low.min(qps), high.max(qps))
+    });
+    let mean = record.achieved_qps();
+    (!intervals.is_empty() && mean > 0.0).then(|| {
+        let word = match (high - low) / mean {
+            width if width < CHANGE_MIN => "steady",
+            width if width < 0.5 => "uneven",
+            _ => "very uneven",
+        };
+        format!(
+            "the rate was {word}: single intervals had {} to {}",
+            rate(low),
+            rate(high)
+        )
+    })
+}
+
+/// How far sent and completed are apart in single intervals (S28).
+fn overlap(record: &RunRecord) -> Option<String> {
+    let intervals = inner(record);
+    let apart = |it: &Interval| it.counts.sent.abs_diff(it.counts.responses);
+    let widest = intervals.iter().max_by_key(|it| apart(it))?;
+    Some(format!(
+        "sent and completed differ by at most {} in an interval ({} of those sent in it)",
+        counted(apart(widest), "query"),
+        share(apart(widest), widest.counts.sent)
+    ))
+}
+
+/// Mean and median are told apart (S30), and the tail against them.
+fn spread(record: &RunRecord) -> Option<String> {
+    let values = &record.total.distributions.latency;
+    let p = |share| values.percentile(share).map(|ns| ns as f64);
+    Some(format!(
+        "median latency {}, mean {}, p95 {}, p99 {} ({} times the median)",
+        latency(p(0.5)?),
+        latency(values.mean_ns()?),
+        latency(p(0.95)?),
+        latency(p(0.99)?),
+        decimal(p(0.99)? / p(0.5)?.max(1.0), 1)
+    ))
+}
+
+/// Whether the tail was another one at the end than at the start (S29): a trend over all intervals
+/// by the test of Mann and Kendall, which single outliers do not make.
+fn trend(record: &RunRecord) -> Option<String> {
+    let (first, last) = tail_at_ends(record)?;
+    let bins = bins(record, TREND_BINS_MAX);
+    let p99 = |bin: &Bin<'_>| bin.together.distributions.latency.percentile(0.99);
+    let series: Vec<f64> = bins.iter().filter_map(p99).map(|ns| ns as f64).collect();
+    let trend = mann_kendall(&series)?;
+    let change = last / first.max(1.0) - 1.0;
+    let is_real = trend.p_value < CHANCE_MAX && change.abs() >= CHANGE_MIN;
+    if !is_real || (trend.s > 0.0) != (change > 0.0) {
+        let low = series.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = series.iter().copied().fold(0.0, f64::max);
+        return Some(format!(
+            "p99 had no trend: it was {} to {} in single intervals",
+            latency(low),
+            latency(high)
+        ));
+    }
+    let (verb, meaning) = match change > 0.0 {
+        true => ("rose", "it drifts, and a longer run may end higher"),
+        false => (
+            "fell",
+            "the start belongs to a warm-up, which --warmup leaves out",
+        ),
+    };
+    Some(format!(
+        "p99 {verb} from {} in the first tenth of the run to {} in the last: {meaning}",
+        latency(first),
+        latency(last)
+    ))
+}
+
+/// p99 of the first and the last tenth of the window, in nanoseconds.
+fn tail_at_ends(record: &RunRecord) -> Option<(f64, f64)> {
+    let within = record.intervals_in_window().count();
+    let tenth = within / INTERVALS_MIN;
+    if tenth == 0 {
+        return None;
+    }
+    let intervals = &record.intervals[..within];
+    let p99 = |part: &[Interval]| {
+        let mut all = Histogram::on_demand();
+        part.iter()
+            .for_each(|it| all.merge(&it.distributions.latency));
+        all.percentile(0.99).map(|ns| ns as f64)
+    };
+    p99(&intervals[..tenth]).zip(p99(&intervals[within - tenth..]))
+}
+
+fn goodput(record: &RunRecord) -> Option<String> {
+    let responses = record.total.counts.responses;
+    let bad = responses - record.goodput();
+    (bad > 0).then(|| {
+        format!(
+            "{} of the responses are no goodput ({}): they are fast, and no use",
+            share(bad, responses),
+            count(bad)
+        )
+    })
+}
+
+fn worst_clients(record: &RunRecord) -> Option<String> {
+    let experience = record.experience()?;
+    let worst = experience.worst_percent_p99_ns()? as f64;
+    let median = experience.latency.p99.percentile(0.5)? as f64;
+    (experience.answered() >= 100 && worst >= (1.0 + CHANGE_MIN) * median).then(|| {
+        format!(
+            "the worst 1 % of the clients had a p99 of {} or more, {} above the median client's",
+            latency(worst),
+            percent(worst / median.max(1.0) - 1.0)
+        )
+    })
+}

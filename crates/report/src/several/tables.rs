@@ -1,0 +1,298 @@
+//! Tables of several runs: a row for each cell, for each run, for each host.
+
+use measure::RunRecord;
+use measure::notation::{count, decimal, latency, percent};
+
+use crate::collection::{Cell, Collection, Spread};
+use crate::document::{Block, Column, Section, Sheet};
+use crate::{comparison, run, text};
+
+/// RCODEs that have a column of their own.
+const RCODES_MAX: usize = 5;
+
+/// Columns of what varies.
+fn columns(collection: &Collection) -> Vec<Column> {
+    let each = collection
+        .varies
+        .iter()
+        .map(|dimension| match dimension.is_numeric() {
+            true => Column::figures(dimension.name.clone()),
+            false => Column::words(dimension.name.clone()),
+        });
+    each.collect()
+}
+
+fn values(collection: &Collection, cell: &Cell) -> Vec<String> {
+    let each = collection.varies.iter().zip(&cell.values);
+    each.map(|(dimension, value)| dimension.cell(value))
+        .collect()
+}
+
+/// Rate and latency of every cell.
+pub(super) fn results(collection: &Collection) -> Section {
+    let has_repeats = collection.has_repeats();
+    let mut heads = columns(collection);
+    if has_repeats {
+        heads.push(Column::figures("runs"));
+    }
+    heads.push(Column::figures("qps"));
+    if has_repeats {
+        heads.push(Column::figures("least to greatest"));
+    }
+    let names = [
+        "of the first",
+        "lost",
+        "mean latency",
+        "p50",
+        "p95",
+        "p99",
+        "in flight",
+    ];
+    heads.extend(names.map(Column::figures));
+    heads.push(Column::words("limit"));
+    let mut sheet = Sheet::new("results", "Rate and latency", heads);
+    let first = collection
+        .cells
+        .first()
+        .map_or(0.0, |cell| collection.achieved(cell));
+    for cell in &collection.cells {
+        let mut row = values(collection, cell);
+        row.extend(result(collection, cell, first));
+        sheet.rows.push(row);
+    }
+    if has_repeats {
+        sheet
+            .notes
+            .push("medians of the runs of each row; of an even number the lower one".into());
+    }
+    Section::new("Results", vec![Block::Sheet(sheet)])
+}
+
+/// Rate and latency of a cell, the rate also as a share of `first`.
+fn result(collection: &Collection, cell: &Cell, first: f64) -> Vec<String> {
+    let has_repeats = collection.has_repeats();
+    let mut row = Vec::new();
+    let achieved = collection.spread(cell, |it| Some(it.achieved_qps()));
+    if has_repeats {
+        row.push(count(cell.runs.len() as u64));
+    }
+    row.push(words_of(achieved, |qps| decimal(qps, 1)));
+    if has_repeats {
+        let range = |it: Spread| format!("{} to {}", decimal(it.min, 1), decimal(it.max, 1));
+        row.push(achieved.map_or_else(|| "-".into(), range));
+    }
+    let share = collection.achieved(cell) / first;
+    row.push(if share.is_finite() {
+        percent(share)
+    } else {
+        "-".into()
+    });
+    row.push(words_of(
+        collection.spread(cell, |it| Some(it.lost_share())),
+        comparison::lost,
+    ));
+    let mean = |it: &RunRecord| it.total.distributions.latency.mean_ns();
+    row.push(words_of(collection.spread(cell, mean), latency));
+    for share in [0.5, 0.95, 0.99] {
+        let p = |it: &RunRecord| {
+            let ns = it.total.distributions.latency.percentile(share)?;
+            Some(ns as f64)
+        };
+        row.push(words_of(collection.spread(cell, p), latency));
+    }
+    row.push(in_flight(collection, cell));
+    row.push(limits(collection, cell));
+    row
+}
+
+fn words_of(spread: Option<Spread>, words: impl Fn(f64) -> String) -> String {
+    spread.map_or_else(|| "-".into(), |it| words(it.median))
+}
+
+/// `350.2 of 1,000`.
+fn in_flight(collection: &Collection, cell: &Cell) -> String {
+    let mean = words_of(
+        collection.spread(cell, |it| Some(it.mean_in_flight())),
+        |number| decimal(number, 1),
+    );
+    let places = collection.records(cell).find_map(RunRecord::outstanding);
+    places.map_or(mean.clone(), |places| {
+        format!("{mean} of {}", count(places))
+    })
+}
+
+/// `server`, or `2 server, 1 generator` where the runs differ.
+fn limits(collection: &Collection, cell: &Cell) -> String {
+    let mut found: Vec<(&str, u64)> = Vec::new();
+    for record in collection.records(cell) {
+        let name = record.verdict.limit.name();
+        match found.iter_mut().find(|it| it.0 == name) {
+            Some(it) => it.1 += 1,
+            None => found.push((name, 1)),
+        }
+    }
+    match found.as_slice() {
+        [(only, _)] => (*only).to_owned(),
+        several => {
+            let each = several
+                .iter()
+                .map(|(name, number)| format!("{} {name}", count(*number)));
+            each.collect::<Vec<String>>().join(", ")
+        }
+    }
+}
+
+/// Sent, completed, lost, success and failure (S34), as means over the runs of each row.
+pub(super) fn outcomes(collection: &Collection) -> Sheet {
+    let rcodes = common_rcodes(collection);
+    let mut heads = columns(collection);
+    let names = [
+        "sent",
+        "completed",
+        "lost",
+        "qps",
+        "mean latency",
+        "success",
+        "failure",
+    ];
+    heads.extend(names.map(Column::figures));
+    heads.extend(rcodes.iter().map(|name| Column::figures(*name)));
+    let mut sheet = Sheet::new("outcomes", "Queries, success and failure", heads);
+    let has_repeats = collection.has_repeats();
+    for cell in &collection.cells {
+        let mut row = values(collection, cell);
+        let mean = |figure: fn(&RunRecord) -> f64| {
+            let spread = collection.spread(cell, |it| Some(figure(it)));
+            spread.map_or(0.0, |it| it.mean)
+        };
+        let sent = mean(|it| it.total.counts.sent as f64);
+        let completed = mean(|it| it.total.counts.responses as f64);
+        let lost = mean(|it| it.total.counts.lost() as f64);
+        let places = usize::from(has_repeats && lost.fract() != 0.0);
+        row.push(decimal(sent.floor(), 0));
+        row.push(decimal(completed.floor(), 0));
+        row.push(decimal(lost, places));
+        row.push(decimal(mean(RunRecord::achieved_qps), 2));
+        let all = collection.latency(cell);
+        row.push(all.mean_ns().map_or_else(|| "-".into(), latency));
+        let offered = mean(|it| it.total.counts.offered as f64);
+        row.push(success(completed, offered));
+        row.push(failure(lost, offered));
+        row.extend(
+            rcodes
+                .iter()
+                .map(|name| rcode_share(collection, cell, name)),
+        );
+        sheet.rows.push(row);
+    }
+    sheet.notes.push(
+        "success: queries that got a response, whatever its RCODE, rounded down; failure: those \
+         that got none"
+            .into(),
+    );
+    if has_repeats {
+        sheet.notes.push(
+            "counts and rates are means over the runs of each row, those of queries rounded down; \
+             their spread is in the table of rates, single runs in that of runs; mean latency is \
+             that of all their responses"
+                .into(),
+        );
+    }
+    sheet
+}
+
+/// Success in percent, rounded down: what is not everything never reads as 100.
+fn success(completed: f64, offered: f64) -> String {
+    match offered > 0.0 {
+        true => format!("{:.4} %", (1e6 * completed / offered + 1e-6).floor() / 1e4),
+        false => "-".into(),
+    }
+}
+
+/// Failure in percent; what is not nothing never reads as nothing.
+fn failure(lost: f64, offered: f64) -> String {
+    let percent = 100.0 * lost / offered;
+    match percent {
+        _ if offered <= 0.0 => "-".into(),
+        _ if lost > 0.0 && percent < 0.000_05 => "<0.0001 %".into(),
+        _ => format!("{percent:.4} %"),
+    }
+}
+
+/// The RCODEs that most responses had.
+fn common_rcodes(collection: &Collection) -> Vec<&'static str> {
+    let mut all = measure::counts::Rcodes::default();
+    let each = collection.runs.iter();
+    each.for_each(|source| all.add(&source.record.total.counts.rcodes));
+    let mut named: Vec<(&'static str, u64)> = all.named().collect();
+    named.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    named.into_iter().take(RCODES_MAX).map(|it| it.0).collect()
+}
+
+fn rcode_share(collection: &Collection, cell: &Cell, name: &str) -> String {
+    let mut all = measure::counts::Rcodes::default();
+    collection
+        .records(cell)
+        .for_each(|record| all.add(&record.total.counts.rcodes));
+    let number = all.named().find(|it| it.0 == name).map_or(0, |it| it.1);
+    measure::notation::share(number, all.total())
+}
+
+/// Every run with its verdict (P22).
+pub(super) fn runs(collection: &Collection) -> Sheet {
+    let mut heads = vec![Column::words("file")];
+    heads.extend(columns(collection));
+    heads.extend([
+        Column::figures("qps"),
+        Column::figures("lost"),
+        Column::figures("p99"),
+    ]);
+    heads.extend([Column::words("limit"), Column::words("decisive evidence")]);
+    let mut sheet = Sheet::new("runs", "Single runs", heads);
+    for cell in &collection.cells {
+        for run in &cell.runs {
+            let source = &collection.runs[*run];
+            let record = &source.record;
+            let mut row = vec![source.file.clone()];
+            row.extend(values(collection, cell));
+            row.push(decimal(record.achieved_qps(), 1));
+            row.push(count(record.total.counts.lost()));
+            row.push(text::or_dash(
+                record.total.distributions.latency.percentile(0.99),
+            ));
+            row.push(record.verdict.limit.name().to_owned());
+            row.push(record.verdict.evidence.first().cloned().unwrap_or_default());
+            sheet.rows.push(row);
+        }
+    }
+    sheet
+}
+
+/// The hosts, each different one once, and what all scenarios have in common.
+pub(super) fn hosts(collection: &Collection) -> Sheet {
+    let mut sheet = Sheet::facts("hosts", "Hosts and scenario");
+    let mut scenarios: Vec<(&str, String)> = text::scenario_facts(&collection.runs[0].record);
+    for source in &collection.runs {
+        let of_run = text::scenario_facts(&source.record);
+        scenarios.retain(|fact| of_run.contains(fact));
+    }
+    for (name, value) in scenarios {
+        sheet.fact(name, value);
+    }
+    let mut seen = Vec::new();
+    for host in collection.runs.iter().flat_map(|it| &it.record.hosts) {
+        if !seen.contains(&host) {
+            seen.push(host);
+        }
+    }
+    for (at, host) in seen.iter().enumerate() {
+        for (name, value) in run::host_facts(host) {
+            let name = match seen.len() {
+                1 => name,
+                _ => format!("host {}: {name}", at + 1),
+            };
+            sheet.fact(name, value);
+        }
+    }
+    sheet
+}

@@ -1,0 +1,460 @@
+//! Sentences that follow from several runs.
+
+use measure::notation::{count, counted, decimal, percent, rate};
+use measure::{Limit, RunRecord};
+
+use super::transports::comparison_of;
+use super::{is_full, merge_alike};
+use crate::collection::{CLIENTS, Cell, Collection, Value, busiest};
+use crate::document::{Remark, Subject};
+use crate::run::transport;
+use crate::sweep::Sweep;
+
+/// Cells up to this number have their limits told one by one.
+const CELLS_TOLD_MAX: usize = 6;
+/// Lines of a chart up to this number are told one by one.
+const LINES_TOLD_MAX: usize = 4;
+/// Advice beyond that many sentences is not read.
+const ADVICE_MAX: usize = 5;
+/// Rates closer than that are the same.
+const SAME: f64 = 0.02;
+
+/// What the runs show together.
+pub(crate) fn remarks(collection: &Collection) -> Vec<Remark> {
+    let mut remarks = costs(collection);
+    remarks.extend(over_axis(collection));
+    remarks.extend(shares(collection));
+    remarks.extend(alike(collection));
+    remarks.extend(losses(collection));
+    remarks.extend(littles_law(collection));
+    remarks.extend(limits(collection));
+    remarks.extend(cautions(collection));
+    remarks.extend(advice(collection));
+    merge_alike(&mut remarks);
+    remarks
+}
+
+fn shows(text: String, source: &str) -> Remark {
+    Remark::new(Subject::Shows, text, source)
+}
+
+fn limit(text: String, source: &str) -> Remark {
+    Remark::new(Subject::Limits, text, source)
+}
+
+/// What each transport costs against the one before.
+fn costs(collection: &Collection) -> Vec<Remark> {
+    let Some(comparison) = comparison_of(collection) else {
+        return Vec::new();
+    };
+    let mut remarks = Vec::new();
+    for cost in &comparison.costs {
+        let (from, to) = (cost.from.to_string(), cost.to.to_string());
+        let (from, to) = (transport(&from), transport(&to));
+        let change = &cost.achieved_qps;
+        let direction = if change.difference < 0.0 {
+            "fewer"
+        } else {
+            "more"
+        };
+        let mut text = format!(
+            "{to} answered {} queries a second {direction} than {from}",
+            decimal(change.difference.abs(), 0)
+        );
+        if let Some(share) = change.percent {
+            text.push_str(&format!(" ({:.1} %)", share.abs()));
+        }
+        if let Some(servers) = cost.servers.filter(|_| cost.doubt.is_none()) {
+            let words = decimal(servers, 2);
+            text.push_str(&format!(": the same rate takes {words} times the servers"));
+        }
+        if cost.ranges_overlap == Some(true) {
+            text.push_str("; the runs overlap, so more of them may turn the order");
+        }
+        remarks.push(shows(text, "costs"));
+    }
+    remarks
+}
+
+/// How the rate changes along the axis, line by line; nothing of more lines than can be told.
+fn over_axis(collection: &Collection) -> Vec<Remark> {
+    let Some(axis) = collection.axis() else {
+        return Vec::new();
+    };
+    let dimension = &collection.varies[axis];
+    let mut lines: Vec<(Vec<&Value>, Vec<&Cell>)> = Vec::new();
+    for cell in &collection.cells {
+        let others = cell.values.iter().enumerate().filter(|(at, _)| *at != axis);
+        let others: Vec<&Value> = others.map(|it| it.1).collect();
+        match lines.iter_mut().find(|line| line.0 == others) {
+            Some(line) => line.1.push(cell),
+            None => lines.push((others, vec![cell])),
+        }
+    }
+    if lines.len() > LINES_TOLD_MAX {
+        return Vec::new();
+    }
+    let mut remarks = Vec::new();
+    for (_, mut cells) in lines {
+        cells.sort_by_key(|cell| dimension.rank(&cell.values[axis]));
+        if let [first, .., last] = cells.as_slice() {
+            let name = line_name(collection, axis, first);
+            let text = format!("{name}{}", along(collection, axis, &cells));
+            remarks.push(shows(text, "throughput"));
+            if dimension.name == CLIENTS
+                && let Value::Number(clients) = last.values[axis]
+            {
+                let each = rate(collection.achieved(last) / clients.max(1.0));
+                let at = dimension.words(&last.values[axis]);
+                remarks.push(shows(
+                    format!("{name}at {at} each client had {each}"),
+                    "per-client",
+                ));
+            }
+        }
+    }
+    remarks
+}
+
+/// From the first to the last of the cells of a line, and the highest on the way.
+fn along(collection: &Collection, axis: usize, cells: &[&Cell]) -> String {
+    let rates: Vec<f64> = cells.iter().map(|cell| collection.achieved(cell)).collect();
+    let at = |place: usize| collection.varies[axis].words(&cells[place].values[axis]);
+    let last = cells.len() - 1;
+    let (low, high) = rates
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), qps| {
+            (low.min(*qps), high.max(*qps))
+        });
+    if high <= low * (1.0 + SAME) {
+        return format!(
+            "from {} to {} the rate stayed at {}",
+            at(0),
+            at(last),
+            rate(rates[last])
+        );
+    }
+    let mut text = format!(
+        "from {} to {} the rate went from {} to {} ({} times)",
+        at(0),
+        at(last),
+        rate(rates[0]),
+        rate(rates[last]),
+        decimal(rates[last] / rates[0], 2)
+    );
+    let best = rates.iter().position(|qps| *qps == high).unwrap_or(0);
+    if high > rates[last] * (1.0 + SAME) && best > 0 {
+        text.push_str(&format!("; it was highest at {}: {}", at(best), rate(high)));
+    }
+    text
+}
+
+/// `TCP: `, or nothing where there is only one line.
+fn line_name(collection: &Collection, axis: usize, cell: &Cell) -> String {
+    let each = collection.varies.iter().zip(&cell.values).enumerate();
+    let words: Vec<String> = each
+        .filter(|(at, _)| *at != axis)
+        .map(|(_, (dimension, value))| dimension.words(value))
+        .collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!("{}: ", words.join(", ")),
+    }
+}
+
+/// Transports as a share of UDP at the far end of a sweep (S46).
+fn shares(collection: &Collection) -> Vec<Remark> {
+    let Some(sweep) = Sweep::of(collection) else {
+        return Vec::new();
+    };
+    let shares = sweep.last_shares();
+    let Some((_, at, _)) = shares.first() else {
+        return Vec::new();
+    };
+    let each = shares
+        .iter()
+        .map(|(name, _, share)| format!("{name} {}", percent(*share)));
+    let each: Vec<String> = each.collect();
+    let text = format!("at {at}, of the rate over UDP: {}", each.join("; "));
+    vec![shows(text, "share")]
+}
+
+/// Cells whose rates are the same: then what they differ in is not what limits them (P3).
+fn alike(collection: &Collection) -> Vec<Remark> {
+    let cells: Vec<&Cell> = collection.cells.iter().collect();
+    if cells.len() < 2 || cells.len() > CELLS_TOLD_MAX || collection.axis().is_some() {
+        return Vec::new();
+    }
+    let mut remarks = Vec::new();
+    for pair in cells.windows(2) {
+        let (first, second) = (collection.achieved(pair[0]), collection.achieved(pair[1]));
+        let apart = (first - second).abs() / first.max(second).max(1.0);
+        if apart > SAME {
+            continue;
+        }
+        let (a, b) = (collection.name(pair[0]), collection.name(pair[1]));
+        remarks.push(shows(
+            format!(
+                "{a} and {b} reached the same rate ({} and {}, {} apart)",
+                rate(first),
+                rate(second),
+                percent(apart)
+            ),
+            "results",
+        ));
+        let both = [pair[0], pair[1]];
+        let mut records = both.into_iter().flat_map(|cell| collection.records(cell));
+        if records.all(|record| record.verdict.limit == Limit::Unknown) {
+            remarks.push(limit(
+                format!(
+                    "the rate of {a} and {b} is no limit that these runs show: places were idle \
+                     in both, so what they differ in was not put to the test"
+                ),
+                "results",
+            ));
+        }
+    }
+    remarks
+}
+
+fn losses(collection: &Collection) -> Option<Remark> {
+    let lossy = collection.cells.iter().filter(|cell| {
+        let mut records = collection.records(cell);
+        records.any(|record| record.total.counts.lost() > 0)
+    });
+    let lossy: Vec<String> = lossy.map(|cell| collection.name(cell)).collect();
+    let text = match lossy.len() {
+        0 => "no query was lost in any run".to_owned(),
+        few if few <= CELLS_TOLD_MAX && few < collection.cells.len() => {
+            format!("queries were lost with {} only", lossy.join("; "))
+        }
+        many => format!(
+            "queries were lost in {} of {}",
+            count(many as u64),
+            counted(collection.cells.len() as u64, "scenario")
+        ),
+    };
+    Some(shows(text, "outcomes"))
+}
+
+/// Closed loops with all places in use: latency times rate is the number of places (P1).
+fn littles_law(collection: &Collection) -> Option<Remark> {
+    let full: Vec<&Cell> = collection
+        .cells
+        .iter()
+        .filter(|cell| collection.records(cell).all(is_full))
+        .collect();
+    if full.is_empty() || full.len() > CELLS_TOLD_MAX {
+        return None;
+    }
+    let places = collection
+        .records(full[0])
+        .find_map(RunRecord::outstanding)?;
+    let same = |cell: &&Cell| {
+        collection
+            .records(cell)
+            .all(|it| it.outstanding() == Some(places))
+    };
+    if !full.iter().all(|cell| same(cell)) {
+        return None;
+    }
+    let each = full.iter().filter_map(|cell| {
+        let mean_s = collection.latency(cell).mean_ns()? / 1e9;
+        let qps = collection.spread(cell, |it| Some(it.achieved_qps()))?.mean;
+        Some(format!(
+            "{} ({})",
+            decimal(mean_s * qps, 1),
+            collection.name(cell)
+        ))
+    });
+    let each: Vec<String> = each.collect();
+    Some(limit(
+        format!(
+            "mean latency times rate is {} queries in flight, of the {} allowed: latency was set \
+             by the number outstanding and says no more than the rate",
+            each.join(", "),
+            count(places)
+        ),
+        "results",
+    ))
+}
+
+/// The decisive evidence of each cell, where there are few, and how often each limit came up.
+fn limits(collection: &Collection) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    if collection.cells.len() <= CELLS_TOLD_MAX {
+        let told = collection.cells.iter().filter_map(|cell| {
+            let verdict = &collection.records(cell).next()?.verdict;
+            let evidence = verdict.evidence.first()?;
+            let words = format!("{} \u{2013} {evidence}", verdict.limit.name());
+            Some((collection.name(cell), words))
+        });
+        let told = alike_in_words(told).into_iter();
+        remarks.extend(told.map(|(text, names)| limit(with_names(text, &names), "runs")));
+        return remarks;
+    }
+    let all = [
+        (Limit::Server, "the target was the limit"),
+        (
+            Limit::Generator,
+            "the generator was the limit, so they say nothing about the target",
+        ),
+        (Limit::Network, "drops on the way were the limit"),
+        (
+            Limit::Outstanding,
+            "the number of queries allowed in flight was the limit",
+        ),
+        (Limit::Rate, "the rate asked for was held"),
+        (Limit::Unknown, "the figures do not tell what the limit was"),
+    ];
+    let runs = collection.runs.len() as u64;
+    for (each, words) in all {
+        let of = collection
+            .runs
+            .iter()
+            .filter(|it| it.record.verdict.limit == each)
+            .count();
+        if of > 0 {
+            let of = count(of as u64);
+            remarks.push(limit(
+                format!("in {of} of {} {words}", counted(runs, "run")),
+                "runs",
+            ));
+        }
+    }
+    remarks
+}
+
+/// What a reader must know before comparing the runs.
+fn cautions(collection: &Collection) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let records = || collection.runs.iter().map(|source| &source.record);
+    let first = &collection.runs[0].record;
+    let mut caution = |is_so: bool, text: &str| {
+        if is_so {
+            remarks.push(limit(text.to_owned(), ""));
+        }
+    };
+    caution(
+        records().any(|it| it.hosts != first.hosts),
+        "the generating hosts differ between the runs: so may the rates for that alone",
+    );
+    caution(
+        records().any(|it| it.throng_version != first.throng_version),
+        "the runs were made by different versions of throng",
+    );
+    caution(
+        records().any(|it| it.scenario.duration_ns != first.scenario.duration_ns),
+        "the runs are of different lengths",
+    );
+    caution(
+        collection.cells.iter().any(|cell| cell.runs.len() == 1) && collection.cells.len() > 1,
+        "one run of a scenario shows no spread: a small difference may be chance",
+    );
+    caution(
+        records().any(|it| it.self_test),
+        "the target was the responder built into this tool: the figures are those of both",
+    );
+    caution(
+        records().any(|it| it.simulation.is_some()),
+        "some runs are simulations: none of their figures was measured on a network or a server",
+    );
+    caution(
+        collection
+            .cells
+            .iter()
+            .any(|cell| differs_otherwise(collection, cell)),
+        "some runs that are shown as repeats differ in further settings of their scenario",
+    );
+    let busy = records().filter(|it| busiest(it) >= 0.9).count();
+    if busy > 0 {
+        let text = format!(
+            "in {} of {} the generator used 90 % or more of a CPU",
+            count(busy as u64),
+            counted(collection.runs.len() as u64, "run")
+        );
+        remarks.push(limit(text, "cpu"));
+    }
+    remarks
+}
+
+/// True if the runs of a cell differ in what no dimension tells.
+fn differs_otherwise(collection: &Collection, cell: &Cell) -> bool {
+    let neutral = |record: &RunRecord| {
+        let mut scenario = record.scenario.clone();
+        // What runs may differ in without asking anything else of the target.
+        scenario.seed = 0;
+        scenario.cpus.clear();
+        scenario.target.clear();
+        scenario.local_addresses.clear();
+        scenario.duration_ns = None;
+        scenario.labels.clear();
+        if let Some(tls) = &mut scenario.tls {
+            tls.group = None;
+            tls.cipher_suite = None;
+        }
+        scenario
+    };
+    let mut records = collection.records(cell);
+    let first = records.next().map(neutral);
+    records.any(|record| Some(neutral(record)) != first)
+}
+
+/// The advice of the verdicts. What most scenarios have in common comes first.
+fn advice(collection: &Collection) -> Vec<Remark> {
+    let each = collection.cells.iter().flat_map(|cell| {
+        let record = collection.records(cell).next();
+        let advice = record.map_or(&[][..], |it| &it.verdict.advice);
+        let name = collection.name(cell);
+        advice.iter().map(move |text| (name.clone(), text.clone()))
+    });
+    let mut found = alike_in_words(each);
+    found.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    let all = collection.cells.len();
+    let each = found.into_iter().take(ADVICE_MAX).map(|(text, names)| {
+        let is_general = !text.contains(|letter: char| letter.is_ascii_digit());
+        let text = match names.len() == all && is_general {
+            true => text,
+            false => with_names(text, &names),
+        };
+        Remark::new(Subject::Advice, text, "")
+    });
+    each.collect()
+}
+
+/// Sentences by name, each once: those that differ in their figures alone are the same, and told
+/// with the figures of the first.
+fn alike_in_words(each: impl Iterator<Item = (String, String)>) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
+    for (name, text) in each {
+        let words = |part: &str| {
+            let is_figure = part.starts_with(|letter: char| letter.is_ascii_digit());
+            let is_unit = matches!(
+                part.trim_end_matches(&[')', ':', ','][..]),
+                "us" | "ms" | "s"
+            );
+            (!is_figure && !is_unit).then(|| part.to_owned())
+        };
+        let key: Vec<String> = text.split(' ').filter_map(words).collect();
+        let key = key.join(" ");
+        match found.iter_mut().find(|it| it.0 == key) {
+            Some((_, _, names)) => names.push(name),
+            None => found.push((key, text, vec![name])),
+        }
+    }
+    found
+        .into_iter()
+        .map(|(_, text, names)| (text, names))
+        .collect()
+}
+
+fn with_names(text: String, names: &[String]) -> String {
+    match names {
+        [only] => format!("{only}: {text}"),
+        [first, others @ ..] => {
+            let others = counted(others.len() as u64, "further scenario");
+            format!("{first}: {text}; likewise for {others}")
+        }
+        [] => text,
+    }
+}
