@@ -11,6 +11,7 @@ use proto::Transport;
 
 use connections::ConnectionArguments;
 use doh::DohArguments;
+use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
 use population::PopulationArguments;
 use questions::QuestionArguments;
@@ -19,6 +20,7 @@ pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod connections;
 pub(crate) mod doh;
+pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod questions;
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
     CompareTransports(Box<CompareArguments>),
+    /// Run the cells of a matrix, each several times, in random order, with a record of each
+    Experiment(ExperimentArguments),
+    /// Ask the records of a folder: list runs, show one, follow a figure over versions
+    History(HistoryArguments),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them

@@ -11,8 +11,10 @@
 mod args;
 mod compare;
 mod dnsperf;
+mod experiment;
 mod failure;
 mod fit;
+mod history;
 mod manual;
 mod names;
 mod part;
@@ -83,6 +85,8 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Run(arguments) => run::execute(&arguments),
         Command::CompareTransports(arguments) => compare::execute(&arguments),
+        Command::Experiment(arguments) => experiment::execute(&arguments),
+        Command::History(arguments) => history::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),

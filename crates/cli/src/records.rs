@@ -59,7 +59,8 @@ pub(crate) fn render(record: &RunRecord, format: Format) -> String {
     }
 }
 
-fn read(path: &Path) -> Result<RunRecord, Failure> {
+/// Reads a record from a file.
+pub(crate) fn read(path: &Path) -> Result<RunRecord, Failure> {
     let octets = read_input(path)?;
     let text = String::from_utf8(octets)
         .map_err(|_| Failure::plain(format!("{}: not UTF-8 text", path.display())))?;

@@ -8,7 +8,7 @@
 pub mod comparison;
 pub mod csv;
 pub mod json;
-mod table;
+pub mod table;
 pub mod text;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 mod bad_input;
 mod compare;
 mod dnsperf;
+mod experiment;
 mod fit;
 mod flags;
 mod interrupt;
