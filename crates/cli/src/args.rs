@@ -13,6 +13,7 @@ use capacity::CapacityArguments;
 use compare::{AbArguments, ConditionArguments};
 use connections::ConnectionArguments;
 use doh::DohArguments;
+use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
 use population::PopulationArguments;
 use profile::ProfileArguments;
@@ -27,6 +28,7 @@ pub(crate) mod capacity;
 pub(crate) mod compare;
 pub(crate) mod connections;
 pub(crate) mod doh;
+pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod population;
 pub(crate) mod profile;
@@ -63,6 +65,10 @@ pub(crate) enum Command {
     Capacity(Box<CapacityArguments>),
     /// Raise the rate until the server, or a limit, gives in
     Ramp(Box<RampArguments>),
+    /// Run the cells of a matrix, each several times, in random order, with a record of each
+    Experiment(ExperimentArguments),
+    /// Ask the records of a folder: list runs, show one, follow a figure over versions
+    History(HistoryArguments),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Write sets of names to ask, and what a server needs to answer them

@@ -15,8 +15,10 @@ mod compare;
 mod compare_transports;
 mod conditions;
 mod dnsperf;
+mod experiment;
 mod failure;
 mod fit;
+mod history;
 mod manual;
 mod names;
 mod part;
@@ -107,6 +109,8 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::CompareTransports(arguments) => compare_transports::execute(&arguments),
         Command::Capacity(arguments) => capacity::execute(&arguments),
         Command::Ramp(arguments) => ramp::execute(&arguments),
+        Command::Experiment(arguments) => experiment::execute(&arguments),
+        Command::History(arguments) => history::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),

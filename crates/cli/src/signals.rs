@@ -1,7 +1,8 @@
 //! Ctrl-C: the first ends the run with its record, the second ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use engine::Control;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -18,6 +19,7 @@ pub(crate) struct Interrupt(Arc<State>);
 struct State {
     has_come: AtomicBool,
     running: Mutex<Option<Arc<Control>>>,
+    signalled: Condvar,
 }
 
 impl Interrupt {
@@ -41,6 +43,12 @@ impl Interrupt {
         self.0.has_come.load(Ordering::SeqCst)
     }
 
+    /// Waits for a signal, at most for `time`.
+    pub(crate) fn wait(&self, time: Duration) {
+        // Woken early for nothing, or with a poisoned lock, it has only waited for less.
+        drop(self.0.signalled.wait_timeout(self.running(), time));
+    }
+
     fn running(&self) -> std::sync::MutexGuard<'_, Option<Arc<Control>>> {
         // Nothing panics while it is held, and the value is whole at any time.
         let lock = self.0.running.lock();
@@ -52,6 +60,7 @@ impl Interrupt {
         if let Some(control) = &*self.running() {
             control.stop();
         }
+        self.0.signalled.notify_all();
     }
 }
 

@@ -25,7 +25,7 @@ mod remarks;
 mod run;
 pub mod several;
 mod sweep;
-mod table;
+pub mod table;
 pub mod text;
 
 #[cfg(test)]

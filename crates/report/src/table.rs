@@ -1,32 +1,37 @@
 //! Columns of text, aligned by the widest cell.
 
 /// On which side of its column a cell stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// On the left.
     Left,
+    /// On the right, as numbers.
     Right,
 }
 
 /// Rows of cells; one [`Align`] for each column, two spaces between columns.
-pub(crate) struct Table<const COLUMNS: usize> {
+#[derive(Debug)]
+pub struct Table<const COLUMNS: usize> {
     align: [Align; COLUMNS],
     rows: Vec<[String; COLUMNS]>,
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    pub(crate) fn new(align: [Align; COLUMNS]) -> Self {
+    /// Without rows.
+    pub fn new(align: [Align; COLUMNS]) -> Self {
         Table {
             align,
             rows: Vec::new(),
         }
     }
 
-    pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
+    /// Adds a row.
+    pub fn row(&mut self, cells: [String; COLUMNS]) {
         self.rows.push(cells);
     }
 
     /// Appends all rows to `text`, indented by two spaces, without spaces at their ends.
-    pub(crate) fn write_to(&self, text: &mut String) {
+    pub fn write_to(&self, text: &mut String) {
         let width = |column: usize| {
             let widths = self.rows.iter().map(|row| row[column].chars().count());
             widths.max().unwrap_or(0)

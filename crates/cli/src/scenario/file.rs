@@ -70,25 +70,34 @@ impl ScenarioFile {
 
 /// Reads the text of a scenario; `path` is where it came from.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<ScenarioFile, Failure> {
-    let reader = Reader {
-        path,
-        text,
-        keys: Keys::new(),
-    };
-    let document = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        reader.fault(at, error.message(), "see https://toml.io for the syntax")
-    })?;
-    reader.document(document.get_ref())
+    let reader = Reader::new(path, text);
+    reader.document(reader.parse()?.get_ref())
 }
 
-struct Reader<'a> {
+/// Reads a file whose keys are flags of `throng run`, and says where in it a fault is.
+pub(crate) struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     keys: Keys,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(crate) fn new(path: &'a Path, text: &'a str) -> Self {
+        Reader {
+            path,
+            text,
+            keys: Keys::new(),
+        }
+    }
+
+    /// The text as TOML.
+    pub(crate) fn parse(&self) -> Result<Spanned<DeTable<'a>>, Failure> {
+        DeTable::parse(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.fault(at, error.message(), "see https://toml.io for the syntax")
+        })
+    }
+
     fn document(&self, document: &DeTable<'_>) -> Result<ScenarioFile, Failure> {
         let mut file = ScenarioFile {
             top: Table {
@@ -190,7 +199,8 @@ impl Reader<'_> {
         Ok(table)
     }
 
-    fn flag(
+    /// A flag of `throng run`; `further` are keys that are known here too, for suggestions.
+    pub(crate) fn flag(
         &self,
         key: &Spanned<std::borrow::Cow<'_, str>>,
         value: &Spanned<DeValue<'_>>,
@@ -241,11 +251,13 @@ impl Reader<'_> {
         1 + before.filter(|octet| **octet == b'\n').count()
     }
 
-    fn place(&self, at: usize, table: &str) -> String {
+    /// The line of octet `at`, with the table there.
+    pub(crate) fn place(&self, at: usize, table: &str) -> String {
         format!("{}, line {}, {table}", self.path.display(), self.line(at))
     }
 
-    fn fault(&self, at: usize, what: &str, hint: &str) -> Failure {
+    /// A fault at octet `at`.
+    pub(crate) fn fault(&self, at: usize, what: &str, hint: &str) -> Failure {
         let place = format!("{}, line {}", self.path.display(), self.line(at));
         Failure::usage(format!("{place}: {what}"), hint)
     }
@@ -256,7 +268,7 @@ fn last_word(place: &str) -> &str {
 }
 
 /// One value as it would be written on the command line.
-fn scalar(value: &DeValue<'_>) -> Option<String> {
+pub(crate) fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.as_ref().to_owned()),
         DeValue::Integer(number) => Some(number.as_str().replace('_', "")),
@@ -266,7 +278,8 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-fn kind(value: &DeValue<'_>) -> &'static str {
+/// What it is, in words for a fault.
+pub(crate) fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",

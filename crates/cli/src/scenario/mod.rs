@@ -26,8 +26,9 @@ use crate::signals;
 use file::ScenarioFile;
 use sweep::Point;
 
+pub(crate) use file::{Reader, kind, scalar};
 pub(crate) use groups::Group;
-pub(crate) use keys::{Given, given};
+pub(crate) use keys::{Given, beside, given};
 pub(crate) use schema::schema;
 
 /// The runs of a scenario: the points of its sweep, each with its groups of clients.

@@ -1,0 +1,114 @@
+//! Flags of `throng experiment` and `throng history`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use measure::metric::Metric;
+
+use super::Format;
+
+/// Arguments of `throng experiment`.
+#[derive(Debug, Args)]
+pub(crate) struct ExperimentArguments {
+    #[command(subcommand)]
+    pub(crate) command: ExperimentCommand,
+}
+
+/// What can be done with an experiment.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExperimentCommand {
+    /// Make the runs that are not yet made; after Ctrl-C or a crash the same command goes on
+    Run {
+        /// The experiment, a TOML file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Folder for records, logs and index; the file's name without its suffix if left out
+        #[arg(long, short, value_name = "FOLDER")]
+        output: Option<PathBuf>,
+        /// Runs of each cell, whatever the file says
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        repetitions: Option<u32>,
+    },
+    /// Show what would be run, in which order; runs nothing
+    Plan {
+        /// The experiment, a TOML file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Runs of each cell, whatever the file says
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        repetitions: Option<u32>,
+    },
+}
+
+/// Arguments of `throng history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArguments {
+    #[command(subcommand)]
+    pub(crate) command: HistoryCommand,
+}
+
+/// Which records are meant.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// Folder with run records, in folders within it too
+    #[arg(long = "in", value_name = "FOLDER", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Only runs of which this holds: transport, clients, target, limit, throng, or a label
+    #[arg(long = "where", value_name = "NAME=VALUE", value_parser = condition)]
+    pub(crate) conditions: Vec<history::Condition>,
+}
+
+/// Questions to the history.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HistoryCommand {
+    /// List the runs, the earliest first
+    List {
+        #[command(flatten)]
+        selection: Selection,
+        /// Only the last N of them
+        #[arg(long, value_name = "N")]
+        last: Option<usize>,
+        /// What is printed
+        #[arg(long, default_value = "text", value_enum)]
+        format: Format,
+    },
+    /// Show one run
+    Show {
+        /// Its number in the list, or its record's name in the folder
+        #[arg(value_name = "RUN")]
+        run: String,
+        #[command(flatten)]
+        selection: Selection,
+        /// What is printed
+        #[arg(long, default_value = "text", value_enum)]
+        format: Format,
+    },
+    /// Follow a figure over versions, or whatever else differs between runs
+    Trend {
+        /// qps, goodput, loss, mean, p50, p90, p95, p99, p99.9, max, connect, handshake or cpu
+        #[arg(value_name = "METRIC", value_parser = metric)]
+        metric: Metric,
+        /// What the runs are grouped by: a label, or throng, transport, clients, target, limit
+        #[arg(long, value_name = "NAME", default_value = "throng")]
+        by: String,
+        #[command(flatten)]
+        selection: Selection,
+        /// What is printed
+        #[arg(long, default_value = "text", value_enum)]
+        format: Format,
+    },
+}
+
+fn metric(text: &str) -> Result<Metric, String> {
+    Metric::named(text).ok_or_else(|| format!("no metric; those known are {}", Metric::names()))
+}
+
+fn condition(text: &str) -> Result<history::Condition, String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("not of the form NAME=VALUE, such as transport=tcp")?;
+    Ok(history::Condition {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    })
+}

@@ -1,0 +1,188 @@
+//! The runs of an experiment: every combination of what is varied, in the order of the runs.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::file::{Axis, Experiment, Level, Order};
+use super::hooks::Hooks;
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::scenario::Given;
+
+/// Most runs of an experiment.
+const RUNS_MAX: usize = 100_000;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    /// What is varied and its value in this run.
+    pub(super) levels: Vec<(String, String)>,
+    /// Which run of its cell, from 1.
+    pub(super) repetition: u32,
+    labels: Vec<(String, String)>,
+    flags: Vec<Given>,
+    scenario: Option<PathBuf>,
+    /// Those of its servers and variants, in their order.
+    pub(super) hooks: Vec<Hooks>,
+}
+
+impl Turn {
+    /// A name for its files: what is varied, and the repetition.
+    pub(super) fn name(&self) -> String {
+        let each = self.levels.iter();
+        let mut words: Vec<String> = each
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        words.push(format!("r{}", self.repetition));
+        let safe = |it: char| it.is_ascii_alphanumeric() || "=.,_+-".contains(it);
+        let name = words.join(",");
+        name.chars()
+            .map(|it| if safe(it) { it } else { '_' })
+            .collect()
+    }
+
+    /// The arguments of `throng` for it, without the place of its record.
+    pub(super) fn arguments(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["run".into()];
+        words.extend(self.scenario.iter().map(|path| path.as_os_str().to_owned()));
+        words.extend(self.flags.iter().flat_map(Given::arguments));
+        for (name, value) in &self.labels {
+            words.push(format!("--label={name}={value}").into());
+        }
+        words
+    }
+
+    /// As it would be typed.
+    pub(super) fn command_line(&self) -> String {
+        let words = self.arguments();
+        let quoted = words.iter().map(|word| {
+            let word = word.to_string_lossy();
+            match word
+                .chars()
+                .all(|it| it.is_ascii_alphanumeric() || "=.,_:/+-[]".contains(it))
+            {
+                true => word.into_owned(),
+                false => format!("'{}'", word.replace('\'', "'\\''")),
+            }
+        });
+        format!("throng {}", quoted.collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.levels {
+            write!(f, "{name} {value}, ")?;
+        }
+        write!(f, "repetition {}", self.repetition)
+    }
+}
+
+/// All runs in their order. Their flags are checked: nothing is started if one is wrong.
+pub(super) fn turns(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
+    let cells = cells(experiment)?;
+    for cell in &cells {
+        check(cell)?;
+    }
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(experiment.seed);
+    let mut turns = Vec::new();
+    for repetition in 1..=experiment.repetitions {
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        if experiment.order == Order::Random {
+            shuffle(&mut order, &mut generator);
+        }
+        turns.extend(order.into_iter().map(|cell| Turn {
+            repetition,
+            ..cells[cell].clone()
+        }));
+    }
+    Ok(turns)
+}
+
+/// Fisher and Yates; the bias of a remainder of 64 bits is below 2^-40.
+fn shuffle(order: &mut [usize], generator: &mut Xoshiro256PlusPlus) {
+    for last in (1..order.len()).rev() {
+        let other = generator.next_u64() % (last as u64 + 1);
+        order.swap(last, other as usize);
+    }
+}
+
+fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
+    let each = experiment.axes.iter().map(|axis| axis.levels.len());
+    let count = each.chain([experiment.repetitions as usize]);
+    let count = count.fold(1, usize::saturating_mul);
+    if count > RUNS_MAX {
+        return Err(Failure::usage(
+            format!("{count} runs: an experiment has at most {RUNS_MAX}"),
+            "vary less at a time",
+        ));
+    }
+    let mut cells = vec![Turn {
+        levels: Vec::new(),
+        repetition: 1,
+        labels: Vec::new(),
+        flags: experiment.flags.clone(),
+        scenario: experiment.scenario.clone(),
+        hooks: Vec::new(),
+    }];
+    for axis in &experiment.axes {
+        let mut with_it = Vec::new();
+        for cell in &cells {
+            with_it.extend(axis.levels.iter().map(|level| extended(cell, axis, level)));
+        }
+        cells = with_it;
+    }
+    Ok(cells)
+}
+
+/// The cell with one more thing decided; later flags go before earlier ones.
+fn extended(cell: &Turn, axis: &Axis, level: &Level) -> Turn {
+    let mut cell = cell.clone();
+    cell.levels.push((axis.name.clone(), level.label.clone()));
+    if axis.is_label {
+        cell.labels.push((axis.name.clone(), level.label.clone()));
+    }
+    cell.flags
+        .retain(|given| level.flags.iter().all(|other| other.name != given.name));
+    cell.flags.extend(level.flags.iter().cloned());
+    if level.scenario.is_some() {
+        cell.scenario.clone_from(&level.scenario);
+    }
+    if !level.hooks.is_empty() {
+        cell.hooks.push(level.hooks.clone());
+    }
+    cell
+}
+
+/// Flags that cannot be understood, and scenarios that are not there.
+fn check(cell: &Turn) -> Result<(), Failure> {
+    let words = [OsString::from("throng")]
+        .into_iter()
+        .chain(cell.arguments());
+    Arguments::try_parse_from(words).map_err(|error| {
+        Failure::of_flags(&error, "run").of(&format!("the run with {}", without_repetition(cell)))
+    })?;
+    match &cell.scenario {
+        Some(path) if !Path::new(path).is_file() => Err(Failure::usage(
+            format!("there is no scenario {}", path.display()),
+            "paths are relative to the experiment's file",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn without_repetition(cell: &Turn) -> String {
+    let each = cell.levels.iter();
+    let words: Vec<String> = each
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    match words.is_empty() {
+        true => "the flags of [run]".to_owned(),
+        false => words.join(", "),
+    }
+}

@@ -1,0 +1,371 @@
+//! An experiment as it is written.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::hooks::Hooks;
+use crate::failure::Failure;
+use crate::scenario::{Given, Reader, beside, kind, scalar};
+
+/// Keys at the top.
+const OF_TOP: [&str; 11] = [
+    "name",
+    "about",
+    "repetitions",
+    "order",
+    "seed",
+    "cool-down",
+    "run",
+    "matrix",
+    "servers",
+    "variants",
+    "hooks",
+];
+/// Keys of hooks, at `[hooks]` and of one server or variant.
+const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
+/// Keys that the experiment sets itself for every run.
+const OF_EXPERIMENT: [&str; 4] = ["record", "format", "quiet", "label"];
+
+const REPETITIONS: u32 = 5;
+
+/// In which order the runs are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Each repetition has all cells, in an order of its own.
+    #[default]
+    Random,
+    /// As the file lists them.
+    Listed,
+}
+
+/// An experiment.
+#[derive(Clone, Debug)]
+pub(super) struct Experiment {
+    pub(super) name: String,
+    pub(super) repetitions: u32,
+    pub(super) order: Order,
+    /// Of the order.
+    pub(super) seed: u64,
+    pub(super) cool_down: Duration,
+    /// Flags of every run.
+    pub(super) flags: Vec<Given>,
+    /// The scenario of every run.
+    pub(super) scenario: Option<PathBuf>,
+    /// What is varied.
+    pub(super) axes: Vec<Axis>,
+    /// Around every run.
+    pub(super) hooks: Hooks,
+}
+
+/// Something that is varied.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) name: String,
+    pub(super) levels: Vec<Level>,
+    /// Its levels mean something to the user alone: runs carry them as labels.
+    pub(super) is_label: bool,
+}
+
+/// One value of what is varied.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Level {
+    pub(super) label: String,
+    pub(super) flags: Vec<Given>,
+    pub(super) scenario: Option<PathBuf>,
+    pub(super) hooks: Hooks,
+}
+
+impl Experiment {
+    /// How long one run takes at least, if its flags tell.
+    pub(super) fn least_duration(&self) -> Option<Duration> {
+        let of = |name: &str| {
+            let given = self.flags.iter().find(|given| given.name == name)?;
+            let value = given.values.first()?;
+            ::responder::behaviour::parse_duration(value).ok()
+        };
+        let warmup = of("warmup").unwrap_or_default();
+        of("duration").map(|duration| duration + warmup + self.cool_down)
+    }
+}
+
+/// Reads the text of an experiment; `path` is where it came from.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
+    let reader = Reader::new(path, text);
+    let document = reader.parse()?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut parser = Parser {
+        reader: &reader,
+        path,
+        experiment: Experiment {
+            name: stem.into_owned(),
+            repetitions: REPETITIONS,
+            order: Order::default(),
+            seed: 1,
+            cool_down: Duration::ZERO,
+            flags: Vec::new(),
+            scenario: None,
+            axes: Vec::new(),
+            hooks: Hooks::default(),
+        },
+    };
+    parser.document(document.get_ref())?;
+    Ok(parser.experiment)
+}
+
+type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
+type Value<'a> = Spanned<DeValue<'a>>;
+
+struct Parser<'a> {
+    reader: &'a Reader<'a>,
+    path: &'a Path,
+    experiment: Experiment,
+}
+
+impl Parser<'_> {
+    fn document(&mut self, document: &DeTable<'_>) -> Result<(), Failure> {
+        for (key, value) in document {
+            let at = value.span().start;
+            match (key.get_ref().as_ref(), value.get_ref()) {
+                ("name", _) => self.experiment.name = self.one(key, value)?,
+                // For readers of the file.
+                ("about", _) => drop(self.one(key, value)?),
+                ("repetitions", _) => {
+                    let given: u32 = self.number(key, value)?;
+                    if given == 0 {
+                        let what = "`repetitions` is 0";
+                        return Err(self.reader.fault(at, what, "write 1 or more"));
+                    }
+                    self.experiment.repetitions = given;
+                }
+                ("seed", _) => self.experiment.seed = self.number(key, value)?,
+                ("order", _) => self.experiment.order = self.order(key, value)?,
+                ("cool-down", _) => self.experiment.cool_down = self.time(key, value)?,
+                ("run", DeValue::Table(table)) => {
+                    let level = self.level(table, &[])?;
+                    self.experiment.flags = level.flags;
+                    self.experiment.scenario = level.scenario;
+                }
+                ("matrix", DeValue::Table(table)) => self.matrix(table)?,
+                ("servers", DeValue::Array(tables)) => self.labelled("server", tables)?,
+                ("variants", DeValue::Array(tables)) => self.labelled("variant", tables)?,
+                ("hooks", DeValue::Table(table)) => {
+                    let level = self.level(table, &OF_HOOKS)?;
+                    if !level.flags.is_empty() {
+                        let what = format!("`{}` is no hook", level.flags[0].name);
+                        let hint = format!("hooks are {}", OF_HOOKS.join(", "));
+                        return Err(self.reader.fault(at, &what, &hint));
+                    }
+                    self.experiment.hooks = level.hooks;
+                }
+                (name @ ("run" | "matrix" | "hooks"), other) => {
+                    let what = format!("`{name}` is {}", kind(other));
+                    return Err(self.reader.fault(at, &what, &format!("write [{name}]")));
+                }
+                (name @ ("servers" | "variants"), other) => {
+                    let what = format!("`{name}` is {}", kind(other));
+                    let hint = format!("write [[{name}]], once for each");
+                    return Err(self.reader.fault(at, &what, &hint));
+                }
+                (name, _) => return Err(self.unknown(name, key.span().start)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str, at: usize) -> Failure {
+        let likeness = OF_TOP.map(|known| (strsim::jaro_winkler(name, known), known));
+        let nearest = likeness.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        let hint = match nearest {
+            Some((likeness, nearest)) if likeness > 0.75 => format!("do you mean `{nearest}`?"),
+            _ => "flags of `throng run` belong under [run], what is varied under [matrix]".into(),
+        };
+        self.reader
+            .fault(at, &format!("unknown key `{name}`"), &hint)
+    }
+
+    fn one(&self, key: &Key<'_>, value: &Value<'_>) -> Result<String, Failure> {
+        scalar(value.get_ref()).ok_or_else(|| {
+            let what = format!("`{}` is {}", key.get_ref(), kind(value.get_ref()));
+            self.reader
+                .fault(value.span().start, &what, "write one value")
+        })
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &Key<'_>, value: &Value<'_>) -> Result<T, Failure> {
+        let text = self.one(key, value)?;
+        text.parse().map_err(|_| {
+            let what = format!("`{}` is no number: {text}", key.get_ref());
+            self.reader
+                .fault(value.span().start, &what, "write a whole number, 0 or more")
+        })
+    }
+
+    fn time(&self, key: &Key<'_>, value: &Value<'_>) -> Result<Duration, Failure> {
+        let text = self.one(key, value)?;
+        ::responder::behaviour::parse_duration(&text).map_err(|error| {
+            let what = format!("`{}`: {error}", key.get_ref());
+            self.reader
+                .fault(value.span().start, &what, "write a time such as \"10s\"")
+        })
+    }
+
+    fn order(&self, key: &Key<'_>, value: &Value<'_>) -> Result<Order, Failure> {
+        match self.one(key, value)?.as_str() {
+            "random" => Ok(Order::Random),
+            "listed" => Ok(Order::Listed),
+            other => {
+                let what = format!("no order: `{other}`");
+                let hint = "write \"random\" or \"listed\"";
+                Err(self.reader.fault(value.span().start, &what, hint))
+            }
+        }
+    }
+
+    /// The flags, scenario and hooks of a table; `own` are keys beside them that it may have.
+    fn level(&self, table: &DeTable<'_>, own: &[&str]) -> Result<Level, Failure> {
+        let mut level = Level::default();
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            match name {
+                _ if !own.contains(&name) && OF_HOOKS.contains(&name) => {
+                    let what = format!("`{name}` is a hook");
+                    let hint = "write it under [hooks], or in one of [[servers]] or [[variants]]";
+                    return Err(self.reader.fault(key.span().start, &what, hint));
+                }
+                "label" if own.contains(&name) => level.label = self.one(key, value)?,
+                "before" => level.hooks.before = self.commands(key, value)?,
+                "after" => level.hooks.after = self.commands(key, value)?,
+                "ready" => level.hooks.ready = self.commands(key, value)?,
+                "hook-timeout" => level.hooks.timeout = Some(self.time(key, value)?),
+                "scenario" => {
+                    let named = self.one(key, value)?;
+                    level.scenario = Some(beside(self.path, &named).into());
+                }
+                _ if OF_EXPERIMENT.contains(&name) => return Err(self.is_own(key)),
+                _ => {
+                    let further = ["scenario"].iter().chain(own).copied();
+                    let further: Vec<&str> = further.collect();
+                    level.flags.push(self.reader.flag(key, value, &further)?);
+                }
+            }
+        }
+        Ok(level)
+    }
+
+    fn is_own(&self, key: &Key<'_>) -> Failure {
+        let what = format!("`{}` is set by the experiment itself", key.get_ref());
+        let hint = "leave it out; labels come from [[servers]] and [[variants]]";
+        self.reader.fault(key.span().start, &what, hint)
+    }
+
+    /// Shell commands: one, or a list.
+    fn commands(&self, key: &Key<'_>, value: &Value<'_>) -> Result<Vec<String>, Failure> {
+        let each: Option<Vec<String>> = match value.get_ref() {
+            DeValue::Array(all) => all.iter().map(|one| scalar(one.get_ref())).collect(),
+            one => scalar(one).map(|one| vec![one]),
+        };
+        each.ok_or_else(|| {
+            let what = format!("`{}` is {}", key.get_ref(), kind(value.get_ref()));
+            let hint = "write a command of the shell, or a list of them";
+            self.reader.fault(value.span().start, &what, hint)
+        })
+    }
+
+    /// Each key is varied: every combination of their values is a cell.
+    fn matrix(&mut self, table: &DeTable<'_>) -> Result<(), Failure> {
+        for (key, value) in table {
+            let name = key.get_ref().as_ref();
+            let at = value.span().start;
+            let hint = "write a list, such as [\"udp\", \"tcp\"]";
+            let DeValue::Array(values) = value.get_ref() else {
+                let what = format!("`{name}` is {}", kind(value.get_ref()));
+                return Err(self.reader.fault(at, &what, hint));
+            };
+            if values.is_empty() {
+                let what = format!("`{name}` has no values");
+                return Err(self.reader.fault(at, &what, hint));
+            }
+            if OF_EXPERIMENT.contains(&name) {
+                return Err(self.is_own(key));
+            }
+            let mut levels = Vec::new();
+            for value in values {
+                levels.push(self.level_of_matrix(key, value)?);
+            }
+            self.push_axis(name.to_owned(), levels, name == "scenario", at)?;
+        }
+        Ok(())
+    }
+
+    fn level_of_matrix(&self, key: &Key<'_>, value: &Value<'_>) -> Result<Level, Failure> {
+        if key.get_ref() == "scenario" {
+            let named = self.one(key, value)?;
+            let stem = Path::new(&named).file_stem().unwrap_or_default();
+            return Ok(Level {
+                label: stem.to_string_lossy().into_owned(),
+                scenario: Some(beside(self.path, &named).into()),
+                ..Level::default()
+            });
+        }
+        let flag = self.reader.flag(key, value, &["scenario"])?;
+        Ok(Level {
+            label: match flag.values.as_slice() {
+                [] => "on".to_owned(),
+                values => values.join(","),
+            },
+            flags: vec![flag],
+            ..Level::default()
+        })
+    }
+
+    /// `[[servers]]` or `[[variants]]`: values with a label, flags and hooks of their own.
+    fn labelled(&mut self, name: &str, tables: &[Value<'_>]) -> Result<(), Failure> {
+        let mut levels = Vec::new();
+        let keys: Vec<&str> = OF_HOOKS.iter().copied().chain(["label"]).collect();
+        for value in tables {
+            let at = value.span().start;
+            let DeValue::Table(table) = value.get_ref() else {
+                let hint = format!("write [[{name}s]], once for each");
+                return Err(self.reader.fault(at, "it is no table", &hint));
+            };
+            let level = self.level(table, &keys)?;
+            if level.label.is_empty() {
+                let what = format!("this {name} has no label");
+                let hint = "write label = \"...\": it names the rows of the report";
+                return Err(self.reader.fault(at, &what, hint));
+            }
+            levels.push(level);
+        }
+        let at = tables.first().map_or(0, |table| table.span().start);
+        self.push_axis(name.to_owned(), levels, true, at)
+    }
+
+    fn push_axis(
+        &mut self,
+        name: String,
+        levels: Vec<Level>,
+        is_label: bool,
+        at: usize,
+    ) -> Result<(), Failure> {
+        for (number, level) in levels.iter().enumerate() {
+            if levels[..number]
+                .iter()
+                .any(|other| other.label == level.label)
+            {
+                let what = format!("`{}` is there twice", level.label);
+                let hint = "each value once; `repetitions` says how often it is run";
+                return Err(self.reader.fault(at, &what, hint));
+            }
+        }
+        let axis = Axis {
+            name,
+            levels,
+            is_label,
+        };
+        self.experiment.axes.push(axis);
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! `throng experiment`: every cell of a matrix, several times, with a record of each run.
+//!
+//! A run is a `throng run` in a process of its own, with the flags that a user would give: what one
+//! run leaves behind cannot touch the next, and each can be repeated by hand. What is done is what
+//! is in the folder, so that an experiment that was interrupted goes on where it stopped.
+
+mod cells;
+mod file;
+mod folder;
+mod hooks;
+mod turn;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::args::experiment::{ExperimentArguments, ExperimentCommand};
+use crate::failure::{Failure, print};
+use crate::signals::{self, Interrupt};
+use cells::Turn;
+use file::Experiment;
+use folder::Folder;
+
+/// After so many failed runs one after the other there is no point in going on.
+const FAILURES_MAX: u32 = 3;
+
+/// Does what the command says.
+pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        ExperimentCommand::Plan { file, repetitions } => {
+            let (experiment, _) = read(file, *repetitions)?;
+            let turns = cells::turns(&experiment)?;
+            print(&plan(&experiment, &turns))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ExperimentCommand::Run {
+            file,
+            output,
+            repetitions,
+        } => {
+            let (experiment, text) = read(file, *repetitions)?;
+            let turns = cells::turns(&experiment)?;
+            let output = output.clone().unwrap_or_else(|| default_output(file));
+            let folder = Folder::open(&output, &text)?;
+            run(&experiment, &turns, &folder)
+        }
+    }
+}
+
+fn read(path: &Path, repetitions: Option<u32>) -> Result<(Experiment, String), Failure> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::usage(
+            format!("cannot read the experiment {}: {error}", path.display()),
+            "give a TOML file; there are some in the folder experiments",
+        )
+    })?;
+    let mut experiment = file::parse(path, &text)?;
+    experiment.repetitions = repetitions.unwrap_or(experiment.repetitions);
+    Ok((experiment, text))
+}
+
+/// The experiment's name, in the current folder.
+fn default_output(file: &Path) -> PathBuf {
+    let stem = file.file_stem().unwrap_or("experiment".as_ref());
+    let mut name = stem.to_owned();
+    name.push("-records");
+    PathBuf::from(name)
+}
+
+/// What would be run.
+fn plan(experiment: &Experiment, turns: &[Turn]) -> String {
+    let mut text = format!("{}: {}\n", experiment.name, counts(experiment, turns));
+    for (number, turn) in turns.iter().enumerate() {
+        text.push_str(&format!("{:>5}  {turn}\n", number + 1));
+    }
+    if let Some(first) = turns.first() {
+        text.push_str(&format!(
+            "\nthe first of them is\n  {}\n",
+            first.command_line()
+        ));
+    }
+    text
+}
+
+fn counts(experiment: &Experiment, turns: &[Turn]) -> String {
+    let repetitions = u64::from(experiment.repetitions);
+    let cells = turns.len() as u64 / repetitions.max(1);
+    let least = experiment
+        .least_duration()
+        .map(|each| each * turns.len() as u32);
+    let least = least.map(|time| format!(", {} at least", minutes(time)));
+    format!(
+        "{}, {}: {}{}",
+        counted(cells, "cell"),
+        counted(repetitions, "repetition"),
+        counted(turns.len() as u64, "run"),
+        least.unwrap_or_default()
+    )
+}
+
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn minutes(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
+/// Makes the runs that are not made yet.
+fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitCode, Failure> {
+    let interrupt = signals::watch(|| {
+        eprintln!("ending this run, then the experiment (again to abort)");
+    });
+    let waiting: Vec<&Turn> = turns.iter().filter(|it| !folder.has(it)).collect();
+    eprintln!("{}: {}", experiment.name, counts(experiment, turns));
+    if waiting.len() < turns.len() {
+        let made = turns.len() - waiting.len();
+        eprintln!(
+            "{} of them made before: they stay",
+            counted(made as u64, "run")
+        );
+    }
+    let progress = Progress {
+        interrupt: &interrupt,
+        began: Instant::now(),
+        all: turns.len(),
+        before: turns.len() - waiting.len(),
+    };
+    let failed = progress.make(experiment, &waiting, folder)?;
+    let update = folder.index()?;
+    let records = folder.path().display();
+    eprintln!("{} in {records}", counted(update.runs, "record"));
+    eprintln!("next: throng report {records} -o report.html; throng history list --in {records}");
+    Ok(match failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(1),
+    })
+}
+
+/// How far an experiment has come.
+struct Progress<'a> {
+    interrupt: &'a Interrupt,
+    began: Instant,
+    /// Runs of the experiment, and those made before.
+    all: usize,
+    before: usize,
+}
+
+impl Progress<'_> {
+    /// Makes the runs in `waiting`; returns how many failed.
+    fn make(
+        &self,
+        experiment: &Experiment,
+        waiting: &[&Turn],
+        folder: &Folder,
+    ) -> Result<u32, Failure> {
+        let (mut failed, mut in_a_row) = (0, 0);
+        for (number, turn) in waiting.iter().enumerate() {
+            eprintln!("[{}/{}] {turn}", self.before + number + 1, self.all);
+            let made = turn::make(experiment, turn, folder, self.interrupt);
+            if self.interrupt.has_come() {
+                let done = self.before + number + usize::from(made.is_ok());
+                return Err(Failure::in_operation(format!(
+                    "interrupted with {done} of {} runs made; the same command goes on from there",
+                    self.all
+                )));
+            }
+            match made {
+                Ok(figures) => {
+                    in_a_row = 0;
+                    eprintln!("    {figures}{}", self.left(number + 1, waiting.len()));
+                }
+                Err(failure) => {
+                    failed += 1;
+                    in_a_row += 1;
+                    failure.report();
+                }
+            }
+            if in_a_row == FAILURES_MAX {
+                return Err(Failure::in_operation(format!(
+                    "{FAILURES_MAX} runs failed one after the other; the same command tries again \
+                     when the cause is mended"
+                )));
+            }
+            if number + 1 < waiting.len() {
+                self.cool_down(experiment.cool_down);
+            }
+        }
+        if failed > 0 {
+            let runs = counted(failed.into(), "run");
+            eprintln!("{runs} failed; the same command tries them again");
+        }
+        Ok(failed)
+    }
+
+    /// How long the rest may take, from what it took so far.
+    fn left(&self, made: usize, waiting: usize) -> String {
+        let left = (waiting - made) as u32;
+        if left == 0 {
+            return String::new();
+        }
+        let each = self.began.elapsed() / made as u32;
+        format!("  (about {} to go)", minutes(each * left))
+    }
+
+    fn cool_down(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.interrupt.has_come() {
+            self.interrupt
+                .wait(until.saturating_duration_since(Instant::now()));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `throng history`: questions to the records of a folder.
+
+mod list;
+mod trend;
+
+use std::process::ExitCode;
+
+use history::{Condition, History, HistoryError};
+use measure::metric::Metric;
+use serde_json::Value;
+
+use crate::args::experiment::{HistoryArguments, HistoryCommand, Selection};
+use crate::failure::{Failure, print};
+use crate::records;
+
+/// Files that are no records, named one by one.
+const UNREADABLE_SHOWN: usize = 3;
+
+impl From<HistoryError> for Failure {
+    fn from(error: HistoryError) -> Self {
+        match error.hint {
+            Some(hint) => Failure::usage(error.what, hint),
+            None => Failure::plain(error.what),
+        }
+    }
+}
+
+/// Answers the question.
+pub(crate) fn execute(arguments: &HistoryArguments) -> Result<ExitCode, Failure> {
+    let text = match &arguments.command {
+        HistoryCommand::List {
+            selection,
+            last,
+            format,
+        } => {
+            let (history, conditions) = open(selection)?;
+            let mut entries = history.list(conditions)?;
+            entries.drain(..entries.len().saturating_sub(last.unwrap_or(usize::MAX)));
+            list::render(&entries, *format)
+        }
+        HistoryCommand::Show {
+            run,
+            selection,
+            format,
+        } => {
+            let (history, _) = open(selection)?;
+            let entry = history.find(run)?.ok_or_else(|| {
+                let hint = "`throng history list` shows those that there are";
+                Failure::usage(format!("there is no run {run}"), hint)
+            })?;
+            let record = records::read(&history.folder().join(&entry.file))?;
+            records::render(&record, *format)
+        }
+        HistoryCommand::Trend {
+            metric,
+            by,
+            selection,
+            format,
+        } => {
+            let (history, conditions) = open(selection)?;
+            let groups = history.trend(*metric, by, conditions)?;
+            if groups.is_empty() {
+                return Err(nothing(&history, by)?);
+            }
+            trend::render(*metric, by, &groups, *format)
+        }
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The records, up to date; files that are none are told.
+fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
+    let mut history = History::open(&selection.folder)?;
+    let update = history.update()?;
+    for unreadable in update.unreadable.iter().take(UNREADABLE_SHOWN) {
+        eprintln!(
+            "warning: {} is no run record: {}",
+            unreadable.file, unreadable.why
+        );
+    }
+    if let Some(more @ 1..) = update.unreadable.len().checked_sub(UNREADABLE_SHOWN) {
+        eprintln!("warning: {more} more files are no run records");
+    }
+    if update.runs == 0 {
+        let what = format!("no run records in {}", selection.folder.display());
+        let hint = "give --in a folder with records that --record or an experiment has written";
+        return Err(Failure::usage(what, hint));
+    }
+    Ok((history, &selection.conditions))
+}
+
+/// No run has both the fact and the figure.
+fn nothing(history: &History, by: &str) -> Result<Failure, Failure> {
+    let names = history.fact_names()?;
+    let known: Vec<String> = names.into_iter().filter(|name| name != "started").collect();
+    Ok(Failure::usage(
+        format!("no run has `{by}` and this figure, or none meets the conditions"),
+        format!("runs can be grouped by {}", known.join(", ")),
+    ))
+}
+
+/// The metric with its unit, as a column's name.
+fn csv_name(metric: Metric) -> String {
+    use measure::metric::Unit::{Nanoseconds, PerSecond, Share};
+    let name = metric.name().replace('.', "_");
+    match metric.unit() {
+        PerSecond if name == "qps" => name,
+        PerSecond => format!("{name}_qps"),
+        Share => format!("{name}_share"),
+        Nanoseconds => format!("{name}_ns"),
+    }
+}
+
+/// RFC 4180: quotes around what has commas, quotes or line ends.
+fn csv_line(cells: &[String]) -> String {
+    let quoted = cells
+        .iter()
+        .map(|cell| match cell.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        });
+    format!("{}\n", quoted.collect::<Vec<_>>().join(","))
+}
+
+fn json_text(value: &Value) -> String {
+    let text = serde_json::to_string_pretty(value);
+    format!("{}\n", text.expect("all keys are strings"))
+}

@@ -1,0 +1,152 @@
+//! A figure over the versions of something.
+
+use history::TrendGroup;
+use measure::metric::{Metric, Unit};
+use measure::statistics::{mann_whitney, median};
+use report::table::{Align, Table};
+use serde_json::{Value, json};
+
+use super::{csv_line, csv_name, json_text};
+use crate::args::Format;
+
+/// Runs in a group from which on a test of ranks can find anything.
+const RUNS_MIN: usize = 4;
+/// What chance makes more often than that between equals is no difference.
+const P_MAX: f64 = 0.05;
+
+/// A group beside the first of all and the one before it.
+struct Step {
+    value: String,
+    runs: usize,
+    median: f64,
+    least: f64,
+    most: f64,
+    /// From the group before, as a share; in points for shares.
+    change: Option<f64>,
+    /// How likely chance alone makes such a difference.
+    p_value: Option<f64>,
+    finding: &'static str,
+}
+
+fn steps(metric: Metric, groups: &[TrendGroup]) -> Vec<Step> {
+    let before = std::iter::once(None).chain(groups.iter().map(Some));
+    let each = groups.iter().zip(before);
+    each.map(|(group, before)| step(metric, group, before))
+        .collect()
+}
+
+fn step(metric: Metric, group: &TrendGroup, before: Option<&TrendGroup>) -> Step {
+    let median_of = |group: &TrendGroup| median(&group.values).unwrap_or(f64::NAN);
+    let own = median_of(group);
+    let change = before.map(|before| match metric.unit() {
+        Unit::Share => own - median_of(before),
+        _ => own / median_of(before) - 1.0,
+    });
+    let has_enough = |it: &TrendGroup| it.values.len() >= RUNS_MIN;
+    let p_value = before
+        .filter(|before| has_enough(before) && has_enough(group))
+        .and_then(|before| mann_whitney(&before.values, &group.values))
+        .map(|test| test.p_value);
+    let finding = match (before, p_value, change) {
+        (None, ..) => "",
+        (Some(_), None, _) => "too few runs",
+        (_, Some(p), _) if p >= P_MAX => "no difference seen",
+        (_, _, Some(change)) if (change > 0.0) == metric.is_better_higher() => "better",
+        _ => "worse",
+    };
+    let values = group.values.iter().copied();
+    Step {
+        value: group.value.clone(),
+        runs: group.values.len(),
+        median: own,
+        least: values.clone().fold(f64::INFINITY, f64::min),
+        most: values.fold(f64::NEG_INFINITY, f64::max),
+        change: change.filter(|change| change.is_finite()),
+        p_value,
+        finding,
+    }
+}
+
+pub(super) fn render(metric: Metric, by: &str, groups: &[TrendGroup], format: Format) -> String {
+    let steps = steps(metric, groups);
+    match format {
+        Format::Json => json(metric, by, (&steps, groups)),
+        Format::Csv => csv(metric, by, &steps),
+        Format::Text => text(metric, by, &steps),
+    }
+}
+
+fn json(metric: Metric, by: &str, (steps, groups): (&[Step], &[TrendGroup])) -> String {
+    let each = steps.iter().zip(groups).map(|(step, group)| {
+        json!({
+            "value": step.value,
+            "first_started": group.first_started,
+            "runs": group.runs,
+            "values": group.values,
+            "median": step.median,
+            "change_from_previous": step.change,
+            "p_value": step.p_value,
+            "finding": step.finding,
+        })
+    });
+    let each: Vec<Value> = each.collect();
+    json_text(&json!({ "metric": metric.name(), "by": by, "groups": each }))
+}
+
+fn csv(metric: Metric, by: &str, steps: &[Step]) -> String {
+    let name = csv_name(metric);
+    let figures = ["median", "least", "most"].map(|which| format!("{name}_{which}"));
+    let mut head = vec![by.to_owned(), "runs".to_owned()];
+    head.extend(figures);
+    head.extend(["change", "p_value", "finding"].map(str::to_owned));
+    let mut text = csv_line(&head);
+    let optional = |value: Option<f64>| value.map_or_else(String::new, |it| it.to_string());
+    for step in steps {
+        text.push_str(&csv_line(&[
+            step.value.clone(),
+            step.runs.to_string(),
+            step.median.to_string(),
+            step.least.to_string(),
+            step.most.to_string(),
+            optional(step.change),
+            optional(step.p_value),
+            step.finding.to_owned(),
+        ]));
+    }
+    text
+}
+
+fn text(metric: Metric, by: &str, steps: &[Step]) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new([Left, Right, Right, Right, Right, Right, Left]);
+    let head = [
+        by,
+        "runs",
+        "median",
+        "least",
+        "most",
+        "change",
+        "from the one above",
+    ];
+    table.row(head.map(str::to_owned));
+    for step in steps {
+        let finding = match step.p_value {
+            Some(p) => format!("{} (p = {p:.3})", step.finding),
+            None => step.finding.to_owned(),
+        };
+        table.row([
+            step.value.clone(),
+            step.runs.to_string(),
+            metric.show(step.median),
+            metric.show(step.least),
+            metric.show(step.most),
+            step.change
+                .map(|it| metric.show_change(it))
+                .unwrap_or_default(),
+            finding,
+        ]);
+    }
+    let mut text = format!("{} by {by}\n", metric.name());
+    table.write_to(&mut text);
+    text
+}

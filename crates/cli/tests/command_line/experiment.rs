@@ -1,0 +1,315 @@
+//! `throng experiment` and `throng history`: a matrix in simulation, resumed, asked, refused.
+
+use std::fs;
+
+use crate::process::{Folder, throng};
+
+/// Two transports, two numbers of clients, twice each, in virtual time.
+const MATRIX: &str = r#"
+name = "small"
+repetitions = 2
+
+[run]
+driver = "sim"
+duration = "100ms"
+rate = 500
+
+[matrix]
+transport = ["udp", "tcp"]
+clients = [1, 5]
+"#;
+
+fn names_in(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// Runs the experiment in `text` into the folder `out`.
+fn run(folder: &Folder, text: &str, more: &str) -> crate::process::Finished {
+    let file = folder.write("small.toml", text);
+    let out = folder.path("out");
+    throng(&format!("experiment run {file} --output {out} {more}"))
+}
+
+#[test]
+fn every_cell_is_run_as_often_as_asked_and_asked_for_afterwards() {
+    let folder = Folder::new("experiment-matrix");
+    run(&folder, MATRIX, "").succeeded();
+    let records = names_in(&folder.path("out/records"));
+    assert_eq!(records.len(), 8, "{records:?}");
+    for cell in [
+        "udp,clients=1",
+        "udp,clients=5",
+        "tcp,clients=1",
+        "tcp,clients=5",
+    ] {
+        for repetition in [1, 2] {
+            let name = format!("transport={cell},r{repetition}.json");
+            assert!(records.contains(&name), "{name} of {records:?}");
+        }
+    }
+    let out = folder.path("out");
+    let csv = throng(&format!(
+        "history list --in {out} --where transport=tcp --format csv"
+    ));
+    let csv = csv.succeeded();
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    let head = csv.lines().next().unwrap();
+    assert!(head.starts_with("run,record,arrival,clients,"), "{head}");
+    let shown = throng(&format!("history show 1 --in {out}")).succeeded();
+    assert!(shown.contains("SIMULATION"), "{shown}");
+    let trend = throng(&format!(
+        "history trend p99 --by clients --in {out} --format json"
+    ));
+    let trend: serde_json::Value = serde_json::from_str(&trend.succeeded()).unwrap();
+    let groups = trend["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2);
+    assert!(
+        groups
+            .iter()
+            .all(|group| group["runs"].as_array().unwrap().len() == 4)
+    );
+}
+
+#[test]
+fn interrupted_experiment_makes_the_runs_that_are_missing() {
+    let folder = Folder::new("experiment-resumed");
+    run(&folder, MATRIX, "").succeeded();
+    let records = folder.path("out/records");
+    let names = names_in(&records);
+    let kept = format!("{records}/{}", names[0]);
+    let before = fs::metadata(&kept).unwrap().modified().unwrap();
+    for gone in &names[5..] {
+        fs::remove_file(format!("{records}/{gone}")).unwrap();
+    }
+    // As a process that was killed leaves it.
+    fs::write(
+        format!("{records}/{}.unfinished", &names[5][..names[5].len() - 5]),
+        "{",
+    )
+    .unwrap();
+    let again = run(&folder, MATRIX, "");
+    assert!(
+        again.stderr.contains("5 runs of them made before"),
+        "{}",
+        again.stderr
+    );
+    again.succeeded();
+    assert_eq!(names_in(&records), names);
+    assert_eq!(fs::metadata(&kept).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn hooks_run_around_every_run_and_know_what_is_varied() {
+    let folder = Folder::new("experiment-hooks");
+    let seen = folder.path("seen");
+    let text = format!(
+        r#"
+repetitions = 1
+order = "listed"
+[run]
+driver = "sim"
+duration = "50ms"
+rate = 100
+[hooks]
+before = "echo before $THRONG_SERVER $THRONG_REPETITION >> {seen}"
+ready = "test -e {seen}"
+after = "echo after $THRONG_SERVER >> {seen}"
+[[servers]]
+label = "old"
+before = "echo old >> {seen}"
+[[servers]]
+label = "new"
+after = "echo new >> {seen}"
+"#
+    );
+    run(&folder, &text, "").succeeded();
+    let seen = fs::read_to_string(seen).unwrap();
+    let lines: Vec<&str> = seen.lines().collect();
+    let expected = [
+        "before old 1",
+        "old",
+        "after old",
+        "before new 1",
+        "new",
+        "after new",
+    ];
+    assert_eq!(lines, expected);
+    let out = folder.path("out");
+    let list = throng(&format!(
+        "history list --in {out} --where server=new --format json"
+    ));
+    let list: serde_json::Value = serde_json::from_str(&list.succeeded()).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["facts"]["server"], "new");
+}
+
+#[test]
+fn failing_hook_is_told_with_its_command_and_ends_in_failure() {
+    let folder = Folder::new("experiment-failing");
+    let text = MATRIX.replace("[matrix]", "[hooks]\nbefore = \"exit 7\"\n[matrix]");
+    let ended = run(&folder, &text, "");
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    for words in [
+        "before `exit 7`",
+        "exit status: 7",
+        "3 runs failed one after the other",
+    ] {
+        assert!(ended.stderr.contains(words), "{words} in {}", ended.stderr);
+    }
+    assert!(names_in(&folder.path("out/records")).is_empty());
+}
+
+#[test]
+fn hook_that_does_not_end_is_ended() {
+    let folder = Folder::new("experiment-endless");
+    let hooks = "[hooks]\nbefore = \"while :; do :; done\"\nhook-timeout = \"100ms\"\n[matrix]";
+    let ended = run(&folder, &MATRIX.replace("[matrix]", hooks), "");
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("not done within 100ms"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn order_is_random_within_each_repetition_and_the_same_for_the_same_seed() {
+    let folder = Folder::new("experiment-order");
+    let text = MATRIX.replace("clients = [1, 5]", "clients = [1, 2, 3, 4, 5, 6, 7, 8]");
+    let plan = |text: &str| {
+        let file = folder.write("plan.toml", text);
+        throng(&format!("experiment plan {file}")).succeeded()
+    };
+    let first = plan(&text);
+    assert_eq!(first, plan(&text));
+    assert_ne!(
+        first,
+        plan(&text.replace("repetitions", "seed = 2\nrepetitions"))
+    );
+    let runs: Vec<&str> = first
+        .lines()
+        .filter(|line| line.contains("repetition "))
+        .collect();
+    assert_eq!(runs.len(), 32);
+    let (one, two) = runs.split_at(16);
+    assert!(
+        one.iter().all(|line| line.ends_with("repetition 1")),
+        "{first}"
+    );
+    assert!(
+        two.iter().all(|line| line.ends_with("repetition 2")),
+        "{first}"
+    );
+    let listed = plan(&text.replace("repetitions", "order = \"listed\"\nrepetitions"));
+    assert_ne!(first, listed);
+}
+
+#[test]
+fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
+    let folder = Folder::new("experiment-wrong");
+    for (text, what, hint) in [
+        ("matrx = {}", "unknown key `matrx`", "do you mean `matrix`?"),
+        ("repetitions = 0", "`repetitions` is 0", "1 or more"),
+        ("order = \"sorted\"", "no order: `sorted`", "random"),
+        (
+            "[run]\nclient = 5",
+            "unknown key `client`",
+            "do you mean `clients`?",
+        ),
+        (
+            "[matrix]\nclients = 5",
+            "`clients` is a number",
+            "write a list",
+        ),
+        (
+            "[matrix]\nclients = [5, 5]",
+            "`5` is there twice",
+            "each value once",
+        ),
+        (
+            "[run]\nrecord = \"x\"",
+            "`record` is set by the experiment",
+            "leave it out",
+        ),
+        ("[run]\nbefore = \"x\"", "`before` is a hook", "[hooks]"),
+        (
+            "[[servers]]\nserver = \"x\"",
+            "this server has no label",
+            "label =",
+        ),
+        (
+            "[matrix]\ntransport = [\"upd\"]",
+            "the run with transport upd",
+            "udp",
+        ),
+        ("name = [", "experiment.toml, line 1", "toml.io"),
+    ] {
+        let file = folder.write("experiment.toml", text);
+        let out = folder.path("none");
+        let ended = throng(&format!("experiment run {file} --output {out}"));
+        assert_eq!(ended.code, Some(2), "{text}: {}", ended.stderr);
+        assert!(ended.stderr.contains(what), "{what} in {}", ended.stderr);
+        assert!(ended.stderr.contains(hint), "{hint} in {}", ended.stderr);
+        assert!(fs::metadata(&out).is_err(), "{text} made a folder");
+    }
+}
+
+#[test]
+fn folder_of_one_experiment_takes_no_other() {
+    let folder = Folder::new("experiment-other");
+    run(&folder, MATRIX, "--repetitions 1").succeeded();
+    let other = run(&folder, &MATRIX.replace("500", "600"), "");
+    assert_eq!(other.code, Some(2));
+    assert!(
+        other.stderr.contains("the records of another experiment"),
+        "{}",
+        other.stderr
+    );
+}
+
+#[test]
+fn history_without_records_or_with_other_files_says_so() {
+    let folder = Folder::new("history-empty");
+    let empty = throng(&format!("history list --in {}", folder.path("")));
+    assert_eq!(empty.code, Some(2));
+    assert!(
+        empty.stderr.contains("no run records in"),
+        "{}",
+        empty.stderr
+    );
+    folder.write("no.json", "{}");
+    let record = folder.path("one.json");
+    let flags = "--driver sim --duration 50ms --rate 100 --quiet --record";
+    throng(&format!("run {flags} {record}")).succeeded();
+    let list = throng(&format!("history list --in {}", folder.path("")));
+    assert!(
+        list.stderr.contains("no.json is no run record"),
+        "{}",
+        list.stderr
+    );
+    list.succeeded();
+    // An index that is damaged is made again.
+    folder.write("index.sqlite", "not SQLite at all, whatever its name says");
+    throng(&format!("history list --in {}", folder.path(""))).succeeded();
+    let none = throng(&format!(
+        "history trend p99 --by version --in {}",
+        folder.path("")
+    ));
+    assert_eq!(none.code, Some(2));
+    assert!(none.stderr.contains("transport"), "{}", none.stderr);
+}
+
+/// The experiments that ship with the repository are understood.
+#[test]
+fn shipped_experiments_have_a_plan() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    for name in ["transport-cost", "outstanding"] {
+        let file = root.join(name).join("experiment.toml");
+        let plan = throng(&format!("experiment plan {}", file.display())).succeeded();
+        assert!(plan.contains("5 repetitions"), "{plan}");
+    }
+}

@@ -1,0 +1,39 @@
+//! What can go wrong with an index.
+
+use std::fmt;
+use std::path::Path;
+
+/// Why a question to the history has no answer.
+#[derive(Debug)]
+pub struct HistoryError {
+    /// What, and where.
+    pub what: String,
+    /// The cure, if there is one.
+    pub hint: Option<String>,
+}
+
+impl HistoryError {
+    pub(crate) fn of_folder(folder: &Path, error: &std::io::Error) -> Self {
+        HistoryError {
+            what: format!("cannot read the folder {}: {error}", folder.display()),
+            hint: Some("give a folder with run records (--record, throng experiment)".to_owned()),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for HistoryError {
+    fn from(error: rusqlite::Error) -> Self {
+        HistoryError {
+            what: format!("the index of the records: {error}"),
+            hint: Some("delete the index file: it is made again from the records".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for HistoryError {}

@@ -1,0 +1,22 @@
+//! An index of the run records in a folder: what was run, and its figures, for questions over many
+//! runs.
+//!
+//! The records are what counts. The index is made of them, is brought up to date whenever it is
+//! opened ([`History::update`]), and may be deleted at any time. It is a file of SQLite beside the
+//! records, [`INDEX_FILE`], or in memory where the folder cannot be written.
+//!
+//! A run has *facts*, which are texts by name (`transport`, `clients`, `limit`, and the labels that
+//! the run was given), and *figures*, which are the numbers of [`measure::Metric`].
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod facts;
+mod folder;
+mod index;
+mod query;
+
+pub use error::HistoryError;
+pub use facts::FIXED_FACTS;
+pub use index::{History, INDEX_FILE, Unreadable, Update};
+pub use query::{Condition, Entry, TrendGroup};
