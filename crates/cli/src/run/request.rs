@@ -10,7 +10,7 @@ use std::time::Duration;
 use lab::run::{Description, RunRequest, TargetScope, default_workers, target_scope};
 use load::arrival::{Arrival, Process, parse_rate};
 use load::profile::ProfiledClients;
-use load::{Plan, QuestionSet, QuestionSource, line_options, names_file};
+use load::{Plan, QuestionSet, QuestionSource, StubPolicy, line_options, names_file};
 use measure::scenario::ProfileRecord;
 use proto::Transport;
 use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions};
@@ -110,14 +110,10 @@ pub(crate) fn build(
         workers: arguments
             .workers
             .unwrap_or_else(|| workers(arguments, target, clients, arrival)),
-        duration: arguments
-            .duration
-            .or(queries_max.is_none().then_some(DURATION)),
+        duration: duration(arguments, queries_max),
         warmup: arguments.warmup,
         queries_max,
-        timeout: stub
-            .as_ref()
-            .map_or(arguments.timeout, |stub| stub.timeout()),
+        timeout: timeout(stub.as_deref(), arguments),
         interval: arguments.interval,
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
@@ -160,6 +156,17 @@ pub(crate) fn build(
         description,
         preflight: false,
     })
+}
+
+/// How long a query may take, with all its attempts.
+fn timeout(stub: Option<&StubPolicy>, arguments: &RunArguments) -> Duration {
+    stub.map_or(arguments.timeout, StubPolicy::timeout)
+}
+
+/// How long queries are offered, if not a number of them ends the run.
+fn duration(arguments: &RunArguments, queries_max: Option<u64>) -> Option<Duration> {
+    let given = arguments.duration;
+    given.or(queries_max.is_none().then_some(DURATION))
 }
 
 /// After how many queries the run ends, if it is asked `questions` questions.
