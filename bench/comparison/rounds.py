@@ -23,6 +23,8 @@ class Bench:
     server_cpu: int = 1
     clients: tuple = (100, 10_000)
     idle_clients: tuple = (500, 5_000)
+    # Comparisons of each kind in section `compare`.
+    pairs: int = 30
     sources: processes.SourceAddresses = field(default_factory=processes.SourceAddresses)
     # Every run, for raw/results.json.
     results: list = field(default_factory=list)

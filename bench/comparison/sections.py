@@ -2,7 +2,7 @@
 
 import statistics
 
-from . import capacity, connections, established, populations, tables, targets
+from . import capacity, connections, established, populations, tables, targets, versions
 from .generators import DNSPERF_MODES
 from .rounds import AT_LEAST, HEAD, median, ratio, row, with_goals
 
@@ -209,9 +209,13 @@ SECTIONS = {
     "populations": populations.populations,
     "sessions": populations.sessions,
     "scripts": populations.scripts,
+    "compare": versions.compare,
     "capacity": capacity.capacity,
 }
 
+# Sections that take longer than all others together: only when they are asked for.
+LONG = {"compare"}
+
 # Sections that need throng as the server.
 NEEDS_THRONG = {"responder", "established", "handshakes", "churn-tcp", "churn-dot", "churn-quic"}
-NEEDS_THRONG |= {"populations", "sessions", "scripts", "capacity"}
+NEEDS_THRONG |= {"populations", "sessions", "scripts", "compare", "capacity"}

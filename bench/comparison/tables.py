@@ -34,9 +34,20 @@ def figure(value):
 
 def merge_sections(old, new):
     """Replaces the `## ` blocks of `old` that are in `new` (heading -> text), keeps the others."""
-    blocks = {}
-    for block in re.split(r"^(?=## )", old, flags=re.MULTILINE)[1:]:
-        heading, _, text = block.partition("\n")
-        blocks[heading.removeprefix("## ").strip()] = text.strip()
-    blocks.update(new)
+    blocks = split_sections(old) | new
     return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in blocks.items())
+
+
+def split_sections(text):
+    """The `## ` blocks of a text: heading -> text."""
+    blocks = {}
+    for block in re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]:
+        heading, _, body = block.partition("\n")
+        blocks[heading.removeprefix("## ").strip()] = body.strip()
+    return blocks
+
+
+def only(text, names):
+    """The blocks of a text whose headings begin with one of these names."""
+    blocks = split_sections(text)
+    return merge_sections("", {h: body for h, body in blocks.items() if h.split()[0] in names})

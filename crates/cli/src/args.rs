@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 
 use capacity::CapacityArguments;
+use compare::{AbArguments, ConditionArguments};
 use connections::ConnectionArguments;
 use doh::DohArguments;
 use fit::FitArguments;
@@ -20,6 +21,7 @@ use server_model::ServerModelArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
 pub(crate) mod capacity;
+pub(crate) mod compare;
 pub(crate) mod connections;
 pub(crate) mod doh;
 pub(crate) mod fit;
@@ -45,6 +47,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Send load to a server and measure it
     Run(Box<RunArguments>),
+    /// Say whether B is slower than A, or whether it is noise: of records, or of runs in turn
+    Compare(Box<AbArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
     CompareTransports(Box<CompareArguments>),
     /// Find the highest rate that a server sustains, or the most clients
@@ -275,8 +279,9 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) seed: u64,
-    /// What moves the octets: the kernel's sockets, or a simulated network in virtual time
-    #[arg(long, default_value = "epoll", value_enum, help_heading = "Generator")]
+    /// What moves the octets: the kernel's sockets by epoll or io_uring (auto: what was measured
+    /// to be faster for the load), or a simulated network in virtual time
+    #[arg(long, default_value = "auto", value_enum, help_heading = "Generator")]
     pub(crate) driver: DriverChoice,
 
     #[command(flatten)]
@@ -305,6 +310,8 @@ pub(crate) struct RunArguments {
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,
 
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArguments,
     #[command(flatten)]
     pub(crate) population: PopulationArguments,
     #[command(flatten)]
@@ -554,6 +561,10 @@ pub(crate) struct ResponderArguments {
     /// Do not use UDP GSO and GRO
     #[arg(long)]
     pub(crate) no_offload: bool,
+    /// What moves the octets: epoll, uring (io_uring), or auto for the faster one that the kernel
+    /// allows
+    #[arg(long, default_value = "auto", value_name = "DRIVER")]
+    pub(crate) driver: driver::kernel::DriverChoice,
     /// Stop after that long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
@@ -703,10 +714,25 @@ pub(crate) enum ArrivalProcess {
 /// What moves the octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DriverChoice {
-    /// The kernel's sockets
+    /// The faster one for the load that the kernel allows
+    Auto,
+    /// The kernel's sockets, by readiness
     Epoll,
+    /// The kernel's sockets through io_uring
+    Uring,
     /// A simulated network and responder in virtual time
     Sim,
+}
+
+impl DriverChoice {
+    /// The driver for the kernel's sockets.
+    pub(crate) fn of_kernel(self) -> driver::kernel::DriverChoice {
+        match self {
+            DriverChoice::Auto | DriverChoice::Sim => driver::kernel::DriverChoice::Auto,
+            DriverChoice::Epoll => driver::kernel::DriverChoice::Epoll,
+            DriverChoice::Uring => driver::kernel::DriverChoice::Uring,
+        }
+    }
 }
 
 /// Form of a result.

@@ -8,6 +8,10 @@ use clap::error::ErrorKind;
 
 use crate::args::Arguments;
 
+/// Exit code of a command that did what it was asked to, and whose result is not as a condition
+/// demands.
+pub(crate) const CONDITION_FAILED: u8 = 3;
+
 /// A command that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {

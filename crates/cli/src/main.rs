@@ -4,13 +4,16 @@
 //!
 //! Exit codes: 0 the command did what it was asked to; 1 it ran but failed (no response at all, a
 //! file could not be written); 2 it could not be started: wrong usage, bad input, or a target that
-//! cannot be reached. Nothing was sent then.
+//! cannot be reached. Nothing was sent then. 3 it did, and a condition of `--fail-if` or
+//! `--require` was not as it must be.
 
 #![forbid(unsafe_code)]
 
 mod args;
 mod capacity;
 mod compare;
+mod compare_transports;
+mod conditions;
 mod dnsperf;
 mod failure;
 mod fit;
@@ -90,7 +93,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
 fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Run(arguments) => run::execute(&arguments),
-        Command::CompareTransports(arguments) => compare::execute(&arguments),
+        Command::Compare(arguments) => compare::execute(&arguments),
+        Command::CompareTransports(arguments) => compare_transports::execute(&arguments),
         Command::Capacity(arguments) => capacity::execute(&arguments),
         Command::Ramp(arguments) => ramp::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use crate::args::Command;
 use crate::failure::Failure;
 use crate::scenario::Group;
-use crate::{capacity, compare, ramp, records, responder as responder_command, run, scenario};
+use crate::{
+    capacity, compare_transports, ramp, records, responder as responder_command, run, scenario,
+};
 
 /// The subcommand, which has no help of its own.
 pub(crate) const NAME: &str = "part";
@@ -126,7 +128,9 @@ fn execute(mut arguments: Vec<OsString>) -> Result<(), Failure> {
             None => vec![Group::plain(&arguments)],
         },
         Command::CompareTransports(arguments) => {
-            vec![Group::plain(&compare::run_of(&arguments, number)?)]
+            vec![Group::plain(&compare_transports::run_of(
+                &arguments, number,
+            )?)]
         }
         Command::Capacity(arguments) => {
             vec![Group::plain(&capacity::run_of(&arguments, number)?)]

@@ -132,6 +132,11 @@ fn reject_unused(arguments: &RampArguments) -> Result<(), Failure> {
         ("--warmup", !run.warmup.is_zero(), "a ramp begins slowly"),
         ("a scenario file", run.scenario.is_some(), "use flags"),
         (
+            "--fail-if, --require or --junit",
+            !run.conditions.is_empty(),
+            "use them with `throng run`",
+        ),
+        (
             "--queries-per-connection 0",
             run.connections.asks_nothing(),
             "use `throng run`",

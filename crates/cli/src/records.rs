@@ -61,7 +61,8 @@ pub(crate) fn render(record: &RunRecord, format: Format) -> String {
     }
 }
 
-fn read(path: &Path) -> Result<RunRecord, Failure> {
+/// Reads a record.
+pub(crate) fn read(path: &Path) -> Result<RunRecord, Failure> {
     let octets = read_input(path)?;
     let text = String::from_utf8(octets)
         .map_err(|_| Failure::plain(format!("{}: not UTF-8 text", path.display())))?;
@@ -121,7 +122,7 @@ impl Destination {
             .open(path)
             .map_err(|error| {
                 Failure::usage(
-                    format!("cannot write the record to {}: {error}", path.display()),
+                    format!("cannot write to {}: {error}", path.display()),
                     format!("give {flag} a file in a folder that exists and may be written"),
                 )
             })?;
@@ -141,19 +142,23 @@ impl Destination {
 
     /// Writes the record: all of it or, if the process dies meanwhile, none.
     pub(crate) fn write(&self, record: &RunRecord) -> Result<(), Failure> {
-        let json = report::json::render(record);
+        self.write_text(&report::json::render(record))
+    }
+
+    /// Writes a text, as [`Destination::write`] does.
+    pub(crate) fn write_text(&self, text: &str) -> Result<(), Failure> {
         // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
         let is_replaceable = self.path.is_file() || !self.path.exists();
         let written = if is_replaceable {
             let mut partial = self.path.clone().into_os_string();
             partial.push(".partial");
-            fs::write(&partial, json).and_then(|()| fs::rename(&partial, &self.path))
+            fs::write(&partial, text).and_then(|()| fs::rename(&partial, &self.path))
         } else {
-            fs::write(&self.path, json)
+            fs::write(&self.path, text)
         };
         written.map_err(|error| {
             let path = self.path.display();
-            Failure::in_operation(format!("cannot write the record to {path}: {error}"))
+            Failure::in_operation(format!("cannot write to {path}: {error}"))
         })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use lab::parts::{Parts, addresses_json, serve_parts, start_responders};
-use lab::run::{ResponderShare, Serving};
+use lab::run::{ResponderShare, Serving, SocketUse};
 use proto::Transport;
 use proto::doq::MessageIds;
 use proto::tls::{
@@ -71,12 +71,19 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
 }
 
 fn start(config: &ResponderConfig, arguments: &ResponderArguments) -> Result<Serving, Failure> {
-    lab::run::serve(config, &arguments.cpus, !arguments.no_offload).map_err(|error| {
+    lab::run::serve(config, &arguments.cpus, sockets(arguments)).map_err(|error| {
         Failure::usage(
             format!("cannot start: {error}"),
             "give addresses of this host and free ports, or port 0 for any free one",
         )
     })
+}
+
+fn sockets(arguments: &ResponderArguments) -> SocketUse {
+    SocketUse {
+        driver: arguments.driver,
+        offload: !arguments.no_offload,
+    }
 }
 
 /// Says where it listens.
@@ -126,8 +133,8 @@ pub(crate) fn serve_part(
         count: place.count,
         addresses: addresses(setup)?,
     };
-    let offload = !arguments.no_offload;
-    lab::parts::serve_part(&config, (&arguments.cpus, offload), &share)?;
+    let sockets = sockets(arguments);
+    lab::parts::serve_part(&config, (&arguments.cpus, sockets), &share)?;
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! Moving octets and time. No policy: a driver never decides what to send or when.
 //!
-//! [`Driver`] is the interface; [`epoll`] speaks to the kernel's sockets, [`sim`] to a network
-//! that exists only in memory and in virtual time. The only crate in which `unsafe` is allowed.
+//! [`Driver`] is the interface; [`epoll`] and [`uring`] speak to the kernel's sockets, and
+//! [`kernel`] chooses between them; [`sim`] speaks to a network that exists only in memory and in
+//! virtual time. The only crate in which `unsafe` is allowed.
 //!
 //! One driver belongs to one worker thread. A worker's turn is: for each [`Driver::receive`] that
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
@@ -9,14 +10,21 @@
 
 pub mod clock;
 pub mod cpu;
+mod datagram;
 pub mod epoll;
+pub mod kernel;
 pub mod sim;
+mod socket;
+mod table;
+pub mod uring;
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use proto::Instant;
+
+pub use socket::SocketOptions;
 
 /// A socket of one driver. Never reused while an event for it can still be delivered: `index` is
 /// small and dense (use it as an array index), `generation` tells successive owners apart.
@@ -243,8 +251,16 @@ pub struct DriverStats {
     pub receive_drops: u64,
     /// System calls on streams (read and write).
     pub stream_calls: u64,
-    /// Calls that waited for events.
+    /// Calls that waited for events. With io_uring they also hand over what is sent on streams.
     pub waits: u64,
+    /// Waits before which results had not fitted into io_uring's queue; the kernel kept them.
+    pub ring_overflows: u64,
+    /// Streams that had to wait because all receive buffers of io_uring were full.
+    pub buffer_shortages: u64,
+    /// Requests to send of which io_uring sent a part.
+    pub short_sends: u64,
+    /// Connections that could not be accepted, for want of descriptors mostly.
+    pub accepts_failed: u64,
 }
 
 /// What a thread has used of its CPU, since it started.

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use driver::clock::Clock;
-use driver::epoll::{EpollDriver, EpollOptions};
-use driver::{Driver, cpu};
+use driver::kernel::{Chosen, DriverChoice, KernelDriver, Load};
+use driver::{Driver, SocketOptions, cpu};
 use measure::Interval;
 
 use crate::worker::{RunInputs, WorkerSummary};
@@ -21,6 +21,8 @@ pub struct RunOptions {
     pub cpus: Vec<usize>,
     /// The threads that this process runs, if others run the rest; none for all.
     pub threads: Option<Range<u32>>,
+    /// What is to move the octets.
+    pub driver: DriverChoice,
     /// The clock that the processes of the run share; none for one of its own.
     pub clock: Option<Clock>,
 }
@@ -51,6 +53,8 @@ pub struct WorkerOutcome {
     pub thread: usize,
     /// CPU that the thread was pinned to, if any.
     pub cpu: Option<usize>,
+    /// What moved the octets of its thread; none in a simulation.
+    pub driver: Option<Chosen>,
     /// Phases, warm-up, driver counters. What is the thread's as a whole is in that of its first
     /// worker.
     pub summary: WorkerSummary,
@@ -119,14 +123,14 @@ pub fn run(
     on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
     let clock = options.clock.unwrap_or_else(Clock::start);
-    let threads = options.threads(groups);
+    let (threads, driver) = (options.threads(groups), options.driver);
     thread::scope(|scope| {
         let (sender, receiver) = channel();
         for index in threads.start as usize..threads.end as usize {
             let cpu = options.cpus.get(index).copied();
             let (control, sender) = (Arc::clone(control), sender.clone());
             scope.spawn(move || {
-                let report = run_thread(groups, (index, cpu), (clock, &control), &sender);
+                let report = run_thread(groups, (index, cpu), (clock, driver), (&control, &sender));
                 // The receiver is gone only if the run has failed already.
                 let _ = sender.send(report.unwrap_or_else(Report::Failed));
             });
@@ -139,19 +143,20 @@ pub fn run(
 fn run_thread(
     groups: &[RunInputs],
     (index, cpu): (usize, Option<usize>),
-    (clock, control): (Clock, &Arc<Control>),
-    sender: &Sender<Report>,
+    (clock, choice): (Clock, DriverChoice),
+    (control, sender): (&Arc<Control>, &Sender<Report>),
 ) -> Result<Report, SetupError> {
     if let Some(cpu) = cpu {
         cpu::pin(cpu).map_err(|error| SetupError::Cpu { cpu, error })?;
     }
     cpu::sharpen_timers();
     let first = groups.first().map(|inputs| &inputs.plan);
-    let options = EpollOptions {
+    let options = SocketOptions {
         offload: first.is_none_or(|plan| plan.offload),
-        socket_buffer_octets: first.and_then(|plan| plan.socket_buffer_octets),
+        buffer_octets: first.and_then(|plan| plan.socket_buffer_octets),
     };
-    let mut driver = EpollDriver::new(clock, options).map_err(SetupError::Driver)?;
+    let opened = KernelDriver::open(choice, load(groups, index as u32), clock, options);
+    let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;
     let mut crew = Crew::new(groups, index as u32, control);
     crew.open(&mut driver)?;
     let mut intervals: Vec<Vec<Interval>> = vec![Vec::new(); groups.len()];
@@ -174,10 +179,22 @@ fn run_thread(
         group,
         thread: index,
         cpu,
+        driver: Some(chosen.clone()),
         summary,
         intervals: std::mem::take(&mut intervals[group]),
     };
     Ok(Report::Finished(summaries.map(outcome).collect()))
+}
+
+/// What a thread's sockets are for.
+fn load(groups: &[RunInputs], thread: u32) -> Load {
+    let streams = |inputs: &RunInputs| match inputs.plan.transport.is_stream() {
+        true => inputs.plan.worker_clients(thread),
+        false => 0,
+    };
+    Load {
+        streams: groups.iter().map(streams).sum(),
+    }
 }
 
 /// Merges what the workers report until all have finished.

@@ -90,6 +90,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         processes: 1,
         scenario: scenario(seconds * SECOND),
         driver: DriverKind::Epoll,
+        driver_reason: None,
         self_test: false,
         hosts: vec![HostFacts {
             cores: Some(8),

@@ -88,11 +88,24 @@ pub struct NetworkFacts {
     pub receive_drops: u64,
     /// System calls on streams.
     pub stream_calls: u64,
-    /// Calls that waited for events.
+    /// Calls that waited for events. With io_uring they also hand over what is sent on streams.
     pub waits: u64,
+    /// Waits before which results had not fitted into io_uring's queue; the kernel kept them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ring_overflows: u64,
+    /// How often a stream had to wait because all receive buffers of io_uring were full.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub buffer_shortages: u64,
+    /// Requests to send of which io_uring sent a part.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub short_sends: u64,
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
     /// `Tcp.RetransSegs` and so on. They count every process of the host.
     pub kernel: BTreeMap<String, u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl NetworkFacts {
@@ -120,6 +133,9 @@ impl NetworkFacts {
             receive_drops,
             stream_calls,
             waits,
+            ring_overflows,
+            buffer_shortages,
+            short_sends,
             kernel,
         } = other;
         self.send_calls += send_calls;
@@ -131,6 +147,9 @@ impl NetworkFacts {
         self.receive_drops += receive_drops;
         self.stream_calls += stream_calls;
         self.waits += waits;
+        self.ring_overflows += ring_overflows;
+        self.buffer_shortages += buffer_shortages;
+        self.short_sends += short_sends;
         for (name, count) in kernel {
             *self.kernel.entry(name.clone()).or_default() += count;
         }

@@ -222,6 +222,20 @@ impl Interval {
         total
     }
 
+    /// Intervals as one that is as long as all of them together, whatever lies between them; it
+    /// starts at 0.
+    pub(crate) fn joined<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Interval {
+        let mut joined = Interval::default();
+        let mut length_ns = 0;
+        for interval in intervals {
+            length_ns += interval.length_ns();
+            joined.append_in_time(interval);
+        }
+        joined.start_ns = 0;
+        joined.end_ns = length_ns;
+        joined
+    }
+
     /// Resets everything in place; keeps the memory.
     pub fn clear(&mut self) {
         // Names every field, so that a new one cannot be forgotten here.

@@ -5,15 +5,18 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ab;
 pub mod capacity;
 pub mod client_latency;
 pub mod comparison;
+pub mod condition;
 pub mod counts;
 pub mod experience;
 pub mod facts;
 pub mod histogram;
 pub mod interval;
 pub mod merge;
+pub mod metric;
 pub mod notation;
 pub mod ramp;
 pub mod record;
@@ -21,11 +24,13 @@ pub mod scenario;
 pub mod script;
 pub mod simulation;
 pub mod statistics;
+pub mod steady_state;
 pub mod verdict;
 
 #[cfg(test)]
 mod example;
 
+pub use ab::AbComparison;
 pub use capacity::Capacity;
 pub use comparison::Comparison;
 pub use counts::Counts;
@@ -34,6 +39,7 @@ pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{ConnectionTimes, Distributions, Interval};
 pub use merge::merge;
+pub use metric::Metric;
 pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
@@ -44,4 +50,5 @@ pub use script::ScriptRecord;
 pub use simulation::{
     ModelledCache, ModelledServer, ServerActivity, SimulatedNetwork, SimulationRecord,
 };
+pub use steady_state::SteadyState;
 pub use verdict::{Limit, Verdict, judge};

@@ -46,6 +46,9 @@ pub struct RunRecord {
     pub scenario: ScenarioRecord,
     /// What moved the octets.
     pub driver: DriverKind,
+    /// Why it was that one: asked for, measured to be faster, or the other one is forbidden here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_reason: Option<String>,
     /// The target was the responder built into this binary.
     pub self_test: bool,
     /// The generating hosts, each different one once.

@@ -243,8 +243,10 @@ impl fmt::Display for Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriverKind {
-    /// The kernel's sockets.
+    /// The kernel's sockets, by readiness.
     Epoll,
+    /// The kernel's sockets through io_uring.
+    Uring,
     /// A simulated network in virtual time.
     Sim,
 }

@@ -8,10 +8,11 @@
 use measure::counts::Connections;
 use measure::{
     ClientExperience, ConnectionTimes, Counts, Histogram, Interval, RunRecord, ScenarioRecord,
+    SteadyState,
 };
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 59] = [
+pub const COLUMNS: [(&str, &str); 60] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -134,6 +135,10 @@ pub const COLUMNS: [(&str, &str); 59] = [
         "clients_fairness",
         "Jain's index of the responses to each client, up to 1; in the total only",
     ),
+    (
+        "part",
+        "beginning, sustained or drain; empty where there are too few intervals to tell",
+    ),
 ];
 
 /// Rates and means, which intervals and total take over different times.
@@ -150,6 +155,7 @@ pub fn render(record: &RunRecord) -> String {
     let mut csv = String::new();
     push_row(&mut csv, &names);
     let scenario = &record.scenario;
+    let course = SteadyState::of(record);
     for (index, interval) in record.intervals.iter().enumerate() {
         let rates = Rates {
             offered_qps: interval.per_second(interval.counts.offered),
@@ -159,6 +165,7 @@ pub fn render(record: &RunRecord) -> String {
         };
         let mut row = cells(&index.to_string(), interval, &rates, scenario);
         row.extend(client_cells(None));
+        row.push(part(record, &course, interval).into());
         push_row(&mut csv, &row);
     }
     let rates = Rates {
@@ -169,8 +176,19 @@ pub fn render(record: &RunRecord) -> String {
     };
     let mut row = cells("total", &record.total, &rates, scenario);
     row.extend(client_cells(record.experience()));
+    row.push(String::new());
     push_row(&mut csv, &row);
     csv
+}
+
+/// Which part of the run an interval belongs to.
+fn part(record: &RunRecord, course: &SteadyState, interval: &Interval) -> &'static str {
+    match &course.sustained {
+        _ if interval.start_ns >= record.measured_ns => "drain",
+        Some(sustained) if interval.start_ns < sustained.start_ns => "beginning",
+        Some(_) => "sustained",
+        None => "",
+    }
 }
 
 /// What clients experienced, where that is known.
@@ -334,7 +352,7 @@ mod tests {
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
             5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,";
         assert!(rows[4].starts_with(total), "{}", rows[4]);
-        let set_up = ",10.000,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000";
+        let set_up = ",10.000,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,";
         assert!(rows[4].ends_with(set_up), "{}", rows[4]);
     }
 
@@ -344,7 +362,7 @@ mod tests {
         record.intervals = vec![Interval::default()];
         let csv = render(&record);
         let row = csv.lines().nth(1).expect("has a row");
-        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,,,,,,,,,"), "{row}");
+        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,,,,,,,,,,"), "{row}");
     }
 
     #[test]

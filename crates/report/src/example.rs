@@ -58,6 +58,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         processes: 1,
         scenario: scenario.clone(),
         driver: DriverKind::Epoll,
+        driver_reason: None,
         self_test: false,
         hosts: vec![HostFacts::default()],
         phases: Phases::default(),

@@ -34,6 +34,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Course", sections::course(record)),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Connections", connections::section(record)),
@@ -97,8 +98,8 @@ fn header(record: &RunRecord) -> String {
     };
     let kind = match (record.driver, record.self_test) {
         (DriverKind::Sim, _) => "SIMULATION in virtual time, ",
-        (DriverKind::Epoll, true) => "self-test, ",
-        (DriverKind::Epoll, false) => "",
+        (DriverKind::Epoll | DriverKind::Uring, true) => "self-test, ",
+        (DriverKind::Epoll | DriverKind::Uring, false) => "",
     };
     let mut text = format!(
         "throng {}: {kind}{} to {target}, {}{warmup}{ended}\n",

@@ -153,6 +153,11 @@ fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
         ("--record", run.record.is_some(), "use --records FOLDER"),
         ("a scenario file", run.scenario.is_some(), "use flags"),
         (
+            "--fail-if, --require or --junit",
+            !run.conditions.is_empty(),
+            "use them with `throng run`",
+        ),
+        (
             "--clients",
             run.clients.is_some() && arguments.search == SearchFor::Clients,
             "use --start and --max",

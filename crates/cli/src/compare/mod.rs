@@ -1,163 +1,145 @@
-//! `throng compare-transports`: the same load over each transport in turn.
-//!
-//! Everything is checked for every transport before the first run starts. The runs alternate, every
-//! other time in reverse order, so that what drifts on the machine hits all transports alike.
+//! `throng compare`: is B slower than A? Of records that there are, or of runs made in turn.
 
-mod arguments;
+mod turns;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use measure::RunRecord;
-use measure::comparison::{Cell, Comparison};
-use measure::record::EndedBy;
+use measure::ab::{AbComparison, Settings, Side, doubts};
 
-use crate::args::{CompareArguments, Format, RunArguments};
+use crate::args::compare::{AbArguments, AbFormat};
+use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
-use crate::records::Destination;
-use crate::run;
-use crate::signals::{self, Interrupt};
+use crate::records;
 
-/// One run to be made.
-struct Turn<'a> {
-    arguments: &'a RunArguments,
-    /// The position of its transport.
-    transport: usize,
-    /// Which run of its transport, from 1.
-    round: u32,
-    /// How many runs its transport has.
-    rounds: u32,
-    /// Where its record goes.
-    destination: Option<Destination>,
-}
-
-/// One run that was made.
-struct Made {
-    record: RunRecord,
-    file: Option<String>,
+/// A side: what it is called, and its records with their files.
+struct Records {
+    label: String,
+    runs: Vec<(String, RunRecord)>,
 }
 
 /// Compares and prints.
-pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
-    let each = arguments::of_each(arguments)?;
-    for run in &each {
-        let transport = run.transport;
-        run::check(run).map_err(|failure| failure.of(&transport.to_string()))?;
+pub(crate) fn execute(arguments: &AbArguments) -> Result<ExitCode, Failure> {
+    let conditions = Conditions::of_comparison(&arguments.conditions, arguments.fail_undecided)?;
+    let noise = match &arguments.noise {
+        Some(path) => Some(read_side(path)?),
+        None => None,
+    };
+    let (a, b) = match (&arguments.a, &arguments.b, &arguments.one, &arguments.other) {
+        (Some(a), Some(b), _, _) => turns::make(a, b, arguments)?,
+        (_, _, Some(a), Some(b)) => (read_side(a)?, read_side(b)?),
+        _ => {
+            return Err(Failure::usage(
+                "nothing to compare",
+                "give two records or folders, or two commands with --a and --b",
+            ));
+        }
+    };
+    let doubts = look_for_doubts((&a, &b), noise.as_ref(), arguments.force)?;
+    let of_noise = noise.iter().flat_map(|noise| &noise.runs);
+    let of_noise: Vec<&RunRecord> = of_noise.map(|(_, record)| record).collect();
+    let mut comparison = AbComparison::new(&a.side(), &b.side(), &of_noise, &settings(arguments));
+    comparison.notes.extend(doubts);
+    let text = match arguments.format {
+        AbFormat::Text => report::ab::text(&comparison),
+        AbFormat::Markdown => report::ab::markdown(&comparison),
+        AbFormat::Json => report::ab::json(&comparison),
+        AbFormat::Csv => report::ab::csv(&comparison),
+    };
+    print(&text)?;
+    let checks = conditions.check_comparison(&comparison);
+    let has_failed = conditions.conclude("throng compare", &checks, &text)?;
+    Ok(exit_code(false, has_failed))
+}
+
+fn settings(arguments: &AbArguments) -> Settings {
+    let mut settings = Settings {
+        same_within: arguments.same_within,
+        seed: arguments.seed,
+        ..Settings::default()
+    };
+    if !arguments.metrics.is_empty() {
+        settings.metrics.clone_from(&arguments.metrics);
     }
-    let turns = turns(&each, arguments)?;
-    let interrupt = signals::watch(|| {
-        eprintln!("ending the comparison; waiting for open queries (again to abort)");
-    });
-    let made = make(&turns, &interrupt)?;
-    let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
-    let Some(comparison) = Comparison::new(&cells) else {
-        return Err(Failure::in_operation(
-            "interrupted within the first run: nothing to compare",
+    settings
+}
+
+impl Records {
+    fn side(&self) -> Side<'_> {
+        let runs = self.runs.iter();
+        Side {
+            label: self.label.clone(),
+            runs: runs.map(|(file, record)| (file.clone(), record)).collect(),
+        }
+    }
+}
+
+/// A record, or all records of a folder in the order of their names.
+fn read_side(path: &Path) -> Result<Records, Failure> {
+    let label = path.display().to_string();
+    if !path.is_dir() {
+        let record = records::read(path)?;
+        return Ok(Records {
+            runs: vec![(label.clone(), record)],
+            label,
+        });
+    }
+    let cannot = |error| {
+        Failure::usage(
+            format!("cannot read the folder {label}: {error}"),
+            "check that it may be read",
+        )
+    };
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(path).map_err(cannot)? {
+        let file = entry.map_err(cannot)?.path();
+        if file
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(Failure::usage(
+            format!("{label}: no run records in this folder"),
+            "records are files that end in .json, as throng run --record FILE writes them",
         ));
-    };
-    print(&match arguments.run.format {
-        Format::Text => report::comparison::text(&comparison),
-        Format::Json => report::comparison::json(&comparison),
-        Format::Csv => report::comparison::csv(&comparison),
-    })?;
-    let in_vain = made.iter().any(|made| run::was_in_vain(&made.record));
-    Ok(match in_vain {
-        false => ExitCode::SUCCESS,
-        true => ExitCode::from(1),
-    })
-}
-
-/// The flags of one run, by its transport's position.
-pub(crate) fn run_of(
-    arguments: &CompareArguments,
-    transport: usize,
-) -> Result<RunArguments, Failure> {
-    let run = arguments::of_each(arguments)?.into_iter().nth(transport);
-    run.ok_or_else(|| Failure::in_operation("there is no such run"))
-}
-
-/// All runs in the order in which they are made: there and back again.
-fn turns<'a>(
-    each: &'a [RunArguments],
-    arguments: &CompareArguments,
-) -> Result<Vec<Turn<'a>>, Failure> {
-    if let Some(folder) = &arguments.records {
-        fs::create_dir_all(folder).map_err(|error| {
-            Failure::usage(
-                format!("cannot make the folder {}: {error}", folder.display()),
-                "give --records a folder that exists or can be made",
-            )
-        })?;
     }
-    let mut turns = Vec::new();
-    for round in 1..=arguments.repeat {
-        let forth = each.iter();
-        let forth = forth.enumerate();
-        let order: Vec<(usize, &RunArguments)> = match round % 2 {
-            1 => forth.collect(),
-            _ => forth.rev().collect(),
+    files.sort();
+    let mut runs = Vec::new();
+    for file in files {
+        runs.push((file.display().to_string(), records::read(&file)?));
+    }
+    Ok(Records { label, runs })
+}
+
+/// Refuses what cannot be compared; what makes a comparison doubtful belongs into its notes.
+fn look_for_doubts(
+    (a, b): (&Records, &Records),
+    noise: Option<&Records>,
+    is_forced: bool,
+) -> Result<Vec<String>, Failure> {
+    let mut found = doubts(&a.side(), &b.side());
+    if let Some(noise) = noise {
+        let of_noise = doubts(&a.side(), &noise.side());
+        let named = |line: String| format!("--noise: {}", line.replacen("B (", "(", 1));
+        found
+            .refusals
+            .extend(of_noise.refusals.into_iter().map(named));
+    }
+    if let (Some(first), false) = (found.refusals.first(), is_forced) {
+        let more = match found.refusals.len() {
+            1 => String::new(),
+            number => format!(" (and {} more)", number - 1),
         };
-        for (transport, run) in order {
-            turns.push(Turn {
-                arguments: run,
-                transport,
-                round,
-                rounds: arguments.repeat,
-                destination: destination(run, round, arguments)?,
-            });
-        }
+        return Err(Failure::usage(
+            format!("these cannot be compared: {first}{more}"),
+            "compare runs of one scenario on one host, or add --force",
+        ));
     }
-    Ok(turns)
-}
-
-fn destination(
-    run: &RunArguments,
-    round: u32,
-    arguments: &CompareArguments,
-) -> Result<Option<Destination>, Failure> {
-    let Some(folder) = &arguments.records else {
-        return Ok(None);
-    };
-    let path: PathBuf = folder.join(format!("{}-{round}.json", run.transport));
-    Destination::check("--records", &path).map(Some)
-}
-
-/// Makes all runs, up to an interrupt; the run that it cut short is kept and not compared.
-fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<Vec<Made>, Failure> {
-    let mut made = Vec::new();
-    for (index, turn) in turns.iter().enumerate() {
-        if interrupt.has_come() {
-            break;
-        }
-        if !turn.arguments.quiet {
-            let (position, all) = (index + 1, turns.len());
-            eprintln!(
-                "run {position} of {all}: {} ({} of {})",
-                turn.arguments.transport, turn.round, turn.rounds
-            );
-        }
-        let record = run::measure(turn.arguments, turn.transport, interrupt)?;
-        if let Some(destination) = &turn.destination {
-            destination.write(&record)?;
-        }
-        if record.ended_by != EndedBy::Interrupted {
-            let file = turn.destination.as_ref().map(Destination::name);
-            made.push(Made { record, file });
-        }
-    }
-    if interrupt.has_come() {
-        let (complete, all) = (made.len(), turns.len());
-        eprintln!("interrupted: {complete} of {all} runs are compared");
-    }
-    Ok(made)
-}
-
-impl Made {
-    fn cell(&self) -> Cell<'_> {
-        Cell {
-            record: &self.record,
-            file: self.file.as_deref(),
-        }
-    }
+    found.refusals.extend(found.warnings);
+    Ok(found.refusals)
 }

@@ -79,6 +79,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         group: measure::experience::GroupRecord::PLAIN.to_owned(),
         tls: tls(settings, &plan)?,
         cpus: Vec::new(),
+        driver: driver::kernel::DriverChoice::Auto,
         description: describe(settings),
         // dnsperf sends its datagrams whether or not somebody listens, and counts them as lost.
         preflight: plan.transport.is_stream(),

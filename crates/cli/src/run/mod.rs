@@ -18,6 +18,7 @@ use proto::Transport;
 use responder::certificate::Identity;
 
 use crate::args::{DriverChoice, RunArguments};
+use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
 use crate::part::{Place, Setup};
 use crate::records::{self, Destination};
@@ -32,6 +33,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if let Some(path) = &arguments.scenario {
         return scenario::execute(path, arguments);
     }
+    let conditions = Conditions::of_run(&arguments.conditions)?;
     let destination = arguments
         .record
         .as_deref()
@@ -44,11 +46,11 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if let Some(destination) = &destination {
         destination.write(&record)?;
     }
-    print(&records::render(&record, arguments.format))?;
-    Ok(match was_in_vain(&record) {
-        false => ExitCode::SUCCESS,
-        true => ExitCode::from(1),
-    })
+    let text = records::render(&record, arguments.format);
+    print(&text)?;
+    let checks = conditions.check_run(&record);
+    let has_failed = conditions.conclude("throng run", &checks, &text)?;
+    Ok(exit_code(was_in_vain(&record), has_failed))
 }
 
 /// True if the run tried and got no response at all; one that only opens connections, not a single

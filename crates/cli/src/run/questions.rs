@@ -54,7 +54,7 @@ fn labels(arguments: &RunArguments) -> Result<Option<Labels>, PlanError> {
 
 /// A server may still know the names of an earlier run; the built-in responder knows none.
 fn label_seed(arguments: &RunArguments) -> u64 {
-    let has_cache = arguments.server.is_some() && arguments.driver == DriverChoice::Epoll;
+    let has_cache = arguments.server.is_some() && arguments.driver != DriverChoice::Sim;
     let given = arguments.choice.label_seed;
     given.unwrap_or_else(|| match has_cache {
         true => seed_of_now(),

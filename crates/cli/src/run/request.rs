@@ -124,6 +124,7 @@ pub(crate) fn build(
         plan,
         tls: None,
         cpus,
+        driver: arguments.driver.of_kernel(),
         description,
         preflight: false,
     })

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use driver::sim::{Jitter, Link, WorldConfig};
-use lab::run::{ResponderShare, RunRequest, Serving, Simulation};
+use lab::run::{ResponderShare, RunRequest, Serving, Simulation, SocketUse};
 use measure::RunRecord;
 use proto::Transport;
 use proto::tls::{ServerTlsOptions, Tickets};
@@ -38,7 +38,7 @@ pub(super) struct Responder {
     config: ResponderConfig,
     /// Those that the workers do not use.
     cpus: Vec<usize>,
-    offload: bool,
+    sockets: SocketUse,
     /// With TLS.
     pub(super) identity: Option<Identity>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Responder {
 impl Responder {
     /// Serves on threads of this process.
     pub(super) fn serve(&self) -> Result<Serving, Failure> {
-        lab::run::serve(&self.config, &self.cpus, self.offload).map_err(|error| {
+        lab::run::serve(&self.config, &self.cpus, self.sockets).map_err(|error| {
             Failure::plain(format!("cannot start the built-in responder: {error}"))
         })
     }
@@ -63,7 +63,7 @@ impl Responder {
             addresses,
         };
         let config = config_of_part(self.config.clone(), place);
-        lab::parts::serve_part(&config, (&self.cpus, self.offload), &share)?;
+        lab::parts::serve_part(&config, (&self.cpus, self.sockets), &share)?;
         Ok(())
     }
 }
@@ -97,7 +97,10 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
     let responder = Responder {
         config,
         cpus,
-        offload: !groups[0].arguments.no_offload,
+        sockets: SocketUse {
+            driver: groups[0].arguments.driver.of_kernel(),
+            offload: !groups[0].arguments.no_offload,
+        },
         identity,
     };
     Ok(Prepared {

@@ -9,7 +9,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::args::Arguments;
 
 /// Flags that are the run's as a whole: no group of clients has its own.
-const OF_RUN: [&str; 15] = [
+const OF_RUN: [&str; 18] = [
+    "fail-if",
+    "require",
+    "junit",
     "duration",
     "warmup",
     "interval",

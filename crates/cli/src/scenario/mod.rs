@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::args::RunArguments;
+use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
 use crate::records::{self, Destination};
 use crate::run;
@@ -65,6 +66,12 @@ pub(crate) fn execute(path: &Path, arguments: &RunArguments) -> Result<ExitCode,
         eprintln!("ending the run; waiting for open queries (again to abort)");
     });
     let mut in_vain = false;
+    let (mut printed, mut all_checks) = (String::new(), Vec::new());
+    let first = runs.first().and_then(|(_, groups)| groups.first());
+    let conditions = match first {
+        Some(group) => Conditions::of_run(&group.arguments.conditions)?,
+        None => Conditions::default(),
+    };
     for (number, (point, groups)) in runs.iter().enumerate() {
         let first = &groups[0].arguments;
         let destination = (first.record.as_deref())
@@ -77,14 +84,15 @@ pub(crate) fn execute(path: &Path, arguments: &RunArguments) -> Result<ExitCode,
         if let Some(destination) = &destination {
             destination.write(&record)?;
         }
-        print(&records::render(&record, first.format))?;
+        let text = records::render(&record, first.format);
+        print(&text)?;
+        printed.push_str(&text);
+        all_checks.extend(conditions.check_run(&record));
         in_vain |= run::was_in_vain(&record);
         if record.ended_by == measure::record::EndedBy::Interrupted {
             break;
         }
     }
-    Ok(match in_vain {
-        false => ExitCode::SUCCESS,
-        true => ExitCode::from(1),
-    })
+    let has_failed = conditions.conclude("throng run", &all_checks, &printed)?;
+    Ok(exit_code(in_vain, has_failed))
 }

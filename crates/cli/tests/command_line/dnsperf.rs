@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab::run::{Serving, serve};
+use lab::run::{Serving, SocketUse, serve};
 use lab::target::{BindOptions, BindTarget, DOH_PATH, Service, TsigKey, Zone};
 use load::name_sets::RecordSet;
 use proto::Transport;
@@ -51,7 +51,7 @@ fn responder(transport: Transport, behaviour: Behaviour) -> (Serving, SocketAddr
         behaviour,
         ..ResponderConfig::default()
     };
-    let serving = serve(&config, &[], true).unwrap();
+    let serving = serve(&config, &[], SocketUse::default()).unwrap();
     let address = serving.address(transport).unwrap();
     (serving, address)
 }

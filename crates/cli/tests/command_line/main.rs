@@ -10,6 +10,7 @@
 mod bad_input;
 mod capacity;
 mod compare;
+mod compare_transports;
 mod dnsperf;
 mod fit;
 mod flags;

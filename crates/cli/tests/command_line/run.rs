@@ -29,7 +29,7 @@ fn a_self_test_prints_every_section_of_its_result() {
         let text = throng(&format!("run --transport {transport} --queries 2000")).succeeded();
         let start = format!(": self-test, {transport} to the built-in responder (127.0.0.1:");
         assert!(text.lines().next().unwrap().contains(&start), "{text}");
-        let mut sections = vec!["Result", "Latency", "Clients", "RCODEs"];
+        let mut sections = vec!["Result", "Latency", "Course", "Clients", "RCODEs"];
         sections.extend((transport != "udp").then_some("Connections"));
         sections.extend(["Generator", "Verdict"]);
         assert_eq!(headings(&text), sections, "{text}");

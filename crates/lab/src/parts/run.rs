@@ -12,7 +12,7 @@ use measure::{Interval, RunRecord};
 use super::child;
 use super::parent::{Event, Parts, PartsError};
 use crate::run::{RunError, RunRequest};
-use crate::run::{inputs, own_cpus, record, rfc3339, setup_error};
+use crate::run::{inputs, own_cpus, own_driver, record, rfc3339, setup_error};
 
 /// How often the parent looks whether the run shall stop.
 const STOP_POLL: Duration = Duration::from_millis(20);
@@ -47,6 +47,7 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
     driver::cpu::open_files_max();
     let options = RunOptions {
         cpus: own_cpus(groups),
+        driver: own_driver(groups),
         threads: Some(part.threads.clone()),
         clock: Some(part.clock),
     };
@@ -60,7 +61,6 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
     let surroundings = record::Surroundings {
         simulation: None,
         started_at,
-        driver: measure::scenario::DriverKind::Epoll,
         host: crate::host::facts(),
         // The host's, which the parent reads once.
         kernel: std::collections::BTreeMap::new(),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::child;
 use super::parent::{Event, PartCommand, Parts, PartsError};
-use crate::run::{ResponderShare, RunError, serve_share};
+use crate::run::{ResponderShare, RunError, SocketUse, serve_share};
 
 /// How long a wait for the parts may last before the caller has its turn.
 const TURN: Duration = Duration::from_millis(20);
@@ -21,7 +21,7 @@ const TURN: Duration = Duration::from_millis(20);
 /// [`RunError`] if it cannot listen.
 pub fn serve_part(
     config: &ResponderConfig,
-    (cpus, offload): (&[usize], bool),
+    (cpus, sockets): (&[usize], SocketUse),
     share: &ResponderShare,
 ) -> Result<(), RunError> {
     let (sender, stop) = channel();
@@ -33,7 +33,7 @@ pub fn serve_part(
     });
     // Raises the soft limit.
     driver::cpu::open_files_max();
-    let serving = serve_share(config, cpus, offload, share).map_err(|error| {
+    let serving = serve_share(config, cpus, sockets, share).map_err(|error| {
         RunError::new(
             format!("cannot start: {error}"),
             "give addresses of this host and free ports, or port 0 for any free one",

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use driver::kernel::DriverChoice;
 use engine::{Control, Progress, RunInputs, RunOptions, TlsSettings};
 use load::{Plan, TlsAsked};
 use measure::RunRecord;
@@ -23,7 +24,7 @@ pub use addresses::choose_local_addresses;
 pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_local_addresses, check_target};
-pub use self_test::{ResponderShare, Serving, serve, serve_share};
+pub use self_test::{ResponderShare, Serving, SocketUse, serve, serve_share};
 pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups};
 
 /// A run that has been decided but not started.
@@ -37,6 +38,8 @@ pub struct RunRequest {
     pub tls: Option<TlsRequest>,
     /// CPU of each worker, as far as given.
     pub cpus: Vec<usize>,
+    /// What is to move the octets.
+    pub driver: DriverChoice,
     /// Words for the record.
     pub description: Description,
     /// Try to reach the target before anything else.
@@ -133,6 +136,7 @@ pub fn run_groups(
     let inputs = inputs(groups);
     let options = RunOptions {
         cpus: own_cpus(groups),
+        driver: own_driver(groups),
         ..RunOptions::default()
     };
     let started_at = rfc3339(SystemTime::now());
@@ -142,7 +146,6 @@ pub fn run_groups(
     let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
     let surroundings = record::Surroundings {
         started_at,
-        driver: measure::scenario::DriverKind::Epoll,
         host: crate::host::facts(),
         kernel,
         simulation: None,
@@ -176,6 +179,12 @@ pub(crate) fn own_cpus(groups: &[RunRequest]) -> Vec<usize> {
     first.map_or_else(Vec::new, |request| request.cpus.clone())
 }
 
+/// The driver of a run: that of the first group.
+pub(crate) fn own_driver(groups: &[RunRequest]) -> DriverChoice {
+    let first = groups.first();
+    first.map_or_else(DriverChoice::default, |request| request.driver)
+}
+
 pub(crate) fn setup_error(error: &engine::SetupError) -> RunError {
     RunError {
         what: error.to_string(),
@@ -188,6 +197,7 @@ fn setup_hint(error: &engine::SetupError) -> Option<String> {
         engine::SetupError::Socket { local: Some(_), .. } => {
             "give addresses of this host with --local-address, and a free port range"
         }
+        engine::SetupError::Driver(_) => "let --driver auto choose, or use --driver epoll",
         engine::SetupError::Cpu { .. } => "give CPUs of this machine with --cpus",
         _ => return None,
     };

@@ -21,7 +21,6 @@ mod questions;
 /// What the record says about time and place of the run.
 pub(crate) struct Surroundings {
     pub(crate) started_at: String,
-    pub(crate) driver: DriverKind,
     pub(crate) host: HostFacts,
     /// Growth of the kernel's network counters.
     pub(crate) kernel: BTreeMap<String, u64>,
@@ -51,7 +50,8 @@ pub(crate) fn from_outcome(
         generators: 1,
         processes: 1,
         scenario: population::scenario(groups, outcome),
-        driver: surroundings.driver,
+        driver: driver_kind(outcome),
+        driver_reason: driver_reason(outcome),
         self_test: groups.iter().all(|request| request.description.self_test),
         hosts: vec![surroundings.host],
         phases: phases(outcome),
@@ -70,6 +70,28 @@ pub(crate) fn from_outcome(
     };
     judge(&mut record);
     record
+}
+
+fn driver_kind(outcome: &Outcome) -> DriverKind {
+    let first = outcome.workers.iter().find_map(|it| it.driver.as_ref());
+    match first.map(|driver| driver.name) {
+        None => DriverKind::Sim,
+        Some("uring") => DriverKind::Uring,
+        Some(_) => DriverKind::Epoll,
+    }
+}
+
+/// Why it was that driver; threads may have fared differently.
+fn driver_reason(outcome: &Outcome) -> Option<String> {
+    let drivers = outcome.workers.iter().filter_map(|it| it.driver.as_ref());
+    let mut reasons: Vec<String> = Vec::new();
+    for driver in drivers {
+        let reason = format!("{}: {}", driver.name, driver.reason);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// Makes one record of what the processes of a run measured, after it was merged; its groups have
@@ -198,6 +220,9 @@ fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
             receive_drops: stats.receive_drops,
             stream_calls: stats.stream_calls,
             waits: stats.waits,
+            ring_overflows: stats.ring_overflows,
+            buffer_shortages: stats.buffer_shortages,
+            short_sends: stats.short_sends,
             kernel: BTreeMap::new(),
         });
     }

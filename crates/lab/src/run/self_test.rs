@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use driver::clock::Clock;
-use driver::epoll::{EpollDriver, EpollOptions};
-use driver::{Close, Driver, cpu};
+use driver::kernel::{DriverChoice, KernelDriver, Load};
+use driver::{Close, Driver, SocketOptions, cpu};
 use proto::Transport;
 use responder::worker::WorkerPlace;
 use responder::{Counters, ResponderConfig, ResponderWorker};
@@ -31,8 +31,27 @@ type Opened = io::Result<Vec<(Transport, SocketAddr)>>;
 ///
 /// # Errors
 /// The configuration contradicts itself or a socket could not be opened.
-pub fn serve(config: &ResponderConfig, cpus: &[usize], offload: bool) -> io::Result<Serving> {
-    serve_share(config, cpus, offload, &ResponderShare::default())
+pub fn serve(config: &ResponderConfig, cpus: &[usize], sockets: SocketUse) -> io::Result<Serving> {
+    serve_share(config, cpus, sockets, &ResponderShare::default())
+}
+
+/// How a responder uses the kernel's sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketUse {
+    /// What is to move the octets.
+    pub driver: DriverChoice,
+    /// UDP GSO and GRO where the kernel has them.
+    pub offload: bool,
+}
+
+impl Default for SocketUse {
+    /// With offload, by whichever driver suits.
+    fn default() -> Self {
+        SocketUse {
+            driver: DriverChoice::Auto,
+            offload: true,
+        }
+    }
 }
 
 /// Which part of a responder in several processes a process serves.
@@ -64,7 +83,7 @@ impl Default for ResponderShare {
 pub fn serve_share(
     config: &ResponderConfig,
     cpus: &[usize],
-    offload: bool,
+    sockets: SocketUse,
     share: &ResponderShare,
 ) -> io::Result<Serving> {
     let pins: Vec<Option<usize>> = if cpus.is_empty() {
@@ -88,7 +107,7 @@ pub fn serve_share(
                 count: share.count * count,
             },
             pin,
-            offload,
+            sockets,
             clock,
             // The first opens free ports, the others share them.
             shared: match index {
@@ -152,7 +171,7 @@ struct Thread {
     config: Arc<ResponderConfig>,
     place: WorkerPlace,
     pin: Option<usize>,
-    offload: bool,
+    sockets: SocketUse,
     clock: Clock,
     shared: Option<Vec<(Transport, SocketAddr)>>,
     stop: Arc<AtomicBool>,
@@ -179,16 +198,29 @@ impl Thread {
         counters
     }
 
-    fn open(&self) -> io::Result<(ResponderWorker, EpollDriver)> {
+    /// As many streams as clients may open, which nobody knows before.
+    fn streams(&self) -> u32 {
+        let mut listen = self.config.listen.iter();
+        let has_streams = listen.any(|(transport, _)| transport.is_stream());
+        match has_streams || !self.config.listen_http.is_empty() {
+            true => u32::MAX,
+            false => 0,
+        }
+    }
+
+    fn open(&self) -> io::Result<(ResponderWorker, KernelDriver)> {
         if let Some(cpu) = self.pin {
             cpu::pin(cpu)?;
         }
         cpu::sharpen_timers();
-        let options = EpollOptions {
-            offload: self.offload,
-            socket_buffer_octets: None,
+        let options = SocketOptions {
+            offload: self.sockets.offload,
+            buffer_octets: None,
         };
-        let mut driver = EpollDriver::new(self.clock, options)?;
+        let load = Load {
+            streams: self.streams(),
+        };
+        let (mut driver, _) = KernelDriver::open(self.sockets.driver, load, self.clock, options)?;
         let mut worker = ResponderWorker::new(Arc::clone(&self.config), self.place)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
         match &self.shared {

@@ -11,7 +11,6 @@ use engine::{Crew, Outcome, WorkerOutcome};
 use measure::Interval;
 use measure::RunRecord;
 use measure::facts::HostFacts;
-use measure::scenario::DriverKind;
 use proto::Instant;
 use responder::{Counters, ResponderConfig};
 
@@ -114,7 +113,6 @@ pub fn simulate_groups(
     let (stats, seen) = (world.network_stats(), target.service_counts());
     let surroundings = Surroundings {
         started_at,
-        driver: DriverKind::Sim,
         host: HostFacts::default(),
         kernel: BTreeMap::new(),
         simulation: Some(account::account(simulation, stats, seen)),
@@ -186,6 +184,7 @@ fn outcome(threads: Vec<RefCell<Simulated>>) -> Outcome {
                 group,
                 thread,
                 cpu: None,
+                driver: None,
                 summary,
                 intervals: std::mem::take(&mut intervals[group]),
             });

@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use driver::kernel::DriverChoice;
 use engine::{Control, Progress, TlsSettings};
-use lab::run::{Description, RunError, RunRequest, Serving, TlsRequest, run, serve};
+use lab::run::{Description, RunError, RunRequest, Serving, SocketUse, TlsRequest, run, serve};
 use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, QuestionSource, names_file};
 use measure::{Counts, RunRecord};
@@ -38,6 +39,7 @@ pub(crate) struct Load {
     preflight: bool,
     resume: load::Resume,
     early_data: bool,
+    driver: DriverChoice,
 }
 
 impl Load {
@@ -85,6 +87,7 @@ impl Load {
             preflight: false,
             resume: load::Resume::NEVER,
             early_data: false,
+            driver: DriverChoice::Auto,
         }
     }
 
@@ -139,6 +142,12 @@ impl Load {
         self
     }
 
+    /// What is to move its octets.
+    pub(crate) fn driver(mut self, driver: DriverChoice) -> Load {
+        self.driver = driver;
+        self
+    }
+
     /// Looks for the target before the run.
     pub(crate) fn preflight(mut self) -> Load {
         self.preflight = true;
@@ -179,6 +188,7 @@ impl Load {
             group: measure::experience::GroupRecord::PLAIN.to_owned(),
             tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
+            driver: self.driver,
             description: Description {
                 questions_source: "test".to_owned(),
                 goodput_rcodes: vec![0, 3],
@@ -255,7 +265,7 @@ impl Responder {
             ..ResponderConfig::default()
         };
         change(&mut config);
-        let serving = serve(&config, &[], true).unwrap();
+        let serving = serve(&config, &[], SocketUse::default()).unwrap();
         config.listen = serving.addresses().to_vec();
         Responder {
             serving,

@@ -1,6 +1,6 @@
 //! Targets that die, come back, or were never there.
 
-use lab::run::{Serving, serve};
+use lab::run::{Serving, SocketUse, serve};
 use lab::target::{BindOptions, BindTarget};
 use measure::{EndedBy, Limit};
 use proto::Transport;
@@ -28,7 +28,7 @@ fn run_with_death(transport: Transport, comes_back: bool) -> Ran {
             target.take().unwrap().serving.stop();
         }
         if progress.index == 4 && comes_back {
-            second = Some(serve(&config, &[], true).unwrap());
+            second = Some(serve(&config, &[], SocketUse::default()).unwrap());
         }
     });
     assert_eq!(ran.counts().offered, 1_000);

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use lab::run::{Serving, serve};
+use lab::run::{Serving, SocketUse, serve};
 use proto::Transport;
 use proto::doh::Method;
 use proto::tls::ServerTlsOptions;
@@ -49,7 +49,7 @@ fn start(transport: Transport, change: impl FnOnce(&mut ResponderConfig)) -> (Se
         ..ResponderConfig::default()
     };
     change(&mut config);
-    let target = serve(&config, &[], true).unwrap();
+    let target = serve(&config, &[], SocketUse::default()).unwrap();
     (target, identity.certificate_pem)
 }
 

@@ -333,6 +333,7 @@ impl Sim {
             plan: self.plan.clone(),
             tls,
             cpus: Vec::new(),
+            driver: driver::kernel::DriverChoice::Auto,
             description: Description {
                 questions_source: "test".to_owned(),
                 goodput_rcodes: vec![0, 3],

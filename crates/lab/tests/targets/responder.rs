@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use lab::run::{Serving, serve};
+use lab::run::{Serving, SocketUse, serve};
 use lab::target::Service;
 use proto::Transport;
 use proto::doq::MessageIds;
@@ -48,7 +48,7 @@ impl Responder {
             doq_message_ids: MessageIds::Any,
             ..ResponderConfig::default()
         };
-        let serving = serve(&config, &[], true).unwrap();
+        let serving = serve(&config, &[], SocketUse::default()).unwrap();
         Responder { serving, folder }
     }
 

@@ -80,3 +80,59 @@ pub fn interval_of_mean(values: &[f64], level: f64) -> Option<ConfidenceInterval
         level,
     })
 }
+
+/// What [`welch`] found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanTest {
+    /// The mean of the second sample minus that of the first.
+    pub difference: f64,
+    /// The interval of the difference.
+    pub interval: ConfidenceInterval,
+    /// Probability of a difference at least as great, to either side, if both means are the same.
+    pub p_value: f64,
+}
+
+/// Welch's test of two means (The Generalization of Student's Problem when Several Different
+/// Population Variances Are Involved, 1947), two-sided: for samples so small that ranks can decide
+/// nothing, of values that are about normally distributed. None unless both have two values.
+pub fn welch(from: &[f64], to: &[f64], level: f64) -> Option<MeanTest> {
+    if from.len().min(to.len()) < 2 {
+        return None;
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    // The variance of the mean.
+    let variance = |values: &[f64]| {
+        let number = values.len() as f64;
+        let middle = mean(values);
+        let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
+        squares / (number - 1.0) / number
+    };
+    let difference = mean(to) - mean(from);
+    let (one, other) = (variance(from), variance(to));
+    let error = (one + other).sqrt();
+    if error == 0.0 {
+        let p_value = f64::from(u8::from(difference == 0.0));
+        let interval = ConfidenceInterval {
+            low: difference,
+            high: difference,
+            level,
+        };
+        return Some(MeanTest {
+            difference,
+            interval,
+            p_value,
+        });
+    }
+    let parts = one.powi(2) / (from.len() - 1) as f64 + other.powi(2) / (to.len() - 1) as f64;
+    let t = StudentsT::new(0.0, 1.0, (one + other).powi(2) / parts).ok()?;
+    let reach = error * t.inverse_cdf(0.5 + level / 2.0);
+    Some(MeanTest {
+        difference,
+        interval: ConfidenceInterval {
+            low: difference - reach,
+            high: difference + reach,
+            level,
+        },
+        p_value: (2.0 * t.sf(difference.abs() / error)).min(1.0),
+    })
+}

@@ -80,6 +80,24 @@ fn interval_of_the_mean_is_student_s() {
     assert_eq!(interval_of_mean(&[1.0], 0.95), None);
 }
 
+/// The example of the article on Welch's test in Wikipedia, samples A1 and A2: t = 2.46, 25 degrees
+/// of freedom, p = 0.021.
+#[test]
+fn comparison_of_two_means_agrees_with_a_worked_example() {
+    let first = [
+        27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4,
+    ];
+    let second = [
+        27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4,
+    ];
+    let test = welch(&first, &second, 0.95).expect("values");
+    near(test.p_value, 0.021, 0.0005);
+    assert!(test.interval.low > 0.0 && test.interval.contains(test.difference));
+    let same = welch(&[1.0, 1.0], &[1.0, 1.0], 0.95).expect("values");
+    assert_eq!((same.p_value, same.interval.half_width()), (1.0, 0.0));
+    assert_eq!(welch(&[1.0], &[1.0, 2.0], 0.95), None);
+}
+
 /// Two samples without ties in which `u` pairs have the greater value in the first.
 fn with_u(first: usize, second: usize, u: usize) -> (Vec<f64>, Vec<f64>) {
     let others: Vec<f64> = (0..second).map(|each| 100.0 * (each + 1) as f64).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use measure::notation::{count, counted, decimal, percent, share};
 use measure::scenario::DriverKind;
-use measure::{Counts, Histogram, RunRecord, WorkerFacts};
+use measure::{Counts, Histogram, RunRecord, SteadyState, WorkerFacts};
 
 use super::{figures, or_dash};
 use crate::table::{Align, Table};
@@ -28,6 +28,16 @@ pub(super) fn latencies(record: &RunRecord) -> String {
         table.row([name.into(), latency, service]);
     }
     text_of(&table)
+}
+
+/// How the run began, what it sustained, and whether that drifted.
+pub(super) fn course(record: &RunRecord) -> String {
+    if record.asks_nothing() || record.total.counts.responses == 0 {
+        return String::new();
+    }
+    let sentences = SteadyState::of(record).sentences();
+    let lines = sentences.iter().map(|sentence| format!("  {sentence}\n"));
+    lines.collect()
 }
 
 /// Responses by RCODE with their share.
@@ -212,7 +222,7 @@ pub(super) fn verdict(record: &RunRecord) -> String {
     let verdict = &record.verdict;
     let in_what = match record.driver {
         DriverKind::Sim => ", in a SIMULATION",
-        DriverKind::Epoll => "",
+        DriverKind::Epoll | DriverKind::Uring => "",
     };
     let mut text = format!("  limit: {}{in_what}\n", verdict.limit.name());
     for evidence in &verdict.evidence {

@@ -42,6 +42,7 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
         },
         tls: None,
         cpus: Vec::new(),
+        driver: driver::kernel::DriverChoice::Auto,
         description: Description::default(),
         preflight: false,
     }

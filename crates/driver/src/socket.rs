@@ -10,11 +10,14 @@ use crate::{SocketError, SocketSpec};
 /// UDP socket option: deliver coalesced datagrams (linux/udp.h).
 const UDP_GRO: libc::c_int = 104;
 
-/// Options of the sockets of one driver.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SocketOptions {
-    pub(super) offload: bool,
-    pub(super) buffer_octets: Option<u32>,
+/// How a driver opens its sockets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SocketOptions {
+    /// Use UDP GSO and GRO where the kernel has them.
+    pub offload: bool,
+    /// Send and receive buffers; `None` for 4 MiB on datagram sockets and the kernel's automatic
+    /// tuning on streams.
+    pub buffer_octets: Option<u32>,
 }
 
 /// Default size of a datagram socket's buffers. The kernel's own default of 208 KiB holds about 277
@@ -23,7 +26,7 @@ const DATAGRAM_BUFFER_OCTETS: u32 = 4 << 20;
 
 /// A datagram socket, bound and, if it has a peer, connected.
 pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result<OwnedFd> {
-    let fd = create(spec, libc::SOCK_DGRAM)?;
+    let fd = create(spec, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK)?;
     let octets = options.buffer_octets.unwrap_or(DATAGRAM_BUFFER_OCTETS);
     set_buffers(&fd, octets);
     set(&fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
@@ -40,31 +43,46 @@ pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result
 
 /// A stream socket that has begun to connect.
 pub(super) fn connect_tcp(spec: &SocketSpec, options: &SocketOptions) -> io::Result<OwnedFd> {
-    let fd = create(spec, libc::SOCK_STREAM)?;
-    if let Some(octets) = options.buffer_octets {
-        set_buffers(&fd, octets);
-    }
-    set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    if spec.fast_open {
-        // Where the host has it switched off, this is a connection like any other.
-        let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
-    }
-    bind(&fd, spec)?;
-    let peer = spec
-        .peer
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::EDESTADDRREQ))?;
+    let fd = open_tcp(spec, options, libc::SOCK_NONBLOCK)?;
+    let peer = peer_of(spec)?;
     match connect(&fd, peer) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
         _ => Ok(fd),
     }
 }
 
+/// A client's stream socket, bound if need be and not connected yet. `blocking` is SOCK_NONBLOCK
+/// or zero.
+pub(super) fn open_tcp(
+    spec: &SocketSpec,
+    options: &SocketOptions,
+    blocking: libc::c_int,
+) -> io::Result<OwnedFd> {
+    let fd = create(spec, libc::SOCK_STREAM | blocking)?;
+    if let Some(octets) = options.buffer_octets {
+        set_buffers(&fd, octets);
+    }
+    set_no_delay(&fd)?;
+    if spec.fast_open {
+        // Where the host has it switched off, this is a connection like any other.
+        let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
+    }
+    bind(&fd, spec)?;
+    Ok(fd)
+}
+
+/// The one peer of a client's socket.
+pub(super) fn peer_of(spec: &SocketSpec) -> io::Result<SocketAddr> {
+    let missing = || io::Error::from_raw_os_error(libc::EDESTADDRREQ);
+    spec.peer.ok_or_else(missing)
+}
+
 /// Connections that a listener may hold whose SYN carried octets and whose handshake is not over.
 const FAST_OPEN_QUEUE: libc::c_int = 1024;
 
-/// A listening stream socket.
-pub(super) fn listen_tcp(spec: &SocketSpec) -> io::Result<OwnedFd> {
-    let fd = create(spec, libc::SOCK_STREAM)?;
+/// A listening stream socket; `blocking` is SOCK_NONBLOCK or zero.
+pub(super) fn listen_tcp(spec: &SocketSpec, blocking: libc::c_int) -> io::Result<OwnedFd> {
+    let fd = create(spec, libc::SOCK_STREAM | blocking)?;
     set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     bind(&fd, spec)?;
     if spec.fast_open {
@@ -112,11 +130,33 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAd
     }
     // SAFETY: accept4 returned a new descriptor that nobody else owns.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-    set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    set_no_delay(&fd)?;
     let peer = storage
         .std_address()
         .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
     Ok(Some((fd, peer)))
+}
+
+/// Makes a stream send at once what it is given.
+pub(super) fn set_no_delay(fd: &OwnedFd) -> io::Result<()> {
+    set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+}
+
+/// The other end of a connected stream.
+pub(super) fn peer_addr(fd: &OwnedFd) -> io::Result<SocketAddr> {
+    let mut storage = SockAddr::empty();
+    // SAFETY: the address storage is valid and its length is stated.
+    check(unsafe { libc::getpeername(fd.as_raw_fd(), storage.as_mut_ptr(), &mut storage.length) })?;
+    storage
+        .std_address()
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
+/// Ends both directions, or only sending; fails only for a socket that is broken already, which
+/// its next event tells.
+pub(super) fn shut_down(fd: &OwnedFd, how: libc::c_int) {
+    // SAFETY: a plain system call on an open descriptor.
+    unsafe { libc::shutdown(fd.as_raw_fd(), how) };
 }
 
 /// Makes the coming close send a reset.
@@ -175,8 +215,7 @@ fn create(spec: &SocketSpec, kind: libc::c_int) -> io::Result<OwnedFd> {
         libc::AF_INET
     };
     // SAFETY: a plain system call.
-    let raw =
-        check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let raw = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: socket returned a new descriptor that nobody else owns.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     if is_ipv6 {

@@ -4,9 +4,6 @@
 //! call is spent on re-arming. [`Driver::receive`] serves one socket at a time with the same small
 //! set of buffers, which therefore stay in the cache.
 
-mod datagram;
-mod socket;
-
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -16,12 +13,13 @@ use proto::Instant;
 
 use crate::clock::Clock;
 use crate::cpu;
+use crate::datagram::Batch;
+use crate::socket::{self, SocketOptions};
+use crate::table::Table;
 use crate::{
     Accepted, Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketError,
     SocketId, SocketSpec,
 };
-use datagram::Batch;
-use socket::SocketOptions;
 
 /// Sockets served after one wait; the rest follows after the next one.
 const READY_MAX: usize = 512;
@@ -35,23 +33,12 @@ const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc:
 const WRITABLE: u32 = libc::EPOLLOUT as u32;
 const BROKEN: u32 = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
 
-/// How an [`EpollDriver`] opens its sockets.
-#[derive(Clone, Copy, Debug)]
-pub struct EpollOptions {
-    /// Use UDP GSO and GRO where the kernel has them.
-    pub offload: bool,
-    /// Send and receive buffers; `None` for 4 MiB on datagram sockets and the kernel's automatic
-    /// tuning on streams.
-    pub socket_buffer_octets: Option<u32>,
-}
-
 /// Talks to the kernel's sockets through epoll.
 pub struct EpollDriver {
     epoll: OwnedFd,
     clock: Clock,
     options: SocketOptions,
-    sockets: Vec<Entry>,
-    free: Vec<u32>,
+    sockets: Table<Socket>,
     ready: Vec<libc::epoll_event>,
     ready_next: usize,
     /// The socket at `ready_next` has been served and has more.
@@ -60,12 +47,6 @@ pub struct EpollDriver {
     deliveries: u32,
     batch: Batch,
     stats: DriverStats,
-}
-
-/// One place in the table of sockets.
-struct Entry {
-    generation: u32,
-    socket: Option<Socket>,
 }
 
 struct Socket {
@@ -103,7 +84,7 @@ impl EpollDriver {
     ///
     /// # Errors
     /// The kernel's, if it has no more descriptors.
-    pub fn new(clock: Clock, options: EpollOptions) -> io::Result<Self> {
+    pub fn new(clock: Clock, options: SocketOptions) -> io::Result<Self> {
         // SAFETY: a plain system call.
         let raw = socket::check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: epoll_create1 returned a new descriptor that nobody else owns.
@@ -111,12 +92,8 @@ impl EpollDriver {
         Ok(EpollDriver {
             epoll,
             clock,
-            options: SocketOptions {
-                offload: options.offload,
-                buffer_octets: options.socket_buffer_octets,
-            },
-            sockets: Vec::new(),
-            free: Vec::new(),
+            options,
+            sockets: Table::new(),
             ready: Vec::with_capacity(READY_MAX),
             ready_next: 0,
             partly_served: false,
@@ -127,15 +104,7 @@ impl EpollDriver {
     }
 
     fn add(&mut self, fd: OwnedFd, kind: Kind, peer: Option<SocketAddr>) -> io::Result<SocketId> {
-        let index = self
-            .free
-            .last()
-            .copied()
-            .unwrap_or(self.sockets.len() as u32);
-        let generation = self
-            .sockets
-            .get(index as usize)
-            .map_or(0, |entry| entry.generation);
+        let id = self.sockets.next_id();
         let interest = match kind {
             // Level-triggered: a listener that ran out of descriptors must be asked again.
             Kind::Listener => libc::EPOLLIN,
@@ -143,50 +112,26 @@ impl EpollDriver {
         };
         let mut event = libc::epoll_event {
             events: interest as u32,
-            u64: u64::from(generation) << 32 | u64::from(index),
+            u64: u64::from(id.generation) << 32 | u64::from(id.index),
         };
         // SAFETY: both descriptors are open and `event` is valid.
         socket::check(unsafe {
             let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
             libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event)
         })?;
-        let new = Socket {
+        Ok(self.sockets.insert(Socket {
             fd,
             kind,
             peer,
             drops: 0,
             blocked: false,
             reading_paused: false,
-        };
-        match self.free.pop() {
-            Some(_) => self.sockets[index as usize].socket = Some(new),
-            None => self.sockets.push(Entry {
-                generation,
-                socket: Some(new),
-            }),
-        }
-        Ok(SocketId { index, generation })
-    }
-
-    fn get(&self, id: SocketId) -> Option<&Socket> {
-        let entry = self.sockets.get(id.index as usize)?;
-        entry
-            .socket
-            .as_ref()
-            .filter(|_| entry.generation == id.generation)
-    }
-
-    fn get_mut(&mut self, id: SocketId) -> Option<&mut Socket> {
-        let entry = self.sockets.get_mut(id.index as usize)?;
-        entry
-            .socket
-            .as_mut()
-            .filter(|_| entry.generation == id.generation)
+        }))
     }
 
     /// Serves the socket of the ready event at `self.ready_next`.
     fn serve(&mut self, id: SocketId, flags: &mut u32, received: &mut Received) -> Served {
-        let Some(kind) = self.get(id).map(|socket| socket.kind) else {
+        let Some(kind) = self.sockets.get(id).map(|socket| socket.kind) else {
             return Served::Nothing;
         };
         received.socket = id;
@@ -206,8 +151,7 @@ impl EpollDriver {
         flags: &mut u32,
         received: &mut Received,
     ) -> Served {
-        let entry = &mut self.sockets[id.index as usize];
-        let Some(socket) = entry.socket.as_mut() else {
+        let Some(socket) = self.sockets.get_mut(id) else {
             return Served::Nothing;
         };
         if *flags & WRITABLE != 0 && socket.blocked {
@@ -240,12 +184,17 @@ impl EpollDriver {
     }
 
     fn serve_listener(&mut self, id: SocketId, received: &mut Received) -> Served {
-        let Some(socket) = self.get(id) else {
+        let Some(socket) = self.sockets.get(id) else {
             return Served::Nothing;
         };
         // Without descriptors the connection stays in the backlog until the next wait.
-        let Ok(Some((fd, peer))) = socket::accept(&socket.fd) else {
-            return Served::Nothing;
+        let (fd, peer) = match socket::accept(&socket.fd) {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => return Served::Nothing,
+            Err(_) => {
+                self.stats.accepts_failed += 1;
+                return Served::Nothing;
+            }
         };
         let Ok(accepted) = self.add(fd, Kind::Stream, None) else {
             return Served::Nothing;
@@ -261,7 +210,7 @@ impl EpollDriver {
         flags: &mut u32,
         received: &mut Received,
     ) -> Served {
-        let Some(socket) = self.get_mut(id) else {
+        let Some(socket) = self.sockets.get_mut(id) else {
             return Served::Nothing;
         };
         if *flags & (WRITABLE | BROKEN) == 0 {
@@ -278,7 +227,7 @@ impl EpollDriver {
     }
 
     fn serve_stream(&mut self, id: SocketId, flags: &mut u32, received: &mut Received) -> Served {
-        let Some(socket) = self.get_mut(id) else {
+        let Some(socket) = self.sockets.get_mut(id) else {
             return Served::Nothing;
         };
         if *flags & WRITABLE != 0 && socket.blocked {
@@ -356,27 +305,23 @@ impl Driver for EpollDriver {
     }
 
     fn listen_tcp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
-        let fd = socket::listen_tcp(spec)?;
+        let fd = socket::listen_tcp(spec, libc::SOCK_NONBLOCK)?;
         self.add(fd, Kind::Listener, None)
     }
 
     fn was_fast_opened(&self, socket: SocketId) -> bool {
-        self.get(socket)
+        self.sockets
+            .get(socket)
             .is_some_and(|open| socket::was_fast_opened(&open.fd))
     }
 
     fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr> {
         let closed = || io::Error::from_raw_os_error(libc::EBADF);
-        socket::local_addr(&self.get(socket).ok_or_else(closed)?.fd)
+        socket::local_addr(&self.sockets.get(socket).ok_or_else(closed)?.fd)
     }
 
     fn send_datagrams(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted {
-        let entry = &mut self.sockets[socket.index as usize];
-        let Some(open) = entry
-            .socket
-            .as_mut()
-            .filter(|_| entry.generation == socket.generation)
-        else {
+        let Some(open) = self.sockets.get_mut(socket) else {
             return Accepted {
                 accepted: 0,
                 error: Some(SocketError::Other(libc::EBADF)),
@@ -391,7 +336,7 @@ impl Driver for EpollDriver {
     }
 
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
-        let Some(open) = self.get_mut(socket) else {
+        let Some(open) = self.sockets.get_mut(socket) else {
             return Err(SocketError::Other(libc::EBADF));
         };
         // SAFETY: `bytes` is valid for its length. MSG_NOSIGNAL: a reset peer is an error here,
@@ -417,7 +362,7 @@ impl Driver for EpollDriver {
     }
 
     fn pause_reading(&mut self, socket: SocketId, paused: bool) {
-        let Some(open) = self.get_mut(socket) else {
+        let Some(open) = self.sockets.get_mut(socket) else {
             return;
         };
         let was_paused = std::mem::replace(&mut open.reading_paused, paused);
@@ -430,24 +375,16 @@ impl Driver for EpollDriver {
     }
 
     fn finish_sending(&mut self, socket: SocketId) {
-        if let Some(open) = self.get(socket) {
-            // SAFETY: a plain system call on an open descriptor. It fails only for a stream that
-            // is broken already, which the next event tells.
-            unsafe { libc::shutdown(open.fd.as_raw_fd(), libc::SHUT_WR) };
+        if let Some(open) = self.sockets.get(socket) {
+            socket::shut_down(&open.fd, libc::SHUT_WR);
         }
     }
 
     fn close(&mut self, socket: SocketId, how: Close) {
-        if self.get(socket).is_none() {
-            return;
-        }
-        let entry = &mut self.sockets[socket.index as usize];
-        if let Some(closed) = entry.socket.take() {
-            if how == Close::Reset {
-                socket::set_reset_on_close(&closed.fd);
-            }
-            entry.generation = entry.generation.wrapping_add(1);
-            self.free.push(socket.index);
+        if let Some(closed) = self.sockets.remove(socket)
+            && how == Close::Reset
+        {
+            socket::set_reset_on_close(&closed.fd);
         }
     }
 

@@ -8,7 +8,7 @@ use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::socket::SockAddr;
+use crate::socket::SockAddr;
 use crate::{Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError};
 
 /// Control message: length of each segment but the last (linux/udp.h).

@@ -1,0 +1,149 @@
+//! Flags of `throng compare`, and the conditions that `throng run` takes too.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use measure::Metric;
+
+/// Conditions on a result.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Conditions")]
+pub(crate) struct ConditionArguments {
+    /// End with exit code 3 if this is so: 'p99 > 5ms', 'loss > 0.1%', 'qps < 50k'; in a comparison
+    /// also 'p99 > +10%' or 'slower'. May be repeated
+    #[arg(long, value_name = "CONDITION", help_heading = "Conditions")]
+    pub(crate) fail_if: Vec<String>,
+    /// End with exit code 3 unless this is so: 'p99 < 5ms', 'goodput > 50k'. May be repeated
+    #[arg(long, value_name = "CONDITION", help_heading = "Conditions")]
+    pub(crate) require: Vec<String>,
+    /// Write what came of the conditions to this file as JUnit XML
+    #[arg(long, value_name = "FILE", help_heading = "Conditions")]
+    pub(crate) junit: Option<PathBuf>,
+}
+
+impl ConditionArguments {
+    /// True if nothing is asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fail_if.is_empty() && self.require.is_empty() && self.junit.is_none()
+    }
+}
+
+/// Flags of `throng compare`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AbArguments {
+    /// What B is compared with: a run record, or a folder of them
+    #[arg(value_name = "A", requires = "other", required_unless_present = "a")]
+    pub(crate) one: Option<PathBuf>,
+    /// What is compared: a run record, or a folder of them
+    #[arg(value_name = "B", id = "other")]
+    pub(crate) other: Option<PathBuf>,
+
+    /// Make the runs of A: `throng run` and its flags, or the flags alone
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "b",
+        conflicts_with = "one",
+        allow_hyphen_values = true,
+        help_heading = "Runs in turn"
+    )]
+    pub(crate) a: Option<String>,
+    /// Make the runs of B
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "a",
+        allow_hyphen_values = true,
+        help_heading = "Runs in turn"
+    )]
+    pub(crate) b: Option<String>,
+    /// Runs of each: A B, B A, A B and so on [default: 10]
+    #[arg(
+        long,
+        requires = "a",
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1_000),
+        help_heading = "Runs in turn"
+    )]
+    pub(crate) rounds: Option<u32>,
+    /// Keep the run records here, in the folders a and b [default: throng-compare]
+    #[arg(
+        long,
+        requires = "a",
+        value_name = "FOLDER",
+        help_heading = "Runs in turn"
+    )]
+    pub(crate) records: Option<PathBuf>,
+
+    /// Records of the same thing measured again and again: how far apart they lie is noise
+    #[arg(long, value_name = "FOLDER", help_heading = "Comparison")]
+    pub(crate) noise: Option<PathBuf>,
+    /// Changes up to this are no difference worth telling
+    #[arg(
+        long,
+        default_value = "2%",
+        value_name = "PERCENT",
+        value_parser = percent,
+        help_heading = "Comparison"
+    )]
+    pub(crate) same_within: f64,
+    /// Metrics to compare [default: qps,goodput,loss,p50,p95,p99,connect,handshake,cpu, as far as
+    /// they were measured]
+    #[arg(
+        long,
+        value_name = "METRIC,...",
+        value_delimiter = ',',
+        value_parser = metric,
+        help_heading = "Comparison"
+    )]
+    pub(crate) metrics: Vec<Metric>,
+    /// Compare although hosts or scenarios differ
+    #[arg(long, help_heading = "Comparison")]
+    pub(crate) force: bool,
+    /// Seed of the bootstrap
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        help_heading = "Comparison"
+    )]
+    pub(crate) seed: u64,
+
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArguments,
+    /// Conditions that the runs cannot decide fail too
+    #[arg(long, help_heading = "Conditions")]
+    pub(crate) fail_undecided: bool,
+
+    /// Form of the comparison on standard output
+    #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
+    pub(crate) format: AbFormat,
+}
+
+/// Form of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AbFormat {
+    /// For people
+    Text,
+    /// GitHub-flavoured, for the summary of a CI job
+    Markdown,
+    /// Everything that was found
+    Json,
+    /// One row a metric
+    Csv,
+}
+
+fn metric(text: &str) -> Result<Metric, String> {
+    Metric::named(text).ok_or_else(|| format!("metrics are {}", Metric::names()))
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text
+        .trim()
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse().ok());
+    match number {
+        Some(percent) if (0.1..=50.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("a percentage from 0.1% to 50%, such as 2%".into()),
+    }
+}

@@ -1,0 +1,207 @@
+//! Runs of A and B in turn: A B, B A, A B, ... so that what drifts on the host meets both alike.
+//!
+//! Each run is a process of its own, because runs of one process share where its memory lies, and a
+//! comparison must not take that for a difference.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+use measure::record::EndedBy;
+
+use super::Records;
+use crate::args::compare::AbArguments;
+use crate::args::{Command, RunArguments};
+use crate::failure::Failure;
+use crate::{records, run, signals};
+
+/// Runs of each side, unless told.
+const ROUNDS: u32 = 10;
+
+/// Where records are kept, unless told.
+const FOLDER: &str = "throng-compare";
+
+/// One side as a command.
+struct Side {
+    name: char,
+    text: String,
+    program: PathBuf,
+    /// What follows `run`.
+    arguments: Vec<OsString>,
+    is_quiet: bool,
+    folder: PathBuf,
+}
+
+/// Makes all runs; after an interrupt what was made until then.
+pub(super) fn make(
+    a: &str,
+    b: &str,
+    arguments: &AbArguments,
+) -> Result<(Records, Records), Failure> {
+    let rounds = arguments.rounds.unwrap_or(ROUNDS);
+    let folder = arguments.records.clone().unwrap_or_else(|| FOLDER.into());
+    let sides = [Side::new('a', a, &folder)?, Side::new('b', b, &folder)?];
+    for side in &sides {
+        make_folder(&side.folder)?;
+    }
+    let interrupt = signals::watch(|| {
+        eprintln!("ending the comparison; waiting for open queries (again to abort)");
+    });
+    let mut made = [Vec::new(), Vec::new()];
+    'rounds: for round in 1..=rounds {
+        let order = if round % 2 == 1 { [0, 1] } else { [1, 0] };
+        for (position, index) in order.into_iter().enumerate() {
+            let side = &sides[index];
+            let number = 2 * round as usize - 1 + position;
+            let name = side.name.to_ascii_uppercase();
+            eprintln!(
+                "run {number} of {}: {name} (round {round} of {rounds})",
+                2 * rounds
+            );
+            let (file, record) = side.run(round, rounds)?;
+            if interrupt.has_come() || record.ended_by == EndedBy::Interrupted {
+                eprintln!("interrupted in round {round} of {rounds}: the runs before are compared");
+                break 'rounds;
+            }
+            made[index].push((file, record));
+        }
+    }
+    if made.iter().any(Vec::is_empty) {
+        return Err(Failure::in_operation(
+            "interrupted within the first round: nothing to compare",
+        ));
+    }
+    let [of_a, of_b] = made;
+    let [a, b] = sides;
+    Ok((a.records(of_a), b.records(of_b)))
+}
+
+/// A folder without records: those of another comparison must not be taken for this one's.
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::usage(
+            format!("cannot make the folder {}: {error}", folder.display()),
+            "give --records a folder that can be made",
+        )
+    };
+    fs::create_dir_all(folder).map_err(cannot)?;
+    match fs::read_dir(folder).map_err(cannot)?.next() {
+        Some(_) => Err(Failure::usage(
+            format!("the folder {} is not empty", folder.display()),
+            "give --records another folder, or compare what is in it: throng compare \
+             FOLDER/a FOLDER/b",
+        )),
+        None => Ok(()),
+    }
+}
+
+impl Side {
+    /// Splits the command as a shell would, and checks all that can be checked before the first
+    /// run.
+    fn new(name: char, text: &str, folder: &Path) -> Result<Side, Failure> {
+        let refuse =
+            |what: &str, hint: &str| Err(Failure::usage(format!("--{name}: {what}"), hint));
+        let Some(words) = shlex::split(text) else {
+            return refuse("a quote is not closed", "quote as in a shell");
+        };
+        let mut words = words.as_slice();
+        let own = std::env::current_exe().map_err(Failure::in_operation)?;
+        let mut program = own.clone();
+        match words {
+            [first, rest @ ..]
+                if first.contains('/') && rest.first().is_some_and(|it| it == "run") =>
+            {
+                program = first.into();
+                words = rest;
+            }
+            [first, rest @ ..] if first == "throng" => words = rest,
+            _ => {}
+        }
+        if let [first, rest @ ..] = words
+            && first == "run"
+        {
+            words = rest;
+        }
+        let has = |flag: &str| {
+            words
+                .iter()
+                .any(|word| word.split('=').next() == Some(flag))
+        };
+        if has("--record") {
+            return refuse(
+                "the record of each run has its place already",
+                "leave out --record; --records FOLDER says where they are kept",
+            );
+        }
+        let side = Side {
+            name,
+            text: text.trim().to_owned(),
+            arguments: words.iter().map(OsString::from).collect(),
+            is_quiet: has("--quiet") || has("-q"),
+            folder: folder.join(name.to_string()),
+            program,
+        };
+        if side.program == own {
+            side.check()
+                .map_err(|failure| failure.of(&format!("--{name}")))?;
+        }
+        Ok(side)
+    }
+
+    /// Everything that can be wrong before a run of this binary. What a scenario file says is
+    /// looked at by the run itself.
+    fn check(&self) -> Result<(), Failure> {
+        let run = self.parsed()?;
+        match run.scenario {
+            Some(_) => Ok(()),
+            None => run::check(&run),
+        }
+    }
+
+    fn parsed(&self) -> Result<RunArguments, Failure> {
+        let line = ["throng", "run"].map(OsString::from).into_iter();
+        let line = line.chain(self.arguments.iter().cloned()).collect();
+        let parsed = crate::parse(line).map_err(|error| Failure::of_flags(&error, "run"))?;
+        match parsed.command {
+            Command::Run(run) => Ok(*run),
+            _ => Err(Failure::plain("only runs can be compared")),
+        }
+    }
+
+    /// Makes one run and reads its record.
+    fn run(&self, round: u32, rounds: u32) -> Result<(String, measure::RunRecord), Failure> {
+        // As many digits for each, so that names sort as the runs were made.
+        let width = rounds.to_string().len();
+        let file = self.folder.join(format!("{round:0width$}.json"));
+        let mut process = Process::new(&self.program);
+        process
+            .arg("run")
+            .args(&self.arguments)
+            .arg("--record")
+            .arg(&file);
+        if !self.is_quiet {
+            process.arg("--quiet");
+        }
+        process.stdin(Stdio::null()).stdout(Stdio::null());
+        let status = process.status().map_err(|error| {
+            let program = self.program.display();
+            Failure::in_operation(format!("--{}: cannot start {program}: {error}", self.name))
+        })?;
+        if !file.exists() {
+            return Err(Failure::in_operation(format!(
+                "--{}: the run of round {round} failed ({status})",
+                self.name
+            )));
+        }
+        let record = records::read(&file)?;
+        Ok((file.display().to_string(), record))
+    }
+
+    fn records(self, runs: Vec<(String, measure::RunRecord)>) -> Records {
+        Records {
+            label: self.text,
+            runs,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `throng compare-transports`: the same load over each transport in turn.
+//!
+//! Everything is checked for every transport before the first run starts. The runs alternate, every
+//! other time in reverse order, so that what drifts on the machine hits all transports alike.
+
+mod arguments;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use measure::RunRecord;
+use measure::comparison::{Cell, Comparison};
+use measure::record::EndedBy;
+
+use crate::args::{CompareArguments, Format, RunArguments};
+use crate::failure::{Failure, print};
+use crate::records::Destination;
+use crate::run;
+use crate::signals::{self, Interrupt};
+
+/// One run to be made.
+struct Turn<'a> {
+    arguments: &'a RunArguments,
+    /// The position of its transport.
+    transport: usize,
+    /// Which run of its transport, from 1.
+    round: u32,
+    /// How many runs its transport has.
+    rounds: u32,
+    /// Where its record goes.
+    destination: Option<Destination>,
+}
+
+/// One run that was made.
+struct Made {
+    record: RunRecord,
+    file: Option<String>,
+}
+
+/// Compares and prints.
+pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
+    if !arguments.run.conditions.is_empty() {
+        return Err(Failure::usage(
+            "--fail-if, --require and --junit have no effect on a comparison of transports",
+            "leave them out, or compare records: throng compare A B",
+        ));
+    }
+    let each = arguments::of_each(arguments)?;
+    for run in &each {
+        let transport = run.transport;
+        run::check(run).map_err(|failure| failure.of(&transport.to_string()))?;
+    }
+    let turns = turns(&each, arguments)?;
+    let interrupt = signals::watch(|| {
+        eprintln!("ending the comparison; waiting for open queries (again to abort)");
+    });
+    let made = make(&turns, &interrupt)?;
+    let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
+    let Some(comparison) = Comparison::new(&cells) else {
+        return Err(Failure::in_operation(
+            "interrupted within the first run: nothing to compare",
+        ));
+    };
+    print(&match arguments.run.format {
+        Format::Text => report::comparison::text(&comparison),
+        Format::Json => report::comparison::json(&comparison),
+        Format::Csv => report::comparison::csv(&comparison),
+    })?;
+    let in_vain = made.iter().any(|made| run::was_in_vain(&made.record));
+    Ok(match in_vain {
+        false => ExitCode::SUCCESS,
+        true => ExitCode::from(1),
+    })
+}
+
+/// The flags of one run, by its transport's position.
+pub(crate) fn run_of(
+    arguments: &CompareArguments,
+    transport: usize,
+) -> Result<RunArguments, Failure> {
+    let run = arguments::of_each(arguments)?.into_iter().nth(transport);
+    run.ok_or_else(|| Failure::in_operation("there is no such run"))
+}
+
+/// All runs in the order in which they are made: there and back again.
+fn turns<'a>(
+    each: &'a [RunArguments],
+    arguments: &CompareArguments,
+) -> Result<Vec<Turn<'a>>, Failure> {
+    if let Some(folder) = &arguments.records {
+        fs::create_dir_all(folder).map_err(|error| {
+            Failure::usage(
+                format!("cannot make the folder {}: {error}", folder.display()),
+                "give --records a folder that exists or can be made",
+            )
+        })?;
+    }
+    let mut turns = Vec::new();
+    for round in 1..=arguments.repeat {
+        let forth = each.iter();
+        let forth = forth.enumerate();
+        let order: Vec<(usize, &RunArguments)> = match round % 2 {
+            1 => forth.collect(),
+            _ => forth.rev().collect(),
+        };
+        for (transport, run) in order {
+            turns.push(Turn {
+                arguments: run,
+                transport,
+                round,
+                rounds: arguments.repeat,
+                destination: destination(run, round, arguments)?,
+            });
+        }
+    }
+    Ok(turns)
+}
+
+fn destination(
+    run: &RunArguments,
+    round: u32,
+    arguments: &CompareArguments,
+) -> Result<Option<Destination>, Failure> {
+    let Some(folder) = &arguments.records else {
+        return Ok(None);
+    };
+    let path: PathBuf = folder.join(format!("{}-{round}.json", run.transport));
+    Destination::check("--records", &path).map(Some)
+}
+
+/// Makes all runs, up to an interrupt; the run that it cut short is kept and not compared.
+fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<Vec<Made>, Failure> {
+    let mut made = Vec::new();
+    for (index, turn) in turns.iter().enumerate() {
+        if interrupt.has_come() {
+            break;
+        }
+        if !turn.arguments.quiet {
+            let (position, all) = (index + 1, turns.len());
+            eprintln!(
+                "run {position} of {all}: {} ({} of {})",
+                turn.arguments.transport, turn.round, turn.rounds
+            );
+        }
+        let record = run::measure(turn.arguments, turn.transport, interrupt)?;
+        if let Some(destination) = &turn.destination {
+            destination.write(&record)?;
+        }
+        if record.ended_by != EndedBy::Interrupted {
+            let file = turn.destination.as_ref().map(Destination::name);
+            made.push(Made { record, file });
+        }
+    }
+    if interrupt.has_come() {
+        let (complete, all) = (made.len(), turns.len());
+        eprintln!("interrupted: {complete} of {all} runs are compared");
+    }
+    Ok(made)
+}
+
+impl Made {
+    fn cell(&self) -> Cell<'_> {
+        Cell {
+            record: &self.record,
+            file: self.file.as_deref(),
+        }
+    }
+}

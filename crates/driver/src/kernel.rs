@@ -1,0 +1,275 @@
+//! The kernel's sockets, through the driver that was asked for or that suits.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use proto::Instant;
+
+use crate::clock::Clock;
+use crate::epoll::EpollDriver;
+use crate::uring::{Unavailable, UringDriver};
+use crate::{
+    Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SocketError, SocketId,
+    SocketOptions, SocketSpec,
+};
+
+/// Which driver is to be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriverChoice {
+    /// What was measured to be faster for the load, if the kernel lets us have it.
+    #[default]
+    Auto,
+    /// [`EpollDriver`].
+    Epoll,
+    /// [`UringDriver`], or an error.
+    Uring,
+}
+
+impl DriverChoice {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, DriverChoice); 3] = [
+        ("auto", DriverChoice::Auto),
+        ("epoll", DriverChoice::Epoll),
+        ("uring", DriverChoice::Uring),
+    ];
+}
+
+impl fmt::Display for DriverChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = |(_, choice): &&(&str, DriverChoice)| choice == self;
+        f.write_str(DriverChoice::NAMES.iter().find(own).map_or("", |it| it.0))
+    }
+}
+
+impl FromStr for DriverChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = |(name, _): &&(&str, DriverChoice)| *name == text;
+        let found = DriverChoice::NAMES.iter().find(named);
+        let unknown = || format!("unknown driver `{text}`; there are `auto`, `epoll` and `uring`");
+        found.map(|it| it.1).ok_or_else(unknown)
+    }
+}
+
+/// What the sockets of a driver are for, as far as it decides which driver suits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Stream sockets of one thread, about; 0 for none or few.
+    pub streams: u32,
+}
+
+/// Which driver was taken, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its name, as in [`DriverChoice`].
+    pub name: &'static str,
+    /// In a few words.
+    pub reason: String,
+}
+
+/// Streams of one thread from which on io_uring was measured to be faster.
+const STREAMS_MIN: u32 = 16;
+
+/// A driver for the kernel's sockets.
+pub enum KernelDriver {
+    /// By readiness.
+    Epoll(Box<EpollDriver>),
+    /// By completion.
+    Uring(Box<UringDriver>),
+}
+
+impl KernelDriver {
+    /// A driver for the calling thread, and why it is the one.
+    ///
+    /// # Errors
+    /// The kernel's; for [`DriverChoice::Uring`] also that io_uring cannot be used, and why.
+    pub fn open(
+        choice: DriverChoice,
+        load: Load,
+        clock: Clock,
+        options: SocketOptions,
+    ) -> io::Result<(Self, Chosen)> {
+        let epoll = |reason: String| {
+            let driver = EpollDriver::new(clock, options)?;
+            let name = "epoll";
+            Ok((
+                KernelDriver::Epoll(Box::new(driver)),
+                Chosen { name, reason },
+            ))
+        };
+        let uring = |reason: String| -> Result<_, Unavailable> {
+            let driver = UringDriver::new(clock, options)?;
+            let name = "uring";
+            Ok((
+                KernelDriver::Uring(Box::new(driver)),
+                Chosen { name, reason },
+            ))
+        };
+        match choice {
+            DriverChoice::Epoll => epoll("asked for".into()),
+            DriverChoice::Uring => uring("asked for".into()).map_err(io::Error::other),
+            DriverChoice::Auto if load.streams < STREAMS_MIN => {
+                epoll("few streams, with which io_uring gains nothing".into())
+            }
+            DriverChoice::Auto => {
+                let faster = format!("faster with {} streams a thread", load.streams);
+                uring(faster).or_else(|error| epoll(error.to_string()))
+            }
+        }
+    }
+}
+
+/// Calls the same method of whichever driver it is.
+macro_rules! either {
+    ($self:ident, $driver:ident => $call:expr) => {
+        match $self {
+            KernelDriver::Epoll($driver) => $call,
+            KernelDriver::Uring($driver) => $call,
+        }
+    };
+}
+
+impl Driver for KernelDriver {
+    #[inline]
+    fn now(&mut self) -> Instant {
+        either!(self, driver => driver.now())
+    }
+
+    fn unix_time(&self) -> Duration {
+        either!(self, driver => driver.unix_time())
+    }
+
+    fn cpu_time(&self) -> CpuTime {
+        either!(self, driver => driver.cpu_time())
+    }
+
+    fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
+        either!(self, driver => driver.open_udp(spec))
+    }
+
+    fn connect_tcp(&mut self, spec: &SocketSpec) -> Result<SocketId, SocketError> {
+        either!(self, driver => driver.connect_tcp(spec))
+    }
+
+    fn listen_tcp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
+        either!(self, driver => driver.listen_tcp(spec))
+    }
+
+    fn was_fast_opened(&self, socket: SocketId) -> bool {
+        either!(self, driver => driver.was_fast_opened(socket))
+    }
+
+    fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr> {
+        either!(self, driver => driver.local_addr(socket))
+    }
+
+    #[inline]
+    fn send_datagrams(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted {
+        either!(self, driver => driver.send_datagrams(socket, outgoing))
+    }
+
+    #[inline]
+    fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
+        either!(self, driver => driver.send_bytes(socket, bytes))
+    }
+
+    fn pause_reading(&mut self, socket: SocketId, paused: bool) {
+        either!(self, driver => driver.pause_reading(socket, paused));
+    }
+
+    fn finish_sending(&mut self, socket: SocketId) {
+        either!(self, driver => driver.finish_sending(socket));
+    }
+
+    fn close(&mut self, socket: SocketId, how: Close) {
+        either!(self, driver => driver.close(socket, how));
+    }
+
+    #[inline]
+    fn receive(&mut self, received: &mut Received) -> bool {
+        either!(self, driver => driver.receive(received))
+    }
+
+    fn wait(&mut self, until: Instant) {
+        either!(self, driver => driver.wait(until));
+    }
+
+    fn stats(&self) -> DriverStats {
+        either!(self, driver => driver.stats())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes io_uring fail for the calling thread, as a container's seccomp filter does.
+    fn forbid_uring() {
+        const RETURN_EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        let load_number = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+        let jump_equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+        let give_back = (libc::BPF_RET | libc::BPF_K) as u16;
+        let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let mut steps = [
+            step(load_number, 0, 0, 0),
+            step(jump_equal, 0, 1, libc::SYS_io_uring_setup as u32),
+            step(give_back, 0, 0, RETURN_EPERM),
+            step(give_back, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog {
+            len: steps.len() as u16,
+            filter: steps.as_mut_ptr(),
+        };
+        // SAFETY: the filter is valid, is copied by the kernel, and binds this thread alone.
+        let result = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program)
+        };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    }
+
+    fn open(choice: DriverChoice, streams: u32) -> io::Result<Chosen> {
+        let (load, options) = (Load { streams }, SocketOptions::default());
+        KernelDriver::open(choice, load, Clock::start(), options).map(|it| it.1)
+    }
+
+    #[test]
+    fn where_io_uring_is_forbidden_auto_takes_epoll_and_says_why() {
+        let checked = std::thread::spawn(|| {
+            forbid_uring();
+            let chosen = open(DriverChoice::Auto, 200).unwrap();
+            assert_eq!(chosen.name, "epoll");
+            assert!(chosen.reason.contains("not permitted"), "{}", chosen.reason);
+            let error = open(DriverChoice::Uring, 200).unwrap_err().to_string();
+            assert!(error.contains("not permitted"), "{error}");
+        });
+        checked.join().unwrap();
+    }
+
+    #[test]
+    fn auto_takes_epoll_for_few_streams_and_says_why() {
+        let chosen = open(DriverChoice::Auto, 1).unwrap();
+        assert_eq!(chosen.name, "epoll");
+        assert!(chosen.reason.contains("few streams"), "{}", chosen.reason);
+    }
+
+    #[test]
+    fn choices_are_read_as_they_are_written() {
+        for (name, choice) in DriverChoice::NAMES {
+            assert_eq!(
+                (choice.to_string().as_str(), name.parse()),
+                (name, Ok(choice))
+            );
+        }
+        assert!(
+            "kqueue"
+                .parse::<DriverChoice>()
+                .unwrap_err()
+                .contains("`kqueue`")
+        );
+    }
+}

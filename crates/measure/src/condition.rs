@@ -1,0 +1,271 @@
+//! Conditions on a result, for scripts and CI: `p99 > 5ms`, `qps < -5%`, `slower`.
+//!
+//! A number with a sign is a change from A to B, which needs a comparison: `+10%` of what it was,
+//! or
+//! `+1ms` more; of shares such as the loss, `+0.1%` is in points. One without a sign is a value.
+//! `slower` and `p99 slower` ask what a comparison found, and are met only by differences that are
+//! no noise.
+
+use crate::metric::{Metric, Unit};
+use crate::record::RunRecord;
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+/// A condition and what it means if it is met.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// As it was written.
+    pub text: String,
+    /// True if it must hold, false if it must not.
+    pub is_required: bool,
+    /// What it says.
+    pub claim: Claim,
+}
+
+/// What a condition says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Claim {
+    /// A metric is above or below a bound.
+    Bounded {
+        /// The metric.
+        metric: Metric,
+        /// How it has to stand to the bound.
+        operator: Operator,
+        /// The bound.
+        bound: Bound,
+    },
+    /// A metric, or any of them, was found to be slower.
+    Slower(Option<Metric>),
+}
+
+/// How a figure stands to a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// What a figure is held against, in the unit of its metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// The figure itself.
+    Value(f64),
+    /// How much of what it was it changed by: 0.1 is 10 % more. Of shares: by how much it changed.
+    Change(f64),
+    /// By how much it changed.
+    Difference(f64),
+}
+
+/// What is wrong with a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionError {
+    /// The condition, the column, and what is wrong there.
+    pub what: String,
+    /// The cure.
+    pub hint: String,
+}
+
+/// What came of a condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// The condition.
+    pub condition: Condition,
+    /// Whether it is as it must be.
+    pub outcome: Outcome,
+    /// What was found, in words.
+    pub found: String,
+}
+
+/// Whether a condition is as it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is.
+    Passed,
+    /// It is not.
+    Failed,
+    /// The figures do not tell.
+    Undecided,
+}
+
+impl Operator {
+    /// True if `figure` stands so to `bound`.
+    pub fn holds(self, figure: f64, bound: f64) -> bool {
+        match self {
+            Operator::Less => figure < bound,
+            Operator::LessOrEqual => figure <= bound,
+            Operator::Greater => figure > bound,
+            Operator::GreaterOrEqual => figure >= bound,
+        }
+    }
+
+    /// True if it asks for a figure above the bound.
+    fn is_upward(self) -> bool {
+        matches!(self, Operator::Greater | Operator::GreaterOrEqual)
+    }
+
+    fn opposite(self) -> &'static str {
+        match self {
+            Operator::Less => ">=",
+            Operator::LessOrEqual => ">",
+            Operator::Greater => "<=",
+            Operator::GreaterOrEqual => "<",
+        }
+    }
+}
+
+impl Condition {
+    /// The condition of `--fail-if`: the run fails if it is met.
+    ///
+    /// # Errors
+    /// It cannot be understood, or would fail a result because it is good.
+    pub fn fail_if(text: &str) -> Result<Condition, ConditionError> {
+        let condition = Condition {
+            text: text.trim().to_owned(),
+            is_required: false,
+            claim: parse::claim(text)?,
+        };
+        condition.refuse_if_good()?;
+        Ok(condition)
+    }
+
+    /// The condition of `--require`: the run fails if it is not met.
+    ///
+    /// # Errors
+    /// It cannot be understood.
+    pub fn require(text: &str) -> Result<Condition, ConditionError> {
+        let claim = parse::claim(text)?;
+        if let Claim::Slower(_) = claim {
+            return Err(ConditionError {
+                what: format!("`{text}`: nobody requires that"),
+                hint: "--fail-if slower is the opposite".into(),
+            });
+        }
+        Ok(Condition {
+            text: text.trim().to_owned(),
+            is_required: true,
+            claim,
+        })
+    }
+
+    fn refuse_if_good(&self) -> Result<(), ConditionError> {
+        match self.claim {
+            Claim::Bounded {
+                metric, operator, ..
+            } if operator.is_upward() == metric.is_better_higher() => {
+                let sense = match metric.is_better_higher() {
+                    true => "high",
+                    false => "low",
+                };
+                Err(ConditionError {
+                    what: format!(
+                        "`{}` would fail a result because its {} is {sense}, which is good",
+                        self.text,
+                        metric.name()
+                    ),
+                    hint: format!(
+                        "--require '{}' says what must hold; --fail-if takes what must not, \
+                         with `{}`",
+                        self.text,
+                        operator.opposite()
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// True if it is about a change, and so needs two sides.
+    pub fn needs_comparison(&self) -> bool {
+        !matches!(
+            self.claim,
+            Claim::Bounded {
+                bound: Bound::Value(_),
+                ..
+            }
+        )
+    }
+
+    /// Checks it on a single run. One that needs a comparison is undecided.
+    pub fn check_run(&self, record: &RunRecord) -> Check {
+        let Claim::Bounded {
+            metric,
+            operator,
+            bound: Bound::Value(bound),
+        } = self.claim
+        else {
+            let found = "a single run shows no change".into();
+            return self.outcome(Outcome::Undecided, found);
+        };
+        self.check_value(metric, operator, bound, metric.of(record))
+    }
+
+    /// Checks a bound on a value that was measured, or was not.
+    pub(crate) fn check_value(
+        &self,
+        metric: Metric,
+        operator: Operator,
+        bound: f64,
+        value: Option<f64>,
+    ) -> Check {
+        match value {
+            Some(value) => {
+                let found = format!("{} is {}", metric.name(), metric.show(value));
+                let as_it_must_be = operator.holds(value, bound) == self.is_required;
+                let outcome = match as_it_must_be {
+                    true => Outcome::Passed,
+                    false => Outcome::Failed,
+                };
+                self.outcome(outcome, found)
+            }
+            None => {
+                let found = format!("{} was not measured", metric.name());
+                self.outcome(self.without_evidence(), found)
+            }
+        }
+    }
+
+    /// What it means that nothing was measured: what is required has to be shown.
+    pub(crate) fn without_evidence(&self) -> Outcome {
+        match self.is_required {
+            true => Outcome::Failed,
+            false => Outcome::Undecided,
+        }
+    }
+
+    pub(crate) fn outcome(&self, outcome: Outcome, found: String) -> Check {
+        Check {
+            condition: self.clone(),
+            outcome,
+            found,
+        }
+    }
+
+    /// The flag and the condition, as on a command line.
+    pub fn as_flag(&self) -> String {
+        let flag = match self.is_required {
+            true => "--require",
+            false => "--fail-if",
+        };
+        format!("{flag} '{}'", self.text)
+    }
+}
+
+impl Check {
+    /// One line: what came of it, the condition, and what was found.
+    pub fn line(&self) -> String {
+        let outcome = match self.outcome {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "FAILED",
+            Outcome::Undecided => "undecided",
+        };
+        format!("{outcome}: {}: {}", self.condition.as_flag(), self.found)
+    }
+}

@@ -1,0 +1,174 @@
+//! How conditions are written: `metric operator number[unit]`, or `[metric] slower`.
+
+use super::{Bound, Claim, ConditionError, Metric, Operator, Unit};
+
+/// Units of a metric with their size in its own.
+const TIMES: [(&str, f64); 5] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 60e9),
+];
+const RATES: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("qps", 1.0)];
+
+/// Reads a condition from left to right.
+struct Reader<'a> {
+    text: &'a str,
+    /// Where the rest begins, in bytes.
+    at: usize,
+}
+
+pub(super) fn claim(text: &str) -> Result<Claim, ConditionError> {
+    let mut reader = Reader { text, at: 0 };
+    let first = reader.word();
+    if first.1 == "slower" {
+        return reader.end(Claim::Slower(None));
+    }
+    let metric = reader.metric(first)?;
+    if reader.peek("slower") {
+        reader.word();
+        return reader.end(Claim::Slower(Some(metric)));
+    }
+    let operator = reader.operator(metric)?;
+    let bound = reader.bound(metric)?;
+    reader.end(Claim::Bounded {
+        metric,
+        operator,
+        bound,
+    })
+}
+
+impl<'a> Reader<'a> {
+    fn skip_blanks(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// The longest row of characters that `belongs`, after blanks, and where it begins.
+    fn take(&mut self, belongs: impl Fn(char) -> bool) -> (usize, &'a str) {
+        self.skip_blanks();
+        let rest = &self.text[self.at..];
+        let end = rest.find(|letter| !belongs(letter)).unwrap_or(rest.len());
+        let start = self.at;
+        self.at += end;
+        (start, &rest[..end])
+    }
+
+    fn word(&mut self) -> (usize, &'a str) {
+        self.take(|letter| letter.is_alphanumeric() || letter == '.' || letter == '_')
+    }
+
+    fn peek(&mut self, word: &str) -> bool {
+        self.skip_blanks();
+        self.text[self.at..].trim_end() == word
+    }
+
+    fn metric(&self, (start, name): (usize, &str)) -> Result<Metric, ConditionError> {
+        Metric::named(name).ok_or_else(|| {
+            let what = match name {
+                "" => "no metric".to_owned(),
+                name => format!("unknown metric `{name}`"),
+            };
+            self.error(start, &what, &format!("metrics are {}", Metric::names()))
+        })
+    }
+
+    fn operator(&mut self, metric: Metric) -> Result<Operator, ConditionError> {
+        let (start, found) = self.take(|letter| "<>=!".contains(letter));
+        match found {
+            "<" => Ok(Operator::Less),
+            "<=" => Ok(Operator::LessOrEqual),
+            ">" => Ok(Operator::Greater),
+            ">=" => Ok(Operator::GreaterOrEqual),
+            _ => {
+                let what = match found {
+                    "" => "no comparison after the metric".to_owned(),
+                    found => format!("`{found}` is no comparison"),
+                };
+                let hint = format!("<, <=, > or >=, as in '{}'", example(metric));
+                Err(self.error(start, &what, &hint))
+            }
+        }
+    }
+
+    fn bound(&mut self, metric: Metric) -> Result<Bound, ConditionError> {
+        let (start, sign) = self.take(|letter| letter == '+' || letter == '-');
+        let digits = self.take(|letter| letter.is_ascii_digit() || letter == '.' || letter == '_');
+        let number: Result<f64, _> = digits.1.replace('_', "").parse();
+        let (true, Ok(number)) = (sign.len() < 2, number) else {
+            let hint = format!("a number with its unit, as in '{}'", example(metric));
+            return Err(self.error(start, "no number", &hint));
+        };
+        let (at, unit) = self.take(|letter| !letter.is_whitespace());
+        let number = match sign {
+            "-" => -number,
+            _ => number,
+        };
+        let is_change = !sign.is_empty();
+        if unit == "%" && (is_change || metric.unit() == Unit::Share) {
+            let share = number / 100.0;
+            return Ok(match is_change {
+                true => Bound::Change(share),
+                false => Bound::Value(share),
+            });
+        }
+        let value = number * self.size_of_unit(metric, at, unit)?;
+        Ok(match is_change {
+            true => Bound::Difference(value),
+            false => Bound::Value(value),
+        })
+    }
+
+    fn size_of_unit(&self, metric: Metric, at: usize, unit: &str) -> Result<f64, ConditionError> {
+        let units: &[(&str, f64)] = match metric.unit() {
+            Unit::PerSecond => &RATES,
+            Unit::Nanoseconds => &TIMES,
+            Unit::Share => &[],
+        };
+        let known = units.iter().find(|(name, _)| *name == unit);
+        known.map(|(_, size)| *size).ok_or_else(|| {
+            let what = match unit {
+                "" => "no unit after the number".to_owned(),
+                "%" => "% without a sign, of a metric that is no share".to_owned(),
+                unit => format!("unknown unit `{unit}`"),
+            };
+            let hint = match metric.unit() {
+                Unit::PerSecond => "rates are 50000, 50k or 1.5M; changes are +10% or -500",
+                Unit::Nanoseconds => "times are in ns, us, ms, s or m; changes are +10% or +1ms",
+                Unit::Share => "shares are in %, as 0.01%",
+            };
+            self.error(at, &what, hint)
+        })
+    }
+
+    fn end(mut self, claim: Claim) -> Result<Claim, ConditionError> {
+        self.skip_blanks();
+        match &self.text[self.at..] {
+            "" => Ok(claim),
+            rest => {
+                let what = format!("`{}` after the end of the condition", rest.trim_end());
+                let hint = "one condition a flag; give the flag again for the next";
+                Err(self.error(self.at, &what, hint))
+            }
+        }
+    }
+
+    fn error(&self, at: usize, what: &str, hint: &str) -> ConditionError {
+        let column = self.text[..at].chars().count() + 1;
+        ConditionError {
+            what: format!("`{}`, column {column}: {what}", self.text),
+            hint: hint.to_owned(),
+        }
+    }
+}
+
+/// A condition on the metric that makes sense.
+fn example(metric: Metric) -> String {
+    let bound = match metric.unit() {
+        Unit::PerSecond => "< 50k",
+        Unit::Share => "> 0.1%",
+        Unit::Nanoseconds => "> 5ms",
+    };
+    format!("{} {bound}", metric.name())
+}

@@ -1,0 +1,128 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::example;
+
+fn claim(text: &str) -> Claim {
+    match Condition::require(text) {
+        Ok(condition) => condition.claim,
+        Err(_) => Condition::fail_if(text).expect("it can be read").claim,
+    }
+}
+
+#[test]
+fn conditions_are_read_with_their_units() {
+    use Bound::{Change, Difference, Value};
+    use Metric::{Goodput, Loss, P99, P999, Qps};
+    use Operator::{Greater, GreaterOrEqual, Less, LessOrEqual};
+    let cases = [
+        ("p99 > 5ms", P99, Greater, Value(5e6)),
+        ("p99>500us", P99, Greater, Value(5e5)),
+        (" p99.9 <= 1.5s ", P999, LessOrEqual, Value(1.5e9)),
+        ("loss < 0.01%", Loss, Less, Value(0.0001)),
+        ("goodput > 50k", Goodput, Greater, Value(50_000.0)),
+        ("qps >= 1_000", Qps, GreaterOrEqual, Value(1_000.0)),
+        ("qps < 1.5M", Qps, Less, Value(1.5e6)),
+        ("p99 > +10%", P99, Greater, Change(0.1)),
+        ("qps < -5 %", Qps, Less, Change(-0.05)),
+        ("loss > +0.1%", Loss, Greater, Change(0.001)),
+        ("p99 > +1ms", P99, Greater, Difference(1e6)),
+        ("qps < -2k", Qps, Less, Difference(-2_000.0)),
+    ];
+    for (text, metric, operator, bound) in cases {
+        let Claim::Bounded {
+            metric: found_metric,
+            operator: found_operator,
+            bound: found_bound,
+        } = claim(text)
+        else {
+            panic!("{text}");
+        };
+        assert_eq!((found_metric, found_operator), (metric, operator), "{text}");
+        let number = |bound| match bound {
+            Value(number) | Change(number) | Difference(number) => number,
+        };
+        let close = (number(found_bound) - number(bound)).abs() <= 1e-9 * number(bound).abs();
+        let same_kind = std::mem::discriminant(&found_bound) == std::mem::discriminant(&bound);
+        assert!(close && same_kind, "{text}: {found_bound:?}");
+    }
+    assert_eq!(claim("slower"), Claim::Slower(None));
+    assert_eq!(claim("p50 slower"), Claim::Slower(Some(Metric::P50)));
+}
+
+#[test]
+fn faults_name_their_column_and_the_cure() {
+    let cases = [
+        ("p98 > 5ms", "column 1: unknown metric `p98`", "p99.9"),
+        ("", "column 1: no metric", "qps"),
+        ("p99", "column 4: no comparison", "p99 > 5ms"),
+        ("p99 = 5ms", "column 5: `=` is no comparison", ">="),
+        ("p99 > ", "column 7: no number", "p99 > 5ms"),
+        ("p99 > ++5ms", "column 7: no number", "p99 > 5ms"),
+        ("p99 > 5", "column 8: no unit", "ms"),
+        ("p99 > 5 parsecs", "column 9: unknown unit `parsecs`", "ms"),
+        ("p99 > 5%", "column 8: % without a sign", "+10%"),
+        ("loss > 1", "column 9: no unit", "%"),
+        ("qps < 5ms", "column 8: unknown unit `ms`", "50k"),
+        ("p99 > 5ms qps", "column 11: `qps` after the end", "again"),
+    ];
+    for (text, what, hint) in cases {
+        let error = Condition::fail_if(text).expect_err(text);
+        assert!(error.what.contains(what), "{text}: {}", error.what);
+        assert!(error.hint.contains(hint), "{text}: {}", error.hint);
+    }
+}
+
+#[test]
+fn failing_because_a_result_is_good_is_refused() {
+    for text in ["p99 < 5ms", "qps > 50k", "loss < 0.01%", "goodput >= +5%"] {
+        let error = Condition::fail_if(text).expect_err(text);
+        assert!(error.what.contains("which is good"), "{}", error.what);
+        assert!(error.hint.contains("--require"), "{}", error.hint);
+        assert!(Condition::require(text).is_ok());
+    }
+    assert!(Condition::require("slower").is_err());
+}
+
+#[test]
+fn single_run_is_held_against_values() {
+    let intervals = (0..3).map(|each| example::interval(each, &[(2_000_000, 100)]));
+    let record = example::record(intervals.collect());
+    let outcome = |condition: Result<Condition, ConditionError>| {
+        condition
+            .expect("it can be read")
+            .check_run(&record)
+            .outcome
+    };
+    assert_eq!(outcome(Condition::fail_if("p99 > 5ms")), Outcome::Passed);
+    assert_eq!(outcome(Condition::fail_if("p99 > 1ms")), Outcome::Failed);
+    assert_eq!(outcome(Condition::require("p99 < 5ms")), Outcome::Passed);
+    assert_eq!(outcome(Condition::require("qps > 200")), Outcome::Failed);
+    assert_eq!(outcome(Condition::fail_if("p99 > +5%")), Outcome::Undecided);
+    assert_eq!(
+        outcome(Condition::require("connect < 1ms")),
+        Outcome::Failed
+    );
+    let check = Condition::fail_if("p99 > 1ms")
+        .expect("it can be read")
+        .check_run(&record);
+    assert_eq!(
+        check.line(),
+        "FAILED: --fail-if 'p99 > 1ms': p99 is 2.000 ms"
+    );
+}
+
+/// Rows of what conditions consist of.
+const NEARLY_RIGHT: &str = "(p99|qps|loss|é) ?[<>=+-]{0,3} ?[0-9.]{0,5}[%a-zé]{0,3}";
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,40}") {
+        let _ = (Condition::fail_if(&text), Condition::require(&text));
+    }
+
+    #[test]
+    fn nearly_right_text_does_not_either(text in NEARLY_RIGHT) {
+        let _ = (Condition::fail_if(&text), Condition::require(&text));
+    }
+}

@@ -1,0 +1,253 @@
+//! The figures of a run by name: what is compared, and what conditions are about.
+//!
+//! A metric of an [`Interval`] is that of the events in it, so that it can be computed of any part
+//! of a run. Percentiles come from merged histograms, as everywhere.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+use crate::interval::{ConnectionTimes, Interval, per};
+use crate::notation;
+use crate::record::RunRecord;
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Metric {
+    /// Responses a second.
+    Qps,
+    /// Responses a second with an RCODE of the goodput set.
+    Goodput,
+    /// Share of the queries without a response.
+    Loss,
+    /// Mean latency from the scheduled instant.
+    Mean,
+    /// Its median.
+    P50,
+    /// Its 90th percentile.
+    P90,
+    /// Its 95th percentile.
+    P95,
+    /// Its 99th percentile.
+    P99,
+    /// Its 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    P999,
+    /// The longest latency.
+    Max,
+    /// Median of TCP connection set-up.
+    Connect,
+    /// Median of full TLS or QUIC handshakes.
+    Handshake,
+    /// CPU time of the generator for each response.
+    Cpu,
+}
+
+/// What a metric is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Events a second.
+    PerSecond,
+    /// A share of a whole, 0 to 1.
+    Share,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 13] = [
+        Metric::Qps,
+        Metric::Goodput,
+        Metric::Loss,
+        Metric::Mean,
+        Metric::P50,
+        Metric::P90,
+        Metric::P95,
+        Metric::P99,
+        Metric::P999,
+        Metric::Max,
+        Metric::Connect,
+        Metric::Handshake,
+        Metric::Cpu,
+    ];
+
+    /// Its name, as in conditions and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Qps => "qps",
+            Metric::Goodput => "goodput",
+            Metric::Loss => "loss",
+            Metric::Mean => "mean",
+            Metric::P50 => "p50",
+            Metric::P90 => "p90",
+            Metric::P95 => "p95",
+            Metric::P99 => "p99",
+            Metric::P999 => "p99.9",
+            Metric::Max => "max",
+            Metric::Connect => "connect",
+            Metric::Handshake => "handshake",
+            Metric::Cpu => "cpu",
+        }
+    }
+
+    /// The metric of that name.
+    pub fn named(name: &str) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|metric| metric.name() == name)
+    }
+
+    /// All names, as a list for people.
+    pub fn names() -> String {
+        Metric::ALL.map(Metric::name).join(", ")
+    }
+
+    /// What it is measured in.
+    pub fn unit(self) -> Unit {
+        match self {
+            Metric::Qps | Metric::Goodput => Unit::PerSecond,
+            Metric::Loss => Unit::Share,
+            _ => Unit::Nanoseconds,
+        }
+    }
+
+    /// True if more of it is better.
+    pub fn is_better_higher(self) -> bool {
+        self.unit() == Unit::PerSecond
+    }
+
+    /// True if it tells of the target, and not of the generator.
+    pub fn is_of_target(self) -> bool {
+        self != Metric::Cpu
+    }
+
+    /// The figure of a whole run; none if it was not measured.
+    pub fn of(self, record: &RunRecord) -> Option<f64> {
+        let answered = record.total.counts.responses > 0;
+        match self {
+            Metric::Qps => Some(record.achieved_qps()),
+            Metric::Goodput => Some(record.goodput_qps()),
+            Metric::Loss => (record.total.counts.offered > 0).then(|| record.lost_share()),
+            Metric::Connect | Metric::Handshake => self.of_set_up(&record.connection_times()),
+            Metric::Cpu => answered.then(|| {
+                per(
+                    record.total.cpu_ns as f64,
+                    record.total.counts.responses as f64,
+                )
+            }),
+            _ => self.of_latency(&record.total.distributions.latency),
+        }
+    }
+
+    /// The figure of a part of a run; none if nothing of it happened there. Losses are a share of
+    /// the queries that ended in it.
+    pub fn of_interval(self, interval: &Interval, goodput_rcodes: &[u16]) -> Option<f64> {
+        let counts = &interval.counts;
+        match self {
+            Metric::Qps => Some(interval.per_second(counts.responses)),
+            Metric::Goodput => Some(interval.per_second(counts.goodput(goodput_rcodes))),
+            Metric::Loss => {
+                let ended = counts.lost() + counts.responses;
+                (ended > 0).then(|| counts.lost() as f64 / ended as f64)
+            }
+            Metric::Connect | Metric::Handshake => {
+                self.of_set_up(&interval.distributions.connections)
+            }
+            Metric::Cpu => {
+                let answered = counts.responses > 0;
+                answered.then(|| interval.cpu_ns as f64 / counts.responses as f64)
+            }
+            _ => self.of_latency(&interval.distributions.latency),
+        }
+    }
+
+    fn of_set_up(self, times: &ConnectionTimes) -> Option<f64> {
+        let median = |histogram: &Histogram| histogram.percentile(0.5).map(|ns| ns as f64);
+        match self {
+            Metric::Connect => median(&times.tcp_connect),
+            _ => median(&times.tls_handshake).or_else(|| median(&times.quic_handshake)),
+        }
+    }
+
+    fn of_latency(self, latency: &Histogram) -> Option<f64> {
+        let share = match self {
+            Metric::Mean => return latency.mean_ns(),
+            Metric::Max => return latency.max_ns().map(|ns| ns as f64),
+            Metric::P50 => 0.5,
+            Metric::P90 => 0.9,
+            Metric::P95 => 0.95,
+            Metric::P99 => 0.99,
+            _ => 0.999,
+        };
+        latency.percentile(share).map(|ns| ns as f64)
+    }
+
+    /// A value of it for people, with its unit.
+    pub fn show(self, value: f64) -> String {
+        match self.unit() {
+            Unit::PerSecond => notation::rate(value),
+            Unit::Nanoseconds => notation::latency(value),
+            Unit::Share => match 100.0 * value {
+                percent if percent > 0.0 && percent < 0.005 => "<0.01 %".into(),
+                percent => format!("{percent:.2} %"),
+            },
+        }
+    }
+
+    /// A change of it for people: of a share in points of percent, of all else in percent of what
+    /// it was.
+    pub fn show_change(self, change: f64) -> String {
+        let (places, unit) = match self.unit() {
+            Unit::Share => (2, "points"),
+            _ => (1, "%"),
+        };
+        let number = format!("{:+.places$}", 100.0 * change);
+        // No sign where the digits shown are zeroes.
+        let digits = number.trim_start_matches(['+', '-']);
+        match digits.chars().all(|digit| matches!(digit, '0' | '.')) {
+            true => format!("{digits} {unit}"),
+            false => format!("{number} {unit}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn names_are_those_of_the_record_and_lead_back() {
+        for metric in Metric::ALL {
+            assert_eq!(Metric::named(metric.name()), Some(metric));
+            let json = serde_json::to_string(&metric).expect("serializes");
+            assert_eq!(json, format!("\"{}\"", metric.name()));
+        }
+        assert_eq!(Metric::named("p98"), None);
+    }
+
+    #[test]
+    fn figures_of_a_run_and_of_its_parts_agree_where_they_must() {
+        let intervals = (0..4).map(|each| example::interval(each, &[(1_000_000, 500)]));
+        let record = example::record(intervals.collect());
+        for metric in Metric::ALL {
+            let whole = metric.of(&record);
+            let parts = metric.of_interval(&record.total, &record.scenario.goodput_rcodes);
+            assert_eq!(whole, parts, "{metric:?}");
+        }
+        assert_eq!(Metric::Qps.of(&record), Some(500.0));
+        assert_eq!(Metric::Cpu.of(&record), Some(1e6));
+        assert_eq!(Metric::Connect.of(&record), None);
+        assert_eq!(Metric::Max.of(&example::record(Vec::new())), None);
+    }
+
+    #[test]
+    fn values_and_changes_read_with_their_units() {
+        assert_eq!(Metric::Qps.show(15_324.6), "15,324.6 qps");
+        assert_eq!(Metric::P99.show(6_497_400.0), "6.497 ms");
+        assert_eq!(Metric::Loss.show(0.000_01), "<0.01 %");
+        assert_eq!(Metric::P99.show_change(0.0981), "+9.8 %");
+        assert_eq!(Metric::Qps.show_change(-0.0001), "0.0 %");
+        assert_eq!(Metric::Loss.show_change(0.0012), "+0.12 points");
+    }
+}

@@ -1,0 +1,70 @@
+//! Conditions as JUnit XML, which every CI system reads: one test case a condition.
+//!
+//! The form is the common part of what Jenkins, GitLab and GitHub actions accept: `testsuites`,
+//! `testsuite`, `testcase`, with `failure` for a condition that failed and `skipped` for one that
+//! the figures do not decide.
+
+use std::fmt::Write;
+
+use measure::condition::{Check, Outcome};
+
+#[cfg(test)]
+mod tests;
+
+/// The checks of one command, with what it printed. Ends in a line break.
+pub fn render(suite: &str, checks: &[Check], printed: &str) -> String {
+    let number = |outcome| {
+        checks
+            .iter()
+            .filter(|check| check.outcome == outcome)
+            .count()
+    };
+    let counts = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
+        checks.len(),
+        number(Outcome::Failed),
+        number(Outcome::Undecided)
+    );
+    let suite = escaped(suite);
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(xml, "<testsuites {counts}>");
+    let _ = writeln!(xml, "  <testsuite name=\"{suite}\" {counts}>");
+    for check in checks {
+        let name = escaped(&check.condition.as_flag());
+        let found = escaped(&check.found);
+        let _ = write!(xml, "    <testcase classname=\"{suite}\" name=\"{name}\"");
+        let _ = match check.outcome {
+            Outcome::Passed => writeln!(xml, "/>"),
+            Outcome::Failed => {
+                writeln!(
+                    xml,
+                    "><failure message=\"{found}\">{found}</failure></testcase>"
+                )
+            }
+            Outcome::Undecided => writeln!(xml, "><skipped message=\"{found}\"/></testcase>"),
+        };
+    }
+    let _ = writeln!(xml, "    <system-out>{}</system-out>", escaped(printed));
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+/// Text as it stands in elements and attributes. What XML 1.0 has no place for (control characters)
+/// becomes the replacement character.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(letter),
+            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => {
+                escaped.push('\u{fffd}');
+            }
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,36 @@
+use measure::condition::Condition;
+
+use super::*;
+use crate::example;
+
+#[test]
+fn failed_conditions_are_failures_and_everything_is_escaped() {
+    let record = example::udp_self_test();
+    let check = |text| {
+        Condition::fail_if(text)
+            .expect("it can be read")
+            .check_run(&record)
+    };
+    let checks = [check("p99 > 1ns"), check("p99 > 60s"), check("p99 > +10%")];
+    let xml = render("throng run <&>", &checks, "a \"b\"\u{1b}[0m\n");
+    let lines: Vec<&str> = xml.lines().collect();
+    let counts = "tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"";
+    assert_eq!(lines[1], format!("<testsuites {counts}>"));
+    assert_eq!(
+        lines[2],
+        format!("  <testsuite name=\"throng run &lt;&amp;&gt;\" {counts}>")
+    );
+    assert!(lines[3].contains("name=\"--fail-if 'p99 &gt; 1ns'\"><failure message=\"p99 is "));
+    assert!(
+        lines[4].ends_with("name=\"--fail-if 'p99 &gt; 60s'\"/>"),
+        "{}",
+        lines[4]
+    );
+    assert!(lines[5].contains("<skipped message=\"a single run shows no change\"/>"));
+    assert!(
+        lines[6].contains("a &quot;b&quot;\u{fffd}[0m"),
+        "{}",
+        lines[6]
+    );
+    assert!(xml.ends_with("  </testsuite>\n</testsuites>\n"));
+}
