@@ -528,11 +528,11 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
             counted(disturbed as u64, "trial")
         ));
     }
-    let late = found
+    let mut late = found
         .trials
         .iter()
         .filter(|trial| trial.outcome == TrialOutcome::Passed && trial.limit == Limit::Generator);
-    if let Some(trial) = late.last() {
+    if let Some(trial) = late.next_back() {
         notes.push(format!(
             "at {} the objective was met although {}",
             plan.search.sought.text(trial.value),
