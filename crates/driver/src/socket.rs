@@ -4,6 +4,7 @@ use std::io;
 use std::mem::{size_of, size_of_val};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 use crate::{SocketError, SocketSpec};
 
@@ -63,6 +64,7 @@ pub(super) fn open_tcp(
         set_buffers(&fd, octets);
     }
     set_no_delay(&fd)?;
+    do_not_pace(&fd);
     if spec.fast_open {
         // Where the host has it switched off, this is a connection like any other.
         let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
@@ -84,6 +86,8 @@ const FAST_OPEN_QUEUE: libc::c_int = 1024;
 pub(super) fn listen_tcp(spec: &SocketSpec, blocking: libc::c_int) -> io::Result<OwnedFd> {
     let fd = create(spec, libc::SOCK_STREAM | blocking)?;
     set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    // What it accepts has the same.
+    do_not_pace(&fd);
     bind(&fd, spec)?;
     if spec.fast_open {
         let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, FAST_OPEN_QUEUE);
@@ -140,6 +144,31 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAd
 /// Makes a stream send at once what it is given.
 pub(super) fn set_no_delay(fd: &OwnedFd) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+}
+
+/// Takes a stream from BBR, where that is the host's default: it spreads segments over time, so that
+/// queries leave after they were counted as sent, and its timers cost CPU time at both ends.
+fn do_not_pace(fd: &OwnedFd) {
+    /// Without pacing, and in every kernel.
+    const PLAIN: &[u8] = b"reno";
+    static IS_PACED: OnceLock<bool> = OnceLock::new();
+    let is_paced = IS_PACED.get_or_init(|| {
+        let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+        default.is_ok_and(|name| name.starts_with("bbr"))
+    });
+    if *is_paced {
+        // SAFETY: the option's value is as long as is said. Where the host forbids it, the stream
+        // stays as it is.
+        unsafe {
+            libc::setsockopt(
+                fd.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_CONGESTION,
+                PLAIN.as_ptr().cast(),
+                PLAIN.len() as libc::socklen_t,
+            )
+        };
+    }
 }
 
 /// The other end of a connected stream.

@@ -102,9 +102,15 @@ impl Section {
 /// A part of a section.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
-    Chart(Chart),
+    Chart(Box<Chart>),
     Sheet(Sheet),
     Note(String),
+}
+
+impl From<Chart> for Block {
+    fn from(chart: Chart) -> Self {
+        Block::Chart(Box::new(chart))
+    }
 }
 
 /// A table.

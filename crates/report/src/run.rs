@@ -269,7 +269,7 @@ pub(crate) fn charts(record: &RunRecord, prefix: &str) -> Option<Section> {
     let timeline = Timeline::new(record, prefix);
     let mut charts = timeline.queries();
     charts.extend(distributions::latencies(record, prefix));
-    let blocks: Vec<Block> = charts.into_iter().map(Block::Chart).collect();
+    let blocks: Vec<Block> = charts.into_iter().map(Block::from).collect();
     (!blocks.is_empty()).then(|| Section::new("Rate and latency", blocks))
 }
 
@@ -287,7 +287,7 @@ fn clients(record: &RunRecord, prefix: &str) -> Option<Section> {
             distributions::over_clients(&experience, prefix),
             distributions::client_rates(&experience, record.measured_seconds(), prefix),
         ];
-        blocks.extend(charts.into_iter().flatten().map(Block::Chart));
+        blocks.extend(charts.into_iter().flatten().map(Block::from));
         if let Some(fairness) = experience.fairness() {
             let even = decimal(1.0 / experience.clients().max(1) as f64, 3);
             blocks.push(Block::Note(format!(
@@ -341,9 +341,9 @@ fn connections(record: &RunRecord, prefix: &str) -> Option<Section> {
     let mut blocks: Vec<Block> = timeline
         .connections()
         .into_iter()
-        .map(Block::Chart)
+        .map(Block::from)
         .collect();
-    blocks.extend(distributions::set_up(record, prefix).map(Block::Chart));
+    blocks.extend(distributions::set_up(record, prefix).map(Block::from));
     let id = format!("{prefix}connection-counts");
     let columns = vec![Column::words("connections"), Column::figures("number")];
     let mut sheet = Sheet::new(&id, "What became of the connections", columns);
@@ -371,7 +371,7 @@ fn connections(record: &RunRecord, prefix: &str) -> Option<Section> {
 /// The generator's own limits, and the hosts.
 fn generator(record: &RunRecord, prefix: &str) -> Section {
     let chart = Timeline::new(record, prefix).generator();
-    let mut blocks: Vec<Block> = chart.map(Block::Chart).into_iter().collect();
+    let mut blocks: Vec<Block> = chart.map(Block::from).into_iter().collect();
     let mut sheet = Sheet::facts(&format!("{prefix}generator"), "Generator and scenario");
     for (worker, facts) in record.workers.iter().enumerate().take(8) {
         sheet.fact(

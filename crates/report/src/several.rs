@@ -174,14 +174,14 @@ fn charts(collection: &Collection) -> Option<Section> {
     let mut blocks = Vec::new();
     if let Some(sweep) = Sweep::of(collection) {
         let charts = sweep.charts();
-        blocks.extend(charts.into_iter().map(Block::Chart));
-        blocks.extend(sweep::distributions(collection).map(Block::Chart));
-        blocks.extend(sweep::cpu(collection).map(Block::Chart));
+        blocks.extend(charts.into_iter().map(Block::from));
+        blocks.extend(sweep::distributions(collection).map(Block::from));
+        blocks.extend(sweep::cpu(collection).map(Block::from));
         blocks.extend(sweep.sheet().map(Block::Sheet));
     } else {
-        blocks.extend(sweep::bars(collection).map(Block::Chart));
-        blocks.extend(sweep::distributions(collection).map(Block::Chart));
-        blocks.extend(sweep::cpu(collection).map(Block::Chart));
+        blocks.extend(sweep::bars(collection).map(Block::from));
+        blocks.extend(sweep::distributions(collection).map(Block::from));
+        blocks.extend(sweep::cpu(collection).map(Block::from));
     }
     (!blocks.is_empty()).then(|| Section::new("Charts", blocks))
 }

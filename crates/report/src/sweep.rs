@@ -524,9 +524,12 @@ pub(crate) fn distributions(collection: &Collection) -> Option<Chart> {
     distributions::chart(subject, &borrowed)
 }
 
+/// What a record says of one figure.
+type FigureOf = fn(&RunRecord) -> Option<f64>;
+
 /// CPU against rate (S33, S40): the generator's, and the target's where labels say it.
 pub(crate) fn cpu(collection: &Collection) -> Option<Chart> {
-    let named: [(&str, fn(&RunRecord) -> Option<f64>); 2] = [
+    let named: [(&str, FigureOf); 2] = [
         ("target (label server-cpu)", server_cpu),
         ("generator, busiest worker", |it| {
             (!it.workers.is_empty()).then(|| 100.0 * busiest(it))

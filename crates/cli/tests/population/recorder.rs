@@ -51,6 +51,7 @@ pub(crate) fn plan(
         profile: None,
         replay: None,
         connections: ConnectionPolicy::default(),
+        stub: None,
         doh: None,
         tcp_fallback: false,
         socket_buffer_octets: None,

@@ -51,8 +51,11 @@ fn told<K: Ord>(queries: &[Observed], who: impl Fn(&Observed) -> K) -> Told<K> {
     told
 }
 
+/// When, what and with which flags one client asked.
+type OfClient = Vec<(u64, Box<[u8]>, u16)>;
+
 /// The same clients, whatever they are called.
-fn sorted<K>(told: Told<K>) -> Vec<Vec<(u64, Box<[u8]>, u16)>> {
+fn sorted<K>(told: Told<K>) -> Vec<OfClient> {
     let mut clients: Vec<_> = told.into_values().collect();
     clients.sort();
     clients

@@ -68,8 +68,11 @@ const REPEATS: [&str; 3] = ["repeat", "run", "round"];
 /// Labels by which the user says how busy the target was, in percent.
 const SERVER_CPU: [&str; 2] = ["server-cpu", "server_cpu"];
 
+/// Where a field's value is in a record.
+type ValueOf = fn(&RunRecord) -> Value;
+
 /// Fields in the order of columns.
-const FIELDS: [(&str, fn(&RunRecord) -> Value); 17] = [
+const FIELDS: [(&str, ValueOf); 17] = [
     (TRANSPORT, |it| {
         Value::Text(it.scenario.transport.to_string())
     }),

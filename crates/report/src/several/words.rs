@@ -255,7 +255,7 @@ fn littles_law(collection: &Collection) -> Option<Remark> {
             .records(cell)
             .all(|it| it.outstanding() == Some(places))
     };
-    if !full.iter().all(|cell| same(cell)) {
+    if !full.iter().all(same) {
         return None;
     }
     let each = full.iter().filter_map(|cell| {
