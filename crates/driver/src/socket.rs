@@ -146,8 +146,8 @@ pub(super) fn set_no_delay(fd: &OwnedFd) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 
-/// Takes a stream from BBR, where that is the host's default: it spreads segments over time, so that
-/// queries leave after they were counted as sent, and its timers cost CPU time at both ends.
+/// Takes a stream from BBR, where that is the host's default: it spreads segments over time, so
+/// that queries leave after they were counted as sent, and its timers cost CPU time at both ends.
 fn do_not_pace(fd: &OwnedFd) {
     /// Without pacing, and in every kernel.
     const PLAIN: &[u8] = b"reno";
