@@ -41,13 +41,13 @@ fn every_cell_is_run_as_often_as_asked_and_asked_for_afterwards() {
     let records = names_in(&folder.path("out/records"));
     assert_eq!(records.len(), 8, "{records:?}");
     for cell in [
-        "udp,clients=1",
-        "udp,clients=5",
-        "tcp,clients=1",
-        "tcp,clients=5",
+        "1,transport=udp",
+        "1,transport=tcp",
+        "5,transport=udp",
+        "5,transport=tcp",
     ] {
         for repetition in [1, 2] {
-            let name = format!("transport={cell},r{repetition}.json");
+            let name = format!("clients={cell},r{repetition}.json");
             assert!(records.contains(&name), "{name} of {records:?}");
         }
     }
