@@ -67,7 +67,7 @@ impl Worker {
                 let scratch = &mut self.message;
                 let asked = query.question;
                 if is_answered_by((&self.plan, &self.offer), asked, message, scratch) {
-                    return self.complete(index, query, message, at);
+                    return self.complete(index, &query, message, at);
                 }
                 counts.wrong_question += 1;
             }

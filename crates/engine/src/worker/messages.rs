@@ -116,7 +116,7 @@ impl Worker {
             return;
         }
         match query.state {
-            State::InFlight => self.complete(owner, query, message, at),
+            State::InFlight => self.complete(owner, &query, message, at),
             State::Answered => self.tally.of_query(query.scheduled_at).counts.duplicate += 1,
             _ => self.tally.of_query(query.scheduled_at).counts.late += 1,
         }
@@ -124,8 +124,8 @@ impl Worker {
 
     /// A response to a query in flight.
     #[inline(always)]
-    pub(super) fn complete(&mut self, owner: u32, query: Query, message: &[u8], at: Instant) {
-        if self.stub.is_some() && self.goes_on(owner, &query, message) {
+    pub(super) fn complete(&mut self, owner: u32, query: &Query, message: &[u8], at: Instant) {
+        if self.stub.is_some() && self.goes_on(owner, query, message) {
             return;
         }
         let client = &mut self.clients[owner as usize];
@@ -135,13 +135,13 @@ impl Worker {
             self.tally
                 .connection_is_active(at, &mut connection.active_in);
             if !connection.served && !is_fallback {
-                self.count_first_response(owner, &query, at);
+                self.count_first_response(owner, query, at);
             }
         }
         if is_fallback {
-            return self.complete_fallback(owner, &query, message, at);
+            return self.complete_fallback(owner, query, message, at);
         }
-        self.count_response(owner, &query, message, at);
+        self.count_response(owner, query, message, at);
         // The window of a run by queries reaches to its last response.
         let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
         if at >= self.timeline.run_started_at && is_before_end {
@@ -152,7 +152,7 @@ impl Worker {
             self.count_truncated(owner, query);
         }
         self.offer
-            .tell((Role::Primary, owner), &query, Told::Response(message), at);
+            .tell((Role::Primary, owner), query, Told::Response(message), at);
     }
 
     /// Counts and times a response; those that are alike together.
@@ -235,10 +235,10 @@ impl Worker {
     }
 
     #[cold]
-    fn count_truncated(&mut self, owner: u32, query: Query) {
+    fn count_truncated(&mut self, owner: u32, query: &Query) {
         self.tally.of_query(query.scheduled_at).counts.truncated += 1;
         if self.plan.tcp_fallback {
-            self.fall_back(owner, query);
+            self.fall_back(owner, *query);
         }
     }
 

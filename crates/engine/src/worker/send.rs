@@ -1,6 +1,6 @@
 //! Sending: the waiting queries of each client that has some, in one batch a client.
 
-use driver::{Driver, SocketId};
+use driver::{Driver, Outgoing, SocketId};
 use load::Plan;
 use load::question_source::Question;
 use proto::Instant;
@@ -13,6 +13,7 @@ use super::Worker;
 use super::offer::Offer;
 use super::scripted::{Told, write_framed_query, write_query};
 use crate::client::{Channel, Client, Link, Role};
+use crate::tally::Tally;
 
 /// Queries of one client sent in one batch; the next batch follows at once.
 const BATCH_MAX: usize = 256;
@@ -102,28 +103,23 @@ impl Worker {
             Some(stub) if stub.sends_singly() => 1,
             _ => BATCH_MAX,
         };
-        let mut next = self.clients[index as usize].pending.next_waiting();
+        let pending = &mut self.clients[index as usize].pending;
+        let mut next = pending.next_waiting();
         while let Some(query) = next {
-            self.render_datagram(&query, unix_time);
+            let asked = (&*self.plan, &self.offer);
+            write_datagram(asked, &query, unix_time, &mut self.outgoing);
+            self.positions.push(query.position);
             if self.positions.len() == most {
                 break;
             }
-            let pending = &self.clients[index as usize].pending;
             next = pending.next_waiting_after(query);
         }
     }
 
     /// Copies a query to the end of `outgoing`.
-    #[inline(always)]
     pub(super) fn render_datagram(&mut self, query: &Query, unix_time: std::time::Duration) {
-        let start = self.outgoing.octets.len();
-        let octets = &mut self.outgoing.octets;
-        write_query((&self.plan, &self.offer), query.question, octets);
-        self.outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
-        if let Some(key) = &self.plan.tsig {
-            key.sign(&mut self.outgoing.octets, start, unix_time);
-        }
-        self.outgoing.finish(start, None);
+        let asked = (&*self.plan, &self.offer);
+        write_datagram(asked, query, unix_time, &mut self.outgoing);
         self.positions.push(query.position);
     }
 
@@ -342,46 +338,33 @@ impl Worker {
     /// together are counted together.
     #[inline]
     fn count_sent(&mut self, index: u32, queries: usize, now: Instant) {
-        let (mut scheduled_at, mut alike, mut alike_octets) = (Instant::ZERO, 0, 0);
-        for place in 0..queries {
-            let position = self.positions[place];
-            let octets = self.outgoing.datagrams[place].length;
-            let client = &mut self.clients[index as usize];
+        let client = &mut self.clients[index as usize];
+        let batch = self.positions.iter().zip(&self.outgoing.datagrams);
+        // A fallback was counted when it was decided on, for it may never get a connection.
+        let is_counted = client.role == Role::Primary;
+        let (mut scheduled_at, mut alike) = (Instant::ZERO, (0, 0));
+        for (&position, datagram) in batch.take(queries) {
             let is_repeated = client.pending.at(position).sent_at != Instant::ZERO;
             let since = client.pending.mark_sent(position, now);
-            // A fallback was counted when it was decided on, for it may never get a connection.
-            let is_counted = client.role == Role::Primary;
-            if self.stub.is_some() {
-                self.count_attempt(index, position, octets as usize, now);
-            }
             if is_repeated {
-                if self.stub.is_none() {
-                    self.tally.of_query(since).counts.retried_unprocessed += 1;
+                let retried = u64::from(self.stub.is_none());
+                self.tally.of_query(since).counts.retried_unprocessed += retried;
+            } else if is_counted {
+                if since != scheduled_at {
+                    count_alike(&mut self.tally, scheduled_at, alike, now);
+                    (scheduled_at, alike) = (since, (0, 0));
                 }
-                continue;
+                alike.0 += 1;
+                alike.1 += u64::from(datagram.length);
             }
-            if since != scheduled_at {
-                self.count_alike(scheduled_at, (alike, alike_octets), now);
-                (scheduled_at, alike, alike_octets) = (since, 0, 0);
+        }
+        count_alike(&mut self.tally, scheduled_at, alike, now);
+        if self.stub.is_some() {
+            for place in 0..queries {
+                let octets = self.outgoing.datagrams[place].length as usize;
+                self.count_attempt(index, self.positions[place], octets, now);
             }
-            alike += u64::from(is_counted);
-            alike_octets += if is_counted { u64::from(octets) } else { 0 };
         }
-        self.count_alike(scheduled_at, (alike, alike_octets), now);
-    }
-
-    /// Counts so many queries, of so many octets together, as sent at `now`.
-    #[inline]
-    fn count_alike(&mut self, scheduled_at: Instant, (queries, octets): (u64, u64), now: Instant) {
-        if queries == 0 {
-            return;
-        }
-        let interval = self.tally.of_query(scheduled_at);
-        interval.counts.sent += queries;
-        interval.counts.sent_octets += octets;
-        let lateness_ns = now.nanos_since(scheduled_at);
-        let lateness = &mut interval.distributions.send_lateness;
-        lateness.record_many(lateness_ns, queries);
     }
 
     /// The time in signatures; zero where nothing is signed, which saves reading a clock.
@@ -453,6 +436,42 @@ impl Worker {
             }
         }
     }
+}
+
+/// Copies a query to the end of `outgoing`.
+#[inline(always)]
+fn write_datagram(
+    asked: (&Plan, &Offer),
+    query: &Query,
+    unix_time: std::time::Duration,
+    outgoing: &mut Outgoing,
+) {
+    let start = outgoing.octets.len();
+    write_query(asked, query.question, &mut outgoing.octets);
+    outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
+    if let Some(key) = &asked.0.tsig {
+        key.sign(&mut outgoing.octets, start, unix_time);
+    }
+    outgoing.finish(start, None);
+}
+
+/// Counts so many queries, of so many octets together, as sent at `now`.
+#[inline]
+fn count_alike(
+    tally: &mut Tally,
+    scheduled_at: Instant,
+    (queries, octets): (u64, u64),
+    now: Instant,
+) {
+    if queries == 0 {
+        return;
+    }
+    let interval = tally.of_query(scheduled_at);
+    interval.counts.sent += queries;
+    interval.counts.sent_octets += octets;
+    let lateness_ns = now.nanos_since(scheduled_at);
+    let lateness = &mut interval.distributions.send_lateness;
+    lateness.record_many(lateness_ns, queries);
 }
 
 /// Encrypts framed messages, each in a TLS record of its own: servers are in use that read one
