@@ -117,8 +117,12 @@ pub fn measure(request: &CeilingRequest) -> Result<Ceiling, RunError> {
     })
 }
 
-/// Generator and responder on their null network.
-struct Rig {
+/// Generator and responder on their null network, for [`measure`] and for those that count
+/// something else in the generator's turns.
+///
+/// Order of calls: [`Rig::open`], then [`Rig::counted_turn`] and [`Rig::turn_of_responder`] by
+/// turns.
+pub struct Rig {
     transport: Transport,
     crew: Crew,
     driver: NullDriver,
@@ -133,7 +137,11 @@ struct Rig {
 }
 
 impl Rig {
-    fn open(request: &CeilingRequest) -> io::Result<Rig> {
+    /// Both ends, before the first connection.
+    ///
+    /// # Errors
+    /// A certificate could not be made, or what is asked for contradicts itself.
+    pub fn open(request: &CeilingRequest) -> io::Result<Rig> {
         let transport = request.transport;
         let time = match request.until {
             Until::Passed(_) => NullTime::Real,
@@ -174,7 +182,7 @@ impl Rig {
     }
 
     /// Queries that the responder has answered.
-    fn answered(&self) -> u64 {
+    pub fn answered(&self) -> u64 {
         self.responder.counters().responses.get(self.transport)
     }
 
@@ -184,7 +192,12 @@ impl Rig {
         self.turn_of_responder(until)
     }
 
-    fn turn_of_responder(&mut self, until: Instant) -> Result<(), RunError> {
+    /// The responder's turn, after which the time goes on; the generator wants its next `until`
+    /// then at the latest.
+    ///
+    /// # Errors
+    /// No query was answered for far too long.
+    pub fn turn_of_responder(&mut self, until: Instant) -> Result<(), RunError> {
         let before = self.answered();
         let next = self.responder.step(&mut self.responder_driver);
         self.driver.wait(until.min(next));
@@ -204,7 +217,7 @@ impl Rig {
 
     /// The generator's turn, and nothing else: found by its name in the profile of a run.
     #[inline(never)]
-    fn counted_turn(&mut self) -> Instant {
+    pub fn counted_turn(&mut self) -> Instant {
         let until = self.crew.step(&mut self.driver);
         // Keeps this from becoming a jump, which a profiler would not see.
         self.turns += 1;
