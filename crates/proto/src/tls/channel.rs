@@ -10,6 +10,7 @@ use super::record_layer::{Handover, RecordLayer, ToldSecrets, Version};
 use super::records::RecordBoundaries;
 use super::stream::{Progress, Side, receive, receive_piece, send, take_records};
 use rustls::{ProtocolVersion, SupportedCipherSuite};
+use std::io::Write;
 
 /// Records with application data after which a client no longer waits for its ticket. Servers send
 /// tickets before they answer, but for responses to early data.
@@ -149,6 +150,8 @@ impl<S: Side> Channel<S> {
             return;
         };
         let mut waiting = Vec::new();
+        // The answer to a key update would wait for something to be written.
+        let _ = session.writer().write(&[]);
         take_records(&mut *session, &mut waiting);
         self.negotiated = Negotiated::of(&session);
         self.kind = session.handshake_kind().map(HandshakeKind::from);

@@ -272,7 +272,10 @@ impl RecordLayer {
             return Ok(());
         };
         if header[0] == CHANGE_CIPHER_SPEC {
-            return Err(self.unexpected(CHANGE_CIPHER_SPEC));
+            return Err(match body {
+                [1] => self.unexpected(CHANGE_CIPHER_SPEC),
+                _ => InvalidMessage::InvalidCcs.into(),
+            });
         }
         let start = plaintext.len();
         let kind = self.receiving.open(header, body, plaintext)?;
@@ -290,7 +293,7 @@ impl RecordLayer {
         match kind {
             ALERT => self.handle_alert(&content),
             HANDSHAKE => self.handle_handshake(&content),
-            CHANGE_CIPHER_SPEC | HEARTBEAT => Err(self.unexpected(kind)),
+            CHANGE_CIPHER_SPEC => Err(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec.into()),
             _ => Err(InvalidMessage::InvalidContentType.into()),
         }
     }
@@ -342,9 +345,6 @@ impl RecordLayer {
 
     /// Takes a fragment of handshake messages.
     fn handle_handshake(&mut self, fragment: &[u8]) -> Result<(), InvalidRecord> {
-        if fragment.is_empty() {
-            return Err(InvalidMessage::InvalidEmptyPayload.into());
-        }
         let mut messages = std::mem::take(&mut self.handshake);
         messages.extend_from_slice(fragment);
         let mut rest = &messages[..];
@@ -566,6 +566,3 @@ fn body_octets(header: &[u8; HEADER_OCTETS]) -> Result<usize, InvalidRecord> {
     };
     Err(invalid.into())
 }
-
-#[cfg(test)]
-mod tests;

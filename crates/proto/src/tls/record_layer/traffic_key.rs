@@ -236,6 +236,7 @@ impl TrafficKey {
             Version::Tls12 => {
                 octets[..8].copy_from_slice(&self.sequence.to_be_bytes());
                 octets[8..].copy_from_slice(&record_header(kind, content_octets));
+                octets[9..11].copy_from_slice(&header[1..3]);
                 octets.len()
             }
         };
