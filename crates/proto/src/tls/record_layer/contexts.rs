@@ -9,8 +9,8 @@ use aws_lc_rs::aead::LessSafeKey;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Keys that a thread has ready at most: two each of 4,096 clients, 5 MB.
-pub(super) const READY_MAX: usize = 8_192;
+/// Keys that a thread has ready at most: two each of 2,048 clients, 2.5 MB.
+pub(super) const READY_MAX: usize = 4_096;
 
 /// Numbers the keys of the process, so that none is taken for another, on any thread.
 static KEYS: AtomicU64 = AtomicU64::new(0);
