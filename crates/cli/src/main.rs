@@ -30,6 +30,7 @@ mod responder;
 mod run;
 mod scenario;
 mod script;
+mod shell;
 mod signals;
 
 use std::ffi::OsString;
