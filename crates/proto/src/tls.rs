@@ -3,9 +3,9 @@
 //! [`ClientTls`] and [`ServerTls`] are sessions as "feed octets, take octets": after each
 //! `handle_bytes`, `write` or `close`, drain `poll_transmit` into the socket. rustls makes the
 //! handshake; the records after it are our own unless the configuration says otherwise
-//! (`stock_records`). rustls 0.24 changes its interface; nothing outside this module names a rustls type except through the
-//! re-exports here. Certificates are checked against the time of rustls' time provider, which
-//! `client_config` lets the caller set; nothing else here looks at a clock.
+//! (`stock_records`). rustls 0.24 changes its interface; nothing outside this module names a rustls
+//! type except through the re-exports here. Certificates are checked against the time of rustls'
+//! time provider, which `client_config` lets the caller set; nothing else here looks at a clock.
 //!
 //! A client that resumes sessions owns a [`ClientSession`], on streams and over QUIC alike.
 

@@ -29,7 +29,7 @@ pub(super) struct Channel<S> {
 
 enum Layer<S> {
     Rustls(Box<S>),
-    Own(RecordLayer),
+    Own(Box<RecordLayer>),
     /// The handover failed.
     Failed(TlsFailure),
 }
@@ -167,7 +167,7 @@ impl<S: Side> Channel<S> {
             })
         });
         self.layer = match handed_over {
-            Ok(records) => Layer::Own(records),
+            Ok(records) => Layer::Own(Box::new(records)),
             Err(error) => Layer::Failed(error.into()),
         };
     }

@@ -109,7 +109,8 @@ proptest! {
             for (at, event) in events.iter().enumerate() {
                 match *event {
                     Event::Write { by_client, octets } => {
-                        let message: Vec<u8> = (0..octets).map(|octet| (octet + at) as u8).collect();
+                        let message: Vec<u8> =
+                            (0..octets).map(|octet| (octet + at) as u8).collect();
                         match by_client {
                             true => pair.client.write(&message),
                             false => pair.server.write(&message),
