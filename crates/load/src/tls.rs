@@ -76,6 +76,8 @@ pub struct TlsAsked {
     pub verified_by_authorities: bool,
     /// Secrets were written to a file.
     pub key_log: bool,
+    /// rustls did the records to the end.
+    pub stock_records: bool,
 }
 
 impl TlsAsked {
@@ -115,6 +117,7 @@ impl TlsAsked {
             pins: options.pins.iter().map(ToString::to_string).collect(),
             verified_by_authorities: options.verify,
             key_log: options.key_log.is_some(),
+            stock_records: options.stock_records,
         }
     }
 }

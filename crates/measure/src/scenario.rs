@@ -350,4 +350,7 @@ pub struct TlsSettings {
     pub spki_pins: u64,
     /// The secrets of the connections were written to a file.
     pub key_log: bool,
+    /// rustls did the records of streams to the end, not the lean record layer (`--tls-stock`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stock_records: bool,
 }

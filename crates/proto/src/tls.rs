@@ -1,10 +1,11 @@
 //! TLS for DNS (RFC 7858, RFC 8310): the one module that knows rustls.
 //!
-//! [`ClientTls`] and [`ServerTls`] wrap a rustls connection in "feed octets, take octets": after
-//! each `handle_bytes`, `write` or `close`, drain `poll_transmit` into the socket. rustls 0.24
-//! changes its interface; nothing outside this module names a rustls type except through the
-//! re-exports here. Certificates are checked against the time of rustls' time provider, which
-//! `client_config` lets the caller set; nothing else here looks at a clock.
+//! [`ClientTls`] and [`ServerTls`] are sessions as "feed octets, take octets": after each
+//! `handle_bytes`, `write` or `close`, drain `poll_transmit` into the socket. rustls makes the
+//! handshake; the records after it are our own unless the configuration says otherwise
+//! (`stock_records`). rustls 0.24 changes its interface; nothing outside this module names a rustls
+//! type except through the re-exports here. Certificates are checked against the time of rustls'
+//! time provider, which `client_config` lets the caller set; nothing else here looks at a clock.
 //!
 //! A client that resumes sessions owns a [`ClientSession`], on streams and over QUIC alike.
 
@@ -26,12 +27,14 @@ pub use server_config::{
 pub use stream::Progress;
 
 mod accepted_chain;
+mod channel;
 mod client;
 mod client_session;
 mod config;
 mod failure;
 mod handshake;
 mod pins;
+mod record_layer;
 mod records;
 mod registry;
 mod server;

@@ -320,7 +320,7 @@ impl Connection {
         };
         for piece in replies.pieces(responses) {
             if !piece.is_empty() {
-                tls.write(piece);
+                tls.write_into(piece, wire);
             }
         }
         tls.poll_transmit(wire);

@@ -62,6 +62,10 @@ pub(crate) struct TlsArguments {
     /// the file that the environment variable SSLKEYLOGFILE names]
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_keylog: Option<PathBuf>,
+    /// Let rustls do the records of DoT and DoH/2 to the end, rather than the lean record layer
+    /// that takes over after the handshake; to cross-check it
+    #[arg(long)]
+    pub(crate) tls_stock: bool,
 }
 
 impl Default for TlsArguments {

@@ -99,6 +99,7 @@ fn options(arguments: &RunArguments) -> Result<ClientTlsOptions, Failure> {
         sni: !flags.tls_no_sni,
         resumption: !resume.is_never(),
         early_data: flags.tls_early_data,
+        stock_records: flags.tls_stock,
         ..ClientTlsOptions::default()
     })
 }

@@ -74,8 +74,13 @@ fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
         ("--tls-alpn", !flags.tls_alpn.is_empty()),
         ("--tls-no-sni", flags.tls_no_sni),
         ("--tls-keylog", flags.tls_keylog.is_some()),
+        ("--tls-stock", flags.tls_stock),
     ];
     let transport = arguments.transport;
+    if flags.tls_stock && transport.is_quic() {
+        let what = format!("transport {transport}, which has no TLS records");
+        return Err(unused("--tls-stock", &what, "use --transport dot or doh2"));
+    }
     if !transport.has_tls() {
         let flag = given(&knows_server).or_else(|| given(&any_server));
         return flag.map_or(Ok(()), |flag| {

@@ -30,6 +30,24 @@ fn versions_suites_and_groups_are_what_is_negotiated() {
 }
 
 #[test]
+fn stock_records_are_asked_for_and_said_by_the_record() {
+    for transport in ["dot", "doh2"] {
+        for (flag, is_stock) in [("", false), ("--tls-stock", true)] {
+            for version in ["1.2", "1.3"] {
+                let flags = format!("-t {transport} --queries 500 --tls-version {version} {flag}");
+                let record = measured(&flags);
+                assert_eq!(record.total.counts.responses, 500, "{flags}");
+                let tls = record.scenario.tls.unwrap();
+                assert_eq!(tls.settings.stock_records, is_stock, "{flags}");
+            }
+        }
+    }
+    let (error, hint) = throng("run -t doq --queries 1 --tls-stock").refused();
+    assert!(error.contains("--tls-stock has no effect"), "{error}");
+    assert!(hint.contains("dot"), "{hint}");
+}
+
+#[test]
 fn a_responder_can_be_pinned_by_what_openssl_says() {
     let folder = Folder::new("pinned");
     let names = folder.write("names.txt", "a.example A\n");

@@ -279,12 +279,11 @@ impl Worker {
             return false;
         };
         if let Some(tls) = &mut connection.tls {
-            match connection.channel {
-                Channel::Framed(_) => write_records(tls, &self.plain_out),
-                _ => tls.write(&self.plain_out),
-            }
             self.cipher_out.clear();
-            tls.poll_transmit(&mut self.cipher_out);
+            match connection.channel {
+                Channel::Framed(_) => write_records(tls, &self.plain_out, &mut self.cipher_out),
+                _ => tls.write_into(&self.plain_out, &mut self.cipher_out),
+            }
             return self.write_cipher_out(driver, index, now);
         }
         let octets = std::mem::take(&mut self.plain_out);
@@ -476,11 +475,11 @@ fn count_alike(
 
 /// Encrypts framed messages, each in a TLS record of its own: servers are in use that read one
 /// message from a record and leave the rest of it until more octets come.
-fn write_records(tls: &mut ClientTls, mut framed: &[u8]) {
+fn write_records(tls: &mut ClientTls, mut framed: &[u8], records: &mut Vec<u8>) {
     while let Some((length, rest)) = framed.split_first_chunk() {
         let octets = 2 + usize::from(u16::from_be_bytes(*length)).min(rest.len());
         let (message, after) = framed.split_at(octets);
-        tls.write(message);
+        tls.write_into(message, records);
         framed = after;
     }
 }

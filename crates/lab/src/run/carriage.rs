@@ -55,6 +55,7 @@ pub(super) fn tls<'a>(
             client_certificate: asked.client_certificate,
             spki_pins: asked.pins.len() as u64,
             key_log: asked.key_log,
+            stock_records: asked.stock_records,
         },
         version: negotiated.map(|tls| tls.version.to_owned()),
         cipher_suite: negotiated.map(|tls| tls.cipher_suite.to_owned()),

@@ -1,10 +1,10 @@
 //! The client's side of a session: handshakes full, resumed and with early data.
 
+use super::channel::Channel;
 use super::client_session::ClientSession;
 use super::failure::TlsFailure;
 use super::handshake::{EarlyData, Handshake, HandshakeKind, Negotiated};
-use super::records::RecordBoundaries;
-use super::stream::{Progress, receive, receive_piece, send, take_records};
+use super::stream::{Progress, send, take_records};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use std::io::Write;
@@ -14,8 +14,7 @@ use std::sync::Arc;
 ///
 /// After `handle_bytes` or `write`, drain `poll_transmit` into the socket.
 pub struct ClientTls {
-    session: ClientConnection,
-    boundaries: RecordBoundaries,
+    channel: Channel<ClientConnection>,
     /// Given to clients that resume sessions; borrowed by rustls whenever it works.
     memory: Option<ClientSession>,
     /// Until the handshake is over and its last flight taken.
@@ -45,11 +44,11 @@ impl ClientTls {
         config: Arc<rustls::ClientConfig>,
         name: ServerName<'static>,
     ) -> Result<Self, String> {
+        let hands_over = config.enable_secret_extraction;
         let mut session = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
         session.set_buffer_limit(None);
         Ok(ClientTls {
-            session,
-            boundaries: RecordBoundaries::default(),
+            channel: Channel::new(session, hands_over),
             memory: None,
             set_up: Some(Box::default()),
             handshake: None,
@@ -88,7 +87,7 @@ impl ClientTls {
 
     /// True until both sides have finished the handshake.
     pub fn is_handshaking(&self) -> bool {
-        self.session.is_handshaking()
+        self.channel.is_handshaking()
     }
 
     /// Takes octets from the socket; appends the plaintext in them to `plaintext`.
@@ -119,38 +118,40 @@ impl ClientTls {
         plaintext: &mut Vec<u8>,
     ) -> Result<Progress, TlsFailure> {
         // A record at a time, because the handshake's octets are counted to its very end.
-        while !bytes.is_empty() && self.session.is_handshaking() {
-            let record = self.boundaries.take_record(&mut bytes);
-            if let Some(set_up) = &mut self.set_up {
-                set_up.octets_received += record.len();
+        while !bytes.is_empty() && (self.is_handshaking() || self.channel.is_handing_over()) {
+            let (was_handshaking, octets) = (self.is_handshaking(), bytes.len());
+            let progress = self.channel.receive_record(&mut bytes, plaintext);
+            if let Some(set_up) = self.set_up.as_mut().filter(|_| was_handshaking) {
+                set_up.octets_received += octets - bytes.len();
             }
-            let progress = receive_piece(&mut self.session, record, plaintext)?;
-            if !self.session.is_handshaking() {
+            let progress = progress?;
+            if was_handshaking && !self.is_handshaking() {
                 self.finish_handshake();
             }
             if progress.peer_closed {
                 return Ok(progress);
             }
+            self.channel.hand_over_if_due();
         }
-        receive(&mut self.session, &mut self.boundaries, bytes, plaintext)
+        self.channel.receive(bytes, plaintext)
     }
 
     /// Counts our last flight and sends what has been written so far behind it.
     fn finish_handshake(&mut self) {
-        let Some(set_up) = &mut self.set_up else {
+        let (Some(set_up), Some(session)) = (&mut self.set_up, self.channel.rustls_mut()) else {
             return;
         };
-        set_up.octets_sent += take_records(&mut self.session, &mut set_up.flight);
-        let accepted = self.session.is_early_data_accepted();
+        set_up.octets_sent += take_records(session, &mut set_up.flight);
+        let accepted = session.is_early_data_accepted();
         let early_data = match (set_up.early_octets, accepted) {
             (0, _) => EarlyData::NotSent,
             (_, true) => EarlyData::Accepted,
             (_, false) => EarlyData::Rejected,
         };
         let done = if accepted { set_up.early_octets } else { 0 };
-        send(&mut self.session, &set_up.written[done..]);
+        send(session, &set_up.written[done..]);
         set_up.written = Vec::new();
-        let kind = self.session.handshake_kind();
+        let kind = session.handshake_kind();
         self.handshake = Some(Handshake {
             kind: kind.map_or(HandshakeKind::Full, HandshakeKind::from),
             early_data,
@@ -167,27 +168,36 @@ impl ClientTls {
     /// else: the caller has nothing to do in either case. Dropped without a word once the session
     /// has failed or [`ClientTls::close`] has been called.
     pub fn write(&mut self, plaintext: &[u8]) {
-        match &mut self.set_up {
-            Some(set_up) if self.handshake.is_none() => {
+        match (&mut self.set_up, self.channel.rustls_mut()) {
+            (Some(set_up), Some(session)) if self.handshake.is_none() => {
                 let is_next = set_up.written.len() == set_up.early_octets;
-                if is_next && write_early(&mut self.session, set_up, plaintext) {
+                if is_next && write_early(session, set_up, plaintext) {
                     set_up.early_octets += plaintext.len();
                 }
                 set_up.written.extend_from_slice(plaintext);
             }
-            _ => send(&mut self.session, plaintext),
+            _ => self.channel.write(plaintext),
         }
+    }
+
+    /// As [`ClientTls::write`] and [`ClientTls::poll_transmit`]. What is written after the
+    /// handshake is sealed where it is sent from, without a buffer in between.
+    pub fn write_into(&mut self, plaintext: &[u8], transmit: &mut Vec<u8>) {
+        if self.set_up.is_none() {
+            return self.channel.write_into(plaintext, transmit);
+        }
+        self.write(plaintext);
+        self.poll_transmit(transmit);
     }
 
     /// True if `octets` written now go as early data (0-RTT; RFC 8446, section 2.3): they fit into
     /// what the server allowed with the ticket, and nothing waits for the end of the handshake.
     pub fn can_write_early(&mut self, octets: usize) -> bool {
-        let Some(set_up) = &self.set_up else {
+        let (Some(set_up), Some(session)) = (&self.set_up, self.channel.rustls_mut()) else {
             return false;
         };
         set_up.written.len() == set_up.early_octets
-            && self
-                .session
+            && session
                 .early_data()
                 .is_some_and(|early| early.bytes_left() >= octets)
     }
@@ -211,7 +221,7 @@ impl ClientTls {
 
     /// Says that nothing more will be written (close_notify).
     pub fn close(&mut self) {
-        self.session.send_close_notify();
+        self.channel.close();
     }
 
     /// Appends all octets that wait for the socket to `transmit`.
@@ -219,22 +229,32 @@ impl ClientTls {
         if let Some(set_up) = &mut self.set_up {
             transmit.append(&mut set_up.flight);
             if self.handshake.is_none() {
-                set_up.octets_sent += take_records(&mut self.session, transmit);
+                set_up.octets_sent += self.channel.poll_transmit(transmit);
                 return;
             }
             self.set_up = None;
         }
-        take_records(&mut self.session, transmit);
+        self.channel.poll_transmit(transmit);
     }
 
     /// What the handshake agreed on; `None` before that.
     pub fn negotiated(&self) -> Option<Negotiated> {
-        Negotiated::of(&self.session)
+        self.channel.negotiated()
     }
 
     /// What the handshake was like; `None` before its end.
     pub fn handshake(&self) -> Option<Handshake> {
         self.handshake
+    }
+
+    #[cfg(test)]
+    pub(super) fn own_records(&mut self) -> Option<&mut super::record_layer::RecordLayer> {
+        self.channel.own()
+    }
+
+    #[cfg(test)]
+    pub(super) fn rustls(&mut self) -> Option<&mut ClientConnection> {
+        self.channel.rustls_mut()
     }
 }
 

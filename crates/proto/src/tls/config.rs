@@ -3,6 +3,7 @@
 use super::client_session::OwnSessions;
 use super::handshake::Alpn;
 use super::pins::{Pinned, SpkiPin};
+use super::record_layer::Listener;
 use super::registry::{CipherSuite, Group};
 use super::verifier::{AnyChain, ChainVerifier, JudgeChain};
 use rustls::client::{Resumption, WebPkiServerVerifier};
@@ -49,6 +50,8 @@ pub struct ClientTlsOptions {
     pub early_data: bool,
     /// Is told all secrets, for programs that decrypt captures.
     pub key_log: Option<Arc<dyn KeyLog>>,
+    /// Whether rustls does the records of streams to the end, rather than our own record layer.
+    pub stock_records: bool,
 }
 
 impl Default for ClientTlsOptions {
@@ -68,6 +71,7 @@ impl Default for ClientTlsOptions {
             resumption: false,
             early_data: false,
             key_log: None,
+            stock_records: false,
         }
     }
 }
@@ -198,10 +202,27 @@ pub fn client_config(options: &ClientTlsOptions) -> Result<Arc<ClientConfig>, Tl
         true => Resumption::store(Arc::new(OwnSessions)),
         false => Resumption::disabled(),
     };
-    if let Some(key_log) = &options.key_log {
-        config.key_log = key_log.clone();
-    }
+    let user = options.key_log.clone();
+    config.enable_secret_extraction = !options.stock_records;
+    set_key_log(
+        &mut config.key_log,
+        (user, options.stock_records),
+        options.resumption,
+    );
     Ok(Arc::new(config))
+}
+
+/// Sets the user's key log, behind that of our own record layer unless rustls does the records.
+pub(super) fn set_key_log(
+    key_log: &mut Arc<dyn KeyLog>,
+    (user, stock_records): (Option<Arc<dyn KeyLog>>, bool),
+    remembers: bool,
+) {
+    match (user, stock_records) {
+        (Some(user), true) => *key_log = user,
+        (None, true) => {}
+        (user, false) => *key_log = Arc::new(Listener { user, remembers }),
+    }
 }
 
 fn check_early_data(options: &ClientTlsOptions) -> Result<(), TlsConfigError> {

@@ -59,6 +59,11 @@ impl RecordBoundaries {
         piece
     }
 
+    /// True where no record has been cut off.
+    pub(super) fn is_between_records(&self) -> bool {
+        self.header_octets == 0
+    }
+
     /// Moves over one octet of a header or the body of a record; returns the octets moved over.
     fn advance(&mut self, octets: &[u8]) -> usize {
         let moved = if self.header_octets < HEADER_OCTETS {

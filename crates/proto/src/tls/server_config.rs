@@ -2,7 +2,7 @@
 
 use super::config::{
     TlsConfigError, TlsSetting, TlsVersions, certified_key, checked_alpn, provider, root_store,
-    unusable_key,
+    set_key_log, unusable_key,
 };
 use super::registry::{CipherSuite, Group};
 use rustls::crypto::CryptoProvider;
@@ -43,6 +43,8 @@ pub struct ServerTlsOptions {
     pub time_provider: Option<Arc<dyn TimeProvider>>,
     /// Is told all secrets, for programs that decrypt captures.
     pub key_log: Option<Arc<dyn KeyLog>>,
+    /// As [`super::ClientTlsOptions::stock_records`].
+    pub stock_records: bool,
 }
 
 impl Default for ServerTlsOptions {
@@ -59,6 +61,7 @@ impl Default for ServerTlsOptions {
             client_certificates: ClientCertificates::Ignored,
             time_provider: None,
             key_log: None,
+            stock_records: false,
         }
     }
 }
@@ -133,9 +136,9 @@ pub fn server_config_with(
         .with_single_cert(chain, key)
         .map_err(unusable_key)?;
     config.alpn_protocols = checked_alpn(&options.alpn)?;
-    if let Some(key_log) = &options.key_log {
-        config.key_log = key_log.clone();
-    }
+    config.enable_secret_extraction = !options.stock_records;
+    let user = options.key_log.clone();
+    set_key_log(&mut config.key_log, (user, options.stock_records), false);
     set_tickets(&mut config, options)?;
     Ok(Arc::new(config))
 }

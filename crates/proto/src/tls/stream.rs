@@ -2,7 +2,7 @@
 
 use super::failure::TlsFailure;
 use super::records::RecordBoundaries;
-use rustls::{ClientConnection, ConnectionCommon, ServerConnection};
+use rustls::{ClientConnection, ConnectionCommon, Error, ExtractedSecrets, ServerConnection};
 use std::io::{BufRead, Read, Write};
 use std::ops::DerefMut;
 
@@ -14,22 +14,51 @@ pub struct Progress {
 }
 
 /// One side of a session.
-pub(super) trait Side: DerefMut<Target = ConnectionCommon<Self::Data>> {
+pub(super) trait Side: Sized + DerefMut<Target = ConnectionCommon<Self::Data>> {
     type Data;
+
+    const IS_CLIENT: bool;
 
     /// Appends early data that was accepted to `plaintext`.
     fn take_early_data(&mut self, plaintext: &mut Vec<u8>);
+
+    /// True if a ticket came in this session of TLS 1.3.
+    fn has_ticket(&self) -> bool;
+
+    /// The keys of the session, which ends here.
+    fn extract(self) -> Result<ExtractedSecrets, Error>;
 }
 
 impl Side for ClientConnection {
     type Data = rustls::client::ClientConnectionData;
 
+    const IS_CLIENT: bool = true;
+
     /// Servers send none.
     fn take_early_data(&mut self, _plaintext: &mut Vec<u8>) {}
+
+    fn has_ticket(&self) -> bool {
+        self.tls13_tickets_received() > 0
+    }
+
+    fn extract(self) -> Result<ExtractedSecrets, Error> {
+        self.dangerous_extract_secrets()
+    }
 }
 
 impl Side for ServerConnection {
     type Data = rustls::server::ServerConnectionData;
+
+    const IS_CLIENT: bool = false;
+
+    /// Servers get none.
+    fn has_ticket(&self) -> bool {
+        false
+    }
+
+    fn extract(self) -> Result<ExtractedSecrets, Error> {
+        self.dangerous_extract_secrets()
+    }
 
     fn take_early_data(&mut self, plaintext: &mut Vec<u8>) {
         if let Some(mut early) = self.early_data() {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 mod choices;
 mod client_certificates;
+mod record_layer;
 mod rfc7301;
 mod rfc7858;
 mod rfc8446;
@@ -469,39 +470,26 @@ fn idle_bytes(mut pair: Pair) -> i64 {
     size_of::<ClientTls>() as i64 - freed.bytes_current
 }
 
+/// The keys that are ready for work are the thread's; see `record_layer/contexts.rs`.
 #[test]
-fn idle_client_holds_at_most_eight_kibibytes() {
+fn idle_client_holds_at_most_700_bytes_and_2_kb_with_a_ticket() {
     for versions in [TlsVersions::Tls12, TlsVersions::Tls13] {
-        let certificates = certificates();
-        let options = ClientTlsOptions {
-            versions,
-            ..trusting(&certificates.authority)
-        };
-        // The group's configuration outlives the client and is not part of its cost.
-        let config = client_config(&options).unwrap();
-        let server = server_config(&certificates.chain, &certificates.key).unwrap();
-        let client = ClientTls::new(config.clone(), name()).unwrap();
-        let bytes = idle_bytes(Pair::of(client, server));
-        assert!(bytes <= 8_192, "{versions:?}: {bytes}");
-        drop(config);
-    }
-}
-
-#[test]
-fn idle_client_with_a_ticket_holds_at_most_nine_and_a_half_kibibytes() {
-    for versions in [TlsVersions::Tls12, TlsVersions::Tls13] {
-        let certificates = certificates();
-        let options = ClientTlsOptions {
-            versions,
-            resumption: true,
-            ..trusting(&certificates.authority)
-        };
-        let config = client_config(&options).unwrap();
-        let server = server_config(&certificates.chain, &certificates.key).unwrap();
-        let memory = ClientSession::default();
-        let client = ClientTls::remembering(config.clone(), name(), memory, true).unwrap();
-        let bytes = idle_bytes(Pair::of(client, server));
-        assert!(bytes <= 9_728, "{versions:?}: {bytes}");
-        drop(config);
+        for (resumption, bytes_max) in [(false, 700), (true, 2_000)] {
+            let certificates = certificates();
+            let options = ClientTlsOptions {
+                versions,
+                resumption,
+                ..trusting(&certificates.authority)
+            };
+            // The group's configuration outlives the client and is not part of its cost.
+            let config = client_config(&options).unwrap();
+            let server = server_config(&certificates.chain, &certificates.key).unwrap();
+            let memory = ClientSession::default();
+            let client = ClientTls::remembering(config.clone(), name(), memory, true).unwrap();
+            let bytes = idle_bytes(Pair::of(client, server));
+            println!("{versions:?}, resumption {resumption}: {bytes} bytes");
+            assert!(bytes <= bytes_max, "{versions:?}: {bytes}");
+            drop(config);
+        }
     }
 }

@@ -60,6 +60,9 @@ pub(super) fn tls(scenario: &ScenarioRecord) -> String {
     if settings.key_log {
         words.push("secrets written to a file".into());
     }
+    if settings.stock_records {
+        words.push("stock records".into());
+    }
     words.join("; ")
 }
 

@@ -133,13 +133,14 @@ fn policy_of_connections_and_tls_is_told_in_plain_words() {
     tls.settings.resume_share = 1.0;
     tls.settings.client_certificate = true;
     tls.settings.key_log = true;
+    tls.settings.stock_records = true;
     let text = render(&record);
     let connections = "  connections  opened and closed without a query; closed after 3.000 s; \
         opened again after 500.0 ms; 1 query at once; TCP Fast Open; at most 1,000.0 opened a \
         second\n";
     assert!(text.contains(connections), "{text}");
     let trust = "; certificate not verified, 2 key pins; client certificate; sessions resumed; \
-        early data; secrets written to a file\n";
+        early data; secrets written to a file; stock records\n";
     assert!(text.contains(trust), "{text}");
     assert!(text.contains("; EDNS keepalive; "), "{text}");
 }

@@ -1,0 +1,290 @@
+//! The protection of one direction: a key, an IV and a sequence number (RFC 8446, sections 5.2 and
+//! 5.3; RFC 5246, section 6.2.3.3; RFC 5288; RFC 7905).
+
+use super::contexts::Place;
+use super::key_schedule::TrafficSecret;
+use super::{
+    APPLICATION_DATA, CONTENT_OCTETS_MAX, HEADER_OCTETS, InvalidRecord, Version, record_header,
+};
+use aws_lc_rs::aead::{
+    AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce,
+    UnboundKey,
+};
+use rustls::{AlertDescription, ConnectionTrafficSecrets, Error, PeerMisbehaved};
+
+const TAG_OCTETS: usize = 16;
+
+/// The part of the nonce that AES-GCM sends along in TLS 1.2 (RFC 5288, section 3).
+const EXPLICIT_NONCE_OCTETS: usize = 8;
+
+/// Key updates that rustls may have made by itself; it allows 32 in a row.
+const UPDATES_BEFORE_MAX: usize = 64;
+
+/// The ciphers of all suites that this program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cipher {
+    Aes128Gcm,
+    Aes256Gcm,
+    ChaCha20Poly1305,
+}
+
+impl Cipher {
+    fn algorithm(self) -> &'static Algorithm {
+        match self {
+            Cipher::Aes128Gcm => &AES_128_GCM,
+            Cipher::Aes256Gcm => &AES_256_GCM,
+            Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        }
+    }
+
+    fn key_octets(self) -> usize {
+        match self {
+            Cipher::Aes128Gcm => 16,
+            Cipher::Aes256Gcm | Cipher::ChaCha20Poly1305 => 32,
+        }
+    }
+}
+
+/// The key of one direction of a session.
+pub(super) struct TrafficKey {
+    place: Place,
+    pub(super) sequence: u64,
+    key: [u8; 32],
+    iv: [u8; NONCE_LEN],
+    cipher: Cipher,
+    pub(super) version: Version,
+    /// What the next key is made from; TLS 1.3 only.
+    secret: Option<TrafficSecret>,
+}
+
+impl TrafficKey {
+    /// The key that rustls has used up to `sequence`, made from the secret `first` or one of those
+    /// that follow on it.
+    ///
+    /// # Errors
+    /// It is of a cipher that this program does not have.
+    pub(super) fn new(
+        version: Version,
+        (sequence, extracted): (u64, ConnectionTrafficSecrets),
+        first: Option<TrafficSecret>,
+    ) -> Result<TrafficKey, Error> {
+        let (cipher, octets, iv) = match &extracted {
+            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Cipher::Aes128Gcm, key, iv),
+            ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Cipher::Aes256Gcm, key, iv),
+            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
+                (Cipher::ChaCha20Poly1305, key, iv)
+            }
+            _ => return Err(Error::General("the cipher is unknown".to_owned())),
+        };
+        let mut key = [0; 32];
+        let used = &mut key[..cipher.key_octets()];
+        // The lengths are the ciphers' own.
+        used.copy_from_slice(&octets.as_ref()[..used.len()]);
+        let mut own_iv = [0; NONCE_LEN];
+        own_iv.copy_from_slice(iv.as_ref());
+        Ok(TrafficKey {
+            place: Place::new(),
+            sequence,
+            key,
+            iv: own_iv,
+            cipher,
+            version,
+            secret: first.and_then(|first| secret_of(&key, cipher, first)),
+        })
+    }
+
+    fn of_secret(cipher: Cipher, secret: TrafficSecret) -> TrafficKey {
+        let mut iv = [0; NONCE_LEN];
+        secret.expand(cipher, b"iv", &mut iv);
+        TrafficKey {
+            place: Place::new(),
+            sequence: 0,
+            key: key_of(cipher, &secret),
+            iv,
+            cipher,
+            version: Version::Tls13,
+            secret: Some(secret),
+        }
+    }
+
+    /// Goes on with the next key (RFC 8446, section 7.2).
+    ///
+    /// # Errors
+    /// There is none, as in TLS 1.2.
+    pub(super) fn update(&mut self) -> Result<(), Error> {
+        let Some(secret) = &self.secret else {
+            return Err(Error::General(
+                "there is no secret for a new key".to_owned(),
+            ));
+        };
+        *self = TrafficKey::of_secret(self.cipher, secret.next(self.cipher));
+        Ok(())
+    }
+
+    #[inline]
+    fn nonce(&self) -> [u8; NONCE_LEN] {
+        let mut nonce = self.iv;
+        for (octet, of_sequence) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
+            *octet ^= of_sequence;
+        }
+        nonce
+    }
+
+    #[inline]
+    fn explicit_nonce_octets(&self) -> usize {
+        match (self.version, self.cipher) {
+            (Version::Tls13, _) | (_, Cipher::ChaCha20Poly1305) => 0,
+            (Version::Tls12, _) => EXPLICIT_NONCE_OCTETS,
+        }
+    }
+
+    #[inline]
+    fn with<R>(&mut self, act: impl FnOnce(&LessSafeKey) -> R) -> R {
+        let (cipher, key) = (self.cipher, &self.key);
+        self.place.with(
+            || {
+                let key = UnboundKey::new(cipher.algorithm(), &key[..cipher.key_octets()]);
+                LessSafeKey::new(key.expect("the key has the cipher's length"))
+            },
+            act,
+        )
+    }
+
+    /// Appends a record with `content`, at most [`CONTENT_OCTETS_MAX`] of it, to `wire`.
+    pub(super) fn seal(&mut self, kind: u8, content: &[u8], wire: &mut Vec<u8>) {
+        let nonce = self.nonce();
+        let explicit_octets = self.explicit_nonce_octets();
+        let is_tls13 = self.version == Version::Tls13;
+        let body_octets = explicit_octets + content.len() + usize::from(is_tls13) + TAG_OCTETS;
+        wire.reserve(HEADER_OCTETS + body_octets);
+        let outer = if is_tls13 { APPLICATION_DATA } else { kind };
+        let header = record_header(outer, body_octets);
+        wire.extend_from_slice(&header);
+        wire.extend_from_slice(&nonce[NONCE_LEN - explicit_octets..]);
+        let start = wire.len();
+        wire.extend_from_slice(content);
+        if is_tls13 {
+            wire.push(kind);
+        }
+        let additional = self.additional(&header, kind, content.len());
+        let text = &mut wire[start..];
+        let tag = self.with(|key| {
+            let nonce = Nonce::assume_unique_for_key(nonce);
+            key.seal_in_place_separate_tag(nonce, additional.aad(), text)
+        });
+        let tag = tag.expect("a record is far below the length that ciphers take");
+        wire.extend_from_slice(tag.as_ref());
+        self.sequence += 1;
+    }
+
+    /// Opens a record; appends its content to `plaintext` and returns of what type it is.
+    ///
+    /// # Errors
+    /// The record is not the peer's next, or is longer than it may be. Nothing is appended.
+    pub(super) fn open(
+        &mut self,
+        header: &[u8; HEADER_OCTETS],
+        body: &[u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<u8, InvalidRecord> {
+        let mut nonce = self.nonce();
+        let explicit_octets = self.explicit_nonce_octets();
+        if body.len() < explicit_octets + TAG_OCTETS {
+            return Err(Error::DecryptError.into());
+        }
+        let (explicit, sealed) = body.split_at(explicit_octets);
+        nonce[NONCE_LEN - explicit_octets..].copy_from_slice(explicit);
+        let (text, tag) = sealed.split_at(sealed.len() - TAG_OCTETS);
+        let additional = self.additional(header, header[0], text.len());
+        let start = plaintext.len();
+        plaintext.resize(start + text.len(), 0);
+        let opened = &mut plaintext[start..];
+        let is_genuine = self.with(|key| {
+            let nonce = Nonce::assume_unique_for_key(nonce);
+            key.open_separate_gather(nonce, additional.aad(), text, tag, opened)
+        });
+        let kind = match (is_genuine, self.version) {
+            (Err(_), _) => Err(Error::DecryptError.into()),
+            (Ok(()), Version::Tls12) => Ok(header[0]),
+            (Ok(()), Version::Tls13) => take_inner_type(start, plaintext),
+        };
+        if kind.is_err() {
+            plaintext.truncate(start);
+            return kind;
+        }
+        self.sequence += 1;
+        if plaintext.len() - start > CONTENT_OCTETS_MAX {
+            plaintext.truncate(start);
+            return Err(Error::PeerSentOversizedRecord.into());
+        }
+        kind
+    }
+
+    #[inline]
+    fn additional(
+        &self,
+        header: &[u8; HEADER_OCTETS],
+        kind: u8,
+        content_octets: usize,
+    ) -> Additional {
+        let mut octets = [0; 13];
+        let length = match self.version {
+            Version::Tls13 => {
+                octets[..HEADER_OCTETS].copy_from_slice(header);
+                HEADER_OCTETS
+            }
+            Version::Tls12 => {
+                octets[..8].copy_from_slice(&self.sequence.to_be_bytes());
+                octets[8..].copy_from_slice(&record_header(kind, content_octets));
+                octets[9..11].copy_from_slice(&header[1..3]);
+                octets.len()
+            }
+        };
+        Additional { octets, length }
+    }
+}
+
+/// What is protected and not encrypted.
+struct Additional {
+    octets: [u8; 13],
+    length: usize,
+}
+
+impl Additional {
+    #[inline]
+    fn aad(&self) -> Aad<&[u8]> {
+        Aad::from(&self.octets[..self.length])
+    }
+}
+
+/// Takes the padding and the type from the end of what follows `start` (RFC 8446, section 5.4).
+fn take_inner_type(start: usize, plaintext: &mut Vec<u8>) -> Result<u8, InvalidRecord> {
+    // The type counts, the padding does, and so there is one octet more than of content.
+    if plaintext.len() - start > CONTENT_OCTETS_MAX + 1 {
+        return Err(Error::PeerSentOversizedRecord.into());
+    }
+    let last = plaintext[start..].iter().rposition(|octet| *octet != 0);
+    let Some(last) = last else {
+        let error = PeerMisbehaved::IllegalTlsInnerPlaintext;
+        return Err(InvalidRecord::new(
+            error,
+            AlertDescription::UnexpectedMessage,
+        ));
+    };
+    let kind = plaintext[start + last];
+    plaintext.truncate(start + last);
+    Ok(kind)
+}
+
+fn key_of(cipher: Cipher, secret: &TrafficSecret) -> [u8; 32] {
+    let mut key = [0; 32];
+    secret.expand(cipher, b"key", &mut key[..cipher.key_octets()]);
+    key
+}
+
+/// The secret that `key` was made from, `first` or one of those that follow on it.
+fn secret_of(key: &[u8; 32], cipher: Cipher, first: TrafficSecret) -> Option<TrafficSecret> {
+    let secrets = std::iter::successors(Some(first), |secret| Some(secret.next(cipher)));
+    let mut secrets = secrets.take(UPDATES_BEFORE_MAX);
+    secrets.find(|secret| key_of(cipher, secret) == *key)
+}
