@@ -141,8 +141,8 @@ impl Worker {
         if client.role == Role::Fallback {
             interval.counts.tcp_fallback.responses += 1;
             interval.distributions.tcp_fallback.record(latency_ns);
-            self.offer
-                .tell((Role::Fallback, owner), &query, Told::Response(message), at);
+            let whose = (Role::Fallback, owner);
+            self.tell(whose, &query, Told::Response(message), at);
             return;
         }
         interval.counts.responses += 1;
@@ -170,8 +170,8 @@ impl Worker {
                 self.fall_back(owner, query);
             }
         }
-        self.offer
-            .tell((Role::Primary, owner), &query, Told::Response(message), at);
+        let whose = (Role::Primary, owner);
+        self.tell(whose, &query, Told::Response(message), at);
     }
 
     /// Asks the truncated question again over TCP.
