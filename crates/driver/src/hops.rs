@@ -108,7 +108,12 @@ impl HopSocket {
         // SAFETY: the buffer is valid for its length.
         let sent = unsafe {
             let octets = datagram.as_ptr().cast();
-            libc::send(self.fd.as_raw_fd(), octets, datagram.len(), libc::MSG_DONTWAIT)
+            libc::send(
+                self.fd.as_raw_fd(),
+                octets,
+                datagram.len(),
+                libc::MSG_DONTWAIT,
+            )
         };
         match sent {
             0.. => Ok(at),
@@ -259,7 +264,10 @@ mod tests {
         assert_eq!(&buffer[..octets], b"query");
         peer.send_to(b"response", from).unwrap();
         let arrival = socket.receive(&mut buffer, soon(&socket)).unwrap();
-        assert!(matches!(arrival, Some(Arrival::Datagram { octets: 8, .. })), "{arrival:?}");
+        assert!(
+            matches!(arrival, Some(Arrival::Datagram { octets: 8, .. })),
+            "{arrival:?}"
+        );
     }
 
     #[test]
@@ -272,7 +280,14 @@ mod tests {
             for query in [b"first", b"again"] {
                 socket.send(query).unwrap();
                 let arrival = socket.receive(&mut buffer, soon(&socket)).unwrap();
-                let Some(Arrival::Icmp { from, is_v6, icmp_type, code, quoted, .. }) = arrival
+                let Some(Arrival::Icmp {
+                    from,
+                    is_v6,
+                    icmp_type,
+                    code,
+                    quoted,
+                    ..
+                }) = arrival
                 else {
                     panic!("{address}: {arrival:?}");
                 };

@@ -292,7 +292,12 @@ fn set_buffers(fd: &OwnedFd, octets: u32) {
     }
 }
 
-pub(super) fn set(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: i32) -> io::Result<()> {
+pub(super) fn set(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: i32,
+) -> io::Result<()> {
     // SAFETY: the option's value is an int of the stated size.
     check(unsafe {
         libc::setsockopt(

@@ -118,12 +118,15 @@ impl Observer {
             Told::End(End::Lost) => Ending::Lost,
             Told::End(End::NotSent) => Ending::NotSent,
         };
-        self.tell(at, Observed::Ended {
-            question: query.question.template,
-            scheduled_at: query.scheduled_at,
-            sent_at: query.sent_at,
-            how,
-        });
+        self.tell(
+            at,
+            Observed::Ended {
+                question: query.question.template,
+                scheduled_at: query.scheduled_at,
+                sent_at: query.sent_at,
+                how,
+            },
+        );
     }
 
     /// Tells that a connection is usable.
@@ -134,7 +137,11 @@ impl Observer {
 
     fn tell(&self, at: Instant, event: Observed) {
         let group = self.group;
-        if self.sender.try_send(Observation { group, at, event }).is_err() {
+        if self
+            .sender
+            .try_send(Observation { group, at, event })
+            .is_err()
+        {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -186,6 +193,12 @@ mod tests {
         observer.usable(3, Instant::ZERO);
         drop((observer, other));
         assert_eq!(observations.missed(), 2);
-        assert_eq!(observations.into_iter().filter(|each| each.group == 7).count(), WAITING_MAX);
+        assert_eq!(
+            observations
+                .into_iter()
+                .filter(|each| each.group == 7)
+                .count(),
+            WAITING_MAX
+        );
     }
 }

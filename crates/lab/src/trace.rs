@@ -46,67 +46,14 @@ pub struct Traced {
     pub unexpected: u64,
 }
 
-/// One trace under way.
-struct Tracer<'a> {
-    request: &'a TraceRequest,
+/// A trace that is ready to begin.
+pub struct Tracer {
+    request: TraceRequest,
     socket: HopSocket,
     query: Vec<u8>,
     id: u16,
     buffer: Vec<u8>,
     unexpected: u64,
-}
-
-/// Traces; `on_hop` sees each hop when it is known, and `is_stopped` is asked before each query.
-///
-/// # Errors
-/// There is no way to the target from here, or no way to read ICMP errors.
-pub fn trace(
-    request: &TraceRequest,
-    is_stopped: impl Fn() -> bool,
-    mut on_hop: impl FnMut(&Hop),
-) -> Result<Traced, RunError> {
-    let socket = HopSocket::open(request.target, request.local)
-        .map_err(|error| refused(request, &error))?;
-    let mut tracer = Tracer {
-        request,
-        socket,
-        query: request.query.clone(),
-        // Any will do: the socket takes datagrams of the server alone.
-        id: driver::clock::Clock::unix_time().subsec_micros() as u16,
-        buffer: vec![0; 65_535],
-        unexpected: 0,
-    };
-    let (mut hops, mut ended) = (Vec::new(), TraceEnd::HopsMax);
-    for distance in request.first..=request.hops_max {
-        let mut hop = Hop {
-            distance,
-            probes: Vec::new(),
-        };
-        for _ in 0..request.probes {
-            if is_stopped() {
-                ended = TraceEnd::Interrupted;
-                break;
-            }
-            let probe = tracer.probe(distance);
-            hop.probes.push(probe.map_err(|error| refused(request, &error))?);
-        }
-        if !hop.probes.is_empty() {
-            on_hop(&hop);
-            hops.push(hop);
-        }
-        match hops.last() {
-            _ if ended == TraceEnd::Interrupted => break,
-            Some(hop) if hop.is_answered() => ended = TraceEnd::Response,
-            Some(hop) if hop.is_dead_end() => ended = TraceEnd::Unreachable,
-            _ => continue,
-        }
-        break;
-    }
-    Ok(Traced {
-        hops,
-        ended,
-        unexpected: tracer.unexpected,
-    })
 }
 
 fn refused(request: &TraceRequest, error: &std::io::Error) -> RunError {
@@ -117,7 +64,73 @@ fn refused(request: &TraceRequest, error: &std::io::Error) -> RunError {
     )
 }
 
-impl Tracer<'_> {
+impl Tracer {
+    /// Opens the socket; nothing is sent.
+    ///
+    /// # Errors
+    /// There is no way to the target from here, or no way to read ICMP errors.
+    pub fn open(request: TraceRequest) -> Result<Tracer, RunError> {
+        let socket = HopSocket::open(request.target, request.local)
+            .map_err(|error| refused(&request, &error))?;
+        Ok(Tracer {
+            socket,
+            query: request.query.clone(),
+            // Any will do: the socket takes datagrams of the server alone.
+            id: driver::clock::Clock::unix_time().subsec_micros() as u16,
+            buffer: vec![0; 65_535],
+            unexpected: 0,
+            request,
+        })
+    }
+
+    /// Traces; `on_hop` sees each hop when it is known, and `is_stopped` is asked before each query.
+    ///
+    /// # Errors
+    /// The kernel refuses to send or to be read.
+    pub fn run(
+        mut self,
+        is_stopped: impl Fn() -> bool,
+        mut on_hop: impl FnMut(&Hop),
+    ) -> Result<Traced, RunError> {
+        let (mut hops, mut ended) = (Vec::new(), TraceEnd::HopsMax);
+        for distance in self.request.first..=self.request.hops_max {
+            let hop = self.hop(distance, &is_stopped)?;
+            let is_whole = hop.probes.len() == usize::from(self.request.probes);
+            if !hop.probes.is_empty() {
+                on_hop(&hop);
+            }
+            let end = match () {
+                () if hop.is_answered() => Some(TraceEnd::Response),
+                () if hop.is_dead_end() => Some(TraceEnd::Unreachable),
+                () if !is_whole => Some(TraceEnd::Interrupted),
+                () => None,
+            };
+            hops.extend((!hop.probes.is_empty()).then_some(hop));
+            if let Some(end) = end {
+                ended = end;
+                break;
+            }
+        }
+        Ok(Traced {
+            hops,
+            ended,
+            unexpected: self.unexpected,
+        })
+    }
+
+    /// All queries of one distance, or those before it was stopped.
+    fn hop(&mut self, distance: u8, is_stopped: &impl Fn() -> bool) -> Result<Hop, RunError> {
+        let mut probes = Vec::new();
+        for _ in 0..self.request.probes {
+            if is_stopped() {
+                break;
+            }
+            let probe = self.probe(distance);
+            probes.push(probe.map_err(|error| refused(&self.request, &error))?);
+        }
+        Ok(Hop { distance, probes })
+    }
+
     /// One query that passes at most `distance` hops, and what became of it.
     fn probe(&mut self, distance: u8) -> std::io::Result<Probe> {
         self.socket.set_hops_max(distance)?;
@@ -128,7 +141,9 @@ impl Tracer<'_> {
         while let Some(arrival) = self.socket.receive(&mut self.buffer, until)? {
             let probe = match arrival {
                 Arrival::Datagram { octets, at } => self.response(octets, at.nanos_since(sent_at)),
-                Arrival::Icmp { from, quoted, at, .. } => {
+                Arrival::Icmp {
+                    from, quoted, at, ..
+                } => {
                     let after_ns = at.nanos_since(sent_at);
                     self.quotes_this(quoted).then(|| Probe::Icmp {
                         from: address(from),

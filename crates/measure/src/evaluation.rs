@@ -122,7 +122,10 @@ impl Evaluation {
     /// Puts the fastest first; servers without response come last, in the order given.
     pub fn sort(&mut self) {
         let median = |row: &Row| {
-            let time = row.statistics.as_ref().and_then(|statistics| statistics.time);
+            let time = row
+                .statistics
+                .as_ref()
+                .and_then(|statistics| statistics.time);
             time.map_or(u64::MAX, |time| time.median_ns)
         };
         self.rows.sort_by_key(median);
@@ -213,7 +216,9 @@ mod tests {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
         let noise = || f64::from(generator.next_u32()) / f64::from(u32::MAX) - 0.5;
         let mut noise = noise;
-        (0..count).map(|_| middle_ns * (1.0 + 0.2 * noise())).collect()
+        (0..count)
+            .map(|_| middle_ns * (1.0 + 0.2 * noise()))
+            .collect()
     }
 
     #[test]
@@ -221,7 +226,10 @@ mod tests {
         let times = [around(1e6, 20, 1), around(2e6, 20, 2)];
         let found = versus(&[&times[0], &times[1]], 1);
         assert_eq!(found[0], Versus::Fastest);
-        let Versus::Slower { low_ns, high_ns, .. } = found[1] else {
+        let Versus::Slower {
+            low_ns, high_ns, ..
+        } = found[1]
+        else {
             panic!("{found:?}");
         };
         assert!((low_ns..high_ns).contains(&1e6), "{low_ns} {high_ns}");
@@ -233,7 +241,10 @@ mod tests {
         for seed in 0..200 {
             let times = [around(1e6, 20, 2 * seed), around(1e6, 20, 2 * seed + 1)];
             let found = versus(&[&times[0], &times[1]], seed);
-            alarms += found.iter().filter(|each| matches!(each, Versus::Slower { .. })).count();
+            alarms += found
+                .iter()
+                .filter(|each| matches!(each, Versus::Slower { .. }))
+                .count();
         }
         assert!(alarms <= 16, "{alarms} of 200");
     }

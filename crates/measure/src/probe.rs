@@ -13,7 +13,7 @@ use crate::interval::{ConnectionTimes, Interval};
 /// Queries and responses of one server, and how long they took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeStatistics {
-    /// Queries that were due.
+    /// Queries that were due, without those that the end of the run kept from being sent.
     pub queries: u64,
     /// Of those, queries sent.
     pub sent: u64,
@@ -74,14 +74,17 @@ impl ProbeStatistics {
         let counts = &total.counts;
         let steps = connections.steps().into_iter();
         let set_up = steps.filter_map(|(name, times)| Some((name.to_owned(), Times::of(times)?)));
-        let rcodes = counts.rcodes.named().filter(|(_, count)| *count > 0);
+        let rcodes = counts.rcodes.named();
+        let run_ended = counts.not_sent.run_ended;
         ProbeStatistics {
-            queries: counts.offered,
+            queries: counts.offered - run_ended,
             sent: counts.sent,
             received: counts.responses,
-            lost: counts.lost(),
+            lost: counts.lost() - run_ended,
             remarks: remarks(counts),
-            rcodes: rcodes.map(|(name, count)| (name.to_owned(), count)).collect(),
+            rcodes: rcodes
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
             truncated: counts.truncated,
             time: Times::of(&total.distributions.service),
             set_up: set_up.collect(),
@@ -99,14 +102,23 @@ fn remarks(counts: &Counts) -> Vec<(String, u64)> {
     let all = [
         ("timed out", counts.timeouts),
         ("lost with the connection", counts.connection_losses),
-        ("ended without a DNS message", counts.exchange_failures.total()),
-        ("not sent", counts.not_sent.total()),
+        (
+            "ended without a DNS message",
+            counts.exchange_failures.total(),
+        ),
+        (
+            "not sent",
+            counts.not_sent.total() - counts.not_sent.run_ended,
+        ),
         ("late responses", counts.late),
         ("duplicate responses", counts.duplicate),
         ("unexpected messages", counts.unexpected.total()),
         ("ICMP port unreachable", counts.port_unreachable),
         ("connections refused", failed.refused),
-        ("connections reset", failed.reset + counts.connections.reset_by_target),
+        (
+            "connections reset",
+            failed.reset + counts.connections.reset_by_target,
+        ),
         ("connections closed before use", failed.closed),
         ("connections timed out", failed.timed_out),
         ("connections without a route", failed.unreachable),

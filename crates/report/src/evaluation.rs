@@ -10,7 +10,16 @@ use measure::probe::Times;
 use crate::table::{Align, Table};
 
 const HEADS: [&str; 10] = [
-    "server", "sent", "lost", "min", "mean", "median", "p95", "max", "RCODEs", "versus fastest",
+    "server",
+    "sent",
+    "lost",
+    "min",
+    "mean",
+    "median",
+    "p95",
+    "max",
+    "RCODEs",
+    "versus fastest",
 ];
 
 /// The table for people, ending in a line break.
@@ -39,7 +48,11 @@ pub fn text(evaluation: &Evaluation) -> String {
 
 /// The table in GitHub-flavoured Markdown, ending in a line break.
 pub fn markdown(evaluation: &Evaluation) -> String {
-    let mut text = format!("{}\n\n| {} |\n", escaped(&headline(evaluation)), HEADS.join(" | "));
+    let mut text = format!(
+        "{}\n\n| {} |\n",
+        escaped(&headline(evaluation)),
+        HEADS.join(" | ")
+    );
     text.push_str("|:--|--:|--:|--:|--:|--:|--:|--:|:--|:--|\n");
     for row in &evaluation.rows {
         let cells = cells(row).map(|cell| escaped(&cell));
@@ -83,7 +96,8 @@ pub fn csv(evaluation: &Evaluation) -> String {
     for row in &evaluation.rows {
         let statistics = row.statistics.as_ref();
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-        let time = |part: fn(&Times) -> f64| us(statistics.and_then(|it| it.time.as_ref().map(part)));
+        let time =
+            |part: fn(&Times) -> f64| us(statistics.and_then(|it| it.time.as_ref().map(part)));
         let (finding, difference) = finding(&row.versus);
         let [middle, low, high] = difference;
         let cells: [String; CSV_COLUMNS.len()] = [
@@ -113,7 +127,10 @@ pub fn csv(evaluation: &Evaluation) -> String {
 fn headline(evaluation: &Evaluation) -> String {
     let questions = evaluation.questions.join(", ");
     let servers = measure::notation::counted(evaluation.rows.len() as u64, "server");
-    format!("{questions} over {} from {servers}, asked in turn", evaluation.transport)
+    format!(
+        "{questions} over {} from {servers}, asked in turn",
+        evaluation.transport
+    )
 }
 
 fn problems(evaluation: &Evaluation) -> Vec<String> {
@@ -151,7 +168,10 @@ fn cells(row: &Row) -> [String; 10] {
 }
 
 fn rcodes(row: &Row) -> String {
-    let all = row.statistics.iter().flat_map(|statistics| &statistics.rcodes);
+    let all = row
+        .statistics
+        .iter()
+        .flat_map(|statistics| &statistics.rcodes);
     let words: Vec<String> = all.map(|(name, times)| format!("{name} {times}")).collect();
     words.join(" ")
 }
@@ -183,7 +203,10 @@ fn finding(versus: &Versus) -> (&'static str, [Option<f64>; 3]) {
             difference_ns,
             low_ns,
             high_ns,
-        } => ("slower", [Some(*difference_ns), Some(*low_ns), Some(*high_ns)]),
+        } => (
+            "slower",
+            [Some(*difference_ns), Some(*low_ns), Some(*high_ns)],
+        ),
         Versus::CannotTell { difference_ns } => ("cannot_tell", [Some(*difference_ns), None, None]),
         Versus::NoResponse => ("no_response", [None; 3]),
     }
@@ -199,7 +222,9 @@ fn quoted(text: &str) -> String {
 
 /// Text as a cell of a Markdown table.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;")
+    text.replace('\\', "\\\\")
+        .replace('|', "\\|")
+        .replace('<', "&lt;")
 }
 
 #[cfg(test)]
@@ -211,7 +236,11 @@ mod tests {
 
     fn asked(server: &str, ms: u64) -> Asked {
         let mut total = Interval::default();
-        (total.counts.offered, total.counts.sent, total.counts.responses) = (20, 20, 20);
+        (
+            total.counts.offered,
+            total.counts.sent,
+            total.counts.responses,
+        ) = (20, 20, 20);
         let mut times = Vec::new();
         for number in 0..20 {
             let ns = ms * 1_000_000 + number * 1_000;
@@ -243,9 +272,15 @@ mod tests {
         evaluation.sort();
         let text = text(&evaluation);
         let rows: Vec<&str> = text.lines().skip(3).take(3).collect();
-        assert!(rows[0].starts_with("  fast ") && rows[0].ends_with("fastest"), "{text}");
+        assert!(
+            rows[0].starts_with("  fast ") && rows[0].ends_with("fastest"),
+            "{text}"
+        );
         assert!(rows[1].contains("slower by 4.000 ms ("), "{text}");
-        assert!(rows[2].starts_with("  gone ") && rows[2].ends_with("not asked"), "{text}");
+        assert!(
+            rows[2].starts_with("  gone ") && rows[2].ends_with("not asked"),
+            "{text}"
+        );
         assert!(text.contains("\ngone: cannot resolve"), "{text}");
     }
 
@@ -253,7 +288,10 @@ mod tests {
     fn markdown_and_csv_escape_what_would_end_a_cell() {
         let (markdown, csv) = (markdown(&example()), csv(&example()));
         assert!(markdown.contains("| slow\\|er | 20 |"), "{markdown}");
-        assert!(csv.contains("gone,,\"cannot resolve, \"\"gone\"\"\","), "{csv}");
+        assert!(
+            csv.contains("gone,,\"cannot resolve, \"\"gone\"\"\","),
+            "{csv}"
+        );
         let columns = csv.lines().next().unwrap().split(',').count();
         assert_eq!(columns, CSV_COLUMNS.len());
     }

@@ -49,7 +49,10 @@ fn write_times(statistics: &ProbeStatistics, text: &mut String) {
     align[0] = Align::Left;
     let mut table = Table::new(align);
     table.row(
-        ["time", "min", "mean", "median", "p95", "max", "stddev", "of"].map(str::to_owned),
+        [
+            "time", "min", "mean", "median", "p95", "max", "stddev", "of",
+        ]
+        .map(str::to_owned),
     );
     for (name, times) in rows {
         table.row([
@@ -85,7 +88,10 @@ mod tests {
         let text = text(&ProbeStatistics::new(&total, &connections));
         let first = "2 queries sent, 1 response, 1 lost (50.0 %)\n";
         assert!(text.starts_with(first), "{text}");
-        assert!(text.contains("RCODEs: NOERROR 1\nof note: timed out 1\n"), "{text}");
+        assert!(
+            text.contains("RCODEs: NOERROR 1\nof note: timed out 1\n"),
+            "{text}"
+        );
         assert!(text.contains("  response     2.000 ms  "), "{text}");
         assert!(text.contains("  TCP connect  1.000 ms  "), "{text}");
     }
@@ -93,6 +99,9 @@ mod tests {
     #[test]
     fn nothing_measured_is_a_line() {
         let nothing = ProbeStatistics::new(&Interval::default(), &ConnectionTimes::default());
-        assert_eq!(text(&nothing), "0 queries sent, 0 responses, 0 lost (0.0 %)\n");
+        assert_eq!(
+            text(&nothing),
+            "0 queries sent, 0 responses, 0 lost (0.0 %)\n"
+        );
     }
 }

@@ -118,7 +118,10 @@ mod tests {
             probes,
         });
         let times = "2001:db8::1  1.000 ms  *  2.000 ms";
-        assert_eq!(line, format!("  3   {times}  DNS response: NXDOMAIN, 43 octets\n"));
+        assert_eq!(
+            line,
+            format!("  3   {times}  DNS response: NXDOMAIN, 43 octets\n")
+        );
     }
 
     #[test]

@@ -215,7 +215,15 @@ fn of_trace(arg: Arg) -> Arg {
 /// True if one of the commands has defined the flag itself.
 fn is_own(arg: &Arg) -> bool {
     const OWN: [&str; 9] = [
-        "name", "types", "count", "form", "servers", "sorted", "max_hops", "first_hop", "probes",
+        "name",
+        "types",
+        "count",
+        "form",
+        "servers",
+        "sorted",
+        "max_hops",
+        "first_hop",
+        "probes",
     ];
     OWN.contains(&arg.get_id().as_str())
 }

@@ -71,7 +71,9 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
     let seed = arguments.probe.run.seed;
     let mut evaluation = Evaluation::new(questions, transport, asked, seed);
     if missed > 0 {
-        evaluation.notes.push(format!("{missed} responses are missing in the comparison"));
+        evaluation
+            .notes
+            .push(format!("{missed} responses are missing in the comparison"));
     }
     show(evaluation, arguments)
 }
@@ -105,11 +107,16 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
                 "give a text file with a server a line",
             )
         })?;
-        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        let lines = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default().trim());
         for (line, number) in lines.zip(1..) {
             if line.contains(char::is_whitespace) {
                 return Err(Failure::usage(
-                    format!("{}: line {number}: more than a server in `{line}`", path.display()),
+                    format!(
+                        "{}: line {number}: more than a server in `{line}`",
+                        path.display()
+                    ),
                     "write HOST, HOST:PORT or [IPV6]:PORT, one a line",
                 ));
             }
@@ -131,10 +138,7 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
 
 /// The run of each server. What is wrong with one server is said in its row, what is wrong with the
 /// flags is an error.
-fn candidates(
-    arguments: &EvalArguments,
-    questions: &[String],
-) -> Result<Vec<Candidate>, Failure> {
+fn candidates(arguments: &EvalArguments, questions: &[String]) -> Result<Vec<Candidate>, Failure> {
     let base = run_of(&arguments.probe, questions, Some(arguments.count))?;
     let mut candidates: Vec<Candidate> = Vec::new();
     for server in servers(arguments)? {
@@ -150,7 +154,10 @@ fn candidates(
         run.server = vec![server.clone()];
         let mut request = run::request(&run)?;
         // Each group of clients has a name of its own, also where a server is given twice.
-        let twins = candidates.iter().filter(|other| other.server == server).count();
+        let twins = candidates
+            .iter()
+            .filter(|other| other.server == server)
+            .count();
         request.group = match twins {
             0 => server.clone(),
             _ => format!("{server} ({})", twins + 1),
@@ -167,8 +174,10 @@ fn candidates(
 /// Finds out who cannot be reached.
 fn look_before(candidates: &mut [Candidate]) {
     let asked: Vec<&mut Candidate> = candidates.iter_mut().filter(|it| it.run.is_ok()).collect();
-    let requests: Vec<RunRequest> =
-        asked.iter().filter_map(|candidate| candidate.run.clone().ok()).collect();
+    let requests: Vec<RunRequest> = asked
+        .iter()
+        .filter_map(|candidate| candidate.run.clone().ok())
+        .collect();
     for (candidate, outcome) in asked.into_iter().zip(lab::run::check_targets(&requests)) {
         if let Err(error) = outcome {
             candidate.run = Err(error.to_string());

@@ -78,7 +78,9 @@ fn run_of(
     (run.clients, run.workers, run.quiet) = (Some(1), Some(1), true);
     run.queries = count;
     // Without a number of queries only Ctrl-C ends it.
-    run.duration = count.is_none().then_some(Duration::from_secs(u64::from(u32::MAX)));
+    run.duration = count
+        .is_none()
+        .then_some(Duration::from_secs(u64::from(u32::MAX)));
     run.interval = run.interval.max(Duration::from_secs(1));
     Ok(run)
 }
@@ -89,7 +91,10 @@ fn rate(interval: Duration) -> Result<String, Failure> {
     match (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate_qps) {
         true => Ok(format!("{rate_qps:.6}")),
         false => Err(Failure::usage(
-            format!("--interval: {} cannot be kept", humantime::format_duration(interval)),
+            format!(
+                "--interval: {} cannot be kept",
+                humantime::format_duration(interval)
+            ),
             "give a time such as 1s or 100ms",
         )),
     }

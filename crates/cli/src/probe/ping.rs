@@ -100,7 +100,11 @@ impl Shown {
         if self.format == PingFormat::Json {
             return Ok(());
         }
-        let name = request.description.server_name.as_deref().unwrap_or_default();
+        let name = request
+            .description
+            .server_name
+            .as_deref()
+            .unwrap_or_default();
         let of = match name == self.server {
             true => String::new(),
             false => format!(" ({})", self.server),

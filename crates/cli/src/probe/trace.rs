@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use lab::trace::TraceRequest;
+use lab::trace::{TraceRequest, Tracer};
 use measure::Trace;
 use measure::trace::{Hop, TraceEnd};
 
@@ -31,18 +31,22 @@ pub(crate) fn execute(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     };
     let request = request(arguments, question, server)?;
     let interrupt = signals::watch(|| eprintln!("ending the trace"));
-    let address = request.target.to_string();
+    let (address, hops_max) = (request.target.to_string(), request.hops_max);
+    let tracer = Tracer::open(request)?;
     let is_text = arguments.format == PingFormat::Text;
     if is_text {
-        let head = report::trace::headline(question, server, &address, request.hops_max);
+        let head = report::trace::headline(question, server, &address, hops_max);
         print(&head)?;
     }
     let mut printed = Ok(());
-    let traced = lab::trace::trace(&request, || interrupt.has_come(), |hop: &Hop| {
-        if is_text && printed.is_ok() {
-            printed = print(&report::trace::hop(hop));
-        }
-    })?;
+    let traced = tracer.run(
+        || interrupt.has_come(),
+        |hop: &Hop| {
+            if is_text && printed.is_ok() {
+                printed = print(&report::trace::hop(hop));
+            }
+        },
+    )?;
     printed?;
     let trace = Trace {
         question: question.clone(),
@@ -78,7 +82,10 @@ fn request(
         ));
     }
     if flags.timeout.is_zero() {
-        return Err(Failure::usage("--timeout: it is zero", "give a time such as 1s"));
+        return Err(Failure::usage(
+            "--timeout: it is zero",
+            "give a time such as 1s",
+        ));
     }
     let options = run::query_options(flags)?;
     let (questions, _) = run::named_questions(&format!("{question}\n"), &options)?;

@@ -90,7 +90,10 @@ pub(crate) fn lookup_failure(server: &str) -> Option<String> {
 }
 
 /// The address of a server, and its name or address without the port.
-pub(crate) fn address_of(server: &str, arguments: &RunArguments) -> Result<(SocketAddr, String), Failure> {
+pub(crate) fn address_of(
+    server: &str,
+    arguments: &RunArguments,
+) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
@@ -437,7 +440,9 @@ pub(crate) fn named_questions(
     let questions = questions.map_err(|error| {
         let what = error.to_string();
         // There is but one name, and it is in the message.
-        let what = what.split_once(": ").map_or(what.as_str(), |(_, what)| what);
+        let what = what
+            .split_once(": ")
+            .map_or(what.as_str(), |(_, what)| what);
         Failure::usage(what, &error.hint)
     })?;
     Ok((questions, lines.trim_end().replace('\n', ", ")))

@@ -14,7 +14,9 @@ fn evaluated(flags: &str) -> Evaluation {
 }
 
 fn received(row: &Row) -> u64 {
-    row.statistics.as_ref().map_or(0, |statistics| statistics.received)
+    row.statistics
+        .as_ref()
+        .map_or(0, |statistics| statistics.received)
 }
 
 #[test]
@@ -31,13 +33,22 @@ fn a_slow_server_is_slower_and_one_that_is_gone_is_a_row() {
     );
     let mut evaluation = evaluated(&format!("a.example {servers} --count 12"));
     let rows = &evaluation.rows;
-    assert_eq!(rows.iter().map(received).collect::<Vec<_>>(), [12, 0, 0, 12, 0]);
-    let Versus::Slower { low_ns, high_ns, .. } = rows[0].versus else {
+    assert_eq!(
+        rows.iter().map(received).collect::<Vec<_>>(),
+        [12, 0, 0, 12, 0]
+    );
+    let Versus::Slower {
+        low_ns, high_ns, ..
+    } = rows[0].versus
+    else {
         panic!("{:?}", rows[0]);
     };
     assert!(low_ns < high_ns, "{low_ns} {high_ns}");
     assert!((5e6..60e6).contains(&low_ns), "{low_ns}");
-    assert_eq!(rows[0].statistics.as_ref().unwrap().rcodes, [("NXDOMAIN".to_owned(), 12)]);
+    assert_eq!(
+        rows[0].statistics.as_ref().unwrap().rcodes,
+        [("NXDOMAIN".to_owned(), 12)]
+    );
     let problem = |row: &Row| row.problem.clone().unwrap_or_default();
     assert!(problem(&rows[1]).contains("nobody listens"), "{rows:?}");
     assert_eq!(rows[2].statistics.as_ref().unwrap().lost, 12);
@@ -58,11 +69,26 @@ fn the_same_server_twice_is_not_told_apart() {
     // Too few responses for a difference, however the machine is disturbed.
     let flags = format!("a.example --transport tcp --server {address} --server {address}");
     let evaluation = evaluated(&format!("{flags} --count 5"));
-    let names: Vec<&str> = evaluation.rows.iter().map(|row| row.server.as_str()).collect();
+    let names: Vec<&str> = evaluation
+        .rows
+        .iter()
+        .map(|row| row.server.as_str())
+        .collect();
     assert_eq!(names, [address.to_string(), format!("{address} (2)")]);
     let is_undecided = |row: &Row| matches!(row.versus, Versus::CannotTell { .. });
-    assert_eq!(evaluation.rows.iter().filter(|row| is_undecided(row)).count(), 1);
-    assert!(evaluation.notes[0].starts_with("`cannot tell`"), "{:?}", evaluation.notes);
+    assert_eq!(
+        evaluation
+            .rows
+            .iter()
+            .filter(|row| is_undecided(row))
+            .count(),
+        1
+    );
+    assert!(
+        evaluation.notes[0].starts_with("`cannot tell`"),
+        "{:?}",
+        evaluation.notes
+    );
 }
 
 #[test]
@@ -74,17 +100,26 @@ fn all_forms_show_the_servers_of_a_file() {
     let file = folder.write("servers.txt", format!("# ours\n{one}  # BIND\n\n{other}\n"));
     let record = folder.path("record.json");
     let flags = format!("--servers {file} --count 6 --record {record} {QUICK}");
-    let line = format!("eval test-record-1.throng.test --type A,AAAA {flags}");
+    let line = format!("eval test-record-1.lab.test --type A,AAAA {flags}");
     let text = throng(&line).succeeded();
-    let head = "test-record-1.throng.test A, test-record-1.throng.test AAAA over udp from 2 servers";
+    let head = "test-record-1.lab.test A, test-record-1.lab.test AAAA over udp from 2 servers";
     assert!(text.starts_with(head), "{text}");
-    assert!(text.contains("\n  server ") && text.contains("  fastest\n"), "{text}");
+    assert!(
+        text.contains("\n  server ") && text.contains("  fastest\n"),
+        "{text}"
+    );
     let csv = throng(&format!("{line} --format csv")).succeeded();
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(rows.len(), 3, "{csv}");
-    assert!(rows[1].starts_with(&format!("{one},{one},,6,6,0,0.0000,")), "{csv}");
+    assert!(
+        rows[1].starts_with(&format!("{one},{one},,6,6,0,0.0000,")),
+        "{csv}"
+    );
     let markdown = throng(&format!("{line} --format markdown --sorted")).succeeded();
-    assert!(markdown.contains(&format!("| {other} | 6 | 0.0 % |")), "{markdown}");
+    assert!(
+        markdown.contains(&format!("| {other} | 6 | 0.0 % |")),
+        "{markdown}"
+    );
     let shown = throng(&format!("report {record}")).succeeded();
     assert!(shown.contains(&other.to_string()), "{shown}");
 }
@@ -95,7 +130,10 @@ fn an_evaluation_without_any_response_ends_with_exit_code_1() {
     let line = format!("eval a.example --server {gone} {QUICK}");
     let text = throng(&line).ended_with(1);
     assert!(text.contains("  not asked\n"), "{text}");
-    assert!(text.contains(&format!("\n{gone}: nobody listens on")), "{text}");
+    assert!(
+        text.contains(&format!("\n{gone}: nobody listens on")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -104,11 +142,31 @@ fn an_evaluation_that_makes_no_sense_is_refused() {
     let bad = folder.write("servers.txt", "127.0.0.1\n::1 53\n");
     for (flags, what, cure) in [
         (String::new(), "--server is missing", "--servers FILE"),
-        (format!("--servers {bad}"), "line 2: more than a server", "one a line"),
-        ("--servers /nowhere/servers".to_owned(), "cannot read", "text file"),
-        ("--server 192.88.99.1".to_owned(), "public address", "--allow-public"),
-        ("--server 127.0.0.1:x".to_owned(), "`x` is not a port", "HOST:PORT"),
-        ("--server 127.0.0.1 --rate 5".to_owned(), "--rate has no place", "eval"),
+        (
+            format!("--servers {bad}"),
+            "line 2: more than a server",
+            "one a line",
+        ),
+        (
+            "--servers /nowhere/servers".to_owned(),
+            "cannot read",
+            "text file",
+        ),
+        (
+            "--server 192.88.99.1".to_owned(),
+            "public address",
+            "--allow-public",
+        ),
+        (
+            "--server 127.0.0.1:x".to_owned(),
+            "`x` is not a port",
+            "HOST:PORT",
+        ),
+        (
+            "--server 127.0.0.1 --rate 5".to_owned(),
+            "--rate has no place",
+            "eval",
+        ),
         ("--server 127.0.0.1 --count 0".to_owned(), "--count", ""),
     ] {
         let (error, hint) = throng(&format!("eval a.example {flags}")).refused();

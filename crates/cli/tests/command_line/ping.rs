@@ -13,7 +13,9 @@ const QUICK: &str = "--interval 20ms --timeout 300ms";
 
 /// The lines of `--format json`.
 fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -30,10 +32,16 @@ fn each_response_is_a_line_and_the_statistics_come_last() {
     for number in 1..=5 {
         let line = lines.next().unwrap();
         let start = format!("   {number}  49 octets from {address}  NOERROR  ");
-        assert!(line.starts_with(&start) && line.contains(" aa rd"), "{text}");
+        assert!(
+            line.starts_with(&start) && line.contains(" aa rd"),
+            "{text}"
+        );
     }
     assert_eq!(lines.next(), Some(""));
-    assert_eq!(lines.next(), Some("5 queries sent, 5 responses, 0 lost (0.0 %)"));
+    assert_eq!(
+        lines.next(),
+        Some("5 queries sent, 5 responses, 0 lost (0.0 %)")
+    );
     assert_eq!(lines.next(), Some("RCODEs: NOERROR 5"));
     assert!(text.contains("  response  3."), "{text}");
     assert_eq!(responder.counters().get("queries received"), 5);
@@ -45,10 +53,19 @@ fn every_transport_is_asked_and_connections_are_timed_apart() {
         let folder = Folder::new(&format!("ping-{transport}"));
         let record = folder.path("record.json");
         let responder = Responder::start(&format!("{transport}:[::1]:0"), "");
-        let tls = if matches!(transport, "udp" | "tcp") { "" } else { "--tls-insecure" };
+        let tls = if matches!(transport, "udp" | "tcp") {
+            ""
+        } else {
+            "--tls-insecure"
+        };
         let address = responder.address();
         let flags = format!("--transport {transport} --count 4 --record {record} {tls} {QUICK}");
-        let flags = format!("{flags} --queries-per-connection 2 --format json");
+        let each = if transport == "udp" {
+            ""
+        } else {
+            "--queries-per-connection 2"
+        };
+        let flags = format!("{flags} {each} --format json");
         let line = format!("ping a.example --server {address} --type a,AAAA {flags}");
         let shown = lines(&throng(&line).succeeded());
         let of = |event: &str| shown.iter().filter(|line| line["event"] == event).count();
@@ -60,7 +77,11 @@ fn every_transport_is_asked_and_connections_are_timed_apart() {
         assert_eq!(asked[..2], ["a.example A", "a.example AAAA"], "{transport}");
         let statistics = &shown.last().unwrap()["statistics"];
         let steps = statistics["set_up"].as_array().unwrap();
-        assert_eq!(steps.is_empty(), transport == "udp", "{transport}: {statistics}");
+        assert_eq!(
+            steps.is_empty(),
+            transport == "udp",
+            "{transport}: {statistics}"
+        );
         assert_eq!(of("connected") >= 2, transport != "udp", "{transport}");
         let record = std::fs::read_to_string(record).unwrap();
         let record = RunRecord::from_json(&record).unwrap();
@@ -73,19 +94,32 @@ fn every_transport_is_asked_and_connections_are_timed_apart() {
 
 #[test]
 fn losses_and_rcodes_are_shown_where_they_happen() {
-    let flags = "--rcodes SERVFAIL=1 --truncate 1";
-    let responder = Responder::start("udp:127.0.0.1:0", flags);
-    let line = format!("ping a.example --server {} --count 2 {QUICK}", responder.address());
-    let text = throng(&line).succeeded();
-    assert!(text.contains("  SERVFAIL  ") && text.contains("RCODEs: SERVFAIL 2\n"), "{text}");
-    assert!(text.contains(" aa TC rd"), "{text}");
+    for (flags, of_line, of_end) in [
+        (
+            "--rcodes SERVFAIL=1",
+            "  SERVFAIL  ",
+            "RCODEs: SERVFAIL 2\n",
+        ),
+        ("--truncate 1", " TC rd", "of note: truncated 2\n"),
+    ] {
+        let responder = Responder::start("udp:127.0.0.1:0", flags);
+        let line = format!(
+            "ping a.example --server {} --count 2 {QUICK}",
+            responder.address()
+        );
+        let text = throng(&line).succeeded();
+        assert!(text.contains(of_line) && text.contains(of_end), "{text}");
+    }
 
     let listener = Listener::new();
     let silent = listener.address();
     let line = format!("ping a.example --server {silent} --count 2 --interval 10ms --timeout 50ms");
     let text = throng(&line).ended_with(1);
     assert!(text.contains("   2  no response: timed out\n"), "{text}");
-    assert!(text.contains("2 queries sent, 0 responses, 2 lost (100.0 %)\n"), "{text}");
+    assert!(
+        text.contains("2 queries sent, 0 responses, 2 lost (100.0 %)\n"),
+        "{text}"
+    );
     assert!(text.contains("of note: timed out 2\n"), "{text}");
     assert_eq!(listener.received().len(), 2);
 }
@@ -97,7 +131,10 @@ fn an_interrupt_ends_it_with_the_statistics() {
     let mut command = Command::new(THRONG);
     command.args(["ping", "a.example", "--count", "0", "--interval", "10ms"]);
     command.args(["--server", &address]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
@@ -115,13 +152,20 @@ fn bind_answers_over_udp_and_tcp() {
     let target = bind(|options| options);
     let address = target.endpoints().do53();
     for (transport, name, rcode) in [
-        ("udp", "test-record-1.throng.test", "NOERROR"),
-        ("tcp", "missing.throng.test", "NXDOMAIN"),
+        ("udp", "test-record-1.lab.test", "NOERROR"),
+        ("tcp", "missing.lab.test", "NXDOMAIN"),
     ] {
         let flags = format!("--transport {transport} --dnssec --edns-size 1232 --count 3 {QUICK}");
         let text = throng(&format!("ping {name} --server {address} {flags}")).succeeded();
-        assert!(text.contains(&format!("RCODEs: {rcode} 3\n")), "{transport}: {text}");
-        assert_eq!(text.contains("\n  TCP connect "), transport == "tcp", "{text}");
+        assert!(
+            text.contains(&format!("RCODEs: {rcode} 3\n")),
+            "{transport}: {text}"
+        );
+        assert_eq!(
+            text.contains("\n  TCP connect "),
+            transport == "tcp",
+            "{text}"
+        );
     }
 }
 
@@ -129,15 +173,47 @@ fn bind_answers_over_udp_and_tcp() {
 fn a_ping_that_makes_no_sense_is_refused() {
     for (flags, what, cure) in [
         ("a.example", "--server is missing", "throng responder"),
-        ("a.example --server 127.0.0.1 --server ::1", "more than once", "throng eval"),
+        (
+            "a.example --server 127.0.0.1 --server ::1",
+            "more than once",
+            "throng eval",
+        ),
         ("a..example --server 127.0.0.1", "a..example", ""),
-        ("a.example --server 127.0.0.1 --type AAA", "unknown type `AAA`", "mnemonics"),
-        ("a.example --server 127.0.0.1 --outstanding 5", "--outstanding has no place", "ping"),
-        ("a.example --server 127.0.0.1 --run-format csv", "--run-format has no place", "ping"),
-        ("a.example --server 127.0.0.1 --interval 0s", "--interval", "1s"),
-        ("a.example --server 192.88.99.1", "public address", "--allow-public"),
-        ("a.example --server 127.0.0.1 --tls-insecure", "--tls-insecure has no", "dot"),
-        ("a.example --server 127.0.0.1 --driver sim", "--driver sim", "throng run"),
+        (
+            "a.example --server 127.0.0.1 --type AAA",
+            "unknown type `AAA`",
+            "mnemonics",
+        ),
+        (
+            "a.example --server 127.0.0.1 --outstanding 5",
+            "--outstanding has no place",
+            "ping",
+        ),
+        (
+            "a.example --server 127.0.0.1 --run-format csv",
+            "--run-format has no place",
+            "ping",
+        ),
+        (
+            "a.example --server 127.0.0.1 --interval 0s",
+            "--interval",
+            "1s",
+        ),
+        (
+            "a.example --server 192.88.99.1",
+            "public address",
+            "--allow-public",
+        ),
+        (
+            "a.example --server 127.0.0.1 --tls-insecure",
+            "--tls-insecure has no",
+            "dot",
+        ),
+        (
+            "a.example --server 127.0.0.1 --driver sim",
+            "--driver sim",
+            "throng run",
+        ),
     ] {
         let (error, hint) = throng(&format!("ping {flags}")).refused();
         assert!(error.contains(what), "{flags}: {error}");

@@ -67,7 +67,10 @@ fn done(command: &mut Command) -> String {
 /// Joins a namespace, or this one, to the next by link `number`: the near end has addresses that
 /// end in 1, the far end in 2.
 fn join(near: Option<&Namespace>, far: &Namespace, number: u8) {
-    let add = format!("ip link add n{number} type veth peer name f{number} netns {}", far.0.id());
+    let add = format!(
+        "ip link add n{number} type veth peer name f{number} netns {}",
+        far.0.id()
+    );
     let up = |end: u8, name: &str| {
         format!(
             "ip link set lo up; ip link set {name} up; \
@@ -128,7 +131,12 @@ fn run_within() {
     let chain = chain();
     let mut responder = chain[2].command();
     responder.args(["setpriv", "--pdeathsig", "KILL", "--", THRONG, "responder"]);
-    responder.args(["--duration", "50s", "--listen", "udp:10.77.3.2:53,udp:[fd77:3::2]:53"]);
+    responder.args([
+        "--duration",
+        "50s",
+        "--listen",
+        "udp:10.77.3.2:53,udp:[fd77:3::2]:53",
+    ]);
     let mut responder = responder.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let mut stdout = BufReader::new(responder.stdout.take().unwrap());
@@ -139,6 +147,8 @@ fn run_within() {
         ("10.77.3.2", ["10.77.1.2", "10.77.2.2"]),
         ("fd77:3::2", ["fd77:1::2", "fd77:2::2"]),
     ] {
+        // The first finds out link-layer addresses, which may take longer than a query waits.
+        traced(server, 0);
         check_way(server, routers);
     }
     // A network that the last router has no way to.
@@ -154,7 +164,10 @@ fn run_within() {
     // A router that says nothing is a hop of stars.
     chain[0].shell("ip route add prohibit 10.77.1.1 table 7; ip rule add iif lo table 7 pref 1");
     let silent = traced_with("10.77.3.2", "--timeout 200ms", 0);
-    assert_eq!(silent.hops[0].probes, [Probe::Silence, Probe::Silence, Probe::Silence]);
+    assert_eq!(
+        silent.hops[0].probes,
+        [Probe::Silence, Probe::Silence, Probe::Silence]
+    );
     assert_eq!(silent.ended, TraceEnd::Response);
     let _ = responder.kill();
     let _ = responder.wait();
@@ -171,11 +184,20 @@ fn traced_with(server: &str, flags: &str, code: i32) -> Trace {
 
 fn check_way(server: &str, routers: [&str; 2]) {
     let trace = traced(server, 0);
-    assert_eq!((trace.ended, trace.hops.len()), (TraceEnd::Response, 3), "{trace:?}");
+    assert_eq!(
+        (trace.ended, trace.hops.len()),
+        (TraceEnd::Response, 3),
+        "{trace:?}"
+    );
     for (hop, router) in trace.hops.iter().zip(routers) {
         assert_eq!(hop.probes.len(), 3);
         for probe in &hop.probes {
-            let Probe::Icmp { from, reason, after_ns } = probe else {
+            let Probe::Icmp {
+                from,
+                reason,
+                after_ns,
+            } = probe
+            else {
                 panic!("{trace:?}");
             };
             assert_eq!((from.as_str(), *reason), (router, IcmpReason::TimeExceeded));
@@ -189,8 +211,14 @@ fn check_way(server: &str, routers: [&str; 2]) {
         assert_eq!((from.as_str(), rcode.as_str()), (server, "NOERROR"));
     }
     let text = throng(&format!("trace a.example --server {server}")).succeeded();
-    assert!(text.contains(&format!("\n  2   {}  ", routers[1])), "{text}");
-    assert!(text.ends_with("the server answers at a distance of 3 hops\n"), "{text}");
+    assert!(
+        text.contains(&format!("\n  2   {}  ", routers[1])),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("the server answers at a distance of 3 hops\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -198,15 +226,24 @@ fn a_server_on_this_host_answers_at_the_first_hop_and_a_silent_one_never() {
     let responder = Responder::start("udp:127.0.0.1:0", "--rcodes REFUSED=1");
     let address = responder.address();
     let text = throng(&format!("trace a.example --type AAAA --server {address}")).succeeded();
-    assert!(text.starts_with(&format!("a.example AAAA over udp to {address}, ")), "{text}");
+    assert!(
+        text.starts_with(&format!("a.example AAAA over udp to {address}, ")),
+        "{text}"
+    );
     assert!(text.contains("\n  1   127.0.0.1  "), "{text}");
-    assert!(text.contains("  DNS response: REFUSED, 27 octets\n"), "{text}");
+    assert!(
+        text.contains("  DNS response: REFUSED, 27 octets\n"),
+        "{text}"
+    );
 
     let silent = Listener::new();
     let flags = "--max-hops 2 --probes 2 --timeout 20ms";
     let line = format!("trace a.example --server {} {flags}", silent.address());
     let text = throng(&line).ended_with(1);
-    assert!(text.contains("\n  1   *  *\n  2   *  *\nno response within 2 hops\n"), "{text}");
+    assert!(
+        text.contains("\n  1   *  *\n  2   *  *\nno response within 2 hops\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -215,10 +252,22 @@ fn a_trace_that_makes_no_sense_is_refused() {
         ("", "goes to one server", "--server HOST"),
         ("--server 127.0.0.1 --type A,MX", "one question", "one type"),
         ("--server 192.88.99.1", "public address", "--allow-public"),
-        ("--server 127.0.0.1 --transport tcp", "--transport has no place", "trace"),
-        ("--server 127.0.0.1 --first-hop 9 --max-hops 3", "--first-hop", "smaller"),
+        (
+            "--server 127.0.0.1 --transport tcp",
+            "--transport has no place",
+            "trace",
+        ),
+        (
+            "--server 127.0.0.1 --first-hop 9 --max-hops 3",
+            "--first-hop",
+            "smaller",
+        ),
         ("--server 127.0.0.1 --timeout 0s", "--timeout", "1s"),
-        ("--server 127.0.0.1 --local-address 192.0.2.77", "cannot trace the way", "route"),
+        (
+            "--server 127.0.0.1 --local-address 192.0.2.77",
+            "cannot trace the way",
+            "route",
+        ),
     ] {
         let (error, hint) = throng(&format!("trace a.example {flags}")).refused();
         assert!(error.contains(what), "{flags}: {error}");

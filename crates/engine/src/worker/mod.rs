@@ -47,9 +47,9 @@ use crate::tally::Tally;
 use connections::SetUp;
 use offer::Offer;
 use presence::Events;
-pub(crate) use scripted::Told;
 use questions::QuestionCursor;
 use race::Losers;
+pub(crate) use scripted::Told;
 use stub::Stub;
 
 /// How often a waiting worker looks at the stop flag.

@@ -181,7 +181,9 @@ pub fn check_targets(requests: &[RunRequest]) -> Vec<Result<(), RunError>> {
         let checks: Vec<_> = requests.iter().map(check).collect();
         let joined = checks.into_iter().map(|check| check.join());
         let broken = |_| Err(RunError::new("the check broke down", "report this"));
-        joined.map(|outcome| outcome.unwrap_or_else(broken)).collect()
+        joined
+            .map(|outcome| outcome.unwrap_or_else(broken))
+            .collect()
     })
 }
 
