@@ -19,6 +19,7 @@ pub mod evaluation;
 pub mod html;
 pub mod json;
 pub mod junit;
+mod markup;
 mod over_time;
 pub mod plain;
 pub mod probe;
