@@ -83,7 +83,7 @@ impl Tracer {
         })
     }
 
-    /// Traces; `on_hop` sees each hop when it is known, and `is_stopped` is asked before each query.
+    /// Traces; `on_hop` sees each hop when it is known, `is_stopped` is asked before each query.
     ///
     /// # Errors
     /// The kernel refuses to send or to be read.

@@ -143,8 +143,8 @@ fn notes(rows: &[Row]) -> Vec<String> {
     let undecided = |row: &&Row| matches!(row.versus, Versus::CannotTell { .. });
     if rows.iter().filter(undecided).count() > 0 {
         notes.push(
-            "`cannot tell`: the difference to the fastest may be chance, or is below 5 % and 50 us; \
-             more --count may tell"
+            "`cannot tell`: the difference to the fastest may be chance, or is below 5 % or \
+             50 us; more --count may tell"
                 .to_owned(),
         );
     }

@@ -7,6 +7,8 @@ use measure::evaluation::{Row, Versus};
 use measure::notation::{count, latency, percent};
 use measure::probe::Times;
 
+use crate::csv::field;
+use crate::markup::literal;
 use crate::table::{Align, Table};
 
 const HEADS: [&str; 10] = [
@@ -50,20 +52,20 @@ pub fn text(evaluation: &Evaluation) -> String {
 pub fn markdown(evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{}\n\n| {} |\n",
-        escaped(&headline(evaluation)),
+        literal(&headline(evaluation)),
         HEADS.join(" | ")
     );
     text.push_str("|:--|--:|--:|--:|--:|--:|--:|--:|:--|:--|\n");
     for row in &evaluation.rows {
-        let cells = cells(row).map(|cell| escaped(&cell));
+        let cells = cells(row).map(|cell| literal(&cell));
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text.push('\n');
     for problem in problems(evaluation) {
-        let _ = writeln!(text, "* {}", escaped(&problem));
+        let _ = writeln!(text, "* {}", literal(&problem));
     }
     for note in &evaluation.notes {
-        let _ = writeln!(text, "* **note:** {}", escaped(note));
+        let _ = writeln!(text, "* **note:** {}", literal(note));
     }
     text
 }
@@ -101,9 +103,9 @@ pub fn csv(evaluation: &Evaluation) -> String {
         let (finding, difference) = finding(&row.versus);
         let [middle, low, high] = difference;
         let cells: [String; CSV_COLUMNS.len()] = [
-            quoted(&row.server),
-            quoted(row.address.as_deref().unwrap_or_default()),
-            quoted(row.problem.as_deref().unwrap_or_default()),
+            field(&row.server),
+            field(row.address.as_deref().unwrap_or_default()),
+            field(row.problem.as_deref().unwrap_or_default()),
             number(statistics.map(|it| it.sent)),
             number(statistics.map(|it| it.received)),
             number(statistics.map(|it| it.lost)),
@@ -113,7 +115,7 @@ pub fn csv(evaluation: &Evaluation) -> String {
             time(|times| times.median_ns as f64),
             time(|times| times.p95_ns as f64),
             time(|times| times.max_ns as f64),
-            quoted(&rcodes(row)),
+            field(&rcodes(row)),
             finding.to_owned(),
             us(middle),
             us(low),
@@ -210,21 +212,6 @@ fn finding(versus: &Versus) -> (&'static str, [Option<f64>; 3]) {
         Versus::CannotTell { difference_ns } => ("cannot_tell", [Some(*difference_ns), None, None]),
         Versus::NoResponse => ("no_response", [None; 3]),
     }
-}
-
-/// Text as a cell of CSV.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
-/// Text as a cell of a Markdown table.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('|', "\\|")
-        .replace('<', "&lt;")
 }
 
 #[cfg(test)]

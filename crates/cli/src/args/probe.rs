@@ -64,7 +64,8 @@ pub(crate) struct ProbeArguments {
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_probe))]
 #[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
-#[command(mut_arg("interval", |arg| arg.help("Time from query to query, whatever the server does")))]
+#[command(mut_arg("interval", |arg| arg
+    .help("Time from query to query, whatever the server does")))]
 pub(crate) struct PingArguments {
     /// Queries to send; 0 until Ctrl-C
     #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Length")]

@@ -93,14 +93,16 @@ fn chain() -> [Namespace; 3] {
     join(None, first, 1);
     join(Some(first), second, 2);
     join(Some(second), server, 3);
-    let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward; \
-                   echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+    // Without a limit of ICMP errors a second: the traces of a test follow each other closely.
+    let forward = "cd /proc/sys/net; echo 1 > ipv4/ip_forward; echo 0 > ipv4/icmp_ratelimit; \
+                   echo 1 > ipv6/conf/all/forwarding; echo 0 > ipv6/icmp/ratelimit";
     let route = |to: &str, via: &str| format!("ip route add default via 10.77.{via}; {to}");
     let route6 = |via: &str| format!("ip -6 route add default via fd77:{via}");
     done(Command::new("sh").args(["-ec", &route(&route6("1::2"), "1.2")]));
     first.shell(&format!("{forward}; {}", route(&route6("2::2"), "2.2")));
     second.shell(&format!(
-        "{forward}; ip route add 10.77.1.0/24 via 10.77.2.1; ip -6 route add fd77:1::/64 via fd77:2::1"
+        "{forward}; ip route add 10.77.1.0/24 via 10.77.2.1; \
+         ip -6 route add fd77:1::/64 via fd77:2::1"
     ));
     server.shell(&route(&route6("3::1"), "3.1"));
     chain
@@ -154,7 +156,7 @@ fn run_within() {
     // A network that the last router has no way to.
     let gone = traced("10.99.0.1", 1);
     assert_eq!(gone.ended, TraceEnd::Unreachable, "{gone:?}");
-    let Some(Probe::Icmp { from, reason, .. }) = gone.hops.last().unwrap().probes.last() else {
+    let Some(Probe::Icmp { from, reason, .. }) = gone.hops.last().unwrap().probes.first() else {
         panic!("{gone:?}");
     };
     assert_eq!(from, "10.77.2.2");
