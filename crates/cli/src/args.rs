@@ -16,6 +16,7 @@ use doh::DohArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
 use population::PopulationArguments;
+use probe::{EvalArguments, PingArguments, TraceArguments};
 use profile::ProfileArguments;
 use questions::QuestionArguments;
 use ramp::RampArguments;
@@ -31,6 +32,7 @@ pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod population;
+pub(crate) mod probe;
 pub(crate) mod profile;
 pub(crate) mod questions;
 pub(crate) mod ramp;
@@ -65,6 +67,12 @@ pub(crate) enum Command {
     Capacity(Box<CapacityArguments>),
     /// Raise the rate until the server, or a limit, gives in
     Ramp(Box<RampArguments>),
+    /// Ask a server again and again, and show each response and its time
+    Ping(Box<PingArguments>),
+    /// Ask several servers in turn, and say who answers fastest
+    Eval(Box<EvalArguments>),
+    /// Show the way to a server, hop by hop, by DNS queries
+    Trace(Box<TraceArguments>),
     /// Run the cells of a matrix, each several times, in random order, with a record of each
     Experiment(ExperimentArguments),
     /// Ask the records of a folder: list runs, show one, follow a figure over versions
@@ -149,6 +157,9 @@ pub(crate) struct RunArguments {
     /// What is replayed, once the capture was read.
     #[arg(skip)]
     pub(crate) replay: Option<std::sync::Arc<crate::replay::Source>>,
+    /// The questions, where a command has them instead of a file: `name type` a line.
+    #[arg(skip)]
+    pub(crate) lines: Option<String>,
     /// Server under test; without it the built-in responder is, and the run is a self-test. Again
     /// and again for several servers of every client (see Stub resolver)
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]

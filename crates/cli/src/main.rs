@@ -23,6 +23,7 @@ mod history;
 mod manual;
 mod names;
 mod part;
+mod probe;
 mod ramp;
 mod records;
 mod replay;
@@ -85,7 +86,7 @@ fn abort_on_panic() {
     }));
 }
 
-/// The arguments; those of `throng run` and `throng replay` keep the flags as they were given too.
+/// The arguments; those of commands that look at them keep the flags as they were given too.
 fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
@@ -94,6 +95,9 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
         match &mut parsed.command {
             Command::Run(command) => command.run.given = scenario::given(name, matches),
             Command::Replay(replay) => replay.run.given = scenario::given(name, matches),
+            Command::Ping(ping) => ping.probe.run.given = scenario::given(name, matches),
+            Command::Eval(eval) => eval.probe.run.given = scenario::given(name, matches),
+            Command::Trace(trace) => trace.probe.run.given = scenario::given(name, matches),
             _ => {}
         }
     }
@@ -111,6 +115,9 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::CompareTransports(arguments) => compare_transports::execute(&arguments),
         Command::Capacity(arguments) => capacity::execute(&arguments),
         Command::Ramp(arguments) => ramp::execute(&arguments),
+        Command::Ping(arguments) => probe::ping::execute(&arguments),
+        Command::Eval(arguments) => probe::eval::execute(&arguments),
+        Command::Trace(arguments) => probe::trace::execute(&arguments),
         Command::Experiment(arguments) => experiment::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod cpu;
 mod datagram;
 pub mod epoll;
+pub mod hops;
 pub mod kernel;
 pub mod null;
 pub mod sim;

@@ -9,6 +9,7 @@
 mod client;
 mod control;
 mod crew;
+mod observer;
 mod statistics;
 mod tally;
 mod threads;
@@ -18,6 +19,7 @@ use std::net::SocketAddr;
 
 pub use control::Control;
 pub use crew::Crew;
+pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
 pub use threads::{Outcome, Progress, RunOptions, WorkerOutcome, merged, run};
 pub use worker::{EndedBy, RunInputs, Timeline, TlsSettings, WorkerSummary};
 

@@ -35,7 +35,7 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
         || arguments.profile.profile.is_some()
         || arguments.population.script.is_some()
         || arguments.connections.asks_nothing();
-    if arguments.names.is_none() && !is_asked_otherwise {
+    if arguments.names.is_none() && arguments.lines.is_none() && !is_asked_otherwise {
         return Err(Failure::usage(
             "no questions: --server needs --names FILE",
             "make some with `throng names records --zone example.org > names.txt`, or while they \
@@ -72,8 +72,28 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
     Ok(request)
 }
 
+/// Why a server has no address, if it has none; a name that is no name has other faults.
+pub(crate) fn lookup_failure(server: &str) -> Option<String> {
+    let authority = Server::parse(server).authority;
+    let host = match authority.rsplit_once(':') {
+        Some((host, _)) if !host.contains(':') => host,
+        _ => authority.trim_start_matches('[').trim_end_matches(']'),
+    };
+    let is_address = authority.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
+    if is_address {
+        return None;
+    }
+    match (host, 53).to_socket_addrs() {
+        Ok(mut addresses) => (addresses.next().is_none()).then(|| "it has no address".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 /// The address of a server, and its name or address without the port.
-fn address_of(server: &str, arguments: &RunArguments) -> Result<(SocketAddr, String), Failure> {
+pub(crate) fn address_of(
+    server: &str,
+    arguments: &RunArguments,
+) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
@@ -155,6 +175,7 @@ pub(crate) fn build(
         driver: arguments.driver.of_kernel(),
         description,
         preflight: false,
+        observer: None,
     })
 }
 
@@ -400,11 +421,31 @@ pub(super) fn questions(arguments: &RunArguments) -> Result<Asked, Failure> {
         });
     }
     let options = query_options(arguments)?;
-    let questions = questions::with_zone(arguments, &options, || match &arguments.names {
-        Some(path) => read_questions(arguments, path),
-        None => self_test_questions(arguments),
+    let questions = questions::with_zone(arguments, &options, || {
+        match (&arguments.lines, &arguments.names) {
+            (Some(lines), _) => named_questions(lines, &options),
+            (None, Some(path)) => read_questions(arguments, path),
+            (None, None) => self_test_questions(arguments),
+        }
     });
     Asked::of(arguments, questions?)
+}
+
+/// Questions of the command line.
+pub(crate) fn named_questions(
+    lines: &str,
+    options: &QueryOptions,
+) -> Result<(QuestionSet, String), Failure> {
+    let questions = names_file::parse_text(lines.as_bytes(), options);
+    let questions = questions.map_err(|error| {
+        let what = error.to_string();
+        // There is but one name, and it is in the message.
+        let what = what
+            .split_once(": ")
+            .map_or(what.as_str(), |(_, what)| what);
+        Failure::usage(what, &error.hint)
+    })?;
+    Ok((questions, lines.trim_end().replace('\n', ", ")))
 }
 
 fn self_test_questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {

@@ -111,9 +111,13 @@ pub(crate) fn execute_with(line: &str, stdin: &[u8]) -> Finished {
     command.stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A command that fails early does not read its input.
-    let _ = child.stdin.take().unwrap().write_all(stdin);
-    Finished::new(line, child.wait_with_output().unwrap())
+    let mut input = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // Apart, because a command may write much before it has read all. One that fails early does
+        // not read its input.
+        scope.spawn(move || drop(input.write_all(stdin)));
+        Finished::new(line, child.wait_with_output().unwrap())
+    })
 }
 
 /// Runs `throng`.
