@@ -31,6 +31,7 @@ mod responder;
 mod run;
 mod scenario;
 mod script;
+mod shell;
 mod signals;
 
 use std::ffi::OsString;

@@ -343,6 +343,14 @@ fn percentile_us(histogram: &Histogram, p: f64) -> String {
     exact_us(histogram.percentile(p))
 }
 
+/// A field, in quotes where it needs them (RFC 4180).
+pub fn field(text: &str) -> String {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
