@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use measure::Limit;
 use measure::doctor::{Aim, Cure, Diagnosis, HostReading, Place, State, worst};
 use measure::notation::{count, counted, decimal};
 use serde_json::{Value, json};
@@ -124,7 +125,7 @@ impl OfRuns<'_> {
             }
             let limit = record.verdict.limit;
             let _ = writeln!(text, "  limit: {}. {}.\n", limit.name(), limit.meaning());
-            text.push_str(&diagnoses(found));
+            text.push_str(&diagnoses(&without_meaning(found, limit)));
             text.push('\n');
         }
         if !self.together.is_empty() {
@@ -165,6 +166,17 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
+/// The same without what the line on the limit says already.
+fn without_meaning(found: &[Diagnosis], limit: Limit) -> Vec<Diagnosis> {
+    let mut found = found.to_vec();
+    for diagnosis in &mut found {
+        if diagnosis.matters == limit.meaning() {
+            diagnosis.matters.clear();
+        }
+    }
+    found
+}
+
 /// All of them, the worst first.
 fn diagnoses(all: &[Diagnosis]) -> String {
     let mut text = String::new();
@@ -190,7 +202,9 @@ fn push(text: &mut String, diagnosis: &Diagnosis, topic_width: usize) {
         State::Unknown => "see ",
         State::Warning | State::Problem => {
             let why = format!("{indent}why   ");
-            push_wrapped(text, &why, INDENT + 6, &diagnosis.matters);
+            if !diagnosis.matters.is_empty() {
+                push_wrapped(text, &why, INDENT + 6, &diagnosis.matters);
+            }
             "cure"
         }
     };
@@ -257,10 +271,15 @@ mod tests {
             .cure(Cure::new(Place::Root, "sysctl -w a=1"))
             .cure(Cure::new(Place::Words, "or not"));
         let all = [ok, warning];
-        let expected = "  warning  receive buffers  small\n           why   they drop\n           \
-                        cure  as root: sysctl -w a=1\n                 or not\n  ok       SMT              \
-                        2 CPUs\n           try   throng: --cpus 0\n";
-        assert_eq!(diagnoses(&all), expected);
+        let expected = [
+            "  warning  receive buffers  small",
+            "           why   they drop",
+            "           cure  as root: sysctl -w a=1",
+            "                 or not",
+            "  ok       SMT              2 CPUs",
+            "           try   throng: --cpus 0",
+        ];
+        assert_eq!(diagnoses(&all).lines().collect::<Vec<_>>(), expected);
         assert_eq!(tally(&all), "1 warning, 1 ok");
     }
 

@@ -1,7 +1,7 @@
 //! `throng doctor`: what stands in the way of load, on this host or in runs that were recorded.
 //!
-//! What is wrong with what is read is decided in `measure::doctor`; here are the modes: [`host`] and
-//! [`records`]. Exit code 3 says that a problem was found.
+//! What is wrong with what is read is decided in `measure::doctor`; here are the modes: [`host`]
+//! and [`records`]. Exit code 3 says that a problem was found.
 
 use std::process::ExitCode;
 

@@ -162,7 +162,7 @@ fn a_record_with_a_cap_on_clients_gets_binds_statements() {
     // The report says the same.
     let report = throng(&format!("report {file} --format markdown")).succeeded();
     assert!(
-        report.contains("BIND, named.conf, options: `tcp-clients 1000;`"),
+        report.contains("BIND, named.conf, options: tcp-clients 1000;"),
         "{report}"
     );
 

@@ -170,9 +170,6 @@ pub(super) fn listen_queue(host: &HostReading, aim: Aim) -> Diagnosis {
     if syn < wanted {
         cures.push(Cure::sysctl("net.ipv4.tcp_max_syn_backlog", wanted));
     }
-    cures.push(Cure::named(format!(
-        "tcp-listen-queue {};",
-        wanted.min(accept.max(4_096))
-    )));
+    cures.push(Cure::named(format!("tcp-listen-queue {wanted};")));
     Diagnosis::new("listen queue", State::Warning, seen, MATTERS).cures(cures)
 }

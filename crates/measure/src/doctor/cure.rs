@@ -92,8 +92,8 @@ impl Cure {
     pub fn sentence(&self) -> String {
         match self.place {
             Place::Words => self.how.clone(),
-            Place::Throng => format!("give throng `{}`", self.how),
-            place => format!("{}: `{}`", place.label(), self.how),
+            Place::Throng => format!("give throng {}", self.how),
+            place => format!("{}: {}", place.label(), self.how),
         }
     }
 }

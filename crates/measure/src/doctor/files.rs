@@ -30,7 +30,7 @@ fn words(limit: u64) -> String {
 
 /// Soft and hard limit of open files, and what they may be raised to.
 pub(super) fn open_files(host: &HostReading, aim: Aim) -> Diagnosis {
-    const MATTERS: &str = "every simulated client has a socket, and every socket is an open file";
+    const MATTERS: &str = "every client has a socket, at both ends, and each is an open file";
     let both = limit(host, "open_files").zip(limit(host, "open_files_hard"));
     let Some((soft, hard)) = both else {
         return Diagnosis::new(
@@ -102,8 +102,8 @@ fn raise(host: &HostReading, needed: u64) -> Vec<Cure> {
 
 /// Memory against the number of clients.
 pub(super) fn memory(host: &HostReading, aim: Aim) -> Diagnosis {
-    const MATTERS: &str = "sockets, TLS sessions and the figures of each client are held in memory; \
-                           a host that swaps measures its disk";
+    const MATTERS: &str = "sockets, TLS sessions and the figures of each client are held in \
+                           memory; a host that swaps measures its disk";
     let gib = |octets: u64| format!("{} GiB", decimal(octets as f64 / (1u64 << 30) as f64, 1));
     let Some(all) = host.facts.memory_octets else {
         let seen = "it cannot be read";

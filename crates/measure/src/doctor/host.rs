@@ -128,6 +128,9 @@ pub fn of_host(host: &HostReading, aim: Aim) -> Vec<Diagnosis> {
         processor::other_load(host),
         processor::clock(host),
     ];
+    if host.interfaces.is_empty() {
+        all.push(interface::none());
+    }
     for each in &host.interfaces {
         all.push(interface::queues(host, each));
         all.push(interface::drops(each));

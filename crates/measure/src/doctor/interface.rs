@@ -6,6 +6,14 @@ use crate::notation::{count, counted};
 /// Counters that say that the interface had no room.
 const NO_ROOM: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_over_errors"];
 
+/// No interface was named, and none leads anywhere.
+pub(super) fn none() -> Diagnosis {
+    let seen = "none was looked at: there is no default route";
+    let matters = "its queues and offloads decide how many CPUs can take what arrives";
+    Diagnosis::new("interface", State::Unknown, seen, matters)
+        .cure(Cure::shell("throng doctor --interface NAME"))
+}
+
 /// Whether more than one CPU can take what arrives.
 pub(super) fn queues(host: &HostReading, interface: &Interface) -> Diagnosis {
     const MATTERS: &str = "each receive queue is served by one CPU; with one queue, one CPU takes \

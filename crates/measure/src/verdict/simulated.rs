@@ -1,6 +1,6 @@
 //! Simulations: the modelled server knows whether it was the limit, and need not be guessed at.
 
-use super::load::overloaded;
+use super::load::{growing_latency, overloaded};
 use super::{Figures, Finding, Limit};
 use crate::notation::{count, counted, latency, percent, rate, share};
 use crate::scenario::Arrival;
@@ -35,9 +35,12 @@ fn workers(server: &ModelledServer) -> String {
 }
 
 /// The modelled network as the limit: it lost at least half of what got no response, or enough
-/// segments to set the pace.
+/// segments to set the pace. Not where queries queued at the target.
 pub(super) fn network(figures: &Figures<'_>) -> Option<Finding> {
     let network = &figures.record.simulation.as_ref()?.network;
+    if growing_latency(figures).is_some() {
+        return None;
+    }
     let advice = "that is the model: --sim-loss";
     if figures.record.scenario.transport.has_connections() {
         let (lost, what) = match figures.record.scenario.transport.is_quic() {
@@ -54,8 +57,9 @@ pub(super) fn network(figures: &Figures<'_>) -> Option<Finding> {
         return Some(Finding::new(Limit::Network, evidence, advice));
     }
     let lost = figures.unanswered();
-    let is_matter = figures.unanswered_share() > LOSS_MAX;
-    if !is_matter || network.datagrams_lost < lost.div_ceil(2) {
+    let is_queued = figures.service_p50_ns >= figures.path_ns.map(|path_ns| 2 * path_ns);
+    let is_small = figures.unanswered_share() <= LOSS_MAX;
+    if is_small || is_queued || network.datagrams_lost < lost.div_ceil(2) {
         return None;
     }
     let evidence = format!(

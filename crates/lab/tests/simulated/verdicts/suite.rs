@@ -86,7 +86,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "no more than 150 TCP clients (50 of 200",
             topic: "TCP clients",
             state: State::Problem,
-            cure: "named.conf, options: `tcp-clients 1000;`",
+            cure: "named.conf, options: tcp-clients 1000;",
         },
         Situation {
             name: "TCP-client cap over TLS",

@@ -61,7 +61,7 @@ fn clients(figures: &Figures<'_>) -> Option<Diagnosis> {
     };
     if near(cap.0) && !transport.is_quic() {
         matters.push_str(&format!(
-            "; {} is what BIND allows unless `{}` says otherwise",
+            "; {} is what BIND allows unless {} says otherwise",
             cap.0, cap.1
         ));
     }
@@ -151,7 +151,8 @@ fn closed(figures: &Figures<'_>) -> Option<Diagnosis> {
     let closed = connections.ended_by_target();
     let lost = counts.connection_losses;
     let is_habit = closed > record.scenario.clients;
-    if !is_habit && lost == 0 {
+    // Those that the target keeps away are ended too, again and again.
+    if target::kept_away(figures).is_some() || (!is_habit && lost == 0) {
         return None;
     }
     let each = counts.sent / closed.max(1);

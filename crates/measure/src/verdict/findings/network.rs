@@ -67,8 +67,8 @@ fn buffers_of_target(figures: &Figures<'_>) -> Option<Diagnosis> {
         .cure(Cure::server_sysctl("net.core.rmem_default", BUFFER_OCTETS))
         .cure(Cure::server_sysctl("net.core.rmem_max", BUFFER_OCTETS))
         .cure(Cure::words(
-            "let each of its threads have a socket of its own (BIND: `reuseport yes;` and \
-                 `named -n THREADS`; Unbound: `so-reuseport: yes` and `num-threads`)",
+            "let each of its threads have a socket of its own (BIND: reuseport yes; and \
+                 named -n THREADS; Unbound: so-reuseport: yes and num-threads)",
         )),
     )
 }

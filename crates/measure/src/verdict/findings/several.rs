@@ -41,7 +41,7 @@ const SETTINGS: [Setting; 4] = [
         labels: &["querylog", "querylogging", "logging", "log"],
         topic: "query logging",
         better: Better::Off,
-        matters: "a server that writes a line for each query waits for its log instead of answering",
+        matters: "a server that writes a line for each query waits for its log and not for queries",
         cures: |_| {
             vec![
                 Cure::new(Place::Server, "rndc querylog off"),

@@ -169,7 +169,7 @@ fn busy(figures: &Figures<'_>) -> Option<Diagnosis> {
             .cure(Cure::new(Place::Server, top))
             .cure(Cure::new(Place::Server, status))
             .cure(Cure::words(
-                "label the runs (--label querylog=on), change one thing (`rndc querylog off`), \
+                "label the runs (--label querylog=on), change one thing (rndc querylog off), \
                  measure again (--label querylog=off), and hand both records to throng doctor",
             )),
     )
