@@ -12,6 +12,7 @@ use proto::Transport;
 use capacity::CapacityArguments;
 use compare::{AbArguments, ConditionArguments};
 use connections::ConnectionArguments;
+use doctor::DoctorArguments;
 use doh::DohArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
@@ -28,6 +29,7 @@ pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 pub(crate) mod capacity;
 pub(crate) mod compare;
 pub(crate) mod connections;
+pub(crate) mod doctor;
 pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     Fit(FitArguments),
     /// Report on run records: text, HTML with charts, Markdown, CSV, JSON
     Report(ReportArguments),
+    /// Say what stands in the way of load, on this host or in runs recorded, and what cures it
+    Doctor(DoctorArguments),
     /// Merge run records of several generators exactly
     Merge(MergeArguments),
     /// Work with the scripts of --script

@@ -5,7 +5,7 @@
 //! Exit codes: 0 the command did what it was asked to; 1 it ran but failed (no response at all, a
 //! file could not be written); 2 it could not be started: wrong usage, bad input, or a target that
 //! cannot be reached. Nothing was sent then. 3 it did, and a condition of `--fail-if` or
-//! `--require` was not as it must be.
+//! `--require` was not as it must be, or `throng doctor` found a problem.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod compare;
 mod compare_transports;
 mod conditions;
 mod dnsperf;
+mod doctor;
 mod experiment;
 mod failure;
 mod fit;
@@ -124,6 +125,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),
         Command::Report(arguments) => reports::execute(&arguments),
+        Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
         Command::Schema(arguments) => records::schema(arguments.of),

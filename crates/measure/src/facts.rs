@@ -100,7 +100,9 @@ pub struct NetworkFacts {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub short_sends: u64,
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
-    /// `Tcp.RetransSegs` and so on. They count every process of the host.
+    /// `Tcp.RetransSegs` and so on; beside them those of packet backlog (`Softnet.Dropped`),
+    /// conntrack (`Conntrack.Dropped`), CPU time in ticks (`Cpu.All`, `Cpu.Idle`, `Cpu.Steal`) and
+    /// CPU quota (`Cgroup.Throttled`). They count every process of the host.
     pub kernel: BTreeMap<String, u64>,
 }
 

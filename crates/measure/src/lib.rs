@@ -11,6 +11,7 @@ pub mod client_latency;
 pub mod comparison;
 pub mod condition;
 pub mod counts;
+pub mod doctor;
 pub mod evaluation;
 pub mod experience;
 pub mod facts;

@@ -14,6 +14,7 @@ pub mod comparison;
 pub mod csv;
 mod distributions;
 pub mod dns_metrics;
+pub mod doctor;
 mod document;
 pub mod evaluation;
 pub mod html;

@@ -12,6 +12,7 @@ mod capacity;
 mod compare;
 mod compare_transports;
 mod dnsperf;
+mod doctor;
 mod eval;
 mod experiment;
 mod fit;

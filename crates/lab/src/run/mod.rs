@@ -160,10 +160,10 @@ pub fn run_groups(
         ..RunOptions::default()
     };
     let started_at = rfc3339(SystemTime::now());
-    let kernel_before = crate::host::network_counters();
+    let kernel_before = crate::host::counters();
     let outcome = engine::run(&inputs, &options, control, on_progress)
         .map_err(|error| setup_error(&error))?;
-    let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
+    let kernel = crate::host::difference(&kernel_before, &crate::host::counters());
     let surroundings = record::Surroundings {
         started_at,
         host: crate::host::facts(),
