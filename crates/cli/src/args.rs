@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::driver::xdp::InterfaceName;
 use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ::driver::xdp::InterfaceName;
 use proto::Transport;
 
 use capacity::CapacityArguments;

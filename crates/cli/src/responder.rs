@@ -91,8 +91,10 @@ fn reject_interface(arguments: &ResponderArguments) -> Result<(), Failure> {
         (true, _) => match arguments.listen.iter().find(any) {
             None => Ok(()),
             Some(it) => Err(Failure::usage(
-                format!("--listen {}:{}: AF_XDP cannot listen on any address", it.transport,
-                    it.address),
+                format!(
+                    "--listen {}:{}: AF_XDP cannot listen on any address",
+                    it.transport, it.address
+                ),
                 "give an address of the interface",
             )),
         },

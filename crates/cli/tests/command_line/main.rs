@@ -39,3 +39,4 @@ mod simulation;
 mod stub_resolvers;
 mod tls;
 mod tls_refused;
+mod xdp;

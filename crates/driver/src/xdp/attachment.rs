@@ -205,7 +205,10 @@ fn words(error: &io::Error) -> String {
 /// No other mode would help.
 fn is_final(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
-    matches!(errno, Some(libc::EPERM | libc::EBUSY | libc::EEXIST | libc::ENOBUFS | libc::ENODEV))
+    matches!(
+        errno,
+        Some(libc::EPERM | libc::EBUSY | libc::EEXIST | libc::ENOBUFS | libc::ENODEV)
+    )
 }
 
 /// Says what an error means here, and the cure.

@@ -168,7 +168,10 @@ pub(super) fn load(code: &[Instruction]) -> io::Result<OwnedFd> {
             let said = String::from_utf8_lossy(&log[..end]);
             Err(io::Error::new(
                 error.kind(),
-                format!("the kernel refused the XDP filter: {error}: {}", said.trim()),
+                format!(
+                    "the kernel refused the XDP filter: {error}: {}",
+                    said.trim()
+                ),
             ))
         }
     }

@@ -131,7 +131,9 @@ impl Flows {
     /// If it has been closed since.
     #[inline]
     pub(super) fn at(&self, place: u32) -> &Flow {
-        self.flows[place as usize].as_ref().expect("just found there")
+        self.flows[place as usize]
+            .as_ref()
+            .expect("just found there")
     }
 
     /// Appends a datagram for the socket at `place`; true if it is the first that waits.

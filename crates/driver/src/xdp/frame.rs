@@ -63,7 +63,11 @@ impl Template {
             network += TAG_OCTETS;
         }
         let is_ipv6 = to.is_ipv6();
-        let ethertype = if is_ipv6 { ETHERTYPE_IPV6 } else { ETHERTYPE_IPV4 };
+        let ethertype = if is_ipv6 {
+            ETHERTYPE_IPV6
+        } else {
+            ETHERTYPE_IPV4
+        };
         put(&mut headers, network - 2, ethertype);
         let ip = &mut headers[network..];
         let (ip_octets, addresses_at, addresses_octets) = match (from.ip(), to.ip()) {
@@ -121,7 +125,11 @@ impl Template {
         } else {
             let total = udp_octets + IPV4_OCTETS as u16;
             put(frame, network + 2, total);
-            put(frame, network + 10, !fold(u64::from(self.header_sum) + u64::from(total)));
+            put(
+                frame,
+                network + 10,
+                !fold(u64::from(self.header_sum) + u64::from(total)),
+            );
         }
         put(frame, udp + 2, to_port);
         put(frame, udp + 4, udp_octets);
@@ -129,7 +137,11 @@ impl Template {
         let own = 2 * u64::from(udp_octets) + u64::from(to_port);
         let checksum = !fold(sum(payload, u64::from(self.pseudo_sum) + own));
         // Zero would say that there is none.
-        put(frame, udp + 6, if checksum == 0 { 0xffff } else { checksum });
+        put(
+            frame,
+            udp + 6,
+            if checksum == 0 { 0xffff } else { checksum },
+        );
     }
 }
 
@@ -182,7 +194,13 @@ pub(super) fn parse(frame: &[u8]) -> Option<Parsed> {
                 let octets: [u8; 4] = header[start..][..4].try_into().ok()?;
                 Some(octets.into())
             };
-            (IPV4_OCTETS, octets, &header[12..], at(12)?.into(), at(16)?.into())
+            (
+                IPV4_OCTETS,
+                octets,
+                &header[12..],
+                at(12)?.into(),
+                at(16)?.into(),
+            )
         }
         ETHERTYPE_IPV6 => {
             let header: &[u8; IPV6_OCTETS] = packet.get(..IPV6_OCTETS)?.try_into().ok()?;
@@ -194,7 +212,13 @@ pub(super) fn parse(frame: &[u8]) -> Option<Parsed> {
                 let octets: [u8; 16] = header[start..][..16].try_into().ok()?;
                 Some(octets.into())
             };
-            (IPV6_OCTETS, octets + IPV6_OCTETS, &header[8..], at(8)?.into(), at(24)?.into())
+            (
+                IPV6_OCTETS,
+                octets + IPV6_OCTETS,
+                &header[8..],
+                at(8)?.into(),
+                at(24)?.into(),
+            )
         }
         _ => return None,
     };

@@ -101,7 +101,10 @@ impl Interface {
                 ),
             ));
         }
-        if matches!(link.kind.as_str(), "bridge" | "bond" | "team" | "openvswitch") {
+        if matches!(
+            link.kind.as_str(),
+            "bridge" | "bond" | "team" | "openvswitch"
+        ) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
@@ -172,7 +175,8 @@ fn queues(index: u32) -> io::Result<u32> {
 pub(super) unsafe fn ethtool<C: ?Sized>(index: u32, command: &mut C) -> io::Result<()> {
     const SIOCETHTOOL: u64 = 0x8946;
     // SAFETY: a plain system call.
-    let raw = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    let raw =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: socket returned a new descriptor that nobody else owns.
     let socket = unsafe { OwnedFd::from_raw_fd(raw) };
     // SAFETY: all-zero is a valid ifreq.

@@ -116,8 +116,9 @@ impl XdpDriver {
         kernel.watch(shared.letter_box(place.worker).bell())?;
         let own = |queue: &u32| queue % place.workers == place.worker;
         let queues = (0..shared.interface.queues).filter(own);
-        let queues: Vec<XdpSocket> =
-            queues.map(|queue| shared.socket(queue)).collect::<io::Result<_>>()?;
+        let queues: Vec<XdpSocket> = queues
+            .map(|queue| shared.socket(queue))
+            .collect::<io::Result<_>>()?;
         for queue in &queues {
             kernel.watch(queue.fd())?;
         }
@@ -213,12 +214,16 @@ impl XdpDriver {
                 }
             }
             let Some(place) = self.flows.find(parsed.to) else {
-                self.pass_on(&frame[parsed.start..][..parsed.octets], (parsed.from, parsed.to));
+                self.pass_on(
+                    &frame[parsed.start..][..parsed.octets],
+                    (parsed.from, parsed.to),
+                );
                 continue;
             };
             let flow = self.flows.at(place);
             if flow.peer.is_none() {
-                self.peers.learn(&self.interface, frame, (flow.local, parsed.from));
+                self.peers
+                    .learn(&self.interface, frame, (flow.local, parsed.from));
             }
             let datagram = Datagram {
                 start: (start + parsed.start) as u32,
@@ -279,7 +284,9 @@ impl XdpDriver {
     fn deliver(&mut self, received: &mut Received) -> bool {
         while let Some(place) = self.ready.pop_front() {
             received.datagrams.clear();
-            let id = self.flows.hand_over(place, &self.arrived, &mut received.datagrams);
+            let id = self
+                .flows
+                .hand_over(place, &self.arrived, &mut received.datagrams);
             // Closed while its datagrams waited.
             let Some(id) = id else {
                 continue;
@@ -374,7 +381,10 @@ impl XdpDriver {
             let (Some(template), Some(to)) = (template.filter(fits), to) else {
                 let outcome = self.send_by_kernel(socket, payload, datagram.to);
                 if outcome.accepted == 0 {
-                    return Accepted { accepted, ..outcome };
+                    return Accepted {
+                        accepted,
+                        ..outcome
+                    };
                 }
                 continue;
             };

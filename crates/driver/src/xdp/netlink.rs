@@ -102,7 +102,10 @@ impl Netlink {
         // struct rtmsg: family, lengths of destination and source, TOS, table and so on.
         let mut body = [0_u8; 12];
         body[0] = family(to);
-        (body[1], body[2]) = (octets_of(to).len() as u8 * 8, octets_of(from).len() as u8 * 8);
+        (body[1], body[2]) = (
+            octets_of(to).len() as u8 * 8,
+            octets_of(from).len() as u8 * 8,
+        );
         let mut of = vec![(RTA_DST, octets_of(to)), (RTA_SRC, octets_of(from))];
         if matches!(to, IpAddr::V6(v6) if v6.is_unicast_link_local()) {
             of.push((RTA_OIF, interface.to_ne_bytes().to_vec()));
@@ -188,7 +191,10 @@ fn read_kind(information: &[u8], link: &mut Link) {
     for (name, value) in attributes(information) {
         match name {
             IFLA_INFO_KIND => {
-                let end = value.iter().position(|octet| *octet == 0).unwrap_or(value.len());
+                let end = value
+                    .iter()
+                    .position(|octet| *octet == 0)
+                    .unwrap_or(value.len());
                 link.kind = String::from_utf8_lossy(&value[..end]).into_owned();
             }
             IFLA_INFO_DATA if link.kind == "vlan" => {
@@ -234,8 +240,12 @@ fn octets_of(address: IpAddr) -> Vec<u8> {
 
 fn address(value: &[u8]) -> Option<IpAddr> {
     match value.len() {
-        4 => <[u8; 4]>::try_from(value).ok().map(|it| Ipv4Addr::from(it).into()),
-        16 => <[u8; 16]>::try_from(value).ok().map(|it| Ipv6Addr::from(it).into()),
+        4 => <[u8; 4]>::try_from(value)
+            .ok()
+            .map(|it| Ipv4Addr::from(it).into()),
+        16 => <[u8; 16]>::try_from(value)
+            .ok()
+            .map(|it| Ipv6Addr::from(it).into()),
         _ => None,
     }
 }

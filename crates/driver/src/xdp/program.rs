@@ -188,12 +188,22 @@ pub(super) fn filter(ports: RawFd, sockets: RawFd, vlan: Option<u16>) -> Vec<Ins
     it.require(R2, 14);
     it.load(R5, Width::Two, (R2, 12));
     it.add(R2, 14);
-    it.jump_if(R5, Condition::NotEqual, network_order(0x8100), Label::Network);
+    it.jump_if(
+        R5,
+        Condition::NotEqual,
+        network_order(0x8100),
+        Label::Network,
+    );
     it.require(R2, 4);
     it.load(R5, Width::Two, (R2, 0));
     it.and(R5, network_order(0x0fff));
     // A tag of VLAN 0 has a priority only.
-    it.jump_if(R5, Condition::NotEqual, network_order(vlan.unwrap_or(0)), Label::Pass);
+    it.jump_if(
+        R5,
+        Condition::NotEqual,
+        network_order(vlan.unwrap_or(0)),
+        Label::Pass,
+    );
     it.load(R5, Width::Two, (R2, 2));
     it.add(R2, 4);
     it.place(Label::Network);
@@ -247,7 +257,10 @@ mod tests {
             let is_jump = it.code & 0x07 == 0x05 && !matches!(it.code, 0x85 | 0x95);
             if is_jump {
                 assert!(it.offset > 0, "{place}: {it:?}");
-                assert!(place + 1 + (it.offset as usize) < code.len(), "{place}: {it:?}");
+                assert!(
+                    place + 1 + (it.offset as usize) < code.len(),
+                    "{place}: {it:?}"
+                );
             }
         }
         assert_eq!(code.last().map(|it| it.code), Some(0x95));

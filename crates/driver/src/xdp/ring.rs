@@ -20,8 +20,7 @@ impl Mapping {
     fn new(octets: usize, flags: libc::c_int, (fd, offset): (RawFd, i64)) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, at a place that the kernel chooses.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), octets, access, flags, fd, offset) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), octets, access, flags, fd, offset) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
                 Ok(Mapping { start, octets })
@@ -107,7 +106,10 @@ impl Frames {
     /// # Safety
     /// The frame must be free: neither the kernel's nor handed out to anyone.
     #[inline]
-    #[allow(clippy::mut_from_ref, reason = "frames are lent one by one, see # Safety")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "frames are lent one by one, see # Safety"
+    )]
     pub(super) unsafe fn slice_mut(&self, frame: u64) -> &mut [u8] {
         let (start, octets) = (frame as usize, self.frame_octets as usize);
         assert!(start + octets <= self.mapping.octets, "within the frames");

@@ -203,7 +203,10 @@ impl XdpSocket {
             len: octets as u32,
             options: 0,
         });
-        debug_assert!(has_room, "the transmit ring holds every frame there is for it");
+        debug_assert!(
+            has_room,
+            "the transmit ring holds every frame there is for it"
+        );
         self.unsent += 1;
     }
 
@@ -277,7 +280,14 @@ impl XdpSocket {
             unsafe {
                 let (fd, nothing) = (self.fd.as_raw_fd(), std::ptr::null_mut());
                 let sender = std::ptr::null_mut();
-                libc::recvfrom(fd, nothing, 0, libc::MSG_DONTWAIT, sender, std::ptr::null_mut());
+                libc::recvfrom(
+                    fd,
+                    nothing,
+                    0,
+                    libc::MSG_DONTWAIT,
+                    sender,
+                    std::ptr::null_mut(),
+                );
             }
             calls += 1;
         }
@@ -330,9 +340,7 @@ fn bind(fd: &OwnedFd, (interface, queue): (u32, u32), mode: Mode) -> io::Result<
             libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length)
         });
         match bound {
-            Err(error)
-                if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until =>
-            {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             other => return other.map(drop),
@@ -356,7 +364,13 @@ fn set_any<T>(fd: &OwnedFd, (level, option): (i32, i32), value: &T) -> io::Resul
     // SAFETY: the value is valid for the length given with it.
     check(unsafe {
         let length = size_of::<T>() as libc::socklen_t;
-        libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const *value).cast(), length)
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            (&raw const *value).cast(),
+            length,
+        )
     })
     .map(drop)
 }

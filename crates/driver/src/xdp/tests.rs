@@ -70,9 +70,11 @@ impl End {
     }
 }
 
-
 fn done(program: &str, line: &str) {
-    let output = Command::new(program).args(line.split(' ')).output().unwrap();
+    let output = Command::new(program)
+        .args(line.split(' '))
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {line}: {said}");
 }
@@ -90,9 +92,8 @@ impl Wire {
     /// Both ends; none without the rights to make them.
     fn lay(self) -> Option<[End; 2]> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let made = [("near", 1), ("far", 2)].map(|(name, host)| {
-            End::new(format!("{name}{number}"), host)
-        });
+        let made =
+            [("near", 1), ("far", 2)].map(|(name, host)| End::new(format!("{name}{number}"), host));
         let [Ok(near), Ok(far)] = made else {
             eprintln!("not tried: AF_XDP and network namespaces need root");
             return None;
@@ -104,7 +105,10 @@ impl Wire {
         near.enter();
         // The child has no descriptor of ours: it is told by process and number.
         let far_path = far_path.replace("self", &std::process::id().to_string());
-        done("ip", &format!("link add {a} {many} type veth peer name {b} {many}"));
+        done(
+            "ip",
+            &format!("link add {a} {many} type veth peer name {b} {many}"),
+        );
         done("ip", &format!("link set {b} netns {far_path}"));
         let [near, far] = [near, far].map(|end| self.set_up(end));
         Some([near, far])
@@ -114,7 +118,10 @@ impl Wire {
         end.enter();
         let name = end.interface.clone();
         if !self.unfinished {
-            done("ethtool", &format!("-K {name} tx off gso off gro off tso off"));
+            done(
+                "ethtool",
+                &format!("-K {name} tx off gso off gro off tso off"),
+            );
         }
         done("ip", &format!("link set {name} up"));
         let [v4, v6] = end.addresses;
@@ -186,7 +193,9 @@ impl Pair {
 
     /// Sends payloads there and back again and checks that they are the same.
     fn exchange(&mut self, payloads: &[&[u8]]) {
-        let sent = self.near.send_datagrams(self.client, &outgoing(payloads, None));
+        let sent = self
+            .near
+            .send_datagrams(self.client, &outgoing(payloads, None));
         assert_eq!((sent.accepted, sent.error), (payloads.len(), None));
         self.near.flush();
         let mut received = Received::new();
@@ -219,13 +228,18 @@ const PAYLOADS: [&[u8]; 6] = [&[1; 44], &[2; 1], &[], &[3; 512], &[4; 1_232], &[
 
 #[test]
 fn datagrams_go_there_and_back_over_ipv4_and_ipv6() {
-    let Some(ends) = Wire::default().lay() else { return };
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
     for family in 0..2 {
         let mut pair = Pair::open(&ends, family);
         pair.exchange(&PAYLOADS);
         for stats in [pair.near.stats(), pair.far.stats()] {
             let count = PAYLOADS.len() as u64;
-            assert_eq!((stats.datagrams_sent, stats.datagrams_received), (count, count));
+            assert_eq!(
+                (stats.datagrams_sent, stats.datagrams_received),
+                (count, count)
+            );
             assert_eq!(stats.xdp, XdpStats::default());
         }
         let words = pair.near.words();
@@ -259,7 +273,9 @@ fn with_vlan(ends: &mut [End; 2]) -> bool {
 
 #[test]
 fn datagrams_of_a_vlan_interface_go_through_the_one_below_with_a_tag() {
-    let Some(mut ends) = Wire::default().lay() else { return };
+    let Some(mut ends) = Wire::default().lay() else {
+        return;
+    };
     if !with_vlan(&mut ends) {
         eprintln!("not tried: this kernel has no VLAN interfaces");
         return;
@@ -275,7 +291,9 @@ fn datagrams_of_a_vlan_interface_go_through_the_one_below_with_a_tag() {
 
 #[test]
 fn frames_bear_the_tag_and_those_of_another_vlan_are_left_to_the_kernel() {
-    let Some(ends) = Wire::default().lay() else { return };
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
     for (family, vlan, sees) in [(0, 100, true), (1, 100, true), (0, 101, false)] {
         VLAN_IN_TESTS.set(Some(100));
         let far = ends[1].driver().unwrap();
@@ -287,7 +305,8 @@ fn frames_bear_the_tag_and_those_of_another_vlan_are_left_to_the_kernel() {
             pair.exchange(&PAYLOADS);
             continue;
         }
-        pair.near.send_datagrams(pair.client, &outgoing(&[b"query"], None));
+        pair.near
+            .send_datagrams(pair.client, &outgoing(&[b"query"], None));
         pair.near.flush();
         assert!(!pair.far.receive(&mut Received::new()));
         assert_eq!(pair.far.stats().xdp, XdpStats::default());
@@ -296,7 +315,9 @@ fn frames_bear_the_tag_and_those_of_another_vlan_are_left_to_the_kernel() {
 
 #[test]
 fn many_more_datagrams_than_there_are_frames_get_through() {
-    let Some(ends) = Wire::default().lay() else { return };
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
     let mut pair = Pair::open(&ends, 0);
     let payloads = vec![&[7; 44][..]; 250];
     for _ in 0..100 {
@@ -308,7 +329,9 @@ fn many_more_datagrams_than_there_are_frames_get_through() {
 
 #[test]
 fn what_no_frame_holds_goes_through_the_kernels_socket_both_ways() {
-    let Some(ends) = Wire::default().lay() else { return };
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
     for family in 0..2 {
         let mut pair = Pair::open(&ends, family);
         pair.exchange(&[&[9; 3_000]]);
@@ -319,7 +342,9 @@ fn what_no_frame_holds_goes_through_the_kernels_socket_both_ways() {
 
 #[test]
 fn a_wrong_checksum_is_counted_and_not_delivered() {
-    let Some(ends) = Wire::default().lay() else { return };
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
     let mut pair = Pair::open(&ends, 0);
     let flow = pair.near.flows.get(pair.client).unwrap();
     let (template, port) = (flow.template.clone().unwrap(), flow.peer.unwrap().port());
@@ -344,7 +369,9 @@ fn a_checksum_left_to_a_card_that_is_not_there_is_taken_for_right_and_counted() 
         unfinished: true,
         ..Wire::default()
     };
-    let Some([near, far]) = wire.lay() else { return };
+    let Some([near, far]) = wire.lay() else {
+        return;
+    };
     far.enter();
     let server = UdpSocket::bind((far.addresses[0], 0)).unwrap();
     let mut driver = near.driver().unwrap();
@@ -363,9 +390,14 @@ fn a_checksum_left_to_a_card_that_is_not_there_is_taken_for_right_and_counted() 
 
 #[test]
 fn a_port_that_nobody_listens_on_is_reported_as_refused() {
-    let Some([near, far]) = Wire::default().lay() else { return };
+    let Some([near, far]) = Wire::default().lay() else {
+        return;
+    };
     far.enter();
-    let gone = UdpSocket::bind((far.addresses[0], 0)).unwrap().local_addr().unwrap();
+    let gone = UdpSocket::bind((far.addresses[0], 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let mut driver = near.driver().unwrap();
     let client = driver.open_udp(&spec(None, Some(gone))).unwrap();
     driver.send_datagrams(client, &outgoing(&[b"query"], None));
@@ -381,7 +413,9 @@ fn datagrams_in_the_queue_of_another_worker_are_passed_on() {
         queues: 2,
         ..Wire::default()
     };
-    let Some([near, far]) = wire.lay() else { return };
+    let Some([near, far]) = wire.lay() else {
+        return;
+    };
     far.enter();
     let server = UdpSocket::bind((far.addresses[0], 0)).unwrap();
     let target = server.local_addr().unwrap();
@@ -412,7 +446,11 @@ fn datagrams_in_the_queue_of_another_worker_are_passed_on() {
             while driver.receive(&mut received) {
                 *seen += received.datagrams.len();
                 let datagrams = received.datagrams.iter();
-                assert!(datagrams.clone().all(|it| received.datagram(*it) == b"query"));
+                assert!(
+                    datagrams
+                        .clone()
+                        .all(|it| received.datagram(*it) == b"query")
+                );
             }
             assert!(driver.now() < deadline, "not all arrived");
             let soon = driver.now() + Duration::from_millis(1);
@@ -425,7 +463,9 @@ fn datagrams_in_the_queue_of_another_worker_are_passed_on() {
 
 #[test]
 fn what_cannot_be_had_is_said_with_the_reason() {
-    let Some([near, far]) = Wire::default().lay() else { return };
+    let Some([near, far]) = Wire::default().lay() else {
+        return;
+    };
     let holder = near.driver().unwrap();
     let says = |driver: io::Result<XdpDriver>, reason: &str| {
         let text = driver.map(|_| ()).unwrap_err().to_string();
@@ -437,11 +477,18 @@ fn what_cannot_be_had_is_said_with_the_reason() {
     let mut driver = near.driver().unwrap();
     let opened = |driver: &mut XdpDriver, peer: [u8; 4], reason: &str| {
         let target = SocketAddr::from((peer, 53));
-        let text = driver.open_udp(&spec(None, Some(target))).unwrap_err().to_string();
+        let text = driver
+            .open_udp(&spec(None, Some(target)))
+            .unwrap_err()
+            .to_string();
         assert!(text.contains(reason), "{text}");
     };
     opened(&mut driver, [10, 77, 0, 9], "does not answer on `near");
-    opened(&mut driver, [10, 77, 0, 1], "leads over `lo`, not over `near");
+    opened(
+        &mut driver,
+        [10, 77, 0, 1],
+        "leads over `lo`, not over `near",
+    );
     let any = spec(Some([0, 0, 0, 0].into()), None);
     let text = driver.open_udp(&any).unwrap_err().to_string();
     assert!(text.contains("needs the address to listen on"), "{text}");
