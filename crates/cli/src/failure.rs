@@ -103,6 +103,17 @@ impl Failure {
     }
 }
 
+/// Refuses the first of these flags that is given, with its cure: it has no place in `what`.
+pub(crate) fn refuse(flags: &[(&str, bool, &str)], what: &str) -> Result<(), Failure> {
+    match flags.iter().find(|(_, is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((flag, _, cure)) => Err(Failure::usage(
+            format!("{flag} has no place {what}"),
+            format!("leave it out: {cure}"),
+        )),
+    }
+}
+
 impl Failure {
     /// For the parent of this process.
     pub(crate) fn to_json(&self) -> serde_json::Value {

@@ -2,7 +2,6 @@
 
 mod summary;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +11,7 @@ use capture::{Capture, CaptureError, Format, Observed, Options, Skipped};
 
 use crate::args::fit::FitArguments;
 use crate::failure::{Failure, print};
+use crate::records;
 
 pub(crate) use summary::skipped;
 
@@ -113,11 +113,5 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdin()));
     }
-    let file = File::open(path).map_err(|error| {
-        Failure::usage(
-            format!("cannot read {}: {error}", path.display()),
-            "check that the file exists and may be read",
-        )
-    })?;
-    Ok(Box::new(file))
+    Ok(Box::new(records::open(path)?))
 }

@@ -9,8 +9,8 @@ use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 
 use crate::args::ramp::RampArguments;
-use crate::args::{ArrivalProcess, Format, RunArguments};
-use crate::failure::{Failure, print};
+use crate::args::{Format, RunArguments};
+use crate::failure::{Failure, print, refuse};
 use crate::records::Destination;
 use crate::run;
 use crate::signals;
@@ -146,13 +146,7 @@ fn reject_unused(arguments: &RampArguments) -> Result<(), Failure> {
             "use `throng run`",
         ),
     ];
-    match flags.into_iter().find(|(_, is_given, _)| *is_given) {
-        None => Ok(()),
-        Some((flag, _, cure)) => Err(Failure::usage(
-            format!("{flag} has no place on a ramp"),
-            format!("leave it out: {cure}"),
-        )),
-    }
+    refuse(&flags, "on a ramp")
 }
 
 fn rate(arguments: &RampArguments) -> Result<f64, Failure> {
@@ -165,13 +159,8 @@ pub(crate) fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure>
     let mut run = arguments.run.clone();
     let rate = rate(arguments)?;
     let clients = run.clients.unwrap_or(run::CLIENTS);
-    let kind = match run.arrival {
-        ArrivalProcess::Constant => "constant",
-        ArrivalProcess::Poisson => "poisson",
-    };
-    run.arrival = ArrivalProcess::Constant;
     run.clients = Some(clients);
-    run.population.per_client = Some(format!("{kind}:{}", rate / f64::from(clients.max(1))));
+    run.let_each_ask(rate / f64::from(clients.max(1)));
     run.population.shape = shape(arguments.over);
     run.duration = Some(arguments.over + arguments.sustain);
     run.interval = interval(run.interval);

@@ -89,12 +89,19 @@ pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     } else {
         fs::read(path)
     };
-    read.map_err(|error| {
-        Failure::usage(
-            format!("cannot read {}: {error}", path.display()),
-            "check that the file exists and may be read",
-        )
-    })
+    read.map_err(|error| cannot_read(path, &error))
+}
+
+/// Opens a file to be read.
+pub(crate) fn open(path: &Path) -> Result<fs::File, Failure> {
+    fs::File::open(path).map_err(|error| cannot_read(path, &error))
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(
+        format!("cannot read {}: {error}", path.display()),
+        "check that the file exists and may be read",
+    )
 }
 
 /// A place where a record can be written, checked before the run.

@@ -1,6 +1,5 @@
 //! `throng replay`: the queries of a capture, asked again by the same clients at the same times.
 
-use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ use crate::args::fit::ClientChoice;
 use crate::args::replay::{OF_THE_CAPTURE, ReplayArguments};
 use crate::failure::Failure;
 use crate::fit::{self, Contents};
-use crate::records::read_input;
+use crate::records;
 use crate::run;
 
 /// What a capture leaves to ask again.
@@ -171,15 +170,9 @@ fn filters(arguments: &ReplayArguments) -> Vec<String> {
 /// A file, or standard input, which the parts of a run are given too.
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if path == Path::new("-") {
-        return Ok(Box::new(Cursor::new(read_input(path)?)));
+        return Ok(Box::new(Cursor::new(records::read_input(path)?)));
     }
-    let file = File::open(path).map_err(|error| {
-        Failure::usage(
-            format!("cannot read {}: {error}", path.display()),
-            "check that the file exists and may be read",
-        )
-    })?;
-    Ok(Box::new(file))
+    Ok(Box::new(records::open(path)?))
 }
 
 fn report_skipped(skipped: &Skipped) {

@@ -115,6 +115,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         network: NetworkFacts::default(),
         simulation: None,
         ended_by: EndedBy::Duration,
+        steady_state: None,
         verdict: Verdict::default(),
         warnings: Vec::new(),
     }

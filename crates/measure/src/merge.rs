@@ -11,6 +11,7 @@ use crate::interval::Interval;
 use crate::notation::seconds;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord, TlsFacts};
+use crate::steady_state::SteadyState;
 use crate::verdict::judge;
 
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub fn merge(records: Vec<RunRecord>) -> Result<RunRecord, String> {
     }
     if !alone {
         merged.total = Interval::total(&merged.intervals);
+        merged.steady_state = SteadyState::found(&merged);
         merged.verdict = judge(&merged);
     }
     Ok(merged)
@@ -56,6 +58,7 @@ pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
         merged.generators = generators;
     }
     merged.total = Interval::total(&merged.intervals);
+    merged.steady_state = SteadyState::found(&merged);
     merged.verdict = judge(&merged);
     Some(merged)
 }

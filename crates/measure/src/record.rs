@@ -15,6 +15,7 @@ use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
+use crate::steady_state::SteadyState;
 use crate::verdict::Verdict;
 
 mod pretty;
@@ -83,6 +84,10 @@ pub struct RunRecord {
     pub simulation: Option<SimulationRecord>,
     /// What ended the run.
     pub ended_by: EndedBy,
+    /// How the run began, what it sustained and how that drifted; none if nothing was answered, or
+    /// if the record is of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
     /// What limited the result.
     pub verdict: Verdict,
     /// What a reader of the figures must know, one sentence each.

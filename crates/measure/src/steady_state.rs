@@ -114,6 +114,26 @@ pub struct Drift {
 }
 
 impl SteadyState {
+    /// The course of a run as its record has it, or found now in a record without it; none if
+    /// nothing was answered.
+    pub fn in_record(record: &RunRecord) -> Option<SteadyState> {
+        (record.steady_state.clone()).or_else(|| SteadyState::found(record))
+    }
+
+    /// The course of a run; none if nothing was answered.
+    pub fn found(record: &RunRecord) -> Option<SteadyState> {
+        let is_answered = !record.asks_nothing() && record.total.counts.responses > 0;
+        is_answered.then(|| SteadyState::of(record))
+    }
+
+    /// When the sustained part began, if the beginning was different; nanoseconds since the start
+    /// of the measured run.
+    pub fn settled_ns(&self) -> Option<u64> {
+        let is_settled = !self.openings.is_empty();
+        let sustained = self.sustained.as_ref().filter(|_| is_settled);
+        sustained.map(|sustained| sustained.start_ns)
+    }
+
     /// The course of a run.
     pub fn of(record: &RunRecord) -> SteadyState {
         let least = record.scenario.interval_ns / 2;
@@ -174,7 +194,7 @@ impl SteadyState {
         let mut sentences: Vec<String> = openings.collect();
         sentences.push(match self.openings.is_empty() {
             true => format!(
-                "no warm-up: steady from the start, over {}",
+                "no warm-up: level from the start, over {}",
                 counted(self.intervals, "interval")
             ),
             false => sustained.sentence(),

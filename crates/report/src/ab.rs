@@ -6,6 +6,7 @@ use measure::AbComparison;
 use measure::ab::{Method, MetricRecord, Noise, SideRecord};
 use measure::notation::{counted, percent};
 
+use crate::markup::literal;
 use crate::table::{Align, Table};
 
 #[cfg(test)]
@@ -47,14 +48,14 @@ pub fn json(comparison: &AbComparison) -> String {
 /// The comparison as GitHub-flavoured Markdown, ending in a line break: for the summary of a CI job
 /// or a comment.
 pub fn markdown(comparison: &AbComparison) -> String {
-    let mut text = format!("### {}\n\n", escaped(&comparison.headline()));
+    let mut text = format!("### {}\n\n", literal(&comparison.headline()));
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
-        let (label, what) = (escaped(&side.label), escaped(&what(side)));
+        let (label, what) = (literal(&side.label), literal(&what(side)));
         let _ = writeln!(text, "* **{name}**: {label} ({what})");
     }
     text.push('\n');
     for (index, row) in rows(comparison).iter().enumerate() {
-        let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
+        let cells: Vec<String> = row.iter().map(|cell| literal(cell)).collect();
         let _ = writeln!(text, "| {} |", cells.join(" | "));
         if index == 0 {
             text.push_str("|:--|--:|--:|--:|--:|--:|--:|:--|\n");
@@ -62,14 +63,14 @@ pub fn markdown(comparison: &AbComparison) -> String {
     }
     text.push('\n');
     for (metric, reason) in reasons(comparison) {
-        let _ = writeln!(text, "* {metric}: {}", escaped(&reason));
+        let _ = writeln!(text, "* {metric}: {}", literal(&reason));
     }
     for note in &comparison.notes {
-        let _ = writeln!(text, "* **note:** {}", escaped(note));
+        let _ = writeln!(text, "* **note:** {}", literal(note));
     }
     text.push_str("\n<details><summary>Method</summary>\n\n");
     for line in method(comparison) {
-        let _ = writeln!(text, "* {}", escaped(&line));
+        let _ = writeln!(text, "* {}", literal(&line));
     }
     text.push_str("\n</details>\n");
     text
@@ -250,19 +251,4 @@ fn method(comparison: &AbComparison) -> Vec<String> {
         percent(comparison.same_within)
     );
     vec![first, noise, rule, same]
-}
-
-/// Text that Markdown leaves as it is, in tables too.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if matches!(
-            letter,
-            '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '#' | '\\'
-        ) {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
-    escaped
 }

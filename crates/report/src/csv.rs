@@ -166,7 +166,7 @@ pub fn render(record: &RunRecord) -> String {
     let mut csv = String::new();
     push_row(&mut csv, &names);
     let scenario = &record.scenario;
-    let course = SteadyState::of(record);
+    let course = SteadyState::in_record(record);
     for (index, interval) in record.intervals.iter().enumerate() {
         let rates = Rates {
             offered_qps: interval.per_second(interval.counts.offered),
@@ -176,7 +176,7 @@ pub fn render(record: &RunRecord) -> String {
         };
         let mut row = cells(&index.to_string(), interval, &rates, scenario);
         row.extend(client_cells(None));
-        row.push(part(record, &course, interval).into());
+        row.push(part(record, course.as_ref(), interval).into());
         push_row(&mut csv, &row);
     }
     let rates = Rates {
@@ -193,8 +193,8 @@ pub fn render(record: &RunRecord) -> String {
 }
 
 /// Which part of the run an interval belongs to.
-fn part(record: &RunRecord, course: &SteadyState, interval: &Interval) -> &'static str {
-    match &course.sustained {
+fn part(record: &RunRecord, course: Option<&SteadyState>, interval: &Interval) -> &'static str {
+    match course.and_then(|course| course.sustained.as_ref()) {
         _ if interval.start_ns >= record.measured_ns => "drain",
         Some(sustained) if interval.start_ns < sustained.start_ns => "beginning",
         Some(_) => "sustained",
@@ -341,6 +341,14 @@ fn mean_us(ns: Option<f64>) -> String {
 
 fn percentile_us(histogram: &Histogram, p: f64) -> String {
     exact_us(histogram.percentile(p))
+}
+
+/// A field, in quotes where it needs them (RFC 4180).
+pub fn field(text: &str) -> String {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,14 @@ pub struct Document {
     pub(crate) colophon: String,
 }
 
+impl Document {
+    /// The remarks on one subject, in their order.
+    pub(crate) fn remarks_on(&self, subject: Subject) -> Vec<&Remark> {
+        let remarks = self.remarks.iter();
+        remarks.filter(|it| it.subject == subject).collect()
+    }
+}
+
 /// One headline figure with what qualifies it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {

@@ -85,6 +85,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         network: NetworkFacts::default(),
         simulation: None,
         ended_by: EndedBy::Duration,
+        steady_state: None,
         verdict: Verdict::default(),
         warnings: Vec::new(),
     };

@@ -6,7 +6,8 @@
 use std::fmt::Write;
 
 use crate::chart::{self, Chart, Form, Series};
-use crate::document::{Banner, Block, Document, Numbers, Remark, Section, Sheet, Subject};
+use crate::document::{Banner, Block, Document, Numbers, Section, Sheet, Subject};
+use crate::markup;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +39,7 @@ pub fn render(document: &Document) -> String {
         banner(&mut page, verdict);
     }
     tiles(&mut page, document);
-    remarks(&mut page, &document.remarks, &numbers);
+    remarks(&mut page, document, &numbers);
     for part in &document.sections {
         section(&mut page, part, &numbers);
     }
@@ -85,13 +86,10 @@ fn tiles(page: &mut String, document: &Document) {
     page.push_str("</dl>\n");
 }
 
-fn remarks(page: &mut String, remarks: &[Remark], numbers: &Numbers) {
+fn remarks(page: &mut String, document: &Document, numbers: &Numbers) {
     page.push_str("<div class=\"remarks\">\n");
     for subject in Subject::ALL {
-        let of_subject: Vec<&Remark> = remarks
-            .iter()
-            .filter(|remark| remark.subject == subject)
-            .collect();
+        let of_subject = document.remarks_on(subject);
         if of_subject.is_empty() {
             continue;
         }
@@ -272,21 +270,7 @@ pub(crate) fn sentence(text: &str) -> String {
     }
 }
 
-/// Text as HTML and SVG take it, in elements and in attributes alike. What no text may hold, such
-/// as a control character, becomes U+FFFD.
+/// Text as HTML and SVG take it, in elements and in attributes with either quotes.
 pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(letter),
-            _ if letter.is_control() => escaped.push('\u{fffd}'),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
+    markup::escape(text).replace('\'', "&#39;")
 }

@@ -8,6 +8,8 @@ use std::fmt::Write;
 
 use measure::condition::{Check, Outcome};
 
+use crate::markup::escape;
+
 #[cfg(test)]
 mod tests;
 
@@ -25,13 +27,13 @@ pub fn render(suite: &str, checks: &[Check], printed: &str) -> String {
         number(Outcome::Failed),
         number(Outcome::Undecided)
     );
-    let suite = escaped(suite);
+    let suite = escape(suite);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(xml, "<testsuites {counts}>");
     let _ = writeln!(xml, "  <testsuite name=\"{suite}\" {counts}>");
     for check in checks {
-        let name = escaped(&check.condition.as_flag());
-        let found = escaped(&check.found);
+        let name = escape(&check.condition.as_flag());
+        let found = escape(&check.found);
         let _ = write!(xml, "    <testcase classname=\"{suite}\" name=\"{name}\"");
         let _ = match check.outcome {
             Outcome::Passed => writeln!(xml, "/>"),
@@ -44,27 +46,7 @@ pub fn render(suite: &str, checks: &[Check], printed: &str) -> String {
             Outcome::Undecided => writeln!(xml, "><skipped message=\"{found}\"/></testcase>"),
         };
     }
-    let _ = writeln!(xml, "    <system-out>{}</system-out>", escaped(printed));
+    let _ = writeln!(xml, "    <system-out>{}</system-out>", escape(printed));
     xml.push_str("  </testsuite>\n</testsuites>\n");
     xml
-}
-
-/// Text as it stands in elements and attributes. What XML 1.0 has no place for (control characters)
-/// becomes the replacement character.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' | '\t' => escaped.push(letter),
-            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => {
-                escaped.push('\u{fffd}');
-            }
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
 }

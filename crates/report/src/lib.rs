@@ -18,6 +18,7 @@ mod document;
 pub mod html;
 pub mod json;
 pub mod junit;
+mod markup;
 mod over_time;
 pub mod plain;
 pub mod ramp;

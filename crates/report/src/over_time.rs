@@ -5,7 +5,7 @@
 //! histograms), and a band from the least to the greatest of them keeps every excursion visible.
 
 use measure::notation::{count, counted, decimal, latency, percent, rate, seconds};
-use measure::{Arrival, Interval, RunRecord};
+use measure::{Arrival, Interval, RunRecord, SteadyState};
 
 use crate::chart::{Axis, Chart, Form, Mark, Point, Scale, Series, Unit};
 use crate::document::{Column, Sheet};
@@ -67,6 +67,8 @@ pub(crate) struct Timeline<'a> {
     bins: Vec<Bin<'a>>,
     rows: Vec<Bin<'a>>,
     in_minutes: bool,
+    /// When the beginning was over, if it was different.
+    settled_ns: Option<u64>,
 }
 
 impl<'a> Timeline<'a> {
@@ -77,6 +79,7 @@ impl<'a> Timeline<'a> {
             bins: bins(record, POINTS_MAX),
             rows: bins(record, ROWS_MAX),
             in_minutes: record.measured_ns >= 600_000_000_000,
+            settled_ns: SteadyState::in_record(record).and_then(|course| course.settled_ns()),
         }
     }
 
@@ -367,7 +370,12 @@ impl<'a> Timeline<'a> {
             x: self.time(at_ns.saturating_sub(warmup_ns)),
             name: "reset".into(),
         };
-        resets.map(|reset| of_reset(reset.at_ns)).collect()
+        let marks = resets.map(|reset| of_reset(reset.at_ns));
+        let settled = self.settled_ns.map(|at_ns| Mark {
+            x: self.time(at_ns),
+            name: "settled".into(),
+        });
+        marks.chain(settled).collect()
     }
 
     fn time(&self, ns: u64) -> f64 {

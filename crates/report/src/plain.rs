@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::document::{Block, Document, Numbers, Remark, Sheet, Subject};
+use crate::document::{Block, Document, Numbers, Sheet, Subject};
 use crate::html::sentence;
+use crate::markup::literal;
+use crate::table::{Align, write_columns};
 
 /// The report as text for a terminal, without the tables of charts.
 pub fn text(document: &Document) -> String {
@@ -19,11 +21,7 @@ pub fn text(document: &Document) -> String {
         }
     }
     for subject in Subject::ALL {
-        let of_subject: Vec<&Remark> = document
-            .remarks
-            .iter()
-            .filter(|it| it.subject == subject)
-            .collect();
+        let of_subject = document.remarks_on(subject);
         if !of_subject.is_empty() {
             let _ = writeln!(text, "\n{}", subject.heading());
         }
@@ -39,22 +37,12 @@ fn columns(text: &mut String, sheet: &Sheet) {
     let heads: Vec<String> = sheet.columns.iter().map(|it| it.name.clone()).collect();
     let heads = (!sheet.is_facts()).then_some(&heads);
     let lines: Vec<&Vec<String>> = heads.into_iter().chain(&sheet.rows).collect();
-    let width = |at: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(at));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    for line in &lines {
-        let mut row = String::new();
-        for (at, (cell, column)) in line.iter().zip(&sheet.columns).enumerate() {
-            let width = width(at);
-            row.push_str("  ");
-            row.push_str(&match column.is_words {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
-            });
-        }
-        let _ = writeln!(text, "{}", row.trim_end());
-    }
+    let align = sheet.columns.iter().map(|column| match column.is_words {
+        true => Align::Left,
+        false => Align::Right,
+    });
+    let align: Vec<Align> = align.collect();
+    write_columns(text, &align, &lines);
     for note in &sheet.notes {
         let _ = writeln!(text, "  {note}");
     }
@@ -121,11 +109,7 @@ pub fn markdown(document: &Document) -> String {
 }
 
 fn remarks(text: &mut String, document: &Document, subject: Subject, numbers: &Numbers) {
-    let of_subject: Vec<&Remark> = document
-        .remarks
-        .iter()
-        .filter(|it| it.subject == subject)
-        .collect();
+    let of_subject = document.remarks_on(subject);
     if of_subject.is_empty() {
         return;
     }
@@ -154,23 +138,4 @@ fn rows(text: &mut String, sheet: &Sheet) {
     for note in &sheet.notes {
         let _ = writeln!(text, "\n{}.", literal(&sentence(note)));
     }
-}
-
-/// Text that Markdown shows as it is, also within a table.
-fn literal(text: &str) -> String {
-    let mut literal = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
-                literal.push('\\');
-                literal.push(letter);
-            }
-            '<' => literal.push_str("&lt;"),
-            '>' => literal.push_str("&gt;"),
-            '&' => literal.push_str("&amp;"),
-            _ if letter.is_control() => literal.push(' '),
-            _ => literal.push(letter),
-        }
-    }
-    literal
 }

@@ -5,18 +5,12 @@
 //! sentence.
 
 use measure::notation::{count, counted, decimal, latency, percent, rate, share};
-use measure::statistics::mann_kendall;
-use measure::{Histogram, Interval, RunRecord};
+use measure::{Histogram, Interval, RunRecord, SteadyState};
 
 use crate::document::{Remark, Subject};
-use crate::over_time::{Bin, bins};
 
 /// Changes below this share are those of chance.
 const CHANGE_MIN: f64 = 0.1;
-/// A trend is real if chance makes one like it in fewer than one of a hundred runs.
-const CHANCE_MAX: f64 = 0.01;
-/// Points in which a trend is looked for.
-const TREND_BINS_MAX: usize = 120;
 /// Intervals that a change over time must be seen in.
 const INTERVALS_MIN: usize = 10;
 
@@ -31,7 +25,7 @@ pub(crate) fn of_run(record: &RunRecord) -> Vec<Remark> {
         steadiness(record).map(|text| (text, "rates")),
         overlap(record).map(|text| (text, "rates")),
         spread(record).map(|text| (text, "latencies")),
-        trend(record).map(|text| (text, "latency")),
+        ends(record).map(|text| (text, "latency")),
         goodput(record).map(|text| (text, "rcodes")),
         worst_clients(record).map(|text| (text, "clients")),
     ];
@@ -41,6 +35,7 @@ pub(crate) fn of_run(record: &RunRecord) -> Vec<Remark> {
             .flatten()
             .map(|(text, source)| shows(text, source)),
     );
+    remarks.extend(course(record));
     remarks.extend(of_verdict(record));
     remarks
 }
@@ -126,37 +121,22 @@ fn spread(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Whether the tail was another one at the end than at the start (S29): a trend over all intervals
-/// by the test of Mann and Kendall, which single outliers do not make.
-fn trend(record: &RunRecord) -> Option<String> {
+/// The tail at both ends of the run (S29); [`course`] says what to make of it.
+fn ends(record: &RunRecord) -> Option<String> {
     let (first, last) = tail_at_ends(record)?;
-    let bins = bins(record, TREND_BINS_MAX);
-    let p99 = |bin: &Bin<'_>| bin.together.distributions.latency.percentile(0.99);
-    let series: Vec<f64> = bins.iter().filter_map(p99).map(|ns| ns as f64).collect();
-    let trend = mann_kendall(&series)?;
-    let change = last / first.max(1.0) - 1.0;
-    let is_real = trend.p_value < CHANCE_MAX && change.abs() >= CHANGE_MIN;
-    if !is_real || (trend.s > 0.0) != (change > 0.0) {
-        let low = series.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = series.iter().copied().fold(0.0, f64::max);
-        return Some(format!(
-            "p99 had no trend: it was {} to {} in single intervals",
-            latency(low),
-            latency(high)
-        ));
-    }
-    let (verb, meaning) = match change > 0.0 {
-        true => ("rose", "it drifts, and a longer run may end higher"),
-        false => (
-            "fell",
-            "the start belongs to a warm-up, which --warmup leaves out",
-        ),
-    };
     Some(format!(
-        "p99 {verb} from {} in the first tenth of the run to {} in the last: {meaning}",
+        "p99 was {} in the first tenth of the run and {} in the last",
         latency(first),
         latency(last)
     ))
+}
+
+/// How the run began, what it sustained and how that drifted.
+fn course(record: &RunRecord) -> Vec<Remark> {
+    let course = SteadyState::in_record(record);
+    let sentences = course.map_or_else(Vec::new, |course| course.sentences());
+    let remark = |text: String| Remark::new(Subject::Shows, text, "latency");
+    sentences.into_iter().map(remark).collect()
 }
 
 /// p99 of the first and the last tenth of the window, in nanoseconds.

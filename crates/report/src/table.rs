@@ -32,23 +32,28 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
 
     /// Appends all rows to `text`, indented by two spaces, without spaces at their ends.
     pub fn write_to(&self, text: &mut String) {
-        let width = |column: usize| {
-            let widths = self.rows.iter().map(|row| row[column].chars().count());
-            widths.max().unwrap_or(0)
-        };
-        let widths: [usize; COLUMNS] = std::array::from_fn(width);
-        for row in &self.rows {
-            let mut line = String::new();
-            for ((cell, align), width) in row.iter().zip(self.align).zip(widths) {
-                line.push_str("  ");
-                line.push_str(&match align {
-                    Align::Left => format!("{cell:<width$}"),
-                    Align::Right => format!("{cell:>width$}"),
-                });
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
+        write_columns(text, &self.align, &self.rows);
+    }
+}
+
+/// Appends rows of as many cells as `align` has, as [`Table::write_to`] does.
+pub(crate) fn write_columns(text: &mut String, align: &[Align], rows: &[impl AsRef<[String]>]) {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..align.len()).map(width).collect();
+    for row in rows {
+        let mut line = String::new();
+        for ((cell, align), width) in row.as_ref().iter().zip(align).zip(&widths) {
+            line.push_str("  ");
+            line.push_str(&match align {
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            });
         }
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use load::presence::Reset;
 use load::{ClientArrival, Presence, Shape, client_arrival};
 
-use super::duration;
+use super::{ArrivalProcess, RunArguments, duration};
 use crate::failure::Failure;
 
 /// How each client asks by itself, and when it is there.
@@ -80,5 +80,17 @@ impl PopulationArguments {
             leaves_after: self.leave_after,
             resets,
         })
+    }
+}
+
+impl RunArguments {
+    /// Lets each client ask by itself, so many queries a second, spaced as `--arrival` says.
+    pub(crate) fn let_each_ask(&mut self, rate_qps: f64) {
+        let kind = match self.arrival {
+            ArrivalProcess::Constant => "constant",
+            ArrivalProcess::Poisson => "poisson",
+        };
+        self.arrival = ArrivalProcess::Constant;
+        self.population.per_client = Some(format!("{kind}:{rate_qps}"));
     }
 }

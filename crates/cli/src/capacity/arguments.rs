@@ -7,8 +7,8 @@ use load::arrival::parse_rate;
 use measure::capacity::{CapacityPlan, Objective, SearchFacts, Sought};
 
 use crate::args::capacity::{CapacityArguments, SearchFor};
-use crate::args::{ArrivalProcess, DriverChoice, RunArguments};
-use crate::failure::Failure;
+use crate::args::{DriverChoice, RunArguments};
+use crate::failure::{Failure, refuse};
 
 /// Tried first unless told otherwise.
 const START_QPS: f64 = 1_000.0;
@@ -168,13 +168,7 @@ fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
             "use --connect-rate with `throng run`",
         ),
     ];
-    match flags.into_iter().find(|(_, is_given, _)| *is_given) {
-        None => Ok(()),
-        Some((flag, _, cure)) => Err(Failure::usage(
-            format!("{flag} has no place in a search for capacity"),
-            format!("leave it out: {cure}"),
-        )),
-    }
+    refuse(&flags, "in a search for capacity")
 }
 
 /// Values have three decimals at most.
@@ -203,14 +197,9 @@ pub(crate) fn run_of(
     match arguments.search {
         SearchFor::Rate => run.rate = Some(format!("{value:.3}")),
         SearchFor::Clients => {
-            let kind = match run.arrival {
-                ArrivalProcess::Constant => "constant",
-                ArrivalProcess::Poisson => "poisson",
-            };
             let each = rate_per_client(arguments)?.unwrap_or_default();
             run.clients = Some(value as u32);
-            run.arrival = ArrivalProcess::Constant;
-            run.population.per_client = Some(format!("{kind}:{each}"));
+            run.let_each_ask(each);
         }
     }
     Ok(run)

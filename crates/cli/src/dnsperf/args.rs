@@ -13,7 +13,7 @@ use proto::tsig::{Algorithm, Key};
 use super::command_line::{Given, echo, split};
 use super::complaint::Complaint;
 use super::options::LongSettings;
-use super::usage::SHORT_OPTIONS;
+use super::usage::{SHORT_OPTIONS, ShortOption};
 
 /// The UDP payload size that dnsperf advertises.
 const EDNS_OCTETS: u16 = 4096;
@@ -23,10 +23,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the command line asks for.
 #[derive(Debug)]
-pub(super) enum Invocation {
+pub(super) enum Invocation<S> {
     Help,
     LongHelp,
-    Run(Box<Settings>),
+    Run(Box<S>),
 }
 
 /// Which addresses a server name may have.
@@ -91,7 +91,25 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(command_line: String) -> Self {
+    /// The unit of the labels, `Queries` or `Updates`.
+    pub(super) fn unit(&self) -> &'static str {
+        if self.updates { "Updates" } else { "Queries" }
+    }
+
+    fn edns_mut(&mut self) -> &mut Edns {
+        let new = || Edns {
+            udp_payload_octets: EDNS_OCTETS,
+            ..Edns::default()
+        };
+        self.edns.get_or_insert_with(new)
+    }
+}
+
+impl Options for Settings {
+    const PROGRAM: &str = "dnsperf";
+    const TABLE: &[ShortOption] = &SHORT_OPTIONS;
+
+    fn new(command_line: String) -> Self {
         Settings {
             command_line,
             family: Family::Any,
@@ -120,20 +138,7 @@ impl Settings {
         }
     }
 
-    /// The unit of the labels, `Queries` or `Updates`.
-    pub(super) fn unit(&self) -> &'static str {
-        if self.updates { "Updates" } else { "Queries" }
-    }
-
-    fn edns_mut(&mut self) -> &mut Edns {
-        let new = || Edns {
-            udp_payload_octets: EDNS_OCTETS,
-            ..Edns::default()
-        };
-        self.edns.get_or_insert_with(new)
-    }
-
-    pub(super) fn apply(&mut self, given: &Given<'_>) -> Result<(), Complaint> {
+    fn apply(&mut self, given: &Given<'_>) -> Result<(), Complaint> {
         let value = || text(given);
         match given.letter {
             'f' => self.family = family(value()?)?,
@@ -167,8 +172,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Fills in what depends on several options, and looks for contradictions.
-    pub(super) fn complete(mut self, port_given: bool) -> Result<Self, Complaint> {
+    fn complete(mut self, port_given: bool) -> Result<Self, Complaint> {
         if !port_given {
             self.port = self.transport.default_port();
         }
@@ -191,13 +195,24 @@ impl Settings {
     }
 }
 
-/// Reads the command line, without the program's name.
+/// What a program's options come to, those of dnsperf or of resperf.
+pub(super) trait Options: Sized {
+    const PROGRAM: &str;
+    const TABLE: &[ShortOption];
+
+    fn new(command_line: String) -> Self;
+    fn apply(&mut self, given: &Given<'_>) -> Result<(), Complaint>;
+    /// Fills in what depends on several options, and looks for contradictions.
+    fn complete(self, port_given: bool) -> Result<Self, Complaint>;
+}
+
+/// Reads a command line, without the program's name.
 ///
 /// # Errors
 /// The first option that cannot be used.
-pub(super) fn parse(arguments: &[OsString]) -> Result<Invocation, Complaint> {
-    let given = split(arguments, &SHORT_OPTIONS)?;
-    let mut settings = Settings::new(echo("dnsperf", arguments, &given));
+pub(super) fn parse<S: Options>(arguments: &[OsString]) -> Result<Invocation<S>, Complaint> {
+    let given = split(arguments, S::TABLE)?;
+    let mut settings = S::new(echo(S::PROGRAM, arguments, &given));
     let mut port_given = false;
     for option in &given {
         match option.letter {
@@ -320,7 +335,7 @@ mod tests {
 
     fn settings(line: &str) -> Result<Settings, Complaint> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        parse(&arguments).map(|invocation| match invocation {
+        parse::<Settings>(&arguments).map(|invocation| match invocation {
             Invocation::Run(settings) => *settings,
             other => panic!("{line}: {other:?}"),
         })

@@ -9,6 +9,7 @@ use load::arrival::Arrival;
 use proto::doh::Scheme;
 
 use super::args::{Family, Settings};
+use crate::shell::quoted;
 
 /// The command, with what differs as a comment; no secret is in it.
 pub(super) fn command(settings: &Settings, plan: &Plan) -> String {
@@ -181,25 +182,9 @@ pub(super) fn duration(time: Duration) -> String {
     }
 }
 
-/// One word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._/:,+@%=".contains(&octet);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_with_spaces_and_quotes_survive_a_shell() {
-        assert_eq!(quoted("/tmp/records.txt"), "/tmp/records.txt");
-        assert_eq!(quoted("it's here"), r"'it'\''s here'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn times_are_written_as_throng_run_reads_them() {

@@ -53,7 +53,7 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 fn execute(arguments: &[OsString]) -> Result<(), (Complaint, Messages)> {
     let early = |complaint| (complaint, Messages::default());
     show(&output::banner()).map_err(early)?;
-    let settings = match args::parse(arguments).map_err(early)? {
+    let settings = match args::parse::<Settings>(arguments).map_err(early)? {
         Invocation::Help => return show_help(&usage::help()),
         Invocation::LongHelp => return show_help(&usage::long_help()),
         Invocation::Run(settings) => settings,

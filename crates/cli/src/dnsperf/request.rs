@@ -243,7 +243,7 @@ mod tests {
 
     fn settings(line: &str) -> Settings {
         let arguments: Vec<_> = line.split_whitespace().map(Into::into).collect();
-        match parse(&arguments).unwrap() {
+        match parse::<Settings>(&arguments).unwrap() {
             Invocation::Run(settings) => *settings,
             other => panic!("{other:?}"),
         }

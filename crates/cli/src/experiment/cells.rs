@@ -13,6 +13,7 @@ use super::hooks::Hooks;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::scenario::Given;
+use crate::shell::quoted;
 
 /// Most runs of an experiment.
 const RUNS_MAX: usize = 100_000;
@@ -60,16 +61,7 @@ impl Turn {
     /// As it would be typed.
     pub(super) fn command_line(&self) -> String {
         let words = self.arguments();
-        let quoted = words.iter().map(|word| {
-            let word = word.to_string_lossy();
-            match word
-                .chars()
-                .all(|it| it.is_ascii_alphanumeric() || "=.,_:/+-[]".contains(it))
-            {
-                true => word.into_owned(),
-                false => format!("'{}'", word.replace('\'', "'\\''")),
-            }
-        });
+        let quoted = words.iter().map(|word| quoted(&word.to_string_lossy()));
         format!("throng {}", quoted.collect::<Vec<_>>().join(" "))
     }
 }

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::hooks::Hooks;
 use crate::failure::Failure;
-use crate::scenario::{Given, Reader, beside, kind, scalar};
+use crate::scenario::{Given, Reader, beside, kind, nearest, scalar};
 
 /// Keys at the top.
 const OF_TOP: [&str; 11] = [
@@ -176,11 +176,11 @@ impl Parser<'_> {
     }
 
     fn unknown(&self, name: &str, at: usize) -> Failure {
-        let likeness = OF_TOP.map(|known| (strsim::jaro_winkler(name, known), known));
-        let nearest = likeness.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-        let hint = match nearest {
-            Some((likeness, nearest)) if likeness > 0.75 => format!("do you mean `{nearest}`?"),
-            _ => "flags of `throng run` belong under [run], what is varied under [matrix]".into(),
+        let hint = match nearest(name, OF_TOP.into_iter()) {
+            Some(nearest) => format!("do you mean `{nearest}`?"),
+            None => {
+                "flags of `throng run` belong under [run], what is varied under [matrix]".into()
+            }
         };
         self.reader
             .fault(at, &format!("unknown key `{name}`"), &hint)

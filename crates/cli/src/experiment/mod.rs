@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use measure::notation::counted;
+
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand};
 use crate::failure::{Failure, print};
 use crate::signals::{self, Interrupt};
@@ -97,10 +99,6 @@ fn counts(experiment: &Experiment, turns: &[Turn]) -> String {
         counted(turns.len() as u64, "run"),
         least.unwrap_or_default()
     )
-}
-
-fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn minutes(time: Duration) -> String {

@@ -112,15 +112,9 @@ fn csv_name(metric: Metric) -> String {
     }
 }
 
-/// RFC 4180: quotes around what has commas, quotes or line ends.
 fn csv_line(cells: &[String]) -> String {
-    let quoted = cells
-        .iter()
-        .map(|cell| match cell.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.clone(),
-        });
-    format!("{}\n", quoted.collect::<Vec<_>>().join(","))
+    let fields: Vec<String> = cells.iter().map(|cell| report::csv::field(cell)).collect();
+    format!("{}\n", fields.join(","))
 }
 
 fn json_text(value: &Value) -> String {

@@ -96,10 +96,15 @@ impl Keys {
     pub(crate) fn nearest(&self, name: &str, further: &[&str]) -> Option<String> {
         let flags = self.flags().filter_map(Arg::get_long);
         let known = flags.chain(further.iter().copied());
-        let likeness = known.map(|known| (strsim::jaro_winkler(name, known), known));
-        let (most, nearest) = likeness.max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (most > 0.75).then(|| nearest.to_owned())
+        nearest(name, known).map(str::to_owned)
     }
+}
+
+/// The known name that is most like `name`, if one is.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = known.map(|known| (strsim::jaro_winkler(name, known), known));
+    let (most, nearest) = likeness.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (most > 0.75).then_some(nearest)
 }
 
 /// True if the flag takes no value.

@@ -28,7 +28,7 @@ use sweep::Point;
 
 pub(crate) use file::{Reader, kind, scalar};
 pub(crate) use groups::Group;
-pub(crate) use keys::{Given, beside, given};
+pub(crate) use keys::{Given, beside, given, nearest};
 pub(crate) use schema::schema;
 
 /// The runs of a scenario: the points of its sweep, each with its groups of clients.

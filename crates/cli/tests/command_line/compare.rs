@@ -236,7 +236,7 @@ fn course_of_a_run_is_told_from_its_intervals() {
     let flags = "run --quiet --driver sim --rate 2000 --duration 3s --interval 100ms";
     let text = throng(flags).succeeded();
     assert!(
-        text.contains("\nCourse\n  no warm-up: steady from the start"),
+        text.contains("\nCourse\n  no warm-up: level from the start"),
         "{text}"
     );
     let csv = throng(&format!("{flags} --format csv")).succeeded();

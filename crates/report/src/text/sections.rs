@@ -32,10 +32,8 @@ pub(super) fn latencies(record: &RunRecord) -> String {
 
 /// How the run began, what it sustained, and whether that drifted.
 pub(super) fn course(record: &RunRecord) -> String {
-    if record.asks_nothing() || record.total.counts.responses == 0 {
-        return String::new();
-    }
-    let sentences = SteadyState::of(record).sentences();
+    let course = SteadyState::in_record(record);
+    let sentences = course.map_or_else(Vec::new, |course| course.sentences());
     let lines = sentences.iter().map(|sentence| format!("  {sentence}\n"));
     lines.collect()
 }

@@ -122,6 +122,7 @@ impl Printed {
             network: NetworkFacts::default(),
             simulation: None,
             ended_by: EndedBy::Duration,
+            steady_state: None,
             verdict: Verdict::default(),
             warnings: Vec::new(),
         };

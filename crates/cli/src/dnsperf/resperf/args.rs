@@ -1,16 +1,16 @@
 //! What was asked for: resperf's options with their defaults. Those that dnsperf has too are
 //! dnsperf's, some with another letter.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use measure::ramp::RampPlan;
 
-use super::super::args::{self as dnsperf, count, digits, invalid, seconds, text};
-use super::super::command_line::{Given, echo, split};
+use super::super::args::{self as dnsperf, Options, count, digits, invalid, seconds, text};
+use super::super::command_line::Given;
 use super::super::complaint::Complaint;
 use super::super::equivalent::duration;
+use super::super::usage::ShortOption;
 use super::usage::SHORT_OPTIONS;
 
 /// What `-q` is unless it is given.
@@ -18,14 +18,6 @@ pub(super) const OUTSTANDING: u64 = 65_536;
 const TIMEOUT: Duration = Duration::from_secs(45);
 /// The record keeps ten intervals of a point, so there must not be millions.
 const PLOT_INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub(super) enum Invocation {
-    Help,
-    LongHelp,
-    Run(Box<Settings>),
-}
 
 /// The options, each with its letter.
 #[derive(Clone, Debug)]
@@ -52,7 +44,10 @@ pub(super) struct Settings {
     pub(super) reopen: bool,
 }
 
-impl Settings {
+impl Options for Settings {
+    const PROGRAM: &str = "resperf";
+    const TABLE: &[ShortOption] = &SHORT_OPTIONS;
+
     fn new(command_line: String) -> Self {
         Settings {
             base: dnsperf::Settings {
@@ -102,25 +97,6 @@ impl Settings {
         self.base = self.base.complete(port_given)?;
         Ok(self)
     }
-}
-
-/// Reads the command line, without the program's name.
-///
-/// # Errors
-/// The first option that cannot be used.
-pub(super) fn parse(arguments: &[OsString]) -> Result<Invocation, Complaint> {
-    let given = split(arguments, &SHORT_OPTIONS)?;
-    let mut settings = Settings::new(echo("resperf", arguments, &given));
-    let mut port_given = false;
-    for option in &given {
-        match option.letter {
-            'h' => return Ok(Invocation::Help),
-            'H' => return Ok(Invocation::LongHelp),
-            letter => port_given |= letter == 'p',
-        }
-        settings.apply(option)?;
-    }
-    Ok(Invocation::Run(Box::new(settings.complete(port_given)?)))
 }
 
 fn plot_interval(given: &Given<'_>) -> Result<Duration, Complaint> {
@@ -177,11 +153,14 @@ pub(super) fn words(settings: &Settings, plan: &RampPlan) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use super::super::super::args::{Invocation, parse};
     use super::*;
 
     fn settings(line: &str) -> Result<Settings, Complaint> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        parse(&arguments).map(|invocation| match invocation {
+        parse::<Settings>(&arguments).map(|invocation| match invocation {
             Invocation::Run(settings) => *settings,
             other => panic!("{line}: {other:?}"),
         })

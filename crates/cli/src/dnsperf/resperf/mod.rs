@@ -27,11 +27,12 @@ use measure::RunRecord;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 use measure::record::EndedBy;
 
+use super::args::{Invocation, parse};
 use super::complaint::{Complaint, Messages, note};
 use super::figures::Figures;
 use super::{equivalent, request, show, show_help};
 use crate::{ramp, signals};
-use args::{Invocation, Settings};
+use args::Settings;
 
 /// Runs resperf's command line, `arguments` without the program's name; the exit codes are
 /// resperf's: 0, or 1 if it could not run.
@@ -45,7 +46,7 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 fn execute(arguments: &[OsString]) -> Result<(), (Complaint, Messages)> {
     let early = |complaint| (complaint, Messages::default());
     show(&output::banner()).map_err(early)?;
-    let settings = match args::parse(arguments).map_err(early)? {
+    let settings = match parse::<Settings>(arguments).map_err(early)? {
         Invocation::Help => return show_help(&usage::help()),
         Invocation::LongHelp => return show_help(&usage::long_help()),
         Invocation::Run(settings) => settings,
