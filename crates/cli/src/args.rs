@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::driver::xdp::InterfaceName;
 use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
@@ -323,9 +324,13 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) seed: u64,
     /// What moves the octets: the kernel's sockets by epoll or io_uring (auto: what was measured
-    /// to be faster for the load), or a simulated network in virtual time
+    /// to be faster for the load), frames of an interface by AF_XDP for UDP, DoQ and DoH/3, or a
+    /// simulated network in virtual time
     #[arg(long, default_value = "auto", value_enum, help_heading = "Generator")]
     pub(crate) driver: DriverChoice,
+    /// The network interface that --driver xdp sends by
+    #[arg(long, value_name = "NAME", help_heading = "Generator")]
+    pub(crate) interface: Option<InterfaceName>,
 
     #[command(flatten)]
     pub(crate) tls: TlsArguments,
@@ -611,10 +616,13 @@ pub(crate) struct ResponderArguments {
     /// Do not use UDP GSO and GRO
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// What moves the octets: epoll, uring (io_uring), or auto for the faster one that the kernel
-    /// allows
-    #[arg(long, default_value = "auto", value_name = "DRIVER")]
-    pub(crate) driver: driver::kernel::DriverChoice,
+    /// What moves the octets: epoll, io_uring, auto for the faster one that the kernel allows, or
+    /// AF_XDP for the datagrams of an interface
+    #[arg(long, default_value = "auto", value_enum)]
+    pub(crate) driver: ServerDriverChoice,
+    /// The network interface that --driver xdp listens on
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<InterfaceName>,
     /// Stop after that long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
@@ -790,17 +798,49 @@ pub(crate) enum DriverChoice {
     Epoll,
     /// The kernel's sockets through io_uring
     Uring,
+    /// Frames of --interface, below the kernel's sockets (AF_XDP)
+    Xdp,
     /// A simulated network and responder in virtual time
     Sim,
 }
 
 impl DriverChoice {
-    /// The driver for the kernel's sockets.
-    pub(crate) fn of_kernel(self) -> driver::kernel::DriverChoice {
+    /// The driver for the kernel's sockets, or for an interface.
+    pub(crate) fn of_kernel(
+        self,
+        interface: Option<InterfaceName>,
+    ) -> driver::kernel::DriverChoice {
+        match (self, interface) {
+            (DriverChoice::Epoll, _) => driver::kernel::DriverChoice::Epoll,
+            (DriverChoice::Uring, _) => driver::kernel::DriverChoice::Uring,
+            (DriverChoice::Xdp, Some(interface)) => driver::kernel::DriverChoice::Xdp(interface),
+            // Without an interface it has been refused.
+            _ => driver::kernel::DriverChoice::Auto,
+        }
+    }
+}
+
+/// What moves the octets of the responder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerDriverChoice {
+    /// The faster one that the kernel allows
+    Auto,
+    /// The kernel's sockets, by readiness
+    Epoll,
+    /// The kernel's sockets through io_uring
+    Uring,
+    /// UDP, DoQ and DoH/3 by frames of --interface, below the kernel's sockets (AF_XDP)
+    Xdp,
+}
+
+impl ServerDriverChoice {
+    /// As a run has it.
+    pub(crate) fn of_run(self) -> DriverChoice {
         match self {
-            DriverChoice::Auto | DriverChoice::Sim => driver::kernel::DriverChoice::Auto,
-            DriverChoice::Epoll => driver::kernel::DriverChoice::Epoll,
-            DriverChoice::Uring => driver::kernel::DriverChoice::Uring,
+            ServerDriverChoice::Auto => DriverChoice::Auto,
+            ServerDriverChoice::Epoll => DriverChoice::Epoll,
+            ServerDriverChoice::Uring => DriverChoice::Uring,
+            ServerDriverChoice::Xdp => DriverChoice::Xdp,
         }
     }
 }

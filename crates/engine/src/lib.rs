@@ -69,7 +69,7 @@ impl std::fmt::Display for SetupError {
                 write!(f, "cannot run a worker on CPU {cpu}: {error}")
             }
             SetupError::Script(error) => error.fmt(f),
-            SetupError::Driver(error) => write!(f, "cannot make an epoll instance: {error}"),
+            SetupError::Driver(error) => write!(f, "cannot open the driver: {error}"),
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn title(record: &RunRecord) -> String {
     };
     let kind = match record.driver {
         DriverKind::Sim => "Simulated load",
-        DriverKind::Epoll | DriverKind::Uring => "Load",
+        DriverKind::Epoll | DriverKind::Uring | DriverKind::Xdp => "Load",
     };
     format!(
         "{kind} on {target} over {}",

@@ -172,7 +172,7 @@ pub(crate) fn build(
         plan,
         tls: None,
         cpus,
-        driver: arguments.driver.of_kernel(),
+        driver: arguments.driver.of_kernel(arguments.interface),
         description,
         preflight: false,
         observer: None,
@@ -208,6 +208,11 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
         0 => driver::cpu::allowed().len(),
         given => return u32::try_from(given).unwrap_or(1).min(clients),
     };
+    // Each worker needs a queue of its own; where nobody can tell, the driver says so.
+    let queues = match (arguments.driver, arguments.interface) {
+        (DriverChoice::Xdp, Some(interface)) => interface.queues().unwrap_or(1),
+        _ => u32::MAX,
+    };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
         _ => u32::MAX,
@@ -215,6 +220,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
         .min(outstanding)
+        .min(queues)
         .max(1)
 }
 

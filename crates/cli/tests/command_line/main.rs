@@ -43,3 +43,4 @@ mod stub_resolvers;
 mod tls;
 mod tls_refused;
 mod trace;
+mod xdp;

@@ -154,7 +154,11 @@ pub(crate) struct Responder {
 impl Responder {
     /// Starts one that listens as `listen` says, such as `udp:127.0.0.1:0`.
     pub(crate) fn start(listen: &str, flags: &str) -> Responder {
-        let mut command = Command::new(THRONG);
+        Responder::start_by(Command::new(THRONG), listen, flags)
+    }
+
+    /// As [`Responder::start`], by a command that ends in the binary.
+    pub(crate) fn start_by(mut command: Command, listen: &str, flags: &str) -> Responder {
         command.args(["responder", "--duration", "60s", "--listen", listen]);
         command.args(flags.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
