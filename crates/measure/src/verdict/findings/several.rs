@@ -19,6 +19,9 @@ const RATES_APART: f64 = 1.5;
 /// Shares of losses that close are the same.
 const LOSS_SAME: f64 = 1.3;
 
+/// Labels that say what was seen rather than what was set.
+const OBSERVED: [&str; 2] = ["server-cpu", "repeat"];
+
 /// A setting of servers that people label runs with.
 struct Setting {
     /// What it is called in labels, without `-` and `_`.
@@ -153,7 +156,7 @@ fn are_alike(one: &RunRecord, other: &RunRecord, key: &str) -> bool {
     let (a, b) = (&one.scenario, &other.scenario);
     let without = |labels: &BTreeMap<String, String>| {
         let mut labels = labels.clone();
-        labels.remove(key);
+        labels.retain(|label, _| label != key && !OBSERVED.contains(&label.as_str()));
         labels
     };
     a.transport == b.transport
