@@ -92,7 +92,6 @@ fn servfail(figures: &Figures<'_>) -> Option<Diagnosis> {
                 "recursive-clients {};",
                 10 * in_flight
             )))
-            .cure(Cure::named("fetches-per-zone 0;"))
             .cure(Cure::new(
                 Place::UnboundConf,
                 "num-queries-per-thread: 4096",
