@@ -154,18 +154,7 @@ pub(crate) fn build(
     };
     plan.validate()?;
     crate::script::check_loads(&plan)?;
-    let description = Description {
-        server_name: None,
-        questions_source: asked.words,
-        profile: asked.profile,
-        replay: replay.map(|source| source.record.clone()),
-        edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
-        edns_padding_octets: arguments.edns_padding,
-        local_addresses: arguments.local_address.clone(),
-        goodput_rcodes: goodput(arguments)?,
-        self_test: false,
-        labels: arguments.label.iter().cloned().collect(),
-    };
+    let description = describe(arguments, asked.words, asked.profile)?;
     let cpus = arguments.cpus.clone();
     Ok(RunRequest {
         group: measure::experience::GroupRecord::PLAIN.to_owned(),
@@ -176,6 +165,27 @@ pub(crate) fn build(
         description,
         preflight: false,
         observer: None,
+    })
+}
+
+/// What the record says beside the plan.
+fn describe(
+    arguments: &RunArguments,
+    questions_source: String,
+    profile: Option<ProfileRecord>,
+) -> Result<Description, Failure> {
+    let replay = arguments.replay.as_ref();
+    Ok(Description {
+        server_name: None,
+        questions_source,
+        profile,
+        replay: replay.map(|source| source.record.clone()),
+        edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
+        edns_padding_octets: arguments.edns_padding,
+        local_addresses: arguments.local_address.clone(),
+        goodput_rcodes: goodput(arguments)?,
+        self_test: false,
+        labels: arguments.label.iter().cloned().collect(),
     })
 }
 
