@@ -111,7 +111,7 @@ impl Assembler {
     }
 
     /// Two octets in network order become a number.
-    fn to_host_order(&mut self, register: Register) {
+    fn turn_around(&mut self, register: Register) {
         self.push(0xdc, (register, R0), 0, 16);
     }
 
@@ -226,7 +226,7 @@ pub(super) fn filter(ports: RawFd, sockets: RawFd, vlan: Option<u16>) -> Vec<Ins
     it.jump_if(R5, Condition::NotEqual, 0, Label::Pass);
     it.load(R5, Width::Two, (R2, 22));
     it.place(Label::Port);
-    it.to_host_order(R5);
+    it.turn_around(R5);
     it.store((R10, -4), Width::Four, R5);
     it.load_map(R1, ports);
     it.copy(R2, R10);
