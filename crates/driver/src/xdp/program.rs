@@ -1,10 +1,11 @@
 //! The filter: a short eBPF program, assembled here, that picks our datagrams out of what the
 //! interface receives. Everything else goes on to the kernel as if nobody were looking.
 //!
-//! A frame is ours if it is Ethernet, without a tag or with that of our VLAN (cards strip tags), carries IPv4 without options
-//! and fragments or IPv6 without extension headers, then UDP, and its destination port is marked in
-//! a table. It is redirected to the socket of the queue that received it; where there is none, and
-//! for all that is not ours, the program says XDP_PASS. 63 instructions, of which the longest path takes 45.
+//! A frame is ours if it is Ethernet, without a tag or with that of our VLAN (cards strip tags),
+//! carries IPv4 without options and fragments or IPv6 without extension headers, then UDP, and its
+//! destination port is marked in a table. It is redirected to the socket of the queue that received
+//! it; where there is none, and for all that is not ours, the program says XDP_PASS. 63
+//! instructions, of which the longest path takes 45.
 
 use std::os::fd::RawFd;
 
