@@ -221,7 +221,8 @@ fn explain(error: io::Error, name: InterfaceName) -> io::Error {
         }
         Some(libc::EBUSY | libc::EEXIST) => format!(
             "`{name}` is in use for XDP already, by another run or another program: only one at a \
-             time can have it (`ip -d link show {name}` names the program)"
+             time can have it; `ip -d link show {name}` names the program, and `ip link set {name} \
+             xdp off` removes one that was left behind"
         ),
         Some(libc::ENOBUFS) => "AF_XDP may lock too little memory: 16 MiB a queue are needed; \
              raise it (`ulimit -l`) or add the capability CAP_IPC_LOCK"

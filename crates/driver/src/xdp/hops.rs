@@ -11,12 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::frame::Hop;
 use super::interface::Interface;
-use super::netlink::{Mac, Netlink};
+use super::netlink::{Mac, NeighbourChanges, Netlink};
 
 /// How long a neighbour is waited for: Linux itself asks three times, a second apart.
 const NEIGHBOUR_WAIT: Duration = Duration::from_secs(3);
-/// How often the table is looked at meanwhile.
-const NEIGHBOUR_LOOK: Duration = Duration::from_millis(2);
 /// Pairs of addresses whose hop is remembered; the next one is asked for again.
 const KNOWN_MAX: usize = 65_536;
 
@@ -72,10 +70,11 @@ impl Hops {
         if let Some(mac) = self.netlink.neighbour(interface.index, next)? {
             return Ok(mac);
         }
+        let changes = NeighbourChanges::open()?;
         wake(interface, from, next)?;
         let until = Instant::now() + NEIGHBOUR_WAIT;
         loop {
-            std::thread::sleep(NEIGHBOUR_LOOK);
+            changes.wait(until);
             if let Some(mac) = self.netlink.neighbour(interface.index, next)? {
                 return Ok(mac);
             }

@@ -5,6 +5,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Instant;
 
 use crate::socket::check;
 
@@ -184,6 +185,53 @@ impl Netlink {
         }
         answer.drain(..HEADER_OCTETS.min(answer.len()));
         Ok(answer)
+    }
+}
+
+/// Tells when the kernel learns something of a neighbour.
+pub(super) struct NeighbourChanges(OwnedFd);
+
+impl NeighbourChanges {
+    pub(super) fn open() -> io::Result<NeighbourChanges> {
+        // SAFETY: a plain system call.
+        let raw = check(unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)
+        })?;
+        // SAFETY: socket returned a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+        // SAFETY: all-zero is a valid sockaddr_nl.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as u16;
+        address.nl_groups = libc::RTMGRP_NEIGH as u32;
+        // SAFETY: the address is valid for its stated length.
+        check(unsafe {
+            let length = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+            libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length)
+        })?;
+        Ok(NeighbourChanges(fd))
+    }
+
+    /// Waits until there is a change, or `until` has come.
+    pub(super) fn wait(&self, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        let mut watched = libc::pollfd {
+            fd: self.0.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut change = [0_u8; 512];
+        // SAFETY: one descriptor is watched, and the buffer is as long as is said. What the change
+        // was does not matter: whoever waits looks at the table.
+        unsafe {
+            libc::poll(
+                &mut watched,
+                1,
+                i32::try_from(left).unwrap_or(1_000).saturating_add(1),
+            );
+            let (fd, place) = (self.0.as_raw_fd(), change.as_mut_ptr().cast());
+            while libc::recv(fd, place, change.len(), libc::MSG_DONTWAIT) > 0 {}
+        }
     }
 }
 

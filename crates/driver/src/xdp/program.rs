@@ -1,10 +1,11 @@
 //! The filter: a short eBPF program, assembled here, that picks our datagrams out of what the
 //! interface receives. Everything else goes on to the kernel as if nobody were looking.
 //!
-//! A frame is ours if it is Ethernet, without a tag or with that of our VLAN (cards strip tags), carries IPv4 without options
-//! and fragments or IPv6 without extension headers, then UDP, and its destination port is marked in
-//! a table. It is redirected to the socket of the queue that received it; where there is none, and
-//! for all that is not ours, the program says XDP_PASS. 63 instructions, of which the longest path takes 45.
+//! A frame is ours if it is Ethernet, without a tag or with that of our VLAN (cards strip tags),
+//! carries IPv4 without options and fragments or IPv6 without extension headers, then UDP, and its
+//! destination port is marked in a table. It is redirected to the socket of the queue that received
+//! it; where there is none, and for all that is not ours, the program says XDP_PASS. 63
+//! instructions, of which the longest path takes 45.
 
 use std::os::fd::RawFd;
 
@@ -111,7 +112,7 @@ impl Assembler {
     }
 
     /// Two octets in network order become a number.
-    fn to_host_order(&mut self, register: Register) {
+    fn turn_around(&mut self, register: Register) {
         self.push(0xdc, (register, R0), 0, 16);
     }
 
@@ -226,7 +227,7 @@ pub(super) fn filter(ports: RawFd, sockets: RawFd, vlan: Option<u16>) -> Vec<Ins
     it.jump_if(R5, Condition::NotEqual, 0, Label::Pass);
     it.load(R5, Width::Two, (R2, 22));
     it.place(Label::Port);
-    it.to_host_order(R5);
+    it.turn_around(R5);
     it.store((R10, -4), Width::Four, R5);
     it.load_map(R1, ports);
     it.copy(R2, R10);

@@ -101,15 +101,15 @@ impl Frames {
         unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr().add(start), octets) }
     }
 
-    /// A frame to be filled.
-    ///
-    /// # Safety
-    /// The frame must be free: neither the kernel's nor handed out to anyone.
     #[inline]
     #[allow(
         clippy::mut_from_ref,
         reason = "frames are lent one by one, see # Safety"
     )]
+    /// A frame to be filled.
+    ///
+    /// # Safety
+    /// The frame must be free: neither the kernel's nor handed out to anyone.
     pub(super) unsafe fn slice_mut(&self, frame: u64) -> &mut [u8] {
         let (start, octets) = (frame as usize, self.frame_octets as usize);
         assert!(start + octets <= self.mapping.octets, "within the frames");

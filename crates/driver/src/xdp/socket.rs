@@ -294,6 +294,12 @@ impl XdpSocket {
         calls
     }
 
+    /// The frames to send with, to be taken away.
+    #[cfg(test)]
+    pub(super) fn free_frames(&mut self) -> &mut Vec<u64> {
+        &mut self.free
+    }
+
     /// What the kernel has counted for this socket.
     pub(super) fn statistics(&self) -> libc::xdp_statistics {
         // SAFETY: all-zero counters are valid.
@@ -341,7 +347,9 @@ fn bind(fd: &OwnedFd, (interface, queue): (u32, u32), mode: Mode) -> io::Result<
         });
         match bound {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(5));
+                // Nothing tells when a queue is free.
+                // SAFETY: no descriptor is watched; the time-out is in milliseconds.
+                unsafe { libc::poll(std::ptr::null_mut(), 0, 5) };
             }
             other => return other.map(drop),
         }

@@ -493,3 +493,27 @@ fn what_cannot_be_had_is_said_with_the_reason() {
     let text = driver.open_udp(&any).unwrap_err().to_string();
     assert!(text.contains("needs the address to listen on"), "{text}");
 }
+
+#[test]
+fn a_socket_without_a_frame_to_send_with_waits_until_it_is_told() {
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
+    let mut pair = Pair::open(&ends, 0);
+    let frames = std::mem::take(pair.near.queues[0].free_frames());
+    let query = outgoing(&[b"query"], None);
+    for _ in 0..2 {
+        let outcome = pair.near.send_datagrams(pair.client, &query);
+        assert_eq!((outcome.accepted, outcome.error), (0, None));
+    }
+    let mut received = Received::new();
+    assert!(!pair.near.receive(&mut received));
+    *pair.near.queues[0].free_frames() = frames;
+    assert!(pair.near.receive(&mut received));
+    assert_eq!(
+        (received.socket, received.event),
+        (pair.client, Event::Writable)
+    );
+    assert_eq!(pair.near.stats().xdp.transmit_full, 2);
+    pair.exchange(&PAYLOADS);
+}
