@@ -2,16 +2,20 @@
 
 import contextlib
 import os
+import re
 import statistics
 from pathlib import Path
 
-from . import tables, targets, veth
+from . import processes, tables, targets, veth
 from .rounds import AT_LEAST, median, ratio, with_goals
 
 # Connections that are set up at a time.
 HANDSHAKES_AT_A_TIME = 50
 FULL_PER_CPU_SECOND_MIN = 4_500
 RESUMED_PER_CPU_SECOND_MIN = 8_000
+
+LIBRARY_SHARE_MIN = 0.85
+LIBRARY_SECONDS_MAX = 120
 
 TCP_AT_A_TIME = 100
 TCP_RATE_RATIO_MIN = 0.7
@@ -113,6 +117,55 @@ def handshakes(bench):
                 value = median(runs, "connections_per_cpu_second")
                 goals.append((f"{name}, handshakes a CPU second", value, least, AT_LEAST))
     return with_goals(tables.table(HEAD, rows), goals)
+
+
+def library(bench):
+    """Full TLS 1.3 handshakes: throng over DoT beside the cryptographic library by itself.
+
+    The library's are made in memory by the example `handshakes` of crate responder, of which the
+    client's time counts. What throng has on top is the TCP connection: a bare one is that of the C
+    loop against its own other half, with one query on it. All are CPU time of the generator.
+    """
+    if not os.access(bench.programs.handshakes, os.X_OK):
+        return "Not run: it needs `cargo build --release -p responder --example handshakes`."
+    load = {"clients": HANDSHAKES_AT_A_TIME, "outstanding": HANDSHAKES_AT_A_TIME}
+    full = [("throng dot full", "throng", "dot", load | {"queries_per_connection": 0})]
+    bare = [("C loop", "C loop", "tcp", one_query(TCP_AT_A_TIME))]
+    alone, connections, throng = [], [], []
+    loop = targets.churn_loop(bench.programs.churn, bench.server_cpu)
+    with responder(bench, "dot")() as target, loop as tcp:
+        for _ in range(bench.rounds):
+            alone.append(library_us(bench))
+            connections += bench.once_each("library", tcp, bare)
+            throng += bench.once_each("library", target, full)
+    figures = {
+        "library, client side": alone,
+        "C loop, TCP and a query": [run.cpu_us_per_connection for run in connections if run],
+        "throng dot full": [run.cpu_us_per_connection for run in throng if run],
+    }
+    rows = [[name, tables.spread(values, "{:.1f}")] for name, values in figures.items()]
+    middle = [statistics.median(values) if values else None for values in figures.values()]
+    goals = []
+    if None not in middle:
+        shares = (middle[0] / middle[2], (middle[0] + middle[1]) / middle[2])
+        of_both = "throng / library and C loop together"
+        goals = [
+            ("full handshakes, throng / library", shares[0], LIBRARY_SHARE_MIN, AT_LEAST),
+            (f"full handshakes, {of_both}", shares[1], LIBRARY_SHARE_MIN, AT_LEAST),
+        ]
+    return with_goals(tables.table(["what", "CPU us each"], rows), goals)
+
+
+def library_us(bench):
+    """CPU time of one full handshake of the library's client."""
+    path = bench.raw / f"{len(bench.results):03}-handshakes.txt"
+    command = [str(bench.programs.handshakes), "first"]
+    processes.run(command, bench.generator_cpu, path, LIBRARY_SECONDS_MAX)
+    found = re.search(r"full\s+(\d+)", path.read_text())
+    us = 1e6 / float(found[1]) if found else None
+    bench.results.append({"label": "library", "tool": "handshakes", "us": us})
+    print(f"  library: {us:.1f} us a full handshake of the client", flush=True)
+    return us
 
 
 def one_query(clients):

@@ -182,6 +182,12 @@ def churn_command(program, load):
     return command + [load.sources.first, str(processes.SOURCES)]
 
 
+def datagrams_command(program, load):
+    """The C pair's asking half: UDP without offload."""
+    command = [str(program), "ask", str(load.port), str(load.seconds), load.sources.first]
+    return command + [str(load.clients), str(load.outstanding)]
+
+
 def kxdpgun_command(program, load, cpu):
     """One query a connection over QUIC, from one core and one queue."""
     command = [*program, "-t", str(load.seconds), "-Q", str(load.rate_qps), "-i", load.names]
@@ -215,6 +221,14 @@ def read_churn(text):
     done, failed = int(number["connections"]), int(number["failed"])
     seconds = number_after("churn", "seconds", text)
     return {"answered": done, "sent": done + failed, "lost": failed, "seconds": seconds}
+
+
+def read_datagrams(text):
+    """Counts that the C pair's asking half printed."""
+    number = {label: number_after("datagrams", label, text) for label in ("answered", "lost")}
+    answered, lost = int(number["answered"]), int(number["lost"])
+    seconds = number_after("datagrams", "seconds", text)
+    return {"answered": answered, "sent": answered + lost, "lost": lost, "seconds": seconds}
 
 
 def read_kxdpgun(text):
@@ -308,6 +322,9 @@ class Programs:
 
     throng: object
     churn: object = None
+    datagrams: object = None
+    # The example of crate responder; measures the library, if it was built.
+    handshakes: object = None
     kxdpgun: tuple = ()
     knotd: tuple = ()
 
@@ -318,6 +335,8 @@ def command_and_reader(tool, programs, load, cpu, record):
         return dnsperf_command(load), read_dnsperf
     if tool == "C loop":
         return churn_command(programs.churn, load), read_churn
+    if tool == "C datagrams":
+        return datagrams_command(programs.datagrams, load), read_datagrams
     if tool == "kxdpgun":
         return kxdpgun_command(programs.kxdpgun, load, cpu), read_kxdpgun
     return throng_command(programs.throng, load, cpu, record), lambda _: read_record(

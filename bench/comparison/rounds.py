@@ -28,6 +28,8 @@ class Bench:
     sources: processes.SourceAddresses = field(default_factory=processes.SourceAddresses)
     # Every run, for raw/results.json.
     results: list = field(default_factory=list)
+    # Budgets that were passed: the only thing that makes `bench/run` fail.
+    failures: list = field(default_factory=list)
 
     def load(self, target, transport, **options):
         options.setdefault("seconds", self.seconds)
@@ -74,6 +76,14 @@ class Bench:
                 load = self.load(target, transport, **options)
                 results[name].append(self.once(f"{label}-{transport}", tool, target, load))
         return results
+
+    def once_each(self, label, target, cases):
+        """One run of every case, in order; for sections that alternate servers too."""
+        runs = []
+        for _, tool, transport, options in cases:
+            load = self.load(target, transport, **options)
+            runs.append(self.once(f"{label}-{transport}", tool, target, load))
+        return runs
 
 
 def one_line(load, measured):

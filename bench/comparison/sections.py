@@ -2,7 +2,8 @@
 
 import statistics
 
-from . import capacity, connections, established, populations, tables, targets, versions
+from . import capacity, connections, established, instructions, populations, tables, targets
+from . import versions
 from .generators import DNSPERF_MODES
 from .rounds import AT_LEAST, HEAD, median, ratio, row, with_goals
 
@@ -11,6 +12,7 @@ CPU_RATIO_MAX = {"udp": 0.50, "tcp": 0.40, "dot": 0.50, "doh2": 0.40}
 QPS_RATIO_MIN = 0.98
 OFFLOAD_QPS_MIN = 1_000_000
 NO_OFFLOAD_QPS_RATIO_MIN = 1.6
+SENDMMSG_RATIO_MIN = 0.9
 # Open-loop rate at which few and many clients are compared.
 CLIENTS_RATE_QPS = 50_000
 CLIENTS_CPU_RATIO_MAX = 1.5
@@ -77,6 +79,37 @@ def responder(bench):
             ),
         ]
     rows = [row(name, runs) for name, runs in results.items()]
+    return with_goals(tables.table(HEAD, rows), goals)
+
+
+def datagrams(bench):
+    """UDP without offload beside a bare C pair on sendmmsg and recvmmsg; 10 sockets, 1,000 out.
+
+    The C program neither matches nor times what it receives. Against the pair's own answering half,
+    which leaves most room to the generator, and against the responder, without offload too.
+    """
+    load = {"clients": 10, "offload": False}
+    flags = ["--no-offload"]
+    servers = [
+        ("C pair", lambda: targets.datagram_loop(bench.programs.datagrams, bench.server_cpu)),
+        (
+            "responder",
+            lambda: targets.responder(bench.programs.throng, bench.server_cpu, "udp", flags=flags),
+        ),
+    ]
+    rows, goals = [], []
+    for where, start in servers:
+        names = (f"throng, server {where}", f"C, server {where}")
+        cases = [(names[1], "C datagrams", "udp", load), (names[0], "throng", "udp", load)]
+        with start() as target:
+            results = bench.alternate("datagrams", target, cases)
+        rows += [row(name, runs) for name, runs in results.items()]
+        for what, figure, pair in (
+            ("rate, throng / C", "qps", names),
+            ("CPU per answer, C / throng", "cpu_us_per_answer", names[::-1]),
+        ):
+            value = ratio(results, *pair, figure)
+            goals.append((f"{what}, server {where}", value, SENDMMSG_RATIO_MIN, AT_LEAST))
     return with_goals(tables.table(HEAD, rows), goals)
 
 
@@ -198,8 +231,11 @@ def rate_error_percent(run, rate_qps):
 SECTIONS = {
     "server": server,
     "responder": responder,
+    "datagrams": datagrams,
+    "instructions": instructions.instructions,
     "established": established.established,
     "handshakes": connections.handshakes,
+    "library": connections.library,
     "churn-tcp": connections.churn_tcp,
     "churn-dot": connections.churn_dot,
     "churn-quic": connections.churn_quic,
@@ -217,5 +253,6 @@ SECTIONS = {
 LONG = {"compare"}
 
 # Sections that need throng as the server.
-NEEDS_THRONG = {"responder", "established", "handshakes", "churn-tcp", "churn-dot", "churn-quic"}
+NEEDS_THRONG = {"datagrams", "instructions", "library"}
+NEEDS_THRONG |= {"responder", "established", "handshakes", "churn-tcp", "churn-dot", "churn-quic"}
 NEEDS_THRONG |= {"populations", "sessions", "scripts", "compare", "capacity"}

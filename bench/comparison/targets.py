@@ -222,6 +222,12 @@ def churn_loop(program, cpu):
     return Printing("C loop", lambda _: [str(program), "answer", str(ports["tcp"])], cpu, ports)
 
 
+def datagram_loop(program, cpu):
+    """The answering half of loops/datagrams.c: every query comes back with QR set."""
+    ports = {"udp": processes.free_port()}
+    return Printing("C pair", lambda _: [str(program), "answer", str(ports["udp"])], cpu, ports)
+
+
 def named_version():
     printed = subprocess.run(["named", "-v"], capture_output=True, text=True, check=True).stdout
     return " ".join(printed.split()[:2])

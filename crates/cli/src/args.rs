@@ -83,6 +83,9 @@ pub(crate) enum Command {
     Script(ScriptArguments),
     /// Print the JSON Schema of the run record, of scenario files, or of other documents
     Schema(SchemaArguments),
+    /// Measure the generator alone, for `bench/run` and `throng doctor`
+    #[command(hide = true)]
+    Ceiling(crate::ceiling::CeilingArguments),
     /// Print the manual page (roff)
     Man,
     /// Print the completions for a shell

@@ -11,6 +11,7 @@
 
 mod args;
 mod capacity;
+mod ceiling;
 mod compare;
 mod compare_transports;
 mod conditions;
@@ -119,6 +120,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
         Command::Schema(arguments) => records::schema(arguments.of),
+        Command::Ceiling(arguments) => ceiling::execute(&arguments),
         Command::Man => manual::man(),
         Command::Completions(arguments) => manual::completions(&arguments),
         // Handled before the other commands are parsed: its flags are dnsperf's.

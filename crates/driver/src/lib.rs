@@ -2,7 +2,7 @@
 //!
 //! [`Driver`] is the interface; [`epoll`] and [`uring`] speak to the kernel's sockets, and
 //! [`kernel`] chooses between them; [`sim`] speaks to a network that exists only in memory and in
-//! virtual time. The only crate in which `unsafe` is allowed.
+//! virtual time, [`null`] to one that costs nothing. The only crate in which `unsafe` is allowed.
 //!
 //! One driver belongs to one worker thread. A worker's turn is: for each [`Driver::receive`] that
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
@@ -13,6 +13,7 @@ pub mod cpu;
 mod datagram;
 pub mod epoll;
 pub mod kernel;
+pub mod null;
 pub mod sim;
 mod socket;
 mod table;

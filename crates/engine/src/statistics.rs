@@ -66,13 +66,26 @@ impl Statistics {
         }
     }
 
-    /// A response came to the query `number` of a client; the query is of the measured run.
+    /// So many responses came to a client after so long; their queries are of the measured run.
+    /// Each is told to [`Statistics::count_end_of_idleness`] too.
     #[inline]
-    pub(crate) fn count_response(&mut self, client: u32, number: u32, latency_ns: u64, rcode: u16) {
+    pub(crate) fn count_responses(
+        &mut self,
+        client: u32,
+        (latency_ns, rcode): (u64, u16),
+        times: u64,
+    ) {
+        if let Some(client) = self.of(client) {
+            client.figures.respond_many(latency_ns, rcode, times);
+        }
+    }
+
+    /// A response came to the query `number` of a client, maybe the first after idleness.
+    #[inline]
+    pub(crate) fn count_end_of_idleness(&mut self, client: u32, number: u32, latency_ns: u64) {
         let Some(client) = self.of(client) else {
             return;
         };
-        client.figures.respond(latency_ns, rcode);
         if client.after_idle == number.wrapping_add(1) {
             client.after_idle = 0;
             self.first_after_idle.record(latency_ns);
@@ -137,7 +150,8 @@ mod tests {
         statistics.touch(0, asked_at);
         let responded_at = asked_at + Duration::from_millis(5);
         pending.end(query.position, State::Answered);
-        statistics.count_response(0, query.number, 5 * MS, 0);
+        statistics.count_responses(0, (5 * MS, 0), 1);
+        statistics.count_end_of_idleness(0, query.number, 5 * MS);
         statistics.touch(0, responded_at);
         statistics.first_after_idle.count()
     }
@@ -170,9 +184,9 @@ mod tests {
         }
         let first = pending.next_waiting().unwrap();
         let second = pending.next_waiting_after(first).unwrap();
-        statistics.count_response(0, second.number, MS, 0);
+        statistics.count_end_of_idleness(0, second.number, MS);
         assert_eq!(statistics.first_after_idle.count(), 0);
-        statistics.count_response(0, first.number, 2 * MS, 0);
+        statistics.count_end_of_idleness(0, first.number, 2 * MS);
         assert_eq!(statistics.first_after_idle.max_ns(), Some(2 * MS));
     }
 
@@ -182,7 +196,8 @@ mod tests {
         none.count_set_up(0, MS);
         assert!(none.experience(10 * 1_000 * MS).is_none());
         let mut statistics = Statistics::new(1);
-        statistics.count_response(1, 0, MS, 0);
+        statistics.count_responses(1, (MS, 0), 1);
+        statistics.count_end_of_idleness(1, 0, MS);
         statistics.count_set_up(1, MS);
         let experience = statistics.experience(10 * 1_000 * MS).unwrap();
         assert_eq!((experience.answered(), experience.clients()), (0, 1));

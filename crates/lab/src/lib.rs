@@ -1,9 +1,10 @@
 //! Runs and what they need: the host, the servers under test, the way from request to record.
 //!
 //! [`run`] takes a decided run and returns its record, on the kernel's sockets or in the
-//! simulator, [`capacity`] many in turn. [`target`] starts real DNS servers on free loopback ports
-//! and always cleans up after them; [`parts`] spreads a run over several processes; [`key_log`]
-//! writes TLS secrets to a file; [`host`] reads what a run record has to say about the machine.
+//! simulator, [`capacity`] many in turn; [`ceiling`] measures the generator alone. [`target`]
+//! starts real DNS servers on free loopback ports and always cleans up after them; [`parts`]
+//! spreads a run over several processes; [`key_log`] writes TLS secrets to a file; [`host`] reads
+//! what a run record has to say about the machine.
 //! Linux only.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -12,6 +13,7 @@
 )]
 
 pub mod capacity;
+pub mod ceiling;
 pub mod host;
 pub mod key_log;
 pub mod parts;

@@ -68,6 +68,21 @@ impl ClientLatency {
         }
     }
 
+    /// Counts one latency `times` times, as [`ClientLatency::record`] would. O(1) while no bucket
+    /// has been full.
+    #[inline]
+    pub fn record_many(&mut self, latency_ns: u64, times: u64) {
+        let index = bucket_index(latency_ns).wrapping_sub(self.first.into());
+        match self.buckets.get_mut(index) {
+            Some(bucket) if self.halvings == 0 && times < u64::from(u16::MAX - *bucket) => {
+                self.count += times;
+                self.max_ns = self.max_ns.max(latency_ns);
+                *bucket += times as u16;
+            }
+            _ => (0..times).for_each(|_| self.record(latency_ns)),
+        }
+    }
+
     /// Counts one in a bucket that is not held.
     #[cold]
     fn record_outside(&mut self, index: usize) {

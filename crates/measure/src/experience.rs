@@ -51,8 +51,16 @@ impl ClientFigures {
     /// One response. A few dozen instructions and two cache lines; does not allocate.
     #[inline]
     pub fn respond(&mut self, latency_ns: u64, rcode: u16) {
-        self.failures += u64::from(rcode != 0 && rcode != 3);
-        self.latency.record(latency_ns);
+        self.respond_many(latency_ns, rcode, 1);
+    }
+
+    /// So many responses that took equally long.
+    #[inline]
+    pub fn respond_many(&mut self, latency_ns: u64, rcode: u16, responses: u64) {
+        if rcode != 0 && rcode != 3 {
+            self.failures += responses;
+        }
+        self.latency.record_many(latency_ns, responses);
     }
 }
 

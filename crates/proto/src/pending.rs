@@ -297,6 +297,9 @@ impl Pending {
         if slot.sent_at == Instant::ZERO {
             slot.sent_at = sent_at;
         }
+        if slot.number == self.first_waiting {
+            self.first_waiting = slot.number.wrapping_add(1);
+        }
         let age = self.next.wrapping_sub(slot.number);
         if self.in_flight == 0 || age > self.next.wrapping_sub(self.first_in_flight) {
             self.first_in_flight = slot.number;

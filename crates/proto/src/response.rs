@@ -39,6 +39,12 @@ impl Header {
     }
 }
 
+/// True if the TC bit is set (RFC 1035, section 4.1.1); false without a whole header.
+#[inline]
+pub fn is_truncated(message: &[u8]) -> bool {
+    message.len() >= HEADER_OCTETS && message[2] & 0x02 != 0
+}
+
 /// Octets of the header (RFC 1035, section 4.1.1).
 const HEADER_OCTETS: usize = 12;
 
@@ -85,11 +91,15 @@ fn question_equals_without_case(asked: &[u8], echoed: &[u8]) -> bool {
 ///
 /// Walks the records without allocation; falls back to the header's RCODE if they are malformed,
 /// and to 0 if there is no whole header.
+#[inline]
 pub fn extended_rcode(message: &[u8]) -> u16 {
     let Some(header) = message.first_chunk::<HEADER_OCTETS>() else {
         return 0;
     };
     let low_bits = u16::from(header[3] & 0x0f);
+    if header[10..] == [0, 0] {
+        return low_bits;
+    }
     match opt_record(header, &message[HEADER_OCTETS..]) {
         // The first octet of the TTL is EXTENDED-RCODE (RFC 6891, section 6.1.3).
         Some(RecordHead {

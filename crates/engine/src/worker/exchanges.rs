@@ -63,11 +63,11 @@ impl Worker {
         match header {
             None => counts.malformed += 1,
             Some(header) if header.id != 0 => counts.wrong_id += 1,
-            Some(header) => {
+            Some(_) => {
                 let scratch = &mut self.message;
                 let asked = query.question;
                 if is_answered_by((&self.plan, &self.offer), asked, message, scratch) {
-                    return self.complete(index, query, &header, message, at);
+                    return self.complete(index, &query, message, at);
                 }
                 counts.wrong_question += 1;
             }

@@ -10,6 +10,25 @@ use super::scripted::{Told, is_answered_by};
 use super::{EndedBy, Worker};
 use crate::client::{Link, Role};
 
+/// What makes responses count alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Kind {
+    owner: u32,
+    rcode: u16,
+    scheduled_at: Instant,
+    sent_at: Instant,
+    at: Instant,
+}
+
+/// Responses that count alike, as those of a burst do: one entry in each distribution will do for
+/// all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Alike {
+    kind: Kind,
+    responses: u64,
+    octets: u64,
+}
+
 impl Worker {
     /// Datagrams on the socket of client `owner`.
     pub(super) fn handle_datagrams(&mut self, owner: u32, received: &Received) {
@@ -73,6 +92,7 @@ impl Worker {
     }
 
     /// One message for client `owner`.
+    #[inline(always)]
     pub(super) fn handle_message(&mut self, owner: u32, message: &[u8], at: Instant) {
         let Some(header) = Header::parse(message).filter(|header| header.is_response) else {
             self.tally.of_event(at).counts.unexpected.malformed += 1;
@@ -96,82 +116,130 @@ impl Worker {
             return;
         }
         match query.state {
-            State::InFlight => self.complete(owner, query, &header, message, at),
+            State::InFlight => self.complete(owner, &query, message, at),
             State::Answered => self.tally.of_query(query.scheduled_at).counts.duplicate += 1,
             _ => self.tally.of_query(query.scheduled_at).counts.late += 1,
         }
     }
 
     /// A response to a query in flight.
-    pub(super) fn complete(
-        &mut self,
-        owner: u32,
-        query: Query,
-        header: &Header,
-        message: &[u8],
-        at: Instant,
-    ) {
-        if self.stub.is_some() && self.goes_on(owner, &query, message) {
+    #[inline(always)]
+    pub(super) fn complete(&mut self, owner: u32, query: &Query, message: &[u8], at: Instant) {
+        if self.stub.is_some() && self.goes_on(owner, query, message) {
             return;
         }
         let client = &mut self.clients[owner as usize];
         client.pending.end(query.position, State::Answered);
-        let latency_ns = at.nanos_since(query.scheduled_at);
+        let is_fallback = client.role == Role::Fallback;
         if let Link::Connected(connection) = &mut client.link {
             self.tally
                 .connection_is_active(at, &mut connection.active_in);
+            if !connection.served && !is_fallback {
+                self.count_first_response(owner, query, at);
+            }
         }
-        let interval = self.tally.of_query(query.scheduled_at);
-        if let Link::Connected(connection) = &mut client.link
-            && !connection.served
-            && client.role == Role::Primary
-        {
-            self.connections_silent -= u64::from(connection.is_silent());
-            connection.served = true;
-            let times = &mut interval.distributions.connections;
-            times.first_query.record(at.nanos_since(query.sent_at));
-            // A connection that was there before its first query did not make it wait.
-            let idle_ns = query.sent_at.nanos_since(connection.usable_at);
-            let waited = query.scheduled_at <= connection.usable_at;
-            let idle_ns = if waited { 0 } else { idle_ns };
-            times
-                .set_up_and_first_query
-                .record(at.nanos_since(connection.attempted_at) - idle_ns);
+        if is_fallback {
+            return self.complete_fallback(owner, query, message, at);
         }
-        if client.role == Role::Fallback {
-            interval.counts.tcp_fallback.responses += 1;
-            interval.distributions.tcp_fallback.record(latency_ns);
-            self.offer
-                .tell((Role::Fallback, owner), &query, Told::Response(message), at);
-            return;
-        }
-        interval.counts.responses += 1;
-        interval.counts.received_octets += message.len() as u64;
-        let rcode = response::extended_rcode(message);
-        interval.counts.rcodes.record(rcode);
-        interval.distributions.latency.record(latency_ns);
-        interval
-            .distributions
-            .service
-            .record(at.nanos_since(query.sent_at));
-        if query.scheduled_at >= self.timeline.run_started_at {
-            self.statistics
-                .count_response(owner, query.number, latency_ns, rcode);
-        }
+        self.count_response(owner, query, message, at);
         // The window of a run by queries reaches to its last response.
         let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
         if at >= self.timeline.run_started_at && is_before_end {
             self.tally.responses_in_window += 1;
         }
         self.tally.last_response_at = at;
-        if header.truncated {
-            self.tally.of_query(query.scheduled_at).counts.truncated += 1;
-            if self.plan.tcp_fallback {
-                self.fall_back(owner, query);
-            }
+        if response::is_truncated(message) {
+            self.count_truncated(owner, query);
         }
         self.offer
-            .tell((Role::Primary, owner), &query, Told::Response(message), at);
+            .tell((Role::Primary, owner), query, Told::Response(message), at);
+    }
+
+    /// Counts and times a response; those that are alike together.
+    #[inline(always)]
+    fn count_response(&mut self, owner: u32, query: &Query, message: &[u8], at: Instant) {
+        let kind = Kind {
+            owner,
+            rcode: response::extended_rcode(message),
+            scheduled_at: query.scheduled_at,
+            sent_at: query.sent_at,
+            at,
+        };
+        if kind != self.alike.kind {
+            self.settle_responses();
+            self.alike.kind = kind;
+        }
+        self.alike.responses += 1;
+        self.alike.octets += message.len() as u64;
+        if query.scheduled_at >= self.timeline.run_started_at {
+            let latency_ns = at.nanos_since(query.scheduled_at);
+            self.statistics
+                .count_end_of_idleness(owner, query.number, latency_ns);
+        }
+    }
+
+    /// Brings the responses that were kept apart because they are alike into the tally.
+    pub(super) fn settle_responses(&mut self) {
+        let Alike {
+            kind,
+            responses,
+            octets,
+        } = std::mem::take(&mut self.alike);
+        if responses == 0 {
+            return;
+        }
+        let latency_ns = kind.at.nanos_since(kind.scheduled_at);
+        let service_ns = kind.at.nanos_since(kind.sent_at);
+        let interval = self.tally.of_query(kind.scheduled_at);
+        interval.counts.responses += responses;
+        interval.counts.received_octets += octets;
+        interval.counts.rcodes.record_many(kind.rcode, responses);
+        let times = &mut interval.distributions;
+        times.latency.record_many(latency_ns, responses);
+        times.service.record_many(service_ns, responses);
+        if kind.scheduled_at >= self.timeline.run_started_at {
+            self.statistics
+                .count_responses(kind.owner, (latency_ns, kind.rcode), responses);
+        }
+    }
+
+    /// Times the first response on a connection.
+    #[cold]
+    fn count_first_response(&mut self, owner: u32, query: &Query, at: Instant) {
+        let Some(connection) = self.clients[owner as usize].connection() else {
+            return;
+        };
+        self.connections_silent -= u64::from(connection.is_silent());
+        connection.served = true;
+        let interval = self.tally.of_query(query.scheduled_at);
+        let times = &mut interval.distributions.connections;
+        times.first_query.record(at.nanos_since(query.sent_at));
+        // A connection that was there before its first query did not make it wait.
+        let idle_ns = query.sent_at.nanos_since(connection.usable_at);
+        let waited = query.scheduled_at <= connection.usable_at;
+        let idle_ns = if waited { 0 } else { idle_ns };
+        times
+            .set_up_and_first_query
+            .record(at.nanos_since(connection.attempted_at) - idle_ns);
+    }
+
+    /// The response to a question that was asked again over TCP.
+    #[cold]
+    fn complete_fallback(&mut self, owner: u32, query: &Query, message: &[u8], at: Instant) {
+        let interval = self.tally.of_query(query.scheduled_at);
+        interval.counts.tcp_fallback.responses += 1;
+        let latency_ns = at.nanos_since(query.scheduled_at);
+        interval.distributions.tcp_fallback.record(latency_ns);
+        self.offer
+            .tell((Role::Fallback, owner), query, Told::Response(message), at);
+    }
+
+    #[cold]
+    fn count_truncated(&mut self, owner: u32, query: &Query) {
+        self.tally.of_query(query.scheduled_at).counts.truncated += 1;
+        if self.plan.tcp_fallback {
+            self.fall_back(owner, *query);
+        }
     }
 
     /// Asks the truncated question again over TCP.

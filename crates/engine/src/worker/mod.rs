@@ -44,6 +44,7 @@ use crate::control::Control;
 use crate::statistics::Statistics;
 use crate::tally::Tally;
 use connections::SetUp;
+use messages::Alike;
 use offer::Offer;
 use presence::Events;
 use questions::QuestionCursor;
@@ -183,6 +184,8 @@ pub(crate) struct Worker {
     due_allowed: u32,
     questions: QuestionCursor,
     tally: Tally,
+    /// The responses of late, which count alike and are not in the tally yet.
+    alike: Alike,
     statistics: Statistics,
     connections_open: u64,
     connections_open_max: u64,
@@ -242,6 +245,7 @@ impl Worker {
             due_allowed: 0,
             questions: QuestionCursor::new(&plan, index, first..first + primaries),
             tally: Tally::new(plan.interval),
+            alike: Alike::default(),
             statistics: match plan.client_statistics {
                 true => Statistics::new(primaries),
                 false => Statistics::none(),
@@ -510,6 +514,7 @@ impl Worker {
         if self.ended_by == EndedBy::Queries {
             self.tally.close_window(driver.cpu_time());
         }
+        self.settle_responses();
         self.tally.finish(now, driver.cpu_time(), connections_open);
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
@@ -543,6 +548,7 @@ impl Worker {
             _ => self.run_end,
         };
         while now >= self.tally.interval_end() {
+            self.settle_responses();
             let connections_open = self.connections_open - self.connections_silent;
             self.tally
                 .roll(driver.cpu_time(), connections_open, run_end);

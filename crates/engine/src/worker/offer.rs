@@ -256,6 +256,8 @@ impl Worker {
         else {
             return;
         };
+        let is_measured = now >= self.timeline.run_started_at;
+        let counts = &mut self.tally.of_query(now).counts;
         while *free > 0 && self.questions.left > 0 {
             let Some(&index) = ready.front() else { break };
             let client = &mut self.clients[index as usize];
@@ -270,13 +272,11 @@ impl Worker {
                 }
                 schedule.advance();
             }
-            let is_measured = now >= self.timeline.run_started_at;
-            let counts = &mut self.tally.of_query(now).counts;
             let question = self.questions.take(now, is_measured, counts);
             if client.pending.submit(now, question) {
                 *free -= 1;
             } else {
-                self.tally.of_query(now).counts.not_sent.no_free_id += 1;
+                counts.not_sent.no_free_id += 1;
             }
             if is_measured {
                 self.statistics.count_query(index, &client.pending, now);
@@ -286,7 +286,10 @@ impl Worker {
                 self.dirty.push(index);
             }
             // One query each in turn, so that few queries are spread over many clients.
-            ready.rotate_left(1);
+            if ready.len() > 1 {
+                ready.pop_front();
+                ready.push_back(index);
+            }
         }
     }
 

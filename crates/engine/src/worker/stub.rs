@@ -586,7 +586,7 @@ impl Worker {
         }
         self.outgoing.clear();
         self.positions.clear();
-        self.render_datagram(query, driver.unix_time());
+        self.render_datagram(query, self.signing_time(driver));
         let taken = driver.send_datagrams(socket, &self.outgoing).accepted;
         let octets = self.outgoing.datagrams[0].length as usize;
         let pending = &mut self.clients[index as usize].pending;

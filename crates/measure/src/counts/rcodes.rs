@@ -54,9 +54,15 @@ impl Rcodes {
     /// Counts one response. O(1), does not allocate.
     #[inline]
     pub fn record(&mut self, rcode: u16) {
+        self.record_many(rcode, 1);
+    }
+
+    /// Counts so many responses. O(1), does not allocate.
+    #[inline]
+    pub fn record_many(&mut self, rcode: u16, responses: u64) {
         match self.by_rcode.get_mut(usize::from(rcode)) {
-            Some(count) => *count += 1,
-            None => self.other += 1,
+            Some(count) => *count += responses,
+            None => self.other += responses,
         }
     }
 

@@ -60,6 +60,8 @@ pub struct Decoder {
     /// The largest size that the peer may set.
     table_octets_limit: u32,
     scratch: Vec<u8>,
+    /// How often the table was changed.
+    table_changes: u32,
 }
 
 impl Default for Decoder {
@@ -71,6 +73,7 @@ impl Default for Decoder {
             },
             table_octets_limit: TABLE_OCTETS_INITIAL,
             scratch: Vec::new(),
+            table_changes: 0,
         }
     }
 }
@@ -80,6 +83,12 @@ impl Decoder {
     /// size that it may set. A table that is larger stays until the peer says so (section 4.2).
     pub fn set_table_limit(&mut self, octets: u32) {
         self.table_octets_limit = octets;
+    }
+
+    /// How often the peer has changed its table so far: equal blocks have equal fields for as long
+    /// as this stays the same.
+    pub fn table_changes(&self) -> u32 {
+        self.table_changes
     }
 
     /// Hands the fields of a whole `block` to `on_field`, name and value, in order.
@@ -126,6 +135,7 @@ impl Decoder {
             return Err(DecodeError::TableSize);
         }
         self.table.resize(octets as usize);
+        self.table_changes = self.table_changes.wrapping_add(1);
         Ok(())
     }
 
@@ -168,6 +178,7 @@ impl Decoder {
         on_field(name, value);
         if inserts {
             self.table.insert(name, value);
+            self.table_changes = self.table_changes.wrapping_add(1);
         }
         Ok(counted_octets(name, value))
     }

@@ -1,7 +1,7 @@
 //! The client's end of a connection (RFC 9113), for DoH requests (RFC 8484).
 
 use super::endpoint::{Endpoint, Event, ReceiveWindow};
-use super::fields::ResponseFields;
+use super::fields::{KnownFields, ResponseFields};
 use super::frame::{
     CLIENT_PREFACE, ErrorCode, FRAME_HEADER_OCTETS, Frame, Http2Error, WINDOW_MAX, flag, setting,
     write_goaway, write_reset, write_settings,
@@ -64,6 +64,7 @@ pub struct Http2Client {
     held_back: u32,
     spare: Option<Box<Surplus>>,
     stream_window: u32,
+    known_fields: KnownFields,
 }
 
 impl Http2Client {
@@ -98,6 +99,7 @@ impl Http2Client {
             held_back: 0,
             spare: None,
             stream_window: options.stream_window(),
+            known_fields: KnownFields::default(),
         }
     }
 
@@ -313,9 +315,7 @@ impl Http2Client {
                 end_stream,
                 block,
             } => {
-                let mut fields = ResponseFields::default();
-                self.endpoint
-                    .decode(&block, |name, value| fields.add(name, value))?;
+                let fields = self.read_fields(&block)?;
                 self.handle_fields((stream, end_stream), &fields, out, on_end)
             }
             Event::Data {
@@ -345,6 +345,21 @@ impl Http2Client {
             }
             Event::InitialWindow { change } => self.handle_initial_window(change, out),
         }
+    }
+
+    /// What a block of fields says.
+    fn read_fields(&mut self, block: &[u8]) -> Result<ResponseFields, Http2Error> {
+        let before = self.endpoint.decoder.table_changes();
+        if let Some(fields) = self.known_fields.find(block, before) {
+            return Ok(fields);
+        }
+        let mut fields = ResponseFields::default();
+        self.endpoint
+            .decode(block, |name, value| fields.add(name, value))?;
+        if self.endpoint.decoder.table_changes() == before {
+            self.known_fields.remember(block, before, fields);
+        }
+        Ok(fields)
     }
 
     fn handle_fields(

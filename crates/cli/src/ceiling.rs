@@ -1,0 +1,121 @@
+//! The generator's own ceiling, transport by transport, as a table or as JSON.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use lab::ceiling::{Ceiling, CeilingRequest, Until, measure};
+use measure::notation;
+use proto::Transport;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+/// The load of the project's benchmarks.
+const CLIENTS: u32 = 200;
+const OUTSTANDING: u32 = 1_000;
+/// How long each transport is measured.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// What is measured, and what comes of it.
+#[derive(Debug, Args)]
+pub(crate) struct CeilingArguments {
+    /// Transports, one after the other
+    #[arg(
+        long,
+        value_name = "NAME[,NAME...]",
+        value_delimiter = ',',
+        default_value = "udp,tcp,dot,doh2,doh3,doq"
+    )]
+    transport: Vec<Transport>,
+    /// Simulated clients
+    #[arg(long, value_name = "N", default_value_t = CLIENTS,
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    clients: u32,
+    /// Queries in flight
+    #[arg(long, value_name = "N", default_value_t = OUTSTANDING,
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    outstanding: u32,
+    /// Measure so many queries in virtual time, for programs that count instructions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    queries: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures each transport and prints what came of it.
+pub(crate) fn execute(arguments: &CeilingArguments) -> Result<ExitCode, Failure> {
+    let ceilings = all(arguments)?;
+    match arguments.json {
+        true => println!("{:#}", json(&ceilings)),
+        false => print!("{}", text(&ceilings)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn all(arguments: &CeilingArguments) -> Result<Vec<Ceiling>, Failure> {
+    let mut ceilings = Vec::new();
+    for &transport in &arguments.transport {
+        let request = CeilingRequest {
+            transport,
+            clients: arguments.clients,
+            outstanding: arguments.outstanding,
+            until: (arguments.queries).map_or(Until::Passed(SPAN), Until::Answered),
+        };
+        ceilings.push(measure(&request)?);
+    }
+    Ok(ceilings)
+}
+
+/// What one core of this machine could ask, if nothing but the generator's own code took time.
+fn text(ceilings: &[Ceiling]) -> String {
+    let mut text = String::from("The generator alone, on one core: no network, no kernel\n\n");
+    text.push_str("transport   queries/s   ns a query\n");
+    for ceiling in ceilings {
+        let rate = notation::count(ceiling.queries_per_second().round() as u64);
+        let name = ceiling.transport.name();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{name:<9} {rate:>11} {:>12.0}",
+            ceiling.ns_per_query()
+        );
+    }
+    text
+}
+
+fn json(ceilings: &[Ceiling]) -> Value {
+    let each = ceilings.iter().map(|ceiling| {
+        json!({
+            "transport": ceiling.transport.name(),
+            "queries": ceiling.queries,
+            "busy_ns": ceiling.busy.as_nanos() as u64,
+            "ns_per_query": ceiling.ns_per_query(),
+            "queries_per_second": ceiling.queries_per_second(),
+        })
+    });
+    json!({ "ceilings": each.collect::<Vec<Value>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_and_json_say_the_same() {
+        let ceilings = [Ceiling {
+            transport: Transport::Doh2,
+            queries: 1_000,
+            busy: Duration::from_micros(800),
+        }];
+        let text = text(&ceilings);
+        let row: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(row, ["doh2", "1,250,000", "800"]);
+        let json = json(&ceilings);
+        assert_eq!(json["ceilings"][0]["transport"], "doh2");
+        assert_eq!(json["ceilings"][0]["busy_ns"], 800_000);
+        assert_eq!(json["ceilings"][0]["queries_per_second"], 1_250_000.0);
+    }
+}
