@@ -271,7 +271,8 @@ impl RecordLayer {
         let Some((header, body)) = record.split_first_chunk() else {
             return Ok(());
         };
-        if header[0] == CHANGE_CIPHER_SPEC {
+        // Between the parts of a message there is none.
+        if header[0] == CHANGE_CIPHER_SPEC && self.handshake.is_empty() {
             return Err(match body {
                 [1] => self.unexpected(CHANGE_CIPHER_SPEC),
                 _ => InvalidMessage::InvalidCcs.into(),

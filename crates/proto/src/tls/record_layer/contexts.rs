@@ -166,12 +166,4 @@ mod tests {
         let free = READY.with_borrow(|ready| ready.slots.iter().flatten().count());
         assert!(free <= 1, "{free} keys of nobody");
     }
-
-    #[test]
-    fn key_that_moves_to_another_thread_is_made_ready_there() {
-        let mut place = Place::new();
-        assert!(made_by(&mut place));
-        let made = std::thread::spawn(move || made_by(&mut place));
-        assert!(made.join().unwrap());
-    }
 }

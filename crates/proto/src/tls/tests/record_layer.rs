@@ -279,7 +279,7 @@ proptest! {
     #[test]
     fn any_record_that_is_no_ticket_leads_to_what_it_leads_to_with_rustls(
         records in prop::collection::vec(
-            (any::<bool>(), 20..25_u8, prop::collection::vec(0..60_u8, 0..8)),
+            (any::<bool>(), 21..25_u8, prop::collection::vec(0..60_u8, 0..8)),
             1..5,
         ),
         suite in prop::sample::select(suites()),
