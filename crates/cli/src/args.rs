@@ -96,7 +96,7 @@ pub(crate) enum Command {
     Script(ScriptArguments),
     /// Print the JSON Schema of the run record, of scenario files, or of other documents
     Schema(SchemaArguments),
-    /// Measure the generator alone, for `bench/run` and `throng doctor`
+    /// Measure the generator alone, for `bench/run`; people use `throng doctor --ceiling`
     #[command(hide = true)]
     Ceiling(crate::ceiling::CeilingArguments),
     /// Print the manual page (roff)

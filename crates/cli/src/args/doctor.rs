@@ -39,6 +39,14 @@ pub(crate) struct DoctorArguments {
         help_heading = "This host"
     )]
     pub(crate) root: Option<PathBuf>,
+    /// Measure the generator instead, without network and kernel: what a query costs it over each
+    /// transport, and how many one core could ask; 7 seconds
+    #[arg(
+        long,
+        conflicts_with_all = ["records", "clients", "server", "interface", "root"],
+        help_heading = "This host"
+    )]
+    pub(crate) ceiling: bool,
     /// Form of the findings on standard output
     #[arg(long, default_value = "text", value_enum)]
     pub(crate) format: DoctorFormat,

@@ -254,3 +254,19 @@ fn what_cannot_be_judged_is_refused_with_a_cure() {
         assert!(cure.contains(hint), "{flags}: {found}: {cure}");
     }
 }
+
+#[test]
+fn ceiling_is_told_for_every_transport_and_not_of_a_copied_host() {
+    let told = throng("doctor --ceiling --format json").succeeded();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let ceilings = told["ceilings"].as_array().unwrap();
+    let names = ceilings.iter().map(|it| it["transport"].as_str().unwrap());
+    let names: Vec<&str> = names.collect();
+    assert_eq!(names, ["udp", "tcp", "dot", "doh2", "doh3", "doq"]);
+    for ceiling in ceilings {
+        let rate = ceiling["queries_per_second"].as_f64().unwrap();
+        assert!(rate > 0.0, "{ceiling}");
+    }
+    let finished = throng("doctor --ceiling --root elsewhere");
+    assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+}
