@@ -2,14 +2,15 @@
 //!
 //! `cargo run --release -p responder --example handshakes` prints a line for each kind, with the
 //! argument `first` only for full handshakes as a run makes them unless told otherwise. Client and
-//! server are state machines on one thread; the time between handing octets to one of them and
+//! server are state machines on one thread; the CPU time between handing octets to one of them and
 //! taking its answer is that side's. The client verifies a certificate (ECDSA, P-256) that a root
 //! has signed, as a run does. The machine has to be idle otherwise.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap ends the measurement")]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use driver::clock::Clock;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ServerConfig};
 use proto::tls::{
@@ -20,7 +21,7 @@ use proto::tls::{
 /// Handshakes measured of each kind, after as many as a tenth that are not.
 const HANDSHAKES: u32 = 5_000;
 
-/// Time that each side took.
+/// CPU time that each side took.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     client: Duration,
@@ -29,9 +30,9 @@ struct Spent {
 
 /// Runs `work`, whose time is counted in `sum`.
 fn timed<R>(sum: &mut Duration, work: impl FnOnce() -> R) -> R {
-    let start = Instant::now();
+    let start = Clock::thread_cpu_time();
     let result = work();
-    *sum += start.elapsed();
+    *sum += Clock::thread_cpu_time().saturating_sub(start);
     result
 }
 
