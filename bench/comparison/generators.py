@@ -53,6 +53,8 @@ class Load:
     # When each client of throng asks, in its notation, or the script that says so.
     per_client: str | None = None
     script: str | None = None
+    # What throng sends by with AF_XDP; None for the kernel's sockets.
+    interface: str | None = None
     # throng's workers; None for as many as it thinks right.
     workers: int | None = 1
 
@@ -171,6 +173,8 @@ def throng_command(throng, load, cpu, record):
         command += trust
     if load.resume:
         command += ["--tls-resume", "always"]
+    if load.interface:
+        command += ["--driver", "xdp", "--interface", load.interface]
     if not load.offload:
         command += ["--no-offload"]
     return command
@@ -189,9 +193,11 @@ def datagrams_command(program, load):
 
 
 def kxdpgun_command(program, load, cpu):
-    """One query a connection over QUIC, from one core and one queue."""
+    """UDP, or one query a connection over QUIC, from one core and one queue."""
     command = [*program, "-t", str(load.seconds), "-Q", str(load.rate_qps), "-i", load.names]
-    return command + ["-F", f"{cpu}s1", "-U", "-p", str(load.port), load.address]
+    if load.transport == "doq":
+        command += ["-U"]
+    return command + ["-F", f"{cpu}s1", "-p", str(load.port), load.address]
 
 
 def number_after(tool, label, text):
@@ -229,6 +235,18 @@ def read_datagrams(text):
     answered, lost = int(number["answered"]), int(number["lost"])
     seconds = number_after("datagrams", "seconds", text)
     return {"answered": answered, "sent": answered + lost, "lost": lost, "seconds": seconds}
+
+
+def read_kxdpgun_udp(text):
+    """As `read_kxdpgun`, without connections."""
+    labels = ("total queries", "total replies", "duration")
+    sent, replies, seconds = (number_after("kxdpgun", label, text) for label in labels)
+    return {
+        "answered": int(replies),
+        "sent": int(sent),
+        "lost": int(sent - replies),
+        "seconds": seconds,
+    }
 
 
 def read_kxdpgun(text):
@@ -338,7 +356,8 @@ def command_and_reader(tool, programs, load, cpu, record):
     if tool == "C datagrams":
         return datagrams_command(programs.datagrams, load), read_datagrams
     if tool == "kxdpgun":
-        return kxdpgun_command(programs.kxdpgun, load, cpu), read_kxdpgun
+        read = read_kxdpgun if load.transport == "doq" else read_kxdpgun_udp
+        return kxdpgun_command(programs.kxdpgun, load, cpu), read
     return throng_command(programs.throng, load, cpu, record), lambda _: read_record(
         record.read_text()
     )

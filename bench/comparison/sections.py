@@ -4,6 +4,7 @@ import statistics
 
 from . import capacity, connections, established, instructions, populations, tables, targets
 from . import versions
+from . import xdp as frames
 from .generators import DNSPERF_MODES
 from .rounds import AT_LEAST, HEAD, median, ratio, row, with_goals
 
@@ -247,6 +248,7 @@ SECTIONS = {
     "scripts": populations.scripts,
     "compare": versions.compare,
     "capacity": capacity.capacity,
+    "xdp": frames.xdp,
 }
 
 # Sections that take longer than all others together: only when they are asked for.
@@ -255,4 +257,4 @@ LONG = {"compare"}
 # Sections that need throng as the server.
 NEEDS_THRONG = {"datagrams", "instructions", "library"}
 NEEDS_THRONG |= {"responder", "established", "handshakes", "churn-tcp", "churn-dot", "churn-quic"}
-NEEDS_THRONG |= {"populations", "sessions", "scripts", "compare", "capacity"}
+NEEDS_THRONG |= {"populations", "sessions", "scripts", "compare", "capacity", "xdp"}

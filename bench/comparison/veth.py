@@ -37,6 +37,21 @@ class Namespace:
         self.holder.wait()
 
 
+def connect(here, there):
+    """A veth pair between two namespaces, its ends named like them; returns the address of the
+    first. What a network card that is not there would still do has to be switched off, because
+    kxdpgun reads frames as they are."""
+    network = ipaddress.IPv4Address("10.53.0.0") + next(NUMBERS) * 256
+    off = "tx off rx off gso off gro off tso off"
+    here.run("ip link set lo up")
+    here.run(f"ip link add here type veth peer name there netns {there.holder.pid}")
+    for namespace, device, number in ((here, "here", 1), (there, "there", 2)):
+        namespace.run(f"ip addr add {network + number}/24 dev {device}")
+        namespace.run(f"ip link set {device} up")
+        namespace.run(f"ethtool -K {device} {off}")
+    return str(network + 1)
+
+
 class VethKnot(targets.Printing):
     """Debian 13's knotd with DoQ in one namespace; the load comes from the other.
 
@@ -47,7 +62,7 @@ class VethKnot(targets.Printing):
     def __init__(self, program, cpu):
         self.here, self.there = Namespace(), Namespace()
         try:
-            self.connect()
+            self.address = connect(self.here, self.there)
             self.within, self.within_peer = self.here.within(), self.there.within()
             ports = {"doq": processes.free_port()}
 
@@ -69,20 +84,6 @@ class VethKnot(targets.Printing):
         if not ready:
             time.sleep(0.02)
         return ready
-
-    def connect(self):
-        """What a network card that is not there would still do has to be switched off, because
-        kxdpgun reads frames as they are."""
-        network = ipaddress.IPv4Address("10.53.0.0") + next(NUMBERS) * 256
-        self.address = str(network + 1)
-        off = "tx off rx off gso off gro off tso off"
-        self.here.run("ip link set lo up")
-        peer = f"peer name there netns {self.there.holder.pid}"
-        self.here.run(f"ip link add here type veth {peer}")
-        for namespace, device, number in ((self.here, "here", 1), (self.there, "there", 2)):
-            namespace.run(f"ip addr add {network + number}/24 dev {device}")
-            namespace.run(f"ip link set {device} up")
-            namespace.run(f"ethtool -K {device} {off}")
 
     def close(self):
         super().close()

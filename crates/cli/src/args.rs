@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::driver::xdp::InterfaceName;
 use ::responder::QUIC_STREAMS_MAX;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
@@ -12,10 +13,12 @@ use proto::Transport;
 use capacity::CapacityArguments;
 use compare::{AbArguments, ConditionArguments};
 use connections::ConnectionArguments;
+use doctor::DoctorArguments;
 use doh::DohArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
 use population::PopulationArguments;
+use probe::{EvalArguments, PingArguments, TraceArguments};
 use profile::ProfileArguments;
 use questions::QuestionArguments;
 use ramp::RampArguments;
@@ -27,10 +30,12 @@ pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 pub(crate) mod capacity;
 pub(crate) mod compare;
 pub(crate) mod connections;
+pub(crate) mod doctor;
 pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod population;
+pub(crate) mod probe;
 pub(crate) mod profile;
 pub(crate) mod questions;
 pub(crate) mod ramp;
@@ -65,6 +70,12 @@ pub(crate) enum Command {
     Capacity(Box<CapacityArguments>),
     /// Raise the rate until the server, or a limit, gives in
     Ramp(Box<RampArguments>),
+    /// Ask a server again and again, and show each response and its time
+    Ping(Box<PingArguments>),
+    /// Ask several servers in turn, and say who answers fastest
+    Eval(Box<EvalArguments>),
+    /// Show the way to a server, hop by hop, by DNS queries
+    Trace(Box<TraceArguments>),
     /// Run the cells of a matrix, each several times, in random order, with a record of each
     Experiment(ExperimentArguments),
     /// Ask the records of a folder: list runs, show one, follow a figure over versions
@@ -77,13 +88,15 @@ pub(crate) enum Command {
     Fit(FitArguments),
     /// Report on run records: text, HTML with charts, Markdown, CSV, JSON
     Report(ReportArguments),
+    /// Say what stands in the way of load, on this host or in runs recorded, and what cures it
+    Doctor(DoctorArguments),
     /// Merge run records of several generators exactly
     Merge(MergeArguments),
     /// Work with the scripts of --script
     Script(ScriptArguments),
     /// Print the JSON Schema of the run record, of scenario files, or of other documents
     Schema(SchemaArguments),
-    /// Measure the generator alone, for `bench/run` and `throng doctor`
+    /// Measure the generator alone, for `bench/run`; people use `throng doctor --ceiling`
     #[command(hide = true)]
     Ceiling(crate::ceiling::CeilingArguments),
     /// Print the manual page (roff)
@@ -149,6 +162,9 @@ pub(crate) struct RunArguments {
     /// What is replayed, once the capture was read.
     #[arg(skip)]
     pub(crate) replay: Option<std::sync::Arc<crate::replay::Source>>,
+    /// The questions, where a command has them instead of a file: `name type` a line.
+    #[arg(skip)]
+    pub(crate) lines: Option<String>,
     /// Server under test; without it the built-in responder is, and the run is a self-test. Again
     /// and again for several servers of every client (see Stub resolver)
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
@@ -308,9 +324,13 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) seed: u64,
     /// What moves the octets: the kernel's sockets by epoll or io_uring (auto: what was measured
-    /// to be faster for the load), or a simulated network in virtual time
+    /// to be faster for the load), frames of an interface by AF_XDP for UDP, DoQ and DoH/3, or a
+    /// simulated network in virtual time
     #[arg(long, default_value = "auto", value_enum, help_heading = "Generator")]
     pub(crate) driver: DriverChoice,
+    /// The network interface that --driver xdp sends by
+    #[arg(long, value_name = "NAME", help_heading = "Generator")]
+    pub(crate) interface: Option<InterfaceName>,
 
     #[command(flatten)]
     pub(crate) tls: TlsArguments,
@@ -596,10 +616,13 @@ pub(crate) struct ResponderArguments {
     /// Do not use UDP GSO and GRO
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// What moves the octets: epoll, uring (io_uring), or auto for the faster one that the kernel
-    /// allows
-    #[arg(long, default_value = "auto", value_name = "DRIVER")]
-    pub(crate) driver: driver::kernel::DriverChoice,
+    /// What moves the octets: epoll, io_uring, auto for the faster one that the kernel allows, or
+    /// AF_XDP for the datagrams of an interface
+    #[arg(long, default_value = "auto", value_enum)]
+    pub(crate) driver: ServerDriverChoice,
+    /// The network interface that --driver xdp listens on
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<InterfaceName>,
     /// Stop after that long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
@@ -775,17 +798,49 @@ pub(crate) enum DriverChoice {
     Epoll,
     /// The kernel's sockets through io_uring
     Uring,
+    /// Frames of --interface, below the kernel's sockets (AF_XDP)
+    Xdp,
     /// A simulated network and responder in virtual time
     Sim,
 }
 
 impl DriverChoice {
-    /// The driver for the kernel's sockets.
-    pub(crate) fn of_kernel(self) -> driver::kernel::DriverChoice {
+    /// The driver for the kernel's sockets, or for an interface.
+    pub(crate) fn of_kernel(
+        self,
+        interface: Option<InterfaceName>,
+    ) -> driver::kernel::DriverChoice {
+        match (self, interface) {
+            (DriverChoice::Epoll, _) => driver::kernel::DriverChoice::Epoll,
+            (DriverChoice::Uring, _) => driver::kernel::DriverChoice::Uring,
+            (DriverChoice::Xdp, Some(interface)) => driver::kernel::DriverChoice::Xdp(interface),
+            // Without an interface it has been refused.
+            _ => driver::kernel::DriverChoice::Auto,
+        }
+    }
+}
+
+/// What moves the octets of the responder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerDriverChoice {
+    /// The faster one that the kernel allows
+    Auto,
+    /// The kernel's sockets, by readiness
+    Epoll,
+    /// The kernel's sockets through io_uring
+    Uring,
+    /// UDP, DoQ and DoH/3 by frames of --interface, below the kernel's sockets (AF_XDP)
+    Xdp,
+}
+
+impl ServerDriverChoice {
+    /// As a run has it.
+    pub(crate) fn of_run(self) -> DriverChoice {
         match self {
-            DriverChoice::Auto | DriverChoice::Sim => driver::kernel::DriverChoice::Auto,
-            DriverChoice::Epoll => driver::kernel::DriverChoice::Epoll,
-            DriverChoice::Uring => driver::kernel::DriverChoice::Uring,
+            ServerDriverChoice::Auto => DriverChoice::Auto,
+            ServerDriverChoice::Epoll => DriverChoice::Epoll,
+            ServerDriverChoice::Uring => DriverChoice::Uring,
+            ServerDriverChoice::Xdp => DriverChoice::Xdp,
         }
     }
 }

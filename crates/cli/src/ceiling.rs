@@ -45,6 +45,17 @@ pub(crate) struct CeilingArguments {
     json: bool,
 }
 
+/// Measures all transports as `throng doctor --ceiling` does.
+pub(crate) fn of_all_transports(json: bool) -> Result<ExitCode, Failure> {
+    execute(&CeilingArguments {
+        transport: Transport::ALL.to_vec(),
+        clients: CLIENTS,
+        outstanding: OUTSTANDING,
+        queries: None,
+        json,
+    })
+}
+
 /// Measures each transport and prints what came of it.
 pub(crate) fn execute(arguments: &CeilingArguments) -> Result<ExitCode, Failure> {
     let ceilings = all(arguments)?;

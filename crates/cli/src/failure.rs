@@ -85,6 +85,12 @@ impl Failure {
         &self.what
     }
 
+    /// The same with that hint, if it has none.
+    pub(crate) fn or_hint(self, hint: &str) -> Self {
+        let hint = self.hint.or_else(|| Some(hint.to_owned()));
+        Failure { hint, ..self }
+    }
+
     /// The same with what it belongs to before it.
     pub(crate) fn of(self, what: &str) -> Self {
         Failure {

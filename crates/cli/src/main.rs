@@ -5,7 +5,7 @@
 //! Exit codes: 0 the command did what it was asked to; 1 it ran but failed (no response at all, a
 //! file could not be written); 2 it could not be started: wrong usage, bad input, or a target that
 //! cannot be reached. Nothing was sent then. 3 it did, and a condition of `--fail-if` or
-//! `--require` was not as it must be.
+//! `--require` was not as it must be, or `throng doctor` found a problem.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod compare;
 mod compare_transports;
 mod conditions;
 mod dnsperf;
+mod doctor;
 mod experiment;
 mod failure;
 mod fit;
@@ -23,6 +24,7 @@ mod history;
 mod manual;
 mod names;
 mod part;
+mod probe;
 mod ramp;
 mod records;
 mod replay;
@@ -85,7 +87,7 @@ fn abort_on_panic() {
     }));
 }
 
-/// The arguments; those of `throng run` and `throng replay` keep the flags as they were given too.
+/// The arguments; those of commands that look at them keep the flags as they were given too.
 fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
@@ -94,6 +96,9 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
         match &mut parsed.command {
             Command::Run(command) => command.run.given = scenario::given(name, matches),
             Command::Replay(replay) => replay.run.given = scenario::given(name, matches),
+            Command::Ping(ping) => ping.probe.run.given = scenario::given(name, matches),
+            Command::Eval(eval) => eval.probe.run.given = scenario::given(name, matches),
+            Command::Trace(trace) => trace.probe.run.given = scenario::given(name, matches),
             _ => {}
         }
     }
@@ -111,12 +116,16 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::CompareTransports(arguments) => compare_transports::execute(&arguments),
         Command::Capacity(arguments) => capacity::execute(&arguments),
         Command::Ramp(arguments) => ramp::execute(&arguments),
+        Command::Ping(arguments) => probe::ping::execute(&arguments),
+        Command::Eval(arguments) => probe::eval::execute(&arguments),
+        Command::Trace(arguments) => probe::trace::execute(&arguments),
         Command::Experiment(arguments) => experiment::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),
         Command::Report(arguments) => reports::execute(&arguments),
+        Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
         Command::Schema(arguments) => records::schema(arguments.of),

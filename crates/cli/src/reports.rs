@@ -32,17 +32,7 @@ const ENDINGS: [(&str, ReportFormat); 10] = [
 /// Reads, renders and writes.
 pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let format = format(arguments)?;
-    let mut sources = Vec::new();
-    for path in &arguments.records {
-        match path.is_dir() {
-            true => sources.extend(of_folder(path)?),
-            false => sources.push(Source {
-                file: path.display().to_string(),
-                record: records::read(path)?,
-            }),
-        }
-    }
-    let Some(collection) = Collection::new(sources) else {
+    let Some(collection) = Collection::new(sources(&arguments.records)?) else {
         return Err(Failure::plain("there is no run record to report on"));
     };
     let text = render(&collection, format)?;
@@ -56,6 +46,21 @@ pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> 
         })?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The records in these files and folders.
+pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    let mut sources = Vec::new();
+    for path in paths {
+        match path.is_dir() {
+            true => sources.extend(of_folder(path)?),
+            false => sources.push(Source {
+                file: path.display().to_string(),
+                record: records::read(path)?,
+            }),
+        }
+    }
+    Ok(sources)
 }
 
 /// The form asked for, or that of the file to be written.

@@ -23,7 +23,7 @@ use signal_hook::iterator::Signals;
 
 use crate::args::{
     BehaviourArguments, ClientCertificatePolicy, DOH2_HTTP, Listen, ResponderArguments,
-    ServerTlsArguments,
+    ServerDriverChoice, ServerTlsArguments,
 };
 use crate::failure::{Failure, print};
 use crate::part::{self, Place, Setup};
@@ -38,6 +38,7 @@ const TICKETS: u8 = 2;
 
 /// Serves until told to stop, then prints what was counted.
 pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
+    reject_interface(arguments)?;
     let identity = identity(arguments, None)?;
     let config = config(arguments, identity.as_ref())?;
     let stop = stop_signal()?;
@@ -70,6 +71,37 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
+/// What AF_XDP cannot do, and what it needs.
+fn reject_interface(arguments: &ResponderArguments) -> Result<(), Failure> {
+    let is_xdp = arguments.driver == ServerDriverChoice::Xdp;
+    let any = |it: &&Listen| !it.transport.is_stream() && it.address.ip().is_unspecified();
+    match (is_xdp, arguments.interface) {
+        (true, None) => Err(Failure::usage(
+            "--driver xdp: which interface?",
+            "add --interface, with the one that queries come by",
+        )),
+        (false, Some(_)) => Err(Failure::usage(
+            "--interface has no effect on sockets of the kernel",
+            "add --driver xdp, or leave out --interface",
+        )),
+        (true, _) if arguments.processes > 1 => Err(Failure::usage(
+            "--processes: only one process can have an interface for XDP",
+            "leave out --processes; each of --cpus takes a queue of the interface",
+        )),
+        (true, _) => match arguments.listen.iter().find(any) {
+            None => Ok(()),
+            Some(it) => Err(Failure::usage(
+                format!(
+                    "--listen {}:{}: AF_XDP cannot listen on any address",
+                    it.transport, it.address
+                ),
+                "give an address of the interface",
+            )),
+        },
+        (false, None) => Ok(()),
+    }
+}
+
 fn start(config: &ResponderConfig, arguments: &ResponderArguments) -> Result<Serving, Failure> {
     lab::run::serve(config, &arguments.cpus, sockets(arguments)).map_err(|error| {
         Failure::usage(
@@ -81,7 +113,7 @@ fn start(config: &ResponderConfig, arguments: &ResponderArguments) -> Result<Ser
 
 fn sockets(arguments: &ResponderArguments) -> SocketUse {
     SocketUse {
-        driver: arguments.driver,
+        driver: arguments.driver.of_run().of_kernel(arguments.interface),
         offload: !arguments.no_offload,
     }
 }

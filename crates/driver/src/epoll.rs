@@ -103,6 +103,21 @@ impl EpollDriver {
         })
     }
 
+    /// Makes a wait end when `fd` becomes readable, once each time; nothing is delivered for it.
+    pub(crate) fn watch(&self, fd: &OwnedFd) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            // The place of no socket.
+            u64: u64::MAX,
+        };
+        // SAFETY: both descriptors are open and `event` is valid.
+        socket::check(unsafe {
+            let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
+            libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event)
+        })
+        .map(drop)
+    }
+
     fn add(&mut self, fd: OwnedFd, kind: Kind, peer: Option<SocketAddr>) -> io::Result<SocketId> {
         let id = self.sockets.next_id();
         let interest = match kind {

@@ -1,4 +1,5 @@
-//! The kernel's sockets, through the driver that was asked for or that suits.
+//! The kernel's sockets, or the interface below them, through the driver that was asked for or
+//! that suits.
 
 use std::fmt;
 use std::io;
@@ -11,6 +12,7 @@ use proto::Instant;
 use crate::clock::Clock;
 use crate::epoll::EpollDriver;
 use crate::uring::{Unavailable, UringDriver};
+use crate::xdp::{InterfaceName, XdpDriver, XdpPlace};
 use crate::{
     Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SocketError, SocketId,
     SocketOptions, SocketSpec,
@@ -26,10 +28,12 @@ pub enum DriverChoice {
     Epoll,
     /// [`UringDriver`], or an error.
     Uring,
+    /// [`XdpDriver`] on this interface, or an error; never chosen by itself.
+    Xdp(InterfaceName),
 }
 
 impl DriverChoice {
-    /// All of them, by name.
+    /// Those that need no interface, by name.
     pub const NAMES: [(&'static str, DriverChoice); 3] = [
         ("auto", DriverChoice::Auto),
         ("epoll", DriverChoice::Epoll),
@@ -39,6 +43,9 @@ impl DriverChoice {
 
 impl fmt::Display for DriverChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let DriverChoice::Xdp(interface) = self {
+            return write!(f, "xdp:{interface}");
+        }
         let own = |(_, choice): &&(&str, DriverChoice)| choice == self;
         f.write_str(DriverChoice::NAMES.iter().find(own).map_or("", |it| it.0))
     }
@@ -48,9 +55,14 @@ impl FromStr for DriverChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(interface) = text.strip_prefix("xdp:") {
+            return interface.parse().map(DriverChoice::Xdp);
+        }
         let named = |(name, _): &&(&str, DriverChoice)| *name == text;
         let found = DriverChoice::NAMES.iter().find(named);
-        let unknown = || format!("unknown driver `{text}`; there are `auto`, `epoll` and `uring`");
+        let unknown = || {
+            format!("unknown driver `{text}`; there are `auto`, `epoll`, `uring` and `xdp:eth0`")
+        };
         found.map(|it| it.1).ok_or_else(unknown)
     }
 }
@@ -60,6 +72,10 @@ impl FromStr for DriverChoice {
 pub struct Load {
     /// Stream sockets of one thread, about; 0 for none or few.
     pub streams: u32,
+    /// Which of the threads this is, from 0.
+    pub thread: u32,
+    /// How many threads of this process have drivers like it; 0 for one.
+    pub threads: u32,
 }
 
 /// Which driver was taken, and why.
@@ -80,13 +96,16 @@ pub enum KernelDriver {
     Epoll(Box<EpollDriver>),
     /// By completion.
     Uring(Box<UringDriver>),
+    /// Datagrams below the sockets, the rest by readiness.
+    Xdp(Box<XdpDriver>),
 }
 
 impl KernelDriver {
     /// A driver for the calling thread, and why it is the one.
     ///
     /// # Errors
-    /// The kernel's; for [`DriverChoice::Uring`] also that io_uring cannot be used, and why.
+    /// The kernel's; for [`DriverChoice::Uring`] and [`DriverChoice::Xdp`] also that io_uring or
+    /// AF_XDP cannot be used, and why.
     pub fn open(
         choice: DriverChoice,
         load: Load,
@@ -112,6 +131,16 @@ impl KernelDriver {
         match choice {
             DriverChoice::Epoll => epoll("asked for".into()),
             DriverChoice::Uring => uring("asked for".into()).map_err(io::Error::other),
+            DriverChoice::Xdp(interface) => {
+                let place = XdpPlace {
+                    interface,
+                    worker: load.thread,
+                    workers: load.threads.max(1),
+                };
+                let driver = XdpDriver::new(clock, options, place)?;
+                let (name, reason) = ("xdp", driver.words());
+                Ok((KernelDriver::Xdp(Box::new(driver)), Chosen { name, reason }))
+            }
             DriverChoice::Auto if load.streams < STREAMS_MIN => {
                 epoll("few streams, with which io_uring gains nothing".into())
             }
@@ -129,6 +158,7 @@ macro_rules! either {
         match $self {
             KernelDriver::Epoll($driver) => $call,
             KernelDriver::Uring($driver) => $call,
+            KernelDriver::Xdp($driver) => $call,
         }
     };
 }
@@ -233,7 +263,11 @@ mod tests {
     }
 
     fn open(choice: DriverChoice, streams: u32) -> io::Result<Chosen> {
-        let (load, options) = (Load { streams }, SocketOptions::default());
+        let load = Load {
+            streams,
+            ..Load::default()
+        };
+        let options = SocketOptions::default();
         KernelDriver::open(choice, load, Clock::start(), options).map(|it| it.1)
     }
 
@@ -265,6 +299,10 @@ mod tests {
                 (name, Ok(choice))
             );
         }
+        let xdp: DriverChoice = "xdp:eth0.7".parse().unwrap();
+        assert!(matches!(xdp, DriverChoice::Xdp(_)));
+        assert_eq!(xdp.to_string(), "xdp:eth0.7");
+        assert!("xdp:".parse::<DriverChoice>().is_err());
         assert!(
             "kqueue"
                 .parse::<DriverChoice>()

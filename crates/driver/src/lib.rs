@@ -1,8 +1,9 @@
 //! Moving octets and time. No policy: a driver never decides what to send or when.
 //!
 //! [`Driver`] is the interface; [`epoll`] and [`uring`] speak to the kernel's sockets, and
-//! [`kernel`] chooses between them; [`sim`] speaks to a network that exists only in memory and in
-//! virtual time, [`null`] to one that costs nothing. The only crate in which `unsafe` is allowed.
+//! [`kernel`] chooses between them; [`xdp`] sends and receives datagrams below them; [`sim`] speaks
+//! to a network that exists only in memory and in virtual time, [`null`] to one that costs nothing.
+//! The only crate in which `unsafe` is allowed.
 //!
 //! One driver belongs to one worker thread. A worker's turn is: for each [`Driver::receive`] that
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
@@ -12,18 +13,23 @@ pub mod clock;
 pub mod cpu;
 mod datagram;
 pub mod epoll;
+pub mod hops;
 pub mod kernel;
 pub mod null;
 pub mod sim;
 mod socket;
 mod table;
 pub mod uring;
+pub mod xdp;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Instant;
+
+use xdp::ring::Frames;
 
 pub use socket::SocketOptions;
 
@@ -136,9 +142,11 @@ pub struct Received {
     pub event: Event,
     /// When the driver learned of it, read after the octets were there.
     pub at: Instant,
-    /// Octets received.
+    /// Octets received, unless the driver has lent memory of its own.
     pub buffer: Vec<u8>,
-    /// Datagrams in `buffer`, in order of arrival.
+    /// Memory of the driver that the datagrams are in, until the next delivery.
+    frames: Option<Arc<Frames>>,
+    /// Datagrams in `buffer` or in the driver's memory, in order of arrival.
     pub datagrams: Vec<Datagram>,
     /// How many octets at the start of `buffer` are a stream's.
     pub stream_octets: usize,
@@ -166,15 +174,38 @@ impl Received {
             event: Event::Datagrams,
             at: Instant::ZERO,
             buffer: Vec::new(),
+            frames: None,
             datagrams: Vec::new(),
             stream_octets: 0,
         }
     }
 
+    /// The datagrams are in `frames`, until the next delivery.
+    #[inline]
+    pub(crate) fn lend(&mut self, frames: &Arc<Frames>) {
+        let known = self.frames.as_ref();
+        if !known.is_some_and(|known| Arc::ptr_eq(known, frames)) {
+            self.frames = Some(Arc::clone(frames));
+        }
+    }
+
+    /// The datagrams are in `buffer`, which starts with a copy of `octets`.
+    pub(crate) fn keep(&mut self, octets: &[u8]) {
+        self.frames = None;
+        if self.buffer.len() < octets.len() {
+            self.buffer.resize(octets.len(), 0);
+        }
+        self.buffer[..octets.len()].copy_from_slice(octets);
+    }
+
     /// The octets of one datagram.
     #[inline]
     pub fn datagram(&self, datagram: Datagram) -> &[u8] {
-        &self.buffer[datagram.start as usize..][..datagram.length as usize]
+        let (start, octets) = (datagram.start as usize, datagram.length as usize);
+        match &self.frames {
+            None => &self.buffer[start..][..octets],
+            Some(frames) => frames.slice(start, octets),
+        }
     }
 
     /// The octets of an [`Event::Bytes`].
@@ -262,6 +293,8 @@ pub struct DriverStats {
     pub short_sends: u64,
     /// Connections that could not be accepted, for want of descriptors mostly.
     pub accepts_failed: u64,
+    /// What AF_XDP counts beside.
+    pub xdp: xdp::XdpStats,
 }
 
 /// What a thread has used of its CPU, since it started.

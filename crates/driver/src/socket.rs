@@ -292,7 +292,12 @@ fn set_buffers(fd: &OwnedFd, octets: u32) {
     }
 }
 
-fn set(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: i32) -> io::Result<()> {
+pub(super) fn set(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: i32,
+) -> io::Result<()> {
     // SAFETY: the option's value is an int of the stated size.
     check(unsafe {
         libc::setsockopt(
@@ -328,6 +333,22 @@ impl SockAddr {
             storage: unsafe { std::mem::zeroed() },
             length: size_of::<libc::sockaddr_storage>() as libc::socklen_t,
         }
+    }
+
+    /// A copy of the address at `octets`, as much of it as is there.
+    ///
+    /// # Safety
+    /// `length` octets can be read there.
+    pub(super) unsafe fn from_octets(octets: *const u8, length: usize) -> Self {
+        let mut new = SockAddr::empty();
+        let length = length.min(size_of::<libc::sockaddr_storage>());
+        // SAFETY: the caller vouches for the source; the storage is at least as long.
+        unsafe {
+            let place = (&raw mut new.storage).cast::<u8>();
+            std::ptr::copy_nonoverlapping(octets, place, length);
+        }
+        new.length = length as libc::socklen_t;
+        new
     }
 
     pub(super) fn from_std(address: SocketAddr) -> Self {

@@ -9,6 +9,7 @@
 mod client;
 mod control;
 mod crew;
+mod observer;
 mod statistics;
 mod tally;
 mod threads;
@@ -18,6 +19,7 @@ use std::net::SocketAddr;
 
 pub use control::Control;
 pub use crew::Crew;
+pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
 pub use threads::{Outcome, Progress, RunOptions, WorkerOutcome, merged, run};
 pub use worker::{EndedBy, RunInputs, Timeline, TlsSettings, WorkerSummary};
 
@@ -67,7 +69,7 @@ impl std::fmt::Display for SetupError {
                 write!(f, "cannot run a worker on CPU {cpu}: {error}")
             }
             SetupError::Script(error) => error.fmt(f),
-            SetupError::Driver(error) => write!(f, "cannot make an epoll instance: {error}"),
+            SetupError::Driver(error) => write!(f, "cannot open the driver: {error}"),
         }
     }
 }

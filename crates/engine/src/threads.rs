@@ -124,13 +124,19 @@ pub fn run(
 ) -> Result<Outcome, SetupError> {
     let clock = options.clock.unwrap_or_else(Clock::start);
     let (threads, driver) = (options.threads(groups), options.driver);
+    let count = threads.len() as u32;
     thread::scope(|scope| {
         let (sender, receiver) = channel();
         for index in threads.start as usize..threads.end as usize {
             let cpu = options.cpus.get(index).copied();
             let (control, sender) = (Arc::clone(control), sender.clone());
             scope.spawn(move || {
-                let report = run_thread(groups, (index, cpu), (clock, driver), (&control, &sender));
+                let report = run_thread(
+                    groups,
+                    (index, cpu),
+                    (clock, driver, count),
+                    (&control, &sender),
+                );
                 // The receiver is gone only if the run has failed already.
                 let _ = sender.send(report.unwrap_or_else(Report::Failed));
             });
@@ -143,7 +149,7 @@ pub fn run(
 fn run_thread(
     groups: &[RunInputs],
     (index, cpu): (usize, Option<usize>),
-    (clock, choice): (Clock, DriverChoice),
+    (clock, choice, threads): (Clock, DriverChoice, u32),
     (control, sender): (&Arc<Control>, &Sender<Report>),
 ) -> Result<Report, SetupError> {
     if let Some(cpu) = cpu {
@@ -155,7 +161,8 @@ fn run_thread(
         offload: first.is_none_or(|plan| plan.offload),
         buffer_octets: first.and_then(|plan| plan.socket_buffer_octets),
     };
-    let opened = KernelDriver::open(choice, load(groups, index as u32), clock, options);
+    let load = load(groups, (index as u32, threads));
+    let opened = KernelDriver::open(choice, load, clock, options);
     let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;
     let mut crew = Crew::new(groups, index as u32, control);
     crew.open(&mut driver)?;
@@ -187,13 +194,15 @@ fn run_thread(
 }
 
 /// What a thread's sockets are for.
-fn load(groups: &[RunInputs], thread: u32) -> Load {
+fn load(groups: &[RunInputs], (thread, threads): (u32, u32)) -> Load {
     let streams = |inputs: &RunInputs| match inputs.plan.transport.is_stream() {
         true => inputs.plan.worker_clients(thread),
         false => 0,
     };
     Load {
         streams: groups.iter().map(streams).sum(),
+        thread,
+        threads,
     }
 }
 

@@ -62,6 +62,7 @@ fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
             name: ServerName::try_from("localhost").unwrap(),
             resume: load::Resume::NEVER,
         }),
+        observer: None,
     };
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
     let mut worker = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));

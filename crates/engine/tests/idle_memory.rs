@@ -100,6 +100,7 @@ fn bytes_held(transport: Transport, kept: Kept, clients: u32) -> i64 {
                 false => load::Resume::NEVER,
             },
         }),
+        observer: None,
     };
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
     let held = Cell::new(0);
@@ -209,6 +210,7 @@ fn client_without_its_transport_holds_at_most_512_bytes() {
         let inputs = RunInputs {
             plan: Arc::new(plan),
             tls: None,
+            observer: None,
         };
         bytes_of(|| {
             let control = Arc::new(Control::new(1));

@@ -36,6 +36,7 @@ fn run(plan: Plan, away: Range<Instant>) -> Interval {
     let inputs = RunInputs {
         plan: Arc::new(plan),
         tls: None,
+        observer: None,
     };
     let mut crew = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
     crew.open(&mut driver).unwrap();

@@ -164,6 +164,7 @@ impl Rig {
         let inputs = RunInputs {
             plan: Arc::new(plan(request, target)?),
             tls: identity.map(|it| tls(transport, &it)).transpose()?,
+            observer: None,
         };
         let control = Arc::new(Control::new(1));
         let mut crew = Crew::new(&[inputs], 0, &control);

@@ -3,9 +3,8 @@
 //! [`run`] takes a decided run and returns its record, on the kernel's sockets or in the
 //! simulator, [`capacity`] many in turn; [`ceiling`] measures the generator alone. [`target`]
 //! starts real DNS servers on free loopback ports and always cleans up after them; [`parts`]
-//! spreads a run over several processes; [`key_log`] writes TLS secrets to a file; [`host`] reads
-//! what a run record has to say about the machine.
-//! Linux only.
+//! spreads a run over several processes; [`key_log`] writes TLS secrets to a file; [`trace`] finds
+//! the way to a server; [`host`] reads what a run record has to say about the machine. Linux only.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
@@ -19,3 +18,4 @@ pub mod key_log;
 pub mod parts;
 pub mod run;
 pub mod target;
+pub mod trace;

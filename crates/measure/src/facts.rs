@@ -99,9 +99,73 @@ pub struct NetworkFacts {
     /// Requests to send of which io_uring sent a part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub short_sends: u64,
+    /// What AF_XDP counts beside; none with another driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<XdpFacts>,
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
-    /// `Tcp.RetransSegs` and so on. They count every process of the host.
+    /// `Tcp.RetransSegs` and so on; beside them those of packet backlog (`Softnet.Dropped`),
+    /// conntrack (`Conntrack.Dropped`), CPU time in ticks (`Cpu.All`, `Cpu.Idle`, `Cpu.Steal`) and
+    /// CPU quota (`Cgroup.Throttled`). They count every process of the host.
     pub kernel: BTreeMap<String, u64>,
+}
+
+/// What is counted where frames are exchanged with a network interface (AF_XDP).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct XdpFacts {
+    /// Datagrams dropped because the receive ring was full.
+    pub receive_ring_full: u64,
+    /// Datagrams dropped for want of a free frame, or because they were longer than one.
+    pub receive_dropped: u64,
+    /// How often the kernel found no frame to fill.
+    pub fill_ring_empty: u64,
+    /// Frames that the kernel did not take for sending.
+    pub transmit_invalid: u64,
+    /// How often a client had to wait because all frames to send with were on their way.
+    pub transmit_full: u64,
+    /// Datagrams dropped because their UDP checksum was wrong.
+    pub checksums_wrong: u64,
+    /// Datagrams over a virtual interface whose checksum the sender had left to a network card;
+    /// they were taken for right.
+    pub checksums_unfinished: u64,
+    /// Frames to our ports that were for no client.
+    pub stray: u64,
+    /// Datagrams that arrived in the queue of another worker and were passed on.
+    pub forwarded: u64,
+    /// Those that were dropped because the other worker did not keep up.
+    pub forward_drops: u64,
+    /// Datagrams sent by a socket of the kernel, because they were too long for a frame.
+    pub sent_by_kernel: u64,
+}
+
+impl XdpFacts {
+    fn add(&mut self, other: &XdpFacts) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let XdpFacts {
+            receive_ring_full,
+            receive_dropped,
+            fill_ring_empty,
+            transmit_invalid,
+            transmit_full,
+            checksums_wrong,
+            checksums_unfinished,
+            stray,
+            forwarded,
+            forward_drops,
+            sent_by_kernel,
+        } = other;
+        self.receive_ring_full += receive_ring_full;
+        self.receive_dropped += receive_dropped;
+        self.fill_ring_empty += fill_ring_empty;
+        self.transmit_invalid += transmit_invalid;
+        self.transmit_full += transmit_full;
+        self.checksums_wrong += checksums_wrong;
+        self.checksums_unfinished += checksums_unfinished;
+        self.stray += stray;
+        self.forwarded += forwarded;
+        self.forward_drops += forward_drops;
+        self.sent_by_kernel += sent_by_kernel;
+    }
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -136,6 +200,7 @@ impl NetworkFacts {
             ring_overflows,
             buffer_shortages,
             short_sends,
+            xdp,
             kernel,
         } = other;
         self.send_calls += send_calls;
@@ -150,6 +215,9 @@ impl NetworkFacts {
         self.ring_overflows += ring_overflows;
         self.buffer_shortages += buffer_shortages;
         self.short_sends += short_sends;
+        if let Some(xdp) = xdp {
+            self.xdp.get_or_insert_default().add(xdp);
+        }
         for (name, count) in kernel {
             *self.kernel.entry(name.clone()).or_default() += count;
         }

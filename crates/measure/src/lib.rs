@@ -11,6 +11,8 @@ pub mod client_latency;
 pub mod comparison;
 pub mod condition;
 pub mod counts;
+pub mod doctor;
+pub mod evaluation;
 pub mod experience;
 pub mod facts;
 pub mod histogram;
@@ -18,6 +20,7 @@ pub mod interval;
 pub mod merge;
 pub mod metric;
 pub mod notation;
+pub mod probe;
 pub mod ramp;
 pub mod record;
 pub mod scenario;
@@ -25,6 +28,7 @@ pub mod script;
 pub mod simulation;
 pub mod statistics;
 pub mod steady_state;
+pub mod trace;
 pub mod verdict;
 
 #[cfg(test)]
@@ -34,12 +38,14 @@ pub use ab::AbComparison;
 pub use capacity::Capacity;
 pub use comparison::Comparison;
 pub use counts::Counts;
+pub use evaluation::Evaluation;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};
 pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{ConnectionTimes, Distributions, Interval};
 pub use merge::merge;
 pub use metric::Metric;
+pub use probe::ProbeStatistics;
 pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
@@ -51,4 +57,5 @@ pub use simulation::{
     ModelledCache, ModelledServer, ServerActivity, SimulatedNetwork, SimulationRecord,
 };
 pub use steady_state::SteadyState;
+pub use trace::Trace;
 pub use verdict::{Limit, Verdict, judge};

@@ -264,6 +264,8 @@ pub enum DriverKind {
     Epoll,
     /// The kernel's sockets through io_uring.
     Uring,
+    /// Frames of a network interface, below the kernel's sockets.
+    Xdp,
     /// A simulated network in virtual time.
     Sim,
 }

@@ -20,8 +20,8 @@
 //!
 //! Runs that only open and close connections have rules of their own.
 //!
-//! In simulations the modelled server says after rule 3 whether it was the limit, and every
-//! verdict ends with what it is worth.
+//! In simulations the modelled server says after rule 3 whether it was the limit, the modelled
+//! network after it what it lost, and every verdict ends with what it is worth.
 //!
 //! Closed-loop results always carry Little's law: there, mean latency times rate is the number of
 //! places in use, whatever the target's own latency is.
@@ -33,6 +33,7 @@ use crate::notation::{latency, rate};
 use crate::record::RunRecord;
 
 mod figures;
+pub(crate) mod findings;
 mod generator;
 mod load;
 mod set_up;
@@ -115,6 +116,7 @@ pub fn judge(record: &RunRecord) -> Verdict {
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))
         .or_else(|| simulated::judge(&figures))
+        .or_else(|| simulated::network(&figures))
         .or_else(|| target::connections(&figures))
         .or_else(|| target::exchanges(&figures))
         .unwrap_or_else(|| load::judge(&figures));

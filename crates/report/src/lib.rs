@@ -14,13 +14,16 @@ pub mod comparison;
 pub mod csv;
 mod distributions;
 pub mod dns_metrics;
+pub mod doctor;
 mod document;
+pub mod evaluation;
 pub mod html;
 pub mod json;
 pub mod junit;
 mod markup;
 mod over_time;
 pub mod plain;
+pub mod probe;
 pub mod ramp;
 mod remarks;
 mod run;
@@ -28,6 +31,7 @@ pub mod several;
 mod sweep;
 pub mod table;
 pub mod text;
+pub mod trace;
 
 #[cfg(test)]
 mod example;

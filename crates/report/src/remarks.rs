@@ -4,6 +4,7 @@
 //! has evidence for it; where a record shows *that* something changed and not why, so does the
 //! sentence.
 
+use measure::doctor::{self, Diagnosis};
 use measure::notation::{count, counted, decimal, latency, percent, rate, share};
 use measure::{Histogram, Interval, RunRecord, SteadyState};
 
@@ -40,15 +41,36 @@ pub(crate) fn of_run(record: &RunRecord) -> Vec<Remark> {
     remarks
 }
 
-/// The verdict's evidence and advice, and the warnings.
+/// The verdict's evidence, what else the run met, the warnings; and what cures all that, in the
+/// words of `throng doctor`.
 fn of_verdict(record: &RunRecord) -> Vec<Remark> {
-    let limits = |text: &String| Remark::new(Subject::Limits, text.clone(), "");
+    let diagnoses = doctor::of_run(record);
     // The decisive evidence stands with the verdict.
-    let evidence = record.verdict.evidence.iter().skip(1).map(limits);
-    let warnings = record.warnings.iter().map(limits);
-    let advice = record.verdict.advice.iter();
-    let advice = advice.map(|text| Remark::new(Subject::Advice, text.clone(), ""));
-    evidence.chain(warnings).chain(advice).collect()
+    let decisive = record.verdict.evidence.first();
+    let evidence = record.verdict.evidence.iter().skip(1);
+    let met = diagnoses.iter().map(|diagnosis| &diagnosis.seen);
+    let mut limits: Vec<&String> = Vec::new();
+    for text in evidence.chain(met).chain(&record.warnings) {
+        if Some(text) != decisive && !text.is_empty() && !limits.contains(&text) {
+            limits.push(text);
+        }
+    }
+    let limits = limits.into_iter().cloned();
+    let limits = limits.map(|text| Remark::new(Subject::Limits, text, ""));
+    limits.chain(advice(&diagnoses)).collect()
+}
+
+/// The cures of all diagnoses, each once.
+fn advice(diagnoses: &[Diagnosis]) -> Vec<Remark> {
+    let mut sentences: Vec<String> = Vec::new();
+    for cure in diagnoses.iter().flat_map(|diagnosis| &diagnosis.cures) {
+        let sentence = cure.sentence();
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    let remark = |text: String| Remark::new(Subject::Advice, text, "");
+    sentences.into_iter().map(remark).collect()
 }
 
 fn answered(record: &RunRecord) -> String {

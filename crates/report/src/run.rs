@@ -2,7 +2,7 @@
 
 use measure::notation::{count, counted, decimal, latency, percent, rate, seconds, share};
 use measure::scenario::DriverKind;
-use measure::{Histogram, HostFacts, Limit, RunRecord};
+use measure::{Histogram, HostFacts, RunRecord};
 
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
 use crate::over_time::Timeline;
@@ -53,7 +53,7 @@ pub(crate) fn title(record: &RunRecord) -> String {
     };
     let kind = match record.driver {
         DriverKind::Sim => "Simulated load",
-        DriverKind::Epoll | DriverKind::Uring => "Load",
+        DriverKind::Epoll | DriverKind::Uring | DriverKind::Xdp => "Load",
     };
     format!(
         "{kind} on {target} over {}",
@@ -140,24 +140,8 @@ pub(crate) fn banner(record: &RunRecord) -> Banner {
     let limit = record.verdict.limit;
     Banner {
         limit: limit.name(),
-        meaning: meaning(limit),
+        meaning: limit.meaning(),
         evidence: record.verdict.evidence.clone(),
-    }
-}
-
-/// What a limit means for the figures beside it.
-fn meaning(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Server => "The figures are those of the target",
-        Limit::Generator => "The figures are those of this tool or its host, not of the target",
-        Limit::Network => "Queries or responses were dropped on the way",
-        Limit::Outstanding => {
-            "No more queries were allowed in flight; the target may be able to do more"
-        }
-        Limit::Rate => "The target kept up with the load asked for; its own limit is higher",
-        Limit::Unknown => {
-            "The record does not tell what set the rate; it is no limit of the target"
-        }
     }
 }
 

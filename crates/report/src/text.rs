@@ -102,8 +102,8 @@ fn header(record: &RunRecord) -> String {
     };
     let kind = match (record.driver, record.self_test) {
         (DriverKind::Sim, _) => "SIMULATION in virtual time, ",
-        (DriverKind::Epoll | DriverKind::Uring, true) => "self-test, ",
-        (DriverKind::Epoll | DriverKind::Uring, false) => "",
+        (DriverKind::Epoll | DriverKind::Uring | DriverKind::Xdp, true) => "self-test, ",
+        (DriverKind::Epoll | DriverKind::Uring | DriverKind::Xdp, false) => "",
     };
     let mut text = format!(
         "throng {}: {kind}{} to {target}, {}{warmup}{ended}\n",
@@ -158,11 +158,20 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
         ("connections", carriage::connections(scenario)),
         ("stub resolver", stub::words(record)),
         ("labels", labels(scenario)),
+        ("driver", driver(record)),
         ("started", record.started_at.clone()),
         ("merged", merged),
     ];
     facts.retain(|(_, words)| !words.is_empty());
     facts
+}
+
+/// How frames got to the interface and back; the kernel's sockets go without saying.
+fn driver(record: &RunRecord) -> String {
+    match (record.driver, &record.driver_reason) {
+        (DriverKind::Xdp, Some(words)) => words.clone(),
+        _ => String::new(),
+    }
 }
 
 /// What the user said of the run: `cpu=2, logging=off`.

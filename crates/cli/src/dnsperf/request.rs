@@ -86,6 +86,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         description: describe(settings),
         // dnsperf sends its datagrams whether or not somebody listens, and counts them as lost.
         preflight: plan.transport.is_stream(),
+        observer: None,
         plan,
     })
 }

@@ -26,7 +26,7 @@ use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
 use progress::Display;
-pub(crate) use request::{CLIENTS, query_options};
+pub(crate) use request::{CLIENTS, address_of, lookup_failure, named_questions, query_options};
 use self_test::Responder;
 
 /// Runs and prints.
@@ -122,6 +122,12 @@ fn watch_groups(
     }
     drop(serving);
     Ok(outcome?)
+}
+
+/// The run as decided, against a server; nothing is sent.
+pub(crate) fn request(arguments: &RunArguments) -> Result<RunRequest, Failure> {
+    unused::reject(arguments)?;
+    request::against(arguments)
 }
 
 /// Does the part of a run that is this process's.

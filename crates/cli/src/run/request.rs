@@ -35,7 +35,7 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
         || arguments.profile.profile.is_some()
         || arguments.population.script.is_some()
         || arguments.connections.asks_nothing();
-    if arguments.names.is_none() && !is_asked_otherwise {
+    if arguments.names.is_none() && arguments.lines.is_none() && !is_asked_otherwise {
         return Err(Failure::usage(
             "no questions: --server needs --names FILE",
             "make some with `throng names records --zone example.org > names.txt`, or while they \
@@ -72,8 +72,28 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
     Ok(request)
 }
 
+/// Why a server has no address, if it has none; a name that is no name has other faults.
+pub(crate) fn lookup_failure(server: &str) -> Option<String> {
+    let authority = Server::parse(server).authority;
+    let host = match authority.rsplit_once(':') {
+        Some((host, _)) if !host.contains(':') => host,
+        _ => authority.trim_start_matches('[').trim_end_matches(']'),
+    };
+    let is_address = authority.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
+    if is_address {
+        return None;
+    }
+    match (host, 53).to_socket_addrs() {
+        Ok(mut addresses) => (addresses.next().is_none()).then(|| "it has no address".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 /// The address of a server, and its name or address without the port.
-fn address_of(server: &str, arguments: &RunArguments) -> Result<(SocketAddr, String), Failure> {
+pub(crate) fn address_of(
+    server: &str,
+    arguments: &RunArguments,
+) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
     let port = parts.default_port(arguments.transport);
     let (target, host) = resolve(parts.authority, port, arguments)?;
@@ -134,10 +154,31 @@ pub(crate) fn build(
     };
     plan.validate()?;
     crate::script::check_loads(&plan)?;
-    let description = Description {
+    let description = describe(arguments, asked.words, asked.profile)?;
+    let cpus = arguments.cpus.clone();
+    Ok(RunRequest {
+        group: measure::experience::GroupRecord::PLAIN.to_owned(),
+        plan,
+        tls: None,
+        cpus,
+        driver: arguments.driver.of_kernel(arguments.interface),
+        description,
+        preflight: false,
+        observer: None,
+    })
+}
+
+/// What the record says beside the plan.
+fn describe(
+    arguments: &RunArguments,
+    questions_source: String,
+    profile: Option<ProfileRecord>,
+) -> Result<Description, Failure> {
+    let replay = arguments.replay.as_ref();
+    Ok(Description {
         server_name: None,
-        questions_source: asked.words,
-        profile: asked.profile,
+        questions_source,
+        profile,
         replay: replay.map(|source| source.record.clone()),
         edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
         edns_padding_octets: arguments.edns_padding,
@@ -145,16 +186,6 @@ pub(crate) fn build(
         goodput_rcodes: goodput(arguments)?,
         self_test: false,
         labels: arguments.label.iter().cloned().collect(),
-    };
-    let cpus = arguments.cpus.clone();
-    Ok(RunRequest {
-        group: measure::experience::GroupRecord::PLAIN.to_owned(),
-        plan,
-        tls: None,
-        cpus,
-        driver: arguments.driver.of_kernel(),
-        description,
-        preflight: false,
     })
 }
 
@@ -187,6 +218,11 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
         0 => driver::cpu::allowed().len(),
         given => return u32::try_from(given).unwrap_or(1).min(clients),
     };
+    // Each worker needs a queue of its own; where nobody can tell, the driver says so.
+    let queues = match (arguments.driver, arguments.interface) {
+        (DriverChoice::Xdp, Some(interface)) => interface.queues().unwrap_or(1),
+        _ => u32::MAX,
+    };
     let outstanding = match arrival {
         Arrival::Closed { outstanding, .. } => outstanding,
         _ => u32::MAX,
@@ -194,6 +230,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     default_workers(target_scope(target.ip()), cpus)
         .min(clients)
         .min(outstanding)
+        .min(queues)
         .max(1)
 }
 
@@ -400,11 +437,31 @@ pub(super) fn questions(arguments: &RunArguments) -> Result<Asked, Failure> {
         });
     }
     let options = query_options(arguments)?;
-    let questions = questions::with_zone(arguments, &options, || match &arguments.names {
-        Some(path) => read_questions(arguments, path),
-        None => self_test_questions(arguments),
+    let questions = questions::with_zone(arguments, &options, || {
+        match (&arguments.lines, &arguments.names) {
+            (Some(lines), _) => named_questions(lines, &options),
+            (None, Some(path)) => read_questions(arguments, path),
+            (None, None) => self_test_questions(arguments),
+        }
     });
     Asked::of(arguments, questions?)
+}
+
+/// Questions of the command line.
+pub(crate) fn named_questions(
+    lines: &str,
+    options: &QueryOptions,
+) -> Result<(QuestionSet, String), Failure> {
+    let questions = names_file::parse_text(lines.as_bytes(), options);
+    let questions = questions.map_err(|error| {
+        let what = error.to_string();
+        // There is but one name, and it is in the message.
+        let what = what
+            .split_once(": ")
+            .map_or(what.as_str(), |(_, what)| what);
+        Failure::usage(what, &error.hint)
+    })?;
+    Ok((questions, lines.trim_end().replace('\n', ", ")))
 }
 
 fn self_test_questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {

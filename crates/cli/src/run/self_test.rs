@@ -99,7 +99,7 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         config,
         cpus,
         sockets: SocketUse {
-            driver: groups[0].arguments.driver.of_kernel(),
+            driver: groups[0].arguments.driver.of_kernel(None),
             offload: !groups[0].arguments.no_offload,
         },
         identity,

@@ -20,6 +20,7 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     reject_doh(arguments)?;
     reject_questions(arguments)?;
     questions::reject(arguments)?;
+    reject_interface(arguments)?;
     let is_simulated = arguments.driver == DriverChoice::Sim;
     let model = given(&arguments.simulation.server.given());
     match given(&simulation(arguments)).or(model) {
@@ -45,6 +46,36 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
             "leave out --server",
         )),
         _ => Ok(()),
+    }
+}
+
+/// What AF_XDP cannot do, and what it needs.
+fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
+    let transport = arguments.transport;
+    match (arguments.driver, arguments.interface) {
+        (DriverChoice::Xdp, None) => Err(Failure::usage(
+            "--driver xdp: which interface?",
+            "add --interface, with the one that leads to the server; `ip route get ADDRESS` tells",
+        )),
+        (DriverChoice::Xdp, _) if transport.is_stream() => Err(Failure::usage(
+            format!("--driver xdp moves datagrams, and {transport} is a stream"),
+            "use --transport udp, doq or doh3, or another driver",
+        )),
+        (DriverChoice::Xdp, _) if arguments.server.is_empty() => Err(Failure::usage(
+            "--driver xdp: the built-in responder is on this host, where no frame is sent",
+            "give --server an address beyond the interface, or use another driver",
+        )),
+        (DriverChoice::Xdp, _) if arguments.processes.is_some_and(|it| it > 1) => {
+            Err(Failure::usage(
+                "--processes: only one process can have an interface for XDP",
+                "leave out --processes; each worker takes a queue of the interface",
+            ))
+        }
+        (DriverChoice::Xdp, Some(_)) | (_, None) => Ok(()),
+        (_, Some(_)) => {
+            let what = "sockets of the kernel";
+            Err(unused("--interface", what, "add --driver xdp"))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::args::Arguments;
 
 /// Flags that are the run's as a whole: no group of clients has its own.
-const OF_RUN: [&str; 19] = [
+const OF_RUN: [&str; 20] = [
     "fail-if",
     "require",
     "junit",
@@ -21,6 +21,7 @@ const OF_RUN: [&str; 19] = [
     "cpus",
     "seed",
     "driver",
+    "interface",
     "record",
     "format",
     "quiet",

@@ -20,7 +20,7 @@ use responder::{Behaviour, Delay, ResponderConfig};
 use crate::process::{Folder, THRONG, signal};
 
 const RECORDS: u32 = 100;
-const ZONE: &str = "lab.test";
+pub(crate) const ZONE: &str = "lab.test";
 
 /// A names file of the records of the zone.
 pub(crate) fn names_in(folder: &Folder) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::process::{execute, execute_with, throng};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "compare-transports",
     "capacity",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 13] = [
     "names services",
     "names shuffle",
     "report",
+    "doctor",
     "merge",
     "schema",
     "man",

@@ -111,9 +111,13 @@ pub(crate) fn execute_with(line: &str, stdin: &[u8]) -> Finished {
     command.stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A command that fails early does not read its input.
-    let _ = child.stdin.take().unwrap().write_all(stdin);
-    Finished::new(line, child.wait_with_output().unwrap())
+    let mut input = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // Apart, because a command may write much before it has read all. One that fails early does
+        // not read its input.
+        scope.spawn(move || drop(input.write_all(stdin)));
+        Finished::new(line, child.wait_with_output().unwrap())
+    })
 }
 
 /// Runs `throng`.
@@ -150,7 +154,11 @@ pub(crate) struct Responder {
 impl Responder {
     /// Starts one that listens as `listen` says, such as `udp:127.0.0.1:0`.
     pub(crate) fn start(listen: &str, flags: &str) -> Responder {
-        let mut command = Command::new(THRONG);
+        Responder::start_by(Command::new(THRONG), listen, flags)
+    }
+
+    /// As [`Responder::start`], by a command that ends in the binary.
+    pub(crate) fn start_by(mut command: Command, listen: &str, flags: &str) -> Responder {
         command.args(["responder", "--duration", "60s", "--listen", listen]);
         command.args(flags.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::piped());

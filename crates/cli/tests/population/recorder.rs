@@ -113,6 +113,7 @@ pub(crate) fn run(plan: Plan) -> (Vec<Seen>, u64) {
     let inputs = [RunInputs {
         plan: Arc::new(plan),
         tls: None,
+        observer: None,
     }];
     let control = Arc::new(Control::new(Crew::workers(&inputs)));
     let crews: Vec<_> = (0..Crew::threads(&inputs))

@@ -229,6 +229,9 @@ impl Worker {
         connection.active_at = now;
         let set_up_ns = now.nanos_since(connection.attempted_at);
         self.statistics.count_set_up(index, set_up_ns);
+        if let Some(observer) = &self.observer {
+            observer.usable(set_up_ns, now);
+        }
         self.set_up.last_progress_at = now;
         self.connections_open += 1;
         self.connections_open_max = self.connections_open_max.max(self.connections_open);
@@ -429,7 +432,7 @@ impl Worker {
                 Role::Fallback => counts.tcp_fallback.connection_losses += 1,
             }
             let whose = (client.role, index);
-            self.offer.tell(whose, &query, Told::End(End::Lost), now);
+            self.tell(whose, &query, Told::End(End::Lost), now);
             lost += 1;
         }
         if self.clients[index as usize].role == Role::Primary {

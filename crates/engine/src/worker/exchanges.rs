@@ -52,7 +52,7 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         client.pending.end(query.position, State::Lost);
         let whose = (client.role, index);
-        self.offer.tell(whose, query, Told::End(End::Lost), at);
+        self.tell(whose, query, Told::End(End::Lost), at);
     }
 
     /// The message that came on a query's own stream. The stream is over, so a message that is no

@@ -151,8 +151,8 @@ impl Worker {
         if response::is_truncated(message) {
             self.count_truncated(owner, query);
         }
-        self.offer
-            .tell((Role::Primary, owner), query, Told::Response(message), at);
+        let whose = (Role::Primary, owner);
+        self.tell(whose, query, Told::Response(message), at);
     }
 
     /// Counts and times a response; those that are alike together.
@@ -230,8 +230,8 @@ impl Worker {
         interval.counts.tcp_fallback.responses += 1;
         let latency_ns = at.nanos_since(query.scheduled_at);
         interval.distributions.tcp_fallback.record(latency_ns);
-        self.offer
-            .tell((Role::Fallback, owner), query, Told::Response(message), at);
+        let whose = (Role::Fallback, owner);
+        self.tell(whose, query, Told::Response(message), at);
     }
 
     #[cold]

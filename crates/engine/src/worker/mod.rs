@@ -41,6 +41,7 @@ use proto::{Instant, Transport};
 use crate::SetupError;
 use crate::client::{Client, Link, Reason, Role};
 use crate::control::Control;
+use crate::observer::Observer;
 use crate::statistics::Statistics;
 use crate::tally::Tally;
 use connections::SetUp;
@@ -49,6 +50,7 @@ use offer::Offer;
 use presence::Events;
 use questions::QuestionCursor;
 use race::Losers;
+pub(crate) use scripted::Told;
 use stub::Stub;
 
 /// How often a waiting worker looks at the stop flag.
@@ -67,6 +69,8 @@ pub struct RunInputs {
     pub plan: Arc<Plan>,
     /// For transports with TLS.
     pub tls: Option<TlsSettings>,
+    /// Told of every query and connection; none costs nothing.
+    pub observer: Option<Observer>,
 }
 
 /// How TLS sessions are made.
@@ -157,6 +161,7 @@ pub struct WorkerSummary {
 pub(crate) struct Worker {
     plan: Arc<Plan>,
     tls: Option<TlsSettings>,
+    observer: Option<Observer>,
     control: Arc<Control>,
     /// Which of the run's workers this is.
     index: u32,
@@ -268,6 +273,7 @@ impl Worker {
             cipher_out: Vec::new(),
             plain_in: Vec::new(),
             tls: inputs.tls.clone(),
+            observer: inputs.observer.clone(),
             control,
             plan,
         }

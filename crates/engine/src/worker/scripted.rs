@@ -32,7 +32,7 @@ const BATCHES_MAX: u32 = 32;
 
 /// How a query ended, for the script.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told<'a> {
+pub(crate) enum Told<'a> {
     /// With this response.
     Response(&'a [u8]),
     /// Without one.
@@ -214,6 +214,24 @@ impl Offer {
 }
 
 impl Worker {
+    /// Tells the script and the observer, if there are any, how a query of client `index` has
+    /// ended.
+    #[inline]
+    pub(super) fn tell(
+        &mut self,
+        (role, index): (Role, u32),
+        query: &Query,
+        told: Told<'_>,
+        at: Instant,
+    ) {
+        if let Some(observer) = &self.observer
+            && role == Role::Primary
+        {
+            observer.ended(query, &told, at);
+        }
+        self.offer.tell((role, index), query, told, at);
+    }
+
     /// Lets the clients go on to which something has happened, and does what they say.
     pub(super) fn run_script(&mut self, driver: &mut impl Driver, now: Instant) {
         if self.phase != Phase::Offering || now < self.joins_at || now >= self.offer_end() {

@@ -389,7 +389,7 @@ impl Worker {
         client.pending.end(position, State::Lost);
         let whose = (client.role, index);
         let told = Told::End(End::NotSent);
-        self.offer.tell(whose, &query, told, query.scheduled_at);
+        self.tell(whose, &query, told, query.scheduled_at);
         self.tally
             .of_query(query.scheduled_at)
             .counts

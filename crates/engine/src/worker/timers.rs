@@ -103,7 +103,7 @@ impl Worker {
             }
             let end = if sent { End::TimedOut } else { End::NotSent };
             let whose = (client.role, index);
-            self.offer.tell(whose, &query, Told::End(end), now);
+            self.tell(whose, &query, Told::End(end), now);
             if in_flight {
                 self.cancel_exchange(driver, index, query.number, now);
             }

@@ -38,7 +38,8 @@ fn allowed_cpus_count_ranges_and_single_cores() {
     ];
     for (list, cores) in cases {
         let status = format!("Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t{list}\n");
-        assert_eq!(parse_cpus_allowed(&status), cores, "{list}");
+        let allowed = processors::parse_allowed(&status);
+        assert_eq!(allowed.map(|cpus| cpus.len()), cores, "{list}");
     }
 }
 
@@ -54,8 +55,8 @@ fn os_name_loses_its_quotes() {
 #[test]
 fn memory_is_in_octets() {
     let text = "MemTotal:       24628468 kB\nMemFree: 1 kB\n";
-    assert_eq!(parse_memory_octets(text), Some(25_219_551_232));
-    assert_eq!(parse_memory_octets("nothing"), None);
+    assert_eq!(parse_memory_octets(text, "MemTotal:"), Some(25_219_551_232));
+    assert_eq!(parse_memory_octets("nothing", "MemTotal:"), None);
 }
 
 #[test]
@@ -83,14 +84,14 @@ fn counters_are_named_by_group_and_negative_values_are_left_out() {
         ("Udp.InDatagrams", 5),
         ("Udp.RcvbufErrors", 0),
     ]);
-    assert_eq!(parse_counter_pairs(text), expected);
+    assert_eq!(counters::parse_counter_pairs(text), expected);
 }
 
 #[test]
 fn ipv6_counters_are_split_after_the_six() {
     let text = "Ip6InReceives                   \t12\nUdp6RcvbufErrors                \t3\n";
     assert_eq!(
-        parse_snmp6(text),
+        counters::parse_snmp6(text),
         map(&[("Ip6.InReceives", 12), ("Udp6.RcvbufErrors", 3)])
     );
 }
@@ -131,9 +132,148 @@ fn this_host_has_the_facts_every_linux_has() {
 
 #[test]
 fn a_datagram_sent_here_is_counted_by_this_host() {
-    let before = network_counters();
+    let before = counters();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
-    let counted = difference(&before, &network_counters());
+    let counted = difference(&before, &counters());
     assert!(counted["Udp.OutDatagrams"] >= 1, "{counted:?}");
+}
+
+#[test]
+fn packet_backlog_and_conntrack_are_added_up_over_cpus() {
+    let softnet = "151699e7 00000389 0000001b 00000000\n1147afee 00000001 0000000e 00000000\n";
+    let expected = [("Softnet.Dropped", 0x38a), ("Softnet.TimeSqueezed", 0x29)];
+    assert_eq!(counters::parse_softnet(softnet), expected);
+    assert_eq!(counters::parse_softnet(""), []);
+    let conntrack = "entries  searched found new invalid insert_failed drop early_drop\n\
+                     00000005 00000000 00000000 00000000 00000000 0000000a 00000001 00000000\n\
+                     00000005 00000000 00000000 00000000 00000000 00000001 00000002 00000003\n";
+    let expected = [
+        ("Conntrack.Dropped", 3),
+        ("Conntrack.EarlyDropped", 3),
+        ("Conntrack.InsertFailed", 11),
+    ];
+    assert_eq!(counters::parse_conntrack(conntrack), expected);
+    assert_eq!(counters::parse_conntrack(""), []);
+}
+
+#[test]
+fn cpu_time_counts_guests_once() {
+    let stat = "cpu  100 20 30 400 50 0 10 40 7 3\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+    let expected = [("Cpu.All", 650), ("Cpu.Idle", 450), ("Cpu.Steal", 40)];
+    assert_eq!(counters::parse_cpu_time(stat), expected);
+    assert_eq!(counters::parse_cpu_time("cpu  1 2 x\n"), []);
+}
+
+#[test]
+fn throttling_is_read_from_both_versions_of_control_groups() {
+    let expected = [
+        ("Cgroup.Throttled", 3),
+        ("Cgroup.ThrottledMicroseconds", 4_000),
+    ];
+    let v2 = "usage_usec 1\nnr_periods 9\nnr_throttled 3\nthrottled_usec 4000\n";
+    let v1 = "nr_periods 9\nnr_throttled 3\nthrottled_time 4000000\n";
+    assert_eq!(processors::parse_throttled(v2), expected);
+    assert_eq!(processors::parse_throttled(v1), expected);
+    assert_eq!(processors::parse_throttled(""), []);
+}
+
+#[test]
+fn default_routes_name_their_interfaces() {
+    let v4 = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
+              eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n\
+              eth1 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n";
+    assert_eq!(interfaces::parse_default_routes(v4), ["eth0"]);
+    let v6 = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+              fe800000000000000000000000000001 00000400 00000001 00000000 00000003 eth2\n\
+              fe800000000000000000000000000000 40 00000000000000000000000000000000 00 \
+              00000000000000000000000000000000 00000100 00000001 00000000 00000001 eth3\n";
+    assert_eq!(interfaces::parse_default_routes_v6(v6), ["eth2"]);
+}
+
+/// A folder that stands for a host, removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn with(name: &str, files: &[(&str, &str)]) -> Folder {
+        let name = format!("throng-host-{}-{name}", std::process::id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        for (path, text) in files {
+            let path = folder.0.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_folder_stands_for_a_host_with_quota_siblings_and_interfaces() {
+    let cpu = "sys/devices/system/cpu";
+    let siblings = [0, 1, 2, 3].map(|n| format!("{cpu}/cpu{n}/topology/thread_siblings_list"));
+    let net = "sys/class/net/eth0";
+    let files = [
+        ("proc/self/status", "Cpus_allowed_list:\t0-3\n"),
+        ("proc/self/cgroup", "1:name=systemd:/\n0::/pods/one\n"),
+        ("sys/fs/cgroup/pods/cpu.max", "150000 100000\n"),
+        ("sys/fs/cgroup/pods/one/cpu.max", "max 100000\n"),
+        (
+            "sys/fs/cgroup/pods/cpu.stat",
+            "nr_throttled 7\nthrottled_usec 9\n",
+        ),
+        ("sys/devices/system/cpu/online", "0-7\n"),
+        (&siblings[0], "0,2\n"),
+        (&siblings[1], "1,3\n"),
+        (&siblings[2], "0,2\n"),
+        (&siblings[3], "1,3\n"),
+        (
+            "proc/net/route",
+            "Iface\neth0 00000000 0 0003 0 0 0 00000000 0 0 0\n",
+        ),
+        ("sys/class/net/eth0/mtu", "1500\n"),
+        ("sys/class/net/eth0/operstate", "up\n"),
+        ("sys/class/net/eth0/speed", "-1\n"),
+        ("sys/class/net/eth0/device/vendor", "0x1\n"),
+        (
+            "sys/class/net/eth0/queues/rx-0/rps_cpus",
+            "00000000,0000000f\n",
+        ),
+        ("sys/class/net/eth0/queues/rx-1/rps_cpus", "00\n"),
+        ("sys/class/net/eth0/queues/tx-0/xps_cpus", "0\n"),
+        ("sys/class/net/eth0/statistics/rx_missed_errors", "5\n"),
+        ("sys/class/net/bonding_masters", "\n"),
+        ("proc/sys/net/netfilter/nf_conntrack_count", "12\n"),
+    ];
+    assert!(files.iter().any(|(path, _)| path.starts_with(net)));
+    let folder = Folder::with("scripted", &files);
+    let host = Host::at(&folder.0);
+    let second = std::time::Duration::from_secs(1);
+    let reading = host.reading(None, second).unwrap();
+    assert_eq!(reading.facts.cores, Some(4));
+    assert_eq!(reading.cores_online, Some(8));
+    assert_eq!(reading.second_threads, [2, 3]);
+    assert_eq!(reading.quota_cpus, Some(1.5));
+    assert_eq!(reading.counters["Cgroup.Throttled"], 7);
+    assert_eq!(reading.conntrack_entries, Some(12));
+    assert!(reading.growth.is_empty() && reading.io_uring.is_none());
+    let [eth0] = reading.interfaces.as_slice() else {
+        panic!("{:?}", reading.interfaces);
+    };
+    let queues = (
+        eth0.receive_queues,
+        eth0.receive_queues_spread,
+        eth0.transmit_queues,
+    );
+    assert_eq!(queues, (2, 1, 1));
+    assert_eq!((eth0.speed_mbit_s, eth0.mtu_octets), (None, Some(1_500)));
+    assert_eq!(eth0.driver.as_deref(), Some("unknown"));
+    assert_eq!(eth0.counters["rx_missed_errors"], 5);
+    let unknown = host.reading(Some("eth9"), second).unwrap_err();
+    assert_eq!(unknown.known, ["eth0"]);
 }

@@ -91,7 +91,7 @@ pub fn run_parts(
     (clock, control): (Clock, &Control),
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, PartsError> {
-    let kernel_before = crate::host::network_counters();
+    let kernel_before = crate::host::counters();
     let count = parts.count() as usize;
     let mut leading = Leading {
         parts,
@@ -107,7 +107,7 @@ pub fn run_parts(
     };
     leading.lead(control)?;
     let records: Vec<RunRecord> = leading.records.drain(..).flatten().collect();
-    let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
+    let kernel = crate::host::difference(&kernel_before, &crate::host::counters());
     let merged = measure::merge::merge_parts(records);
     let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
     record.network.kernel = kernel;

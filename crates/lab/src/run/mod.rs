@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use driver::kernel::DriverChoice;
-use engine::{Control, Progress, RunInputs, RunOptions, TlsSettings};
+use engine::{Control, Observer, Progress, RunInputs, RunOptions, TlsSettings};
 use load::{Plan, TlsAsked};
 use measure::RunRecord;
 use measure::scenario::{ProfileRecord, ReplayRecord};
@@ -46,6 +46,8 @@ pub struct RunRequest {
     pub description: Description,
     /// Try to reach the target before anything else.
     pub preflight: bool,
+    /// Told of every query and connection.
+    pub observer: Option<Observer>,
 }
 
 impl RunRequest {
@@ -158,10 +160,10 @@ pub fn run_groups(
         ..RunOptions::default()
     };
     let started_at = rfc3339(SystemTime::now());
-    let kernel_before = crate::host::network_counters();
+    let kernel_before = crate::host::counters();
     let outcome = engine::run(&inputs, &options, control, on_progress)
         .map_err(|error| setup_error(&error))?;
-    let kernel = crate::host::difference(&kernel_before, &crate::host::network_counters());
+    let kernel = crate::host::difference(&kernel_before, &crate::host::counters());
     let surroundings = record::Surroundings {
         started_at,
         host: crate::host::facts(),
@@ -169,6 +171,20 @@ pub fn run_groups(
         simulation: None,
     };
     Ok(record::from_outcome(groups, &outcome, surroundings))
+}
+
+/// As [`check_target`] for each of several runs, all at once: a target that is silent does not make
+/// the others wait.
+pub fn check_targets(requests: &[RunRequest]) -> Vec<Result<(), RunError>> {
+    std::thread::scope(|scope| {
+        let check = |request| scope.spawn(move || check_target(request));
+        let checks: Vec<_> = requests.iter().map(check).collect();
+        let joined = checks.into_iter().map(|check| check.join());
+        let broken = |_| Err(RunError::new("the check broke down", "report this"));
+        joined
+            .map(|outcome| outcome.unwrap_or_else(broken))
+            .collect()
+    })
 }
 
 /// What the engine is given for each group.
@@ -181,6 +197,7 @@ pub(crate) fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
         RunInputs {
             plan: Arc::new(plan),
             tls: request.tls.as_ref().map(|tls| tls.settings.clone()),
+            observer: request.observer.clone(),
         }
     };
     groups.iter().map(inputs).collect()

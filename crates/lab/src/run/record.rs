@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::Plan;
 use load::arrival::{Arrival, Process};
-use measure::facts::{HostFacts, NetworkFacts, WorkerFacts};
+use measure::facts::{HostFacts, NetworkFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
@@ -78,6 +78,7 @@ fn driver_kind(outcome: &Outcome) -> DriverKind {
     match first.map(|driver| driver.name) {
         None => DriverKind::Sim,
         Some("uring") => DriverKind::Uring,
+        Some("xdp") => DriverKind::Xdp,
         Some(_) => DriverKind::Epoll,
     }
 }
@@ -225,10 +226,30 @@ fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
             ring_overflows: stats.ring_overflows,
             buffer_shortages: stats.buffer_shortages,
             short_sends: stats.short_sends,
+            xdp: xdp_facts(worker),
             kernel: BTreeMap::new(),
         });
     }
     facts
+}
+
+/// What AF_XDP counted for one worker; none with another driver.
+fn xdp_facts(worker: &WorkerOutcome) -> Option<XdpFacts> {
+    let driver = worker.driver.as_ref()?;
+    let stats = worker.summary.stats.xdp;
+    (driver.name == "xdp").then_some(XdpFacts {
+        receive_ring_full: stats.receive_ring_full,
+        receive_dropped: stats.receive_dropped,
+        fill_ring_empty: stats.fill_ring_empty,
+        transmit_invalid: stats.transmit_invalid,
+        transmit_full: stats.transmit_full,
+        checksums_wrong: stats.checksums_wrong,
+        checksums_unfinished: stats.checksums_unfinished,
+        stray: stats.stray,
+        forwarded: stats.forwarded,
+        forward_drops: stats.forward_drops,
+        sent_by_kernel: stats.sent_by_kernel,
+    })
 }
 
 /// The scenario of one group.

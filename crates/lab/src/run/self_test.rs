@@ -219,6 +219,8 @@ impl Thread {
         };
         let load = Load {
             streams: self.streams(),
+            thread: self.place.index,
+            threads: self.place.count,
         };
         let (mut driver, _) = KernelDriver::open(self.sockets.driver, load, self.clock, options)?;
         let mut worker = ResponderWorker::new(Arc::clone(&self.config), self.place)

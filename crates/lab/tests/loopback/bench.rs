@@ -198,6 +198,7 @@ impl Load {
                 ..Description::default()
             },
             preflight: self.preflight,
+            observer: None,
             plan: self.plan,
         };
         let control = Arc::new(Control::new(request.plan.workers));

@@ -17,3 +17,4 @@ mod questions;
 mod reconnects;
 mod responder_counts;
 mod servers;
+mod situations;

@@ -356,6 +356,7 @@ impl Sim {
                 ..Description::default()
             },
             preflight: false,
+            observer: None,
         };
         let (record, servers) =
             simulate_servers(&[request], &self.simulation).map_err(|error| error.to_string())?;

@@ -7,6 +7,8 @@ use responder::Delay;
 
 use crate::sim::{Run, Sim, TARGET, ms};
 
+mod suite;
+
 #[track_caller]
 fn assert_verdict(run: &Run, limit: Limit, evidence: &str) {
     let verdict = &run.record.verdict;
@@ -76,12 +78,12 @@ fn open_loop_beyond_the_ceiling_of_the_target_is_bound_by_the_server() {
 }
 
 #[test]
-fn open_loop_with_losses_is_not_blamed_on_the_generator() {
+fn open_loop_with_losses_is_blamed_on_the_path_that_lost_them() {
     let run = scenario(Transport::Udp)
         .rate(1_000.0)
         .link_towards(TARGET, |link| link.loss_share = 0.05)
         .run();
-    assert_verdict(&run, Limit::Server, "got no response");
+    assert_verdict(&run, Limit::Network, "got no response");
 }
 
 #[test]

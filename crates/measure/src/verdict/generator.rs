@@ -106,7 +106,7 @@ fn for_handshakes(figures: &Figures<'_>) -> String {
 }
 
 /// How to get more CPU: another worker where a core is left, another machine where none is.
-fn more_cpu(figures: &Figures<'_>) -> String {
+pub(super) fn more_cpu(figures: &Figures<'_>) -> String {
     let workers = figures.record.scenario.workers;
     let cores: u64 = figures
         .record
@@ -162,7 +162,7 @@ fn not_sent(figures: &Figures<'_>) -> Option<Finding> {
 
 /// UDP queries leave when they are due unless the host stalls the worker: over connections they
 /// may have to wait for one, which is not the generator's fault.
-fn late_for_no_reason(figures: &Figures<'_>) -> Option<Finding> {
+pub(super) fn late_for_no_reason(figures: &Figures<'_>) -> Option<Finding> {
     let scenario = &figures.record.scenario;
     let open = !matches!(scenario.arrival, Arrival::Closed { .. });
     if !open || scenario.transport.has_connections() || figures.lateness_p99_ns <= LATENESS_MAX_NS {

@@ -223,7 +223,7 @@ pub(super) fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
 }
 
 /// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms.
-fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
+pub(super) fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
     let (first, last) = figures.first_and_last_p50_ns()?;
     (last >= 2 * first && last - first > 1_000_000).then_some((first, last))
 }

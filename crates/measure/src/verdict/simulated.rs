@@ -1,6 +1,6 @@
 //! Simulations: the modelled server knows whether it was the limit, and need not be guessed at.
 
-use super::load::overloaded;
+use super::load::{growing_latency, overloaded};
 use super::{Figures, Finding, Limit};
 use crate::notation::{count, counted, latency, percent, rate, share};
 use crate::scenario::Arrival;
@@ -8,6 +8,10 @@ use crate::simulation::ModelledServer;
 
 /// From this share of the workers' time on, they are the limit.
 const BUSY: f64 = 0.98;
+/// From that many segments lost for each query on, retransmissions set the pace.
+const SEGMENTS_LOST_MAX: f64 = 0.01;
+/// Fewer queries lost than this share are not worth a verdict.
+const LOSS_MAX: f64 = 0.001;
 /// More datagrams dropped than this share, and the queue was too short for the load.
 const DROPPED_MAX: f64 = 0.001;
 
@@ -28,6 +32,42 @@ pub(super) fn marking(figures: &Figures<'_>) -> Option<String> {
 fn workers(server: &ModelledServer) -> String {
     let were = if server.workers == 1 { "was" } else { "were" };
     format!("{} {were}", counted(server.workers, "worker"))
+}
+
+/// The modelled network as the limit: it lost at least half of what got no response, or enough
+/// segments to set the pace. Not where queries queued at the target.
+pub(super) fn network(figures: &Figures<'_>) -> Option<Finding> {
+    let network = &figures.record.simulation.as_ref()?.network;
+    if growing_latency(figures).is_some() {
+        return None;
+    }
+    let advice = "that is the model: --sim-loss";
+    if figures.record.scenario.transport.has_connections() {
+        let (lost, what) = match figures.record.scenario.transport.is_quic() {
+            true => (network.datagrams_lost, "datagram"),
+            false => (network.segments_lost, "segment"),
+        };
+        if lost == 0 || (lost as f64) < SEGMENTS_LOST_MAX * figures.counts.sent as f64 {
+            return None;
+        }
+        let evidence = format!(
+            "the modelled network lost {}, whose octets were sent again later",
+            counted(lost, what)
+        );
+        return Some(Finding::new(Limit::Network, evidence, advice));
+    }
+    let lost = figures.unanswered();
+    let is_queued = figures.service_p50_ns >= figures.path_ns.map(|path_ns| 2 * path_ns);
+    let is_small = figures.unanswered_share() <= LOSS_MAX;
+    if is_small || is_queued || network.datagrams_lost < lost.div_ceil(2) {
+        return None;
+    }
+    let evidence = format!(
+        "the modelled network lost {}: {} of the queries got no response",
+        counted(network.datagrams_lost, "datagram"),
+        share(lost, figures.counts.sent)
+    );
+    Some(Finding::new(Limit::Network, evidence, advice))
 }
 
 /// The modelled server as the limit.

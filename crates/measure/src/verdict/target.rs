@@ -18,7 +18,7 @@ pub(super) fn network(figures: &Figures<'_>) -> Option<Finding> {
         .or_else(|| retransmissions(figures))
 }
 
-fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
+pub(super) fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
     let network = &figures.record.network;
     let lost = figures.unanswered();
     // Counters of the whole host: with the target on the same host they may be the target's.
@@ -40,7 +40,7 @@ fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Network, evidence, advice))
 }
 
-fn send_drops(figures: &Figures<'_>) -> Option<Finding> {
+pub(super) fn send_drops(figures: &Figures<'_>) -> Option<Finding> {
     let drops = figures.record.network.kernel_counter("Udp.SndbufErrors");
     if figures.target_is_local() || (drops as f64) < 0.001 * figures.counts.offered as f64 {
         return None;
@@ -114,7 +114,7 @@ fn left_waiting(figures: &Figures<'_>, connections: &Connections, open_max: u64)
 
 /// Clients without a connection at the best moment, if the target keeps them away (P13), and
 /// whether it does so by leaving them waiting.
-fn kept_away(figures: &Figures<'_>) -> Option<(u64, bool)> {
+pub(super) fn kept_away(figures: &Figures<'_>) -> Option<(u64, bool)> {
     let scenario = &figures.record.scenario;
     let open_max = figures
         .record

@@ -1,5 +1,6 @@
 //! Sentences that follow from several runs.
 
+use measure::doctor::{self, Cure};
 use measure::notation::{count, counted, decimal, percent, rate};
 use measure::{Limit, RunRecord};
 
@@ -29,6 +30,7 @@ pub(crate) fn remarks(collection: &Collection) -> Vec<Remark> {
     remarks.extend(littles_law(collection));
     remarks.extend(limits(collection));
     remarks.extend(cautions(collection));
+    remarks.extend(found_together(collection));
     remarks.extend(advice(collection));
     merge_alike(&mut remarks);
     remarks
@@ -400,13 +402,44 @@ fn differs_otherwise(collection: &Collection, cell: &Cell) -> bool {
     records.any(|record| Some(neutral(record)) != first)
 }
 
+/// What `throng doctor` finds in the runs together, as evidence and cures.
+fn found_together(collection: &Collection) -> Vec<Remark> {
+    let records: Vec<&RunRecord> = collection.runs.iter().map(|it| &it.record).collect();
+    let mut remarks = Vec::new();
+    for diagnosis in doctor::of_runs(&records) {
+        let cures = diagnosis.cures.iter().map(Cure::sentence);
+        let cures = cures.map(|text| Remark::new(Subject::Advice, text, ""));
+        let text = format!("{}: {}", diagnosis.topic, diagnosis.seen);
+        remarks.push(limit(text, "runs"));
+        remarks.extend(cures);
+    }
+    remarks
+}
+
+/// The cures of a run that matter beside those of others: the first one of its limit, and those of
+/// problems.
+fn cures_of(record: &RunRecord) -> Vec<String> {
+    let diagnoses = doctor::of_run(record);
+    let mut cures = Vec::new();
+    for (at, diagnosis) in diagnoses.iter().enumerate() {
+        let is_problem = diagnosis.state == doctor::State::Problem;
+        let number = match (at, is_problem) {
+            (_, true) => diagnosis.cures.len(),
+            (0, false) => 1,
+            _ => 0,
+        };
+        cures.extend(diagnosis.cures.iter().take(number).map(Cure::sentence));
+    }
+    cures
+}
+
 /// The advice of the verdicts. What most scenarios have in common comes first.
 fn advice(collection: &Collection) -> Vec<Remark> {
     let each = collection.cells.iter().flat_map(|cell| {
-        let record = collection.records(cell).next();
-        let advice = record.map_or(&[][..], |it| &it.verdict.advice);
+        let advice = collection.records(cell).next().map(cures_of);
         let name = collection.name(cell);
-        advice.iter().map(move |text| (name.clone(), text.clone()))
+        let advice = advice.unwrap_or_default().into_iter();
+        advice.map(move |text| (name.clone(), text))
     });
     let mut found = alike_in_words(each);
     found.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));

@@ -220,7 +220,7 @@ pub(super) fn verdict(record: &RunRecord) -> String {
     let verdict = &record.verdict;
     let in_what = match record.driver {
         DriverKind::Sim => ", in a SIMULATION",
-        DriverKind::Epoll | DriverKind::Uring => "",
+        DriverKind::Epoll | DriverKind::Uring | DriverKind::Xdp => "",
     };
     let mut text = format!("  limit: {}{in_what}\n", verdict.limit.name());
     for evidence in &verdict.evidence {

@@ -341,6 +341,33 @@ pub(crate) fn tuning() -> Vec<Printed> {
     .collect()
 }
 
+/// The same steps by what was set: clients that BIND takes, its query log, busy polling (S8, S40).
+pub(crate) fn settings() -> Vec<Printed> {
+    let steps = [
+        ("150", "on", "0", 13_699_647, 0.609, 57),
+        ("1000", "on", "0", 19_342_357, 6.155, 84),
+        ("1000", "off", "0", 29_093_016, 3.995, 96),
+        ("1000", "off", "50", 30_900_000, 3.85, 99),
+    ];
+    let each = steps.into_iter().zip(0..);
+    each.map(|((clients, log, poll, sent, mean, cpu), round)| Printed {
+        transport: Transport::Tcp,
+        labels: vec![
+            ("tcp-clients", clients.to_owned()),
+            ("querylog", log.to_owned()),
+            ("busy_poll", poll.to_owned()),
+            ("server-cpu", cpu.to_string()),
+        ],
+        clients: 200,
+        outstanding: 1_000,
+        sent,
+        latency: Latency::flat(mean),
+        round: 3 * round,
+        ..Printed::default()
+    })
+    .collect()
+}
+
 /// Northflank's runs by CPU size, ten of each (S45).
 pub(crate) fn cpu_sizes() -> Vec<Printed> {
     let sizes = [

@@ -58,14 +58,13 @@ impl Network {
     }
 
     fn deliver(&mut self, socket: SocketId, event: Event, bytes: &[u8]) {
-        self.events.push_back(Received {
-            socket,
-            event,
-            at: self.clock,
-            buffer: bytes.to_vec(),
-            datagrams: Vec::new(),
-            stream_octets: bytes.len(),
-        });
+        let mut received = Received::new();
+        received.socket = socket;
+        received.event = event;
+        received.at = self.clock;
+        received.buffer.extend_from_slice(bytes);
+        received.stream_octets = bytes.len();
+        self.events.push_back(received);
     }
 }
 

@@ -48,6 +48,7 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
         driver: driver::kernel::DriverChoice::Auto,
         description: Description::default(),
         preflight: false,
+        observer: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The part of TLS 1.3's key schedule that goes on after a handshake (RFC 8446, section 7.2), and
 //! where its first secrets come from: rustls tells them to a key log. (What it lets extract are
-//! keys without the secrets that they were made from; no key update can be made of these.)
+//! keys without the secrets that they were made from, and no key update can be made of these.)
 
 use super::traffic_key::Cipher;
 use aws_lc_rs::hkdf::{HKDF_SHA256, HKDF_SHA384, KeyType, Prk};

@@ -1,0 +1,62 @@
+//! Flags of `throng doctor`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Flags of `throng doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Run records, or folders of them, to be looked at instead of this host
+    #[arg(value_name = "RECORD|FOLDER")]
+    pub(crate) records: Vec<PathBuf>,
+    /// Judge limits by that many clients
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with = "records",
+        help_heading = "This host"
+    )]
+    pub(crate) clients: Option<u64>,
+    /// Judge the host as a server of those clients, rather than as their generator
+    #[arg(long, conflicts_with = "records", help_heading = "This host")]
+    pub(crate) server: bool,
+    /// The network interface to look at [default: those of the default routes]
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "records",
+        help_heading = "This host"
+    )]
+    pub(crate) interface: Option<String>,
+    /// Read proc, sys and etc in this folder: what was copied from another host
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        conflicts_with = "records",
+        help_heading = "This host"
+    )]
+    pub(crate) root: Option<PathBuf>,
+    /// Measure the generator instead, without network and kernel: what a query costs it over each
+    /// transport, and how many one core could ask; 7 seconds
+    #[arg(
+        long,
+        conflicts_with_all = ["records", "clients", "server", "interface", "root"],
+        help_heading = "This host"
+    )]
+    pub(crate) ceiling: bool,
+    /// Form of the findings on standard output
+    #[arg(long, default_value = "text", value_enum)]
+    pub(crate) format: DoctorFormat,
+}
+
+/// Form of what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DoctorFormat {
+    /// For people
+    Text,
+    /// One object
+    Json,
+}

@@ -1,0 +1,101 @@
+//! A query now and then: `throng ping`, `throng eval`, `throng trace`.
+//!
+//! The first two are runs of one client with a constant rate, on the engine of every other run;
+//! what they show beside the record comes from an observer of its queries.
+
+pub(crate) mod eval;
+pub(crate) mod ping;
+pub(crate) mod trace;
+
+use std::time::Duration;
+
+use clap::CommandFactory;
+use load::arrival::{RATE_QPS_MAX, RATE_QPS_MIN};
+
+use crate::args::probe::ProbeArguments;
+use crate::args::{Arguments, DriverChoice, RunArguments};
+use crate::failure::Failure;
+
+/// The questions, one a line, and as they are shown.
+fn questions(arguments: &ProbeArguments) -> Result<Vec<String>, Failure> {
+    let name = &arguments.name;
+    if name.is_empty() || name.contains(char::is_whitespace) || name.starts_with([';', '#', '-']) {
+        return Err(Failure::usage(
+            format!("`{name}` is not a name to ask for"),
+            "give a domain name, such as www.example.com",
+        ));
+    }
+    let line = |qtype: &String| match qtype.is_empty() || qtype.contains(char::is_whitespace) {
+        true => Err(Failure::usage(
+            format!("--type: `{qtype}` is not a type"),
+            "give mnemonics such as A or A,AAAA",
+        )),
+        false => Ok(format!("{name} {}", qtype.to_uppercase())),
+    };
+    arguments.types.iter().map(line).collect()
+}
+
+/// Refuses flags of `throng run` that the help of the command does not show.
+fn reject_hidden(command: &str, arguments: &RunArguments) -> Result<(), Failure> {
+    let all = Arguments::command();
+    let Some(own) = all.find_subcommand(command) else {
+        return Ok(());
+    };
+    let is_hidden = |name: &str| {
+        let mut flags = own.get_arguments();
+        flags.any(|flag| flag.get_long() == Some(name) && flag.is_hide_set())
+    };
+    match arguments.given.iter().find(|given| is_hidden(&given.name)) {
+        None => Ok(()),
+        Some(given) => Err(Failure::usage(
+            format!("--{} has no place with `throng {command}`", given.name),
+            format!("leave it out, or use `throng run`; see `throng {command} --help`"),
+        )),
+    }
+}
+
+/// The flags of the run of one server: one client, a query each `interval`.
+fn run_of(
+    arguments: &ProbeArguments,
+    questions: &[String],
+    count: Option<u64>,
+) -> Result<RunArguments, Failure> {
+    let mut run = arguments.run.clone();
+    if run.driver == DriverChoice::Sim {
+        return Err(Failure::usage(
+            "--driver sim simulates the server, too: there is nobody to ask",
+            "leave it out, or use `throng run`",
+        ));
+    }
+    if run.connections.asks_nothing() {
+        return Err(Failure::usage(
+            "--queries-per-connection 0 asks nothing",
+            "give 1 for a new connection for each query",
+        ));
+    }
+    run.rate = Some(rate(run.interval)?);
+    run.lines = Some(format!("{}\n", questions.join("\n")));
+    (run.clients, run.workers, run.quiet) = (Some(1), Some(1), true);
+    run.queries = count;
+    // Without a number of queries only Ctrl-C ends it.
+    run.duration = count
+        .is_none()
+        .then_some(Duration::from_secs(u64::from(u32::MAX)));
+    run.interval = run.interval.max(Duration::from_secs(1));
+    Ok(run)
+}
+
+/// Queries a second, as a flag.
+fn rate(interval: Duration) -> Result<String, Failure> {
+    let rate_qps = 1.0 / interval.as_secs_f64();
+    match (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate_qps) {
+        true => Ok(format!("{rate_qps:.6}")),
+        false => Err(Failure::usage(
+            format!(
+                "--interval: {} cannot be kept",
+                humantime::format_duration(interval)
+            ),
+            "give a time such as 1s or 100ms",
+        )),
+    }
+}

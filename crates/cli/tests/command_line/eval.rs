@@ -1,0 +1,176 @@
+//! `throng eval`: servers side by side.
+
+use measure::Evaluation;
+use measure::evaluation::{Row, Versus};
+
+use crate::dnsperf::bind;
+use crate::process::{Folder, Listener, Responder, throng};
+
+const QUICK: &str = "--interval 10ms --timeout 300ms";
+
+fn evaluated(flags: &str) -> Evaluation {
+    let json = throng(&format!("eval {flags} --format json {QUICK}")).succeeded();
+    serde_json::from_str(&json).unwrap()
+}
+
+fn received(row: &Row) -> u64 {
+    row.statistics
+        .as_ref()
+        .map_or(0, |statistics| statistics.received)
+}
+
+#[test]
+fn a_slow_server_is_slower_and_one_that_is_gone_is_a_row() {
+    let fast = Responder::start("udp:127.0.0.1:0", "--delay 1ms");
+    let slow = Responder::start("udp:127.0.0.1:0", "--delay 20ms --rcodes NXDOMAIN=1");
+    let silent = Listener::new();
+    let gone = Listener::new().address();
+    let servers = format!(
+        "--server {} --server {gone} --server {} --server {} --server no-such-host.invalid",
+        slow.address(),
+        silent.address(),
+        fast.address()
+    );
+    let mut evaluation = evaluated(&format!("a.example {servers} --count 12"));
+    let rows = &evaluation.rows;
+    assert_eq!(
+        rows.iter().map(received).collect::<Vec<_>>(),
+        [12, 0, 0, 12, 0]
+    );
+    let Versus::Slower {
+        low_ns, high_ns, ..
+    } = rows[0].versus
+    else {
+        panic!("{:?}", rows[0]);
+    };
+    assert!(low_ns < high_ns, "{low_ns} {high_ns}");
+    assert!((5e6..60e6).contains(&low_ns), "{low_ns}");
+    assert_eq!(
+        rows[0].statistics.as_ref().unwrap().rcodes,
+        [("NXDOMAIN".to_owned(), 12)]
+    );
+    let problem = |row: &Row| row.problem.clone().unwrap_or_default();
+    assert!(problem(&rows[1]).contains("nobody listens"), "{rows:?}");
+    assert_eq!(rows[2].statistics.as_ref().unwrap().lost, 12);
+    assert_eq!(rows[2].versus, Versus::NoResponse);
+    assert_eq!(rows[3].versus, Versus::Fastest);
+    assert!(problem(&rows[4]).contains("cannot be resolved"), "{rows:?}");
+    evaluation.sort();
+    assert_eq!(evaluation.rows[0].server, fast.address().to_string());
+    // All were asked as often.
+    assert_eq!(fast.counters().get("queries received"), 12);
+    assert_eq!(silent.received().len(), 12);
+}
+
+#[test]
+fn the_same_server_twice_is_not_told_apart() {
+    let responder = Responder::start("tcp:[::1]:0", "--delay 5ms");
+    let address = responder.address();
+    // Too few responses for a difference, however the machine is disturbed.
+    let flags = format!("a.example --transport tcp --server {address} --server {address}");
+    let evaluation = evaluated(&format!("{flags} --count 5"));
+    let names: Vec<&str> = evaluation
+        .rows
+        .iter()
+        .map(|row| row.server.as_str())
+        .collect();
+    assert_eq!(names, [address.to_string(), format!("{address} (2)")]);
+    let is_undecided = |row: &Row| matches!(row.versus, Versus::CannotTell { .. });
+    assert_eq!(
+        evaluation
+            .rows
+            .iter()
+            .filter(|row| is_undecided(row))
+            .count(),
+        1
+    );
+    assert!(
+        evaluation.notes[0].starts_with("`cannot tell`"),
+        "{:?}",
+        evaluation.notes
+    );
+}
+
+#[test]
+fn all_forms_show_the_servers_of_a_file() {
+    let bind = bind(|options| options);
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    let folder = Folder::new("eval-file");
+    let (one, other) = (bind.endpoints().do53(), responder.address());
+    let file = folder.write("servers.txt", format!("# ours\n{one}  # BIND\n\n{other}\n"));
+    let record = folder.path("record.json");
+    let flags = format!("--servers {file} --count 6 --record {record} {QUICK}");
+    let line = format!("eval test-record-1.lab.test --type A,AAAA {flags}");
+    let text = throng(&line).succeeded();
+    let head = "test-record-1.lab.test A, test-record-1.lab.test AAAA over udp from 2 servers";
+    assert!(text.starts_with(head), "{text}");
+    assert!(
+        text.contains("\n  server ") && text.contains("  fastest\n"),
+        "{text}"
+    );
+    let csv = throng(&format!("{line} --format csv")).succeeded();
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 3, "{csv}");
+    assert!(
+        rows[1].starts_with(&format!("{one},{one},,6,6,0,0.0000,")),
+        "{csv}"
+    );
+    let markdown = throng(&format!("{line} --format markdown --sorted")).succeeded();
+    assert!(
+        markdown.contains(&format!("| {other} | 6 | 0.0 % |")),
+        "{markdown}"
+    );
+    let shown = throng(&format!("report {record}")).succeeded();
+    assert!(shown.contains(&other.to_string()), "{shown}");
+}
+
+#[test]
+fn an_evaluation_without_any_response_ends_with_exit_code_1() {
+    let gone = Listener::new().address();
+    let line = format!("eval a.example --server {gone} {QUICK}");
+    let text = throng(&line).ended_with(1);
+    assert!(text.contains("  not asked\n"), "{text}");
+    assert!(
+        text.contains(&format!("\n{gone}: nobody listens on")),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_evaluation_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("eval-bad");
+    let bad = folder.write("servers.txt", "127.0.0.1\n::1 53\n");
+    for (flags, what, cure) in [
+        (String::new(), "--server is missing", "--servers FILE"),
+        (
+            format!("--servers {bad}"),
+            "line 2: more than a server",
+            "one a line",
+        ),
+        (
+            "--servers /nowhere/servers".to_owned(),
+            "cannot read",
+            "text file",
+        ),
+        (
+            "--server 192.88.99.1".to_owned(),
+            "public address",
+            "--allow-public",
+        ),
+        (
+            "--server 127.0.0.1:x".to_owned(),
+            "`x` is not a port",
+            "HOST:PORT",
+        ),
+        (
+            "--server 127.0.0.1 --rate 5".to_owned(),
+            "--rate has no place",
+            "eval",
+        ),
+        ("--server 127.0.0.1 --count 0".to_owned(), "--count", ""),
+    ] {
+        let (error, hint) = throng(&format!("eval a.example {flags}")).refused();
+        assert!(error.contains(what), "{flags}: {error}");
+        assert!(hint.contains(cure), "{flags}: {hint}");
+    }
+}

@@ -1,0 +1,278 @@
+//! `throng trace`: over a chain of network namespaces, two routers and a responder at the end.
+//!
+//! The namespaces have no names and are gone with the processes in them. The test starts itself
+//! again in the first, where `throng trace` runs. Needs root.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use measure::Trace;
+use measure::trace::{IcmpReason, Probe, TraceEnd};
+
+use crate::process::{Listener, Responder, THRONG, throng};
+
+const NAME: &str = "trace::every_router_on_the_way_is_a_hop_over_ipv4_and_ipv6";
+
+/// Set in the test that runs within the first namespace.
+const INSIDE: &str = "THRONG_TRACE_WITHIN_NAMESPACE";
+
+/// A namespace: it exists as long as a process is in it.
+struct Namespace(Child);
+
+impl Namespace {
+    fn new() -> Namespace {
+        let mut holder = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", "unshare", "--net"])
+            .args(["sh", "-c", "echo there; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // What `unshare` starts says something only after the namespace is made.
+        let mut line = String::new();
+        let said = BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line);
+        assert_eq!((said.unwrap(), line.as_str()), (6, "there\n"));
+        Namespace(holder)
+    }
+
+    /// A command that runs in it.
+    fn command(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.0.id().to_string(), "--net", "--"]);
+        command
+    }
+
+    fn shell(&self, script: &str) {
+        done(self.command().args(["sh", "-ec", script]));
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what they are for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn done(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}\n{text}");
+    text
+}
+
+/// Joins a namespace, or this one, to the next by link `number`: the near end has addresses that
+/// end in 1, the far end in 2.
+fn join(near: Option<&Namespace>, far: &Namespace, number: u8) {
+    let add = format!(
+        "ip link add n{number} type veth peer name f{number} netns {}",
+        far.0.id()
+    );
+    let up = |end: u8, name: &str| {
+        format!(
+            "ip link set lo up; ip link set {name} up; \
+             ip addr add 10.77.{number}.{end}/24 dev {name}; \
+             ip addr add fd77:{number}::{end}/64 dev {name} nodad"
+        )
+    };
+    let here = format!("{add}; {}", up(1, &format!("n{number}")));
+    match near {
+        Some(near) => near.shell(&here),
+        None => drop(done(Command::new("sh").args(["-ec", &here]))),
+    }
+    far.shell(&up(2, &format!("f{number}")));
+}
+
+/// Client, two routers, server: the routers forward, the others know the way.
+fn chain() -> [Namespace; 3] {
+    let chain = [(); 3].map(|()| Namespace::new());
+    let [first, second, server] = &chain;
+    join(None, first, 1);
+    join(Some(first), second, 2);
+    join(Some(second), server, 3);
+    // Without a limit of ICMP errors a second: the traces of a test follow each other closely.
+    let forward = "cd /proc/sys/net; echo 1 > ipv4/ip_forward; echo 0 > ipv4/icmp_ratelimit; \
+                   echo 1 > ipv6/conf/all/forwarding; echo 0 > ipv6/icmp/ratelimit";
+    let route = |to: &str, via: &str| format!("ip route add default via 10.77.{via}; {to}");
+    let route6 = |via: &str| format!("ip -6 route add default via fd77:{via}");
+    done(Command::new("sh").args(["-ec", &route(&route6("1::2"), "1.2")]));
+    first.shell(&format!("{forward}; {}", route(&route6("2::2"), "2.2")));
+    second.shell(&format!(
+        "{forward}; ip route add 10.77.1.0/24 via 10.77.2.1; \
+         ip -6 route add fd77:1::/64 via fd77:2::1"
+    ));
+    server.shell(&route(&route6("3::1"), "3.1"));
+    chain
+}
+
+fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().any(|line| line.starts_with("Uid:\t0\t"))
+}
+
+#[test]
+fn every_router_on_the_way_is_a_hop_over_ipv4_and_ipv6() {
+    if std::env::var_os(INSIDE).is_some() {
+        run_within();
+    } else if is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "unshare", "--net"]);
+        command.arg(std::env::current_exe().unwrap());
+        command.args(["--exact", NAME]).env(INSIDE, "1");
+        let text = done(&mut command);
+        assert!(text.contains("1 passed"), "{text}");
+    } else {
+        eprintln!("not tried: network namespaces need root");
+    }
+}
+
+fn run_within() {
+    let chain = chain();
+    let mut responder = chain[2].command();
+    responder.args(["setpriv", "--pdeathsig", "KILL", "--", THRONG, "responder"]);
+    responder.args([
+        "--duration",
+        "50s",
+        "--listen",
+        "udp:10.77.3.2:53,udp:[fd77:3::2]:53",
+    ]);
+    let mut responder = responder.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(responder.stdout.take().unwrap());
+    for _ in 0..2 {
+        stdout.read_line(&mut line).unwrap();
+    }
+    for (server, routers) in [
+        ("10.77.3.2", ["10.77.1.2", "10.77.2.2"]),
+        ("fd77:3::2", ["fd77:1::2", "fd77:2::2"]),
+    ] {
+        // The first finds out link-layer addresses, which may take longer than a query waits.
+        traced(server, 0);
+        check_way(server, routers);
+    }
+    // A network that the last router has no way to.
+    let gone = traced("10.99.0.1", 1);
+    assert_eq!(gone.ended, TraceEnd::Unreachable, "{gone:?}");
+    let Some(Probe::Icmp { from, reason, .. }) = gone.hops.last().unwrap().probes.first() else {
+        panic!("{gone:?}");
+    };
+    assert_eq!(from, "10.77.2.2");
+    assert_eq!(*reason, IcmpReason::NetworkUnreachable);
+    let short = traced_with("10.77.3.2", "--max-hops 2", 1);
+    assert_eq!((short.ended, short.hops.len()), (TraceEnd::HopsMax, 2));
+    // A router that says nothing is a hop of stars.
+    chain[0].shell("ip route add prohibit 10.77.1.1 table 7; ip rule add iif lo table 7 pref 1");
+    let silent = traced_with("10.77.3.2", "--timeout 200ms", 0);
+    assert_eq!(
+        silent.hops[0].probes,
+        [Probe::Silence, Probe::Silence, Probe::Silence]
+    );
+    assert_eq!(silent.ended, TraceEnd::Response);
+    let _ = responder.kill();
+    let _ = responder.wait();
+}
+
+fn traced(server: &str, code: i32) -> Trace {
+    traced_with(server, "", code)
+}
+
+fn traced_with(server: &str, flags: &str, code: i32) -> Trace {
+    let line = format!("trace a.example --server {server} --format json {flags}");
+    serde_json::from_str(&throng(&line).ended_with(code)).unwrap()
+}
+
+fn check_way(server: &str, routers: [&str; 2]) {
+    let trace = traced(server, 0);
+    assert_eq!(
+        (trace.ended, trace.hops.len()),
+        (TraceEnd::Response, 3),
+        "{trace:?}"
+    );
+    for (hop, router) in trace.hops.iter().zip(routers) {
+        assert_eq!(hop.probes.len(), 3);
+        for probe in &hop.probes {
+            let Probe::Icmp {
+                from,
+                reason,
+                after_ns,
+            } = probe
+            else {
+                panic!("{trace:?}");
+            };
+            assert_eq!((from.as_str(), *reason), (router, IcmpReason::TimeExceeded));
+            assert!(*after_ns > 0);
+        }
+    }
+    for probe in &trace.hops[2].probes {
+        let Probe::Response { from, rcode, .. } = probe else {
+            panic!("{trace:?}");
+        };
+        assert_eq!((from.as_str(), rcode.as_str()), (server, "NOERROR"));
+    }
+    let text = throng(&format!("trace a.example --server {server}")).succeeded();
+    assert!(
+        text.contains(&format!("\n  2   {}  ", routers[1])),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("the server answers at a distance of 3 hops\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_server_on_this_host_answers_at_the_first_hop_and_a_silent_one_never() {
+    let responder = Responder::start("udp:127.0.0.1:0", "--rcodes REFUSED=1");
+    let address = responder.address();
+    let text = throng(&format!("trace a.example --type AAAA --server {address}")).succeeded();
+    assert!(
+        text.starts_with(&format!("a.example AAAA over udp to {address}, ")),
+        "{text}"
+    );
+    assert!(text.contains("\n  1   127.0.0.1  "), "{text}");
+    assert!(
+        text.contains("  DNS response: REFUSED, 27 octets\n"),
+        "{text}"
+    );
+
+    let silent = Listener::new();
+    let flags = "--max-hops 2 --probes 2 --timeout 20ms";
+    let line = format!("trace a.example --server {} {flags}", silent.address());
+    let text = throng(&line).ended_with(1);
+    assert!(
+        text.contains("\n  1   *  *\n  2   *  *\nno response within 2 hops\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_trace_that_makes_no_sense_is_refused() {
+    for (flags, what, cure) in [
+        ("", "goes to one server", "--server HOST"),
+        ("--server 127.0.0.1 --type A,MX", "one question", "one type"),
+        ("--server 192.88.99.1", "public address", "--allow-public"),
+        (
+            "--server 127.0.0.1 --transport tcp",
+            "--transport has no place",
+            "trace",
+        ),
+        (
+            "--server 127.0.0.1 --first-hop 9 --max-hops 3",
+            "--first-hop",
+            "smaller",
+        ),
+        ("--server 127.0.0.1 --timeout 0s", "--timeout", "1s"),
+        (
+            "--server 127.0.0.1 --local-address 192.0.2.77",
+            "cannot trace the way",
+            "route",
+        ),
+    ] {
+        let (error, hint) = throng(&format!("trace a.example {flags}")).refused();
+        assert!(error.contains(what), "{flags}: {error}");
+        assert!(hint.contains(cure), "{flags}: {hint}");
+    }
+}

@@ -1,0 +1,301 @@
+//! `--driver xdp` between two network namespaces with a veth pair between them.
+//!
+//! The namespaces have no names and are gone with the processes in them. Needs root, as AF_XDP
+//! does.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use measure::{DriverKind, RunRecord};
+
+use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
+
+/// One end of the pair: a namespace, which exists as long as a process is in it.
+struct End {
+    holder: Child,
+}
+
+impl End {
+    fn new() -> End {
+        let mut holder = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", "unshare", "--net"])
+            .args(["sh", "-c", "echo there; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // What `unshare` starts says something only after the namespace is made.
+        let mut line = String::new();
+        let said = BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line);
+        assert_eq!((said.unwrap(), line.as_str()), (6, "there\n"));
+        End { holder }
+    }
+
+    fn enter(&self) -> String {
+        format!("nsenter --target {} --net --", self.holder.id())
+    }
+
+    fn execute(&self, line: &str) -> Finished {
+        execute(&format!("{} {line}", self.enter()))
+    }
+
+    fn throng(&self, flags: &str) -> Finished {
+        self.execute(&format!("{THRONG} {flags}"))
+    }
+
+    /// The program of `throng` in this namespace, without arguments.
+    fn command(&self) -> Command {
+        let line = self.enter();
+        let mut words = line.split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).arg(THRONG);
+        command
+    }
+
+    fn measured(&self, flags: &str) -> RunRecord {
+        let line = format!("run --quiet --format json {flags}");
+        let stdout = self.throng(&line).succeeded();
+        RunRecord::from_json(&stdout).unwrap_or_else(|reason| panic!("{flags}: {reason}"))
+    }
+
+    fn has_program(&self) -> bool {
+        let text = self.execute("ip -d link show near").succeeded();
+        text.contains("prog/xdp")
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what they are for.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// `near`, where load is sent, and `far`, where responders are; each with an interface of that
+/// name.
+struct Wire {
+    near: End,
+    far: End,
+}
+
+const FAR: [&str; 2] = ["10.78.0.2", "[fd78::2]"];
+
+impl Wire {
+    fn lay() -> Option<Wire> {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        if !status.lines().any(|line| line.starts_with("Uid:\t0\t")) {
+            eprintln!("not tried: AF_XDP and network namespaces need root");
+            return None;
+        }
+        let wire = Wire {
+            near: End::new(),
+            far: End::new(),
+        };
+        let peer = format!("peer name far netns {}", wire.far.holder.id());
+        wire.near
+            .execute(&format!("ip link add near type veth {peer}"))
+            .succeeded();
+        for (end, name, host) in [(&wire.near, "near", 1), (&wire.far, "far", 2)] {
+            for line in [
+                "ip link set lo up".to_owned(),
+                format!("ip addr add 10.78.0.{host}/24 dev {name}"),
+                format!("ip addr add fd78::{host}/64 dev {name} nodad"),
+                format!("ip link set {name} up"),
+            ] {
+                end.execute(&line).succeeded();
+            }
+        }
+        Some(wire)
+    }
+
+    fn responder(&self, listen: &str, flags: &str) -> Responder {
+        Responder::start_by(self.far.command(), listen, flags)
+    }
+}
+
+#[test]
+fn every_datagram_transport_is_answered_by_a_responder_on_sockets_and_on_frames() {
+    let Some(wire) = Wire::lay() else { return };
+    let folder = Folder::new("xdp-transports");
+    let names = folder.write("names.txt", "a.example A\nbb.example AAAA +do\n");
+    for server in ["--driver epoll", "--driver xdp --interface far"] {
+        for transport in ["udp", "doq", "doh3"] {
+            for address in FAR {
+                let responder = wire.responder(&format!("{transport}:{address}:0"), server);
+                let trust = if transport == "udp" {
+                    ""
+                } else {
+                    "--tls-insecure"
+                };
+                let target = responder.address();
+                let record = wire.near.measured(&format!(
+                    "--driver xdp --interface near --server {target} --transport {transport} \
+                     --names {names} --queries 3000 --clients 7 {trust}"
+                ));
+                let counters = responder.counters();
+                let counts = &record.total.counts;
+                let context = format!("{transport} {target} {server}\n{}", counters.0);
+                assert_eq!((counts.sent, counts.responses), (3000, 3000), "{context}");
+                assert_eq!(counters.get("queries received"), 3000, "{context}");
+                assert_eq!(counters.get("responses sent"), 3000, "{context}");
+                assert_eq!(record.driver, DriverKind::Xdp);
+                let reason = record.driver_reason.as_deref().unwrap();
+                assert!(reason.contains("on near, native copy mode"), "{reason}");
+                let xdp = record.network.xdp.as_ref().unwrap();
+                let lost = [
+                    xdp.receive_ring_full,
+                    xdp.receive_dropped,
+                    xdp.checksums_wrong,
+                ];
+                assert_eq!(lost, [0; 3], "{context}");
+                assert!(record.network.datagrams_sent >= 3000 || transport != "udp");
+            }
+        }
+    }
+}
+
+#[test]
+fn clients_have_many_addresses_and_sockets_reach_a_responder_on_frames() {
+    let Some(wire) = Wire::lay() else { return };
+    let folder = Folder::new("xdp-addresses");
+    let names = folder.write("names.txt", "a.example A\n");
+    for host in 16..24 {
+        wire.near
+            .execute(&format!("ip addr add 10.78.0.{host}/24 dev near"))
+            .succeeded();
+    }
+    for driver in ["--driver xdp --interface near", "--driver epoll"] {
+        let responder = wire.responder("udp:10.78.0.2:0", "--driver xdp --interface far");
+        let record = wire.near.measured(&format!(
+            "{driver} --server {} --names {names} --queries 2000 --clients 24 \
+             --local-address 10.78.0.16/29",
+            responder.address()
+        ));
+        let counters = responder.counters();
+        assert_eq!(record.total.counts.responses, 2000, "{driver}");
+        assert_eq!(
+            counters.get("queries received"),
+            2000,
+            "{driver}\n{}",
+            counters.0
+        );
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_program_and_a_second_one_is_refused() {
+    let Some(wire) = Wire::lay() else { return };
+    let folder = Folder::new("xdp-killed");
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = wire.responder("udp:10.78.0.2:0", "");
+    let flags = format!(
+        "run --quiet --driver xdp --interface near --server {} --names {names}",
+        responder.address()
+    );
+    let mut command = wire.near.command();
+    command
+        .args(flags.split_whitespace())
+        .args(["--duration", "50s"]);
+    let mut run = command.stdout(Stdio::null()).spawn().unwrap();
+    while !wire.near.has_program() {
+        assert!(run.try_wait().unwrap().is_none(), "it ended early");
+    }
+    let (error, _) = wire.near.throng(&format!("{flags} --queries 5")).refused();
+    assert!(
+        error.contains("`near` is in use for XDP already"),
+        "{error}"
+    );
+    run.kill().unwrap();
+    run.wait().unwrap();
+    // The kernel takes the program off in its own time.
+    let mut looks = 0;
+    while wire.near.has_program() {
+        looks += 1;
+        assert!(looks < 500, "the program is still there");
+    }
+    let text = wire
+        .near
+        .throng(&format!("{flags} --queries 5"))
+        .succeeded();
+    assert!(text.contains("on near, native copy mode"), "{text}");
+}
+
+#[test]
+fn what_xdp_cannot_do_is_refused_with_a_cure() {
+    let folder = Folder::new("xdp-refused");
+    let names = folder.write("names.txt", "a.example A\n");
+    let run = format!("run --names {names} --server 127.0.0.1:53 --no-preflight");
+    for (flags, error_part, hint_part) in [
+        (
+            format!("{run} --driver xdp"),
+            "which interface",
+            "--interface",
+        ),
+        (
+            format!("{run} --interface eth0"),
+            "no effect",
+            "--driver xdp",
+        ),
+        (
+            format!("{run} --driver xdp --interface eth0 --transport tcp"),
+            "tcp is a stream",
+            "doq",
+        ),
+        (
+            "run --driver xdp --interface eth0".to_owned(),
+            "built-in responder",
+            "--server",
+        ),
+        (
+            format!("{run} --driver xdp --interface eth0 --processes 2"),
+            "one process",
+            "leave out",
+        ),
+        (
+            format!("{run} --driver xdp --interface no-such-if"),
+            "there is no interface `no-such-if`",
+            "--driver",
+        ),
+        (
+            format!("{run} --driver xdp --interface lo"),
+            "loopback",
+            "--driver",
+        ),
+        (
+            "responder --listen udp:127.0.0.1:0 --driver xdp".to_owned(),
+            "which interface",
+            "--interface",
+        ),
+        (
+            "responder --listen udp:127.0.0.1:0 --interface lo".to_owned(),
+            "no effect",
+            "--driver xdp",
+        ),
+        (
+            "responder --listen udp:0.0.0.0:0 --driver xdp --interface lo".to_owned(),
+            "any address",
+            "give an address",
+        ),
+    ] {
+        let (error, hint) = throng(&flags).refused();
+        assert!(error.contains(error_part), "{flags}: {error}");
+        assert!(hint.contains(hint_part), "{flags}: {hint}");
+    }
+}
+
+#[test]
+fn without_the_rights_it_says_what_is_missing() {
+    let Some(wire) = Wire::lay() else { return };
+    let folder = Folder::new("xdp-rights");
+    let names = folder.write("names.txt", "a.example A\n");
+    let flags = "--server 10.78.0.2:53 --no-preflight --driver xdp --interface near";
+    let line = format!("setpriv --bounding-set -all {THRONG} run --names {names} {flags}");
+    let (error, hint) = wire.near.execute(&line).refused();
+    assert!(
+        error.contains("CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"),
+        "{error}"
+    );
+    assert!(hint.contains("--driver epoll"), "{hint}");
+}

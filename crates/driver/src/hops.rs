@@ -1,0 +1,310 @@
+//! A UDP socket whose datagrams go only so far, and that hears of those who dropped them.
+//!
+//! With IP_RECVERR (IPV6_RECVERR) the kernel keeps the ICMP errors for a socket in a queue of its
+//! own, with their sender and with the datagram that they quote. That needs no right that a socket
+//! does not need anyway, unlike a raw socket, and the kernel has matched the error to the socket
+//! by then. One socket sends all queries, so that routers that spread flows over several ways keep
+//! to one.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use proto::Instant;
+
+use crate::clock::Clock;
+use crate::socket::{self, SockAddr, SocketOptions};
+use crate::{SocketError, SocketSpec};
+
+/// Octets for the control messages of one error: header, error and address, twice.
+const CONTROL_OCTETS: usize = 512;
+
+/// A connected UDP socket with a limit of hops.
+#[derive(Debug)]
+pub struct HopSocket {
+    fd: OwnedFd,
+    is_ipv6: bool,
+    clock: Clock,
+}
+
+/// What arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A datagram of the peer; its octets are at the start of the buffer.
+    Datagram {
+        /// How many octets.
+        octets: usize,
+        /// When it was read.
+        at: Instant,
+    },
+    /// An ICMP error.
+    Icmp {
+        /// Who sent it; none if the kernel does not say.
+        from: Option<IpAddr>,
+        /// ICMPv6 rather than ICMP.
+        is_v6: bool,
+        /// ICMP or ICMPv6 type.
+        icmp_type: u8,
+        /// Its code.
+        code: u8,
+        /// Octets of our datagram that it quotes, at the start of the buffer; may be none.
+        quoted: usize,
+        /// When it was read.
+        at: Instant,
+    },
+}
+
+impl HopSocket {
+    /// A socket to `target`, from `local` if given.
+    ///
+    /// # Errors
+    /// There is no way to the target, the local address is not ours, or this host does not let
+    /// ICMP errors be read (the message says which).
+    pub fn open(target: SocketAddr, local: Option<SocketAddr>) -> io::Result<Self> {
+        let spec = SocketSpec {
+            local,
+            peer: Some(target),
+            ..SocketSpec::default()
+        };
+        let fd = socket::open_udp(&spec, &SocketOptions::default())?;
+        let is_ipv6 = target.is_ipv6();
+        let (level, option) = match is_ipv6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+            false => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        };
+        socket::set(&fd, level, option, 1).map_err(|error| {
+            let what = format!("this host does not let ICMP errors be read: {error}");
+            io::Error::new(error.kind(), what)
+        })?;
+        Ok(HopSocket {
+            fd,
+            is_ipv6,
+            clock: Clock::start(),
+        })
+    }
+
+    /// Datagrams sent from now on pass at most that many hops.
+    ///
+    /// # Errors
+    /// It is 0.
+    pub fn set_hops_max(&self, hops: u8) -> io::Result<()> {
+        let (level, option) = match self.is_ipv6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
+            false => (libc::IPPROTO_IP, libc::IP_TTL),
+        };
+        socket::set(&self.fd, level, option, hops.into())
+    }
+
+    /// Sends one datagram; returns when.
+    ///
+    /// # Errors
+    /// The kernel refuses it. An ICMP error for an earlier datagram is no reason.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<Instant> {
+        // An error that is pending would be told here instead of the outcome.
+        let _ = socket::take_error(&self.fd);
+        let at = self.clock.now();
+        // SAFETY: the buffer is valid for its length.
+        let sent = unsafe {
+            let octets = datagram.as_ptr().cast();
+            libc::send(
+                self.fd.as_raw_fd(),
+                octets,
+                datagram.len(),
+                libc::MSG_DONTWAIT,
+            )
+        };
+        match sent {
+            0.. => Ok(at),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The next datagram or ICMP error, waiting at most until `until`; none if none came.
+    ///
+    /// # Errors
+    /// The socket cannot be read.
+    pub fn receive(&self, buffer: &mut [u8], until: Instant) -> io::Result<Option<Arrival>> {
+        loop {
+            if let Some(error) = self.read_error(buffer)? {
+                return Ok(Some(error));
+            }
+            if let Some(octets) = self.read_datagram(buffer)? {
+                let at = self.clock.now();
+                return Ok(Some(Arrival::Datagram { octets, at }));
+            }
+            let now = self.clock.now();
+            if now >= until {
+                return Ok(None);
+            }
+            self.wait(until - now);
+        }
+    }
+
+    /// The clock of its instants.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn wait(&self, time: Duration) {
+        let mut poll = libc::pollfd {
+            fd: self.fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let milliseconds = time.as_millis().clamp(1, 1_000) as libc::c_int;
+        // SAFETY: one valid entry. A failure or a signal only means that it is looked at again.
+        unsafe { libc::poll(&mut poll, 1, milliseconds) };
+    }
+
+    fn read_datagram(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        // SAFETY: the buffer is valid for its length.
+        let count = unsafe {
+            let place = buffer.as_mut_ptr().cast();
+            libc::recv(self.fd.as_raw_fd(), place, buffer.len(), libc::MSG_DONTWAIT)
+        };
+        match usize::try_from(count) {
+            Ok(octets) => Ok(Some(octets)),
+            Err(_) => ignore_icmp(io::Error::last_os_error()),
+        }
+    }
+
+    /// The next ICMP error; errors of this host's own are passed over.
+    fn read_error(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+        loop {
+            let mut control = [0_u64; CONTROL_OCTETS / size_of::<u64>()];
+            let mut octets = libc::iovec {
+                iov_base: buffer.as_mut_ptr().cast(),
+                iov_len: buffer.len(),
+            };
+            // SAFETY: all-zero is an empty msghdr.
+            let mut message: libc::msghdr = unsafe { zeroed() };
+            message.msg_iov = &raw mut octets;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = CONTROL_OCTETS;
+            let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+            // SAFETY: all buffers of `message` outlive the call.
+            let count = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, flags) };
+            let Ok(quoted) = usize::try_from(count) else {
+                return ignore_icmp(io::Error::last_os_error()).map(|_: Option<usize>| None);
+            };
+            let at = self.clock.now();
+            if let Some((error, from)) = extended_error(&message) {
+                let is_v6 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP6;
+                if is_v6 || error.ee_origin == libc::SO_EE_ORIGIN_ICMP {
+                    return Ok(Some(Arrival::Icmp {
+                        from,
+                        is_v6,
+                        icmp_type: error.ee_type,
+                        code: error.ee_code,
+                        quoted,
+                        at,
+                    }));
+                }
+            }
+        }
+    }
+}
+
+/// Nothing, if the socket had nothing, or told of an ICMP error that the queue tells better.
+fn ignore_icmp<T>(error: io::Error) -> io::Result<Option<T>> {
+    match SocketError::of(&error) {
+        SocketError::Refused | SocketError::Unreachable => Ok(None),
+        SocketError::Other(libc::EAGAIN | libc::EINTR | libc::EPROTO | libc::EACCES) => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// The error that a message of the queue is about, and who sent it.
+fn extended_error(message: &libc::msghdr) -> Option<(libc::sock_extended_err, Option<IpAddr>)> {
+    // SAFETY: the kernel filled msg_control up to msg_controllen; the CMSG functions stay within,
+    // and what is read is checked against the length of its control message.
+    unsafe {
+        let mut control = libc::CMSG_FIRSTHDR(message);
+        while !control.is_null() {
+            let (level, kind) = ((*control).cmsg_level, (*control).cmsg_type);
+            let is_error = (level, kind) == (libc::SOL_IP, libc::IP_RECVERR)
+                || (level, kind) == (libc::SOL_IPV6, libc::IPV6_RECVERR);
+            let head = libc::CMSG_LEN(0) as usize;
+            let length = ((*control).cmsg_len as usize).saturating_sub(head);
+            let of_error = size_of::<libc::sock_extended_err>();
+            if is_error && length >= of_error {
+                let data = libc::CMSG_DATA(control);
+                let error = data.cast::<libc::sock_extended_err>().read_unaligned();
+                let offender = data.add(of_error);
+                let from = SockAddr::from_octets(offender, length - of_error);
+                return Some((error, from.std_address().map(|address| address.ip())));
+            }
+            control = libc::CMSG_NXTHDR(message, control);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    fn soon(socket: &HopSocket) -> Instant {
+        socket.now() + Duration::from_secs(5)
+    }
+
+    #[test]
+    fn a_datagram_of_the_peer_arrives() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = HopSocket::open(peer.local_addr().unwrap(), None).unwrap();
+        socket.set_hops_max(1).unwrap();
+        socket.send(b"query").unwrap();
+        let mut buffer = [0; 64];
+        let (octets, from) = peer.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..octets], b"query");
+        peer.send_to(b"response", from).unwrap();
+        let arrival = socket.receive(&mut buffer, soon(&socket)).unwrap();
+        assert!(
+            matches!(arrival, Some(Arrival::Datagram { octets: 8, .. })),
+            "{arrival:?}"
+        );
+    }
+
+    #[test]
+    fn a_port_where_nobody_listens_is_an_icmp_error_that_quotes_the_datagram() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
+            let socket = HopSocket::open(closed, None).unwrap();
+            let mut buffer = [0; 64];
+            // Twice: the error that is pending after the first must not stop the second.
+            for query in [b"first", b"again"] {
+                socket.send(query).unwrap();
+                let arrival = socket.receive(&mut buffer, soon(&socket)).unwrap();
+                let Some(Arrival::Icmp {
+                    from,
+                    is_v6,
+                    icmp_type,
+                    code,
+                    quoted,
+                    ..
+                }) = arrival
+                else {
+                    panic!("{address}: {arrival:?}");
+                };
+                assert_eq!(from, Some(closed.ip()));
+                let unreachable = if is_v6 { (1, 4) } else { (3, 3) };
+                assert_eq!((icmp_type, code), unreachable, "{address}");
+                assert_eq!(&buffer[..quoted], query);
+            }
+        }
+    }
+
+    #[test]
+    fn silence_ends_at_the_instant_given() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = HopSocket::open(peer.local_addr().unwrap(), None).unwrap();
+        let until = socket.now() + Duration::from_millis(5);
+        assert_eq!(socket.receive(&mut [0; 64], until).unwrap(), None);
+        assert!(socket.now() >= until);
+    }
+}

@@ -1,0 +1,126 @@
+//! Who the next one on the way to an address is, by its link-layer address.
+//!
+//! The kernel's routes and neighbours are asked once for each pair of addresses. A neighbour that
+//! the kernel does not know yet is sent one empty datagram through an ordinary socket, to the
+//! discard port (RFC 863), which makes the kernel look for it (ARP, or RFC 4861).
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::time::{Duration, Instant};
+
+use super::frame::Hop;
+use super::interface::Interface;
+use super::netlink::{Mac, NeighbourChanges, Netlink};
+
+/// How long a neighbour is waited for: Linux itself asks three times, a second apart.
+const NEIGHBOUR_WAIT: Duration = Duration::from_secs(3);
+/// Pairs of addresses whose hop is remembered; the next one is asked for again.
+const KNOWN_MAX: usize = 65_536;
+
+/// The next hops of one interface.
+pub(super) struct Hops {
+    netlink: Netlink,
+    known: HashMap<(IpAddr, IpAddr), Mac>,
+}
+
+impl Hops {
+    pub(super) fn new() -> io::Result<Hops> {
+        Ok(Hops {
+            netlink: Netlink::open()?,
+            known: HashMap::new(),
+        })
+    }
+
+    /// The link from here towards `to`.
+    ///
+    /// # Errors
+    /// The way there does not lead over `interface`, or the neighbour does not answer.
+    pub(super) fn find(
+        &mut self,
+        interface: &Interface,
+        from: SocketAddr,
+        to: SocketAddr,
+    ) -> io::Result<Hop> {
+        let pair = (from.ip(), to.ip());
+        let mac = match self.known.get(&pair) {
+            Some(mac) => *mac,
+            None => self.ask(interface, pair)?,
+        };
+        if self.known.len() < KNOWN_MAX {
+            self.known.insert(pair, mac);
+        }
+        Ok(Hop {
+            from: interface.mac,
+            to: mac,
+            vlan: interface.vlan,
+        })
+    }
+
+    fn ask(&self, interface: &Interface, (from, to): (IpAddr, IpAddr)) -> io::Result<Mac> {
+        let route = self.netlink.route(to, from, interface.index)?;
+        if route.interface != interface.index {
+            let other = interface_name(route.interface);
+            return Err(io::Error::other(format!(
+                "the way from {from} to {to} leads over `{other}`, not over `{}`",
+                interface.name
+            )));
+        }
+        let next = route.gateway.unwrap_or(to);
+        if let Some(mac) = self.netlink.neighbour(interface.index, next)? {
+            return Ok(mac);
+        }
+        let changes = NeighbourChanges::open()?;
+        wake(interface, from, next)?;
+        let until = Instant::now() + NEIGHBOUR_WAIT;
+        loop {
+            changes.wait(until);
+            if let Some(mac) = self.netlink.neighbour(interface.index, next)? {
+                return Ok(mac);
+            }
+            if Instant::now() >= until {
+                let name = interface.name;
+                return Err(io::Error::new(
+                    io::ErrorKind::HostUnreachable,
+                    format!(
+                        "{next} does not answer on `{name}`: the kernel knows no link-layer \
+                         address for it (`ip neigh` shows those it knows)"
+                    ),
+                ));
+            }
+        }
+    }
+}
+
+fn interface_name(index: u32) -> String {
+    let mut name = [0 as libc::c_char; libc::IFNAMSIZ];
+    // SAFETY: the buffer has the octets that the call may write.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
+    if found.is_null() {
+        return format!("interface {index}");
+    }
+    let octets = name.iter().take_while(|octet| **octet != 0);
+    octets.map(|octet| char::from(*octet as u8)).collect()
+}
+
+/// Makes the kernel look for a neighbour.
+fn wake(interface: &Interface, from: IpAddr, next: IpAddr) -> io::Result<()> {
+    const DISCARD: u16 = 9;
+    let to: SocketAddr = match next {
+        IpAddr::V4(v4) => (v4, DISCARD).into(),
+        IpAddr::V6(v6) => SocketAddrV6::new(v6, DISCARD, 0, interface.index).into(),
+    };
+    // A gateway may be of the other family than what it forwards.
+    let any = |is_ipv4: bool| -> IpAddr {
+        match is_ipv4 {
+            true => [0, 0, 0, 0].into(),
+            false => [0_u16; 8].into(),
+        }
+    };
+    let own = match from.is_ipv4() == next.is_ipv4() {
+        true => from,
+        false => any(next.is_ipv4()),
+    };
+    UdpSocket::bind((own, 0))?.send_to(&[], to)?;
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The interface that frames leave by: its name, what it is, its queues.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::str::FromStr;
+
+use super::netlink::{Link, Mac, Netlink};
+use crate::socket::check;
+
+/// Octets of a name with the zero at its end (IFNAMSIZ).
+const NAME_OCTETS: usize = libc::IFNAMSIZ;
+
+/// The name of a network interface.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InterfaceName([u8; NAME_OCTETS]);
+
+impl InterfaceName {
+    fn as_str(&self) -> &str {
+        let end = self.0.iter().position(|octet| *octet == 0);
+        std::str::from_utf8(&self.0[..end.unwrap_or(NAME_OCTETS)]).unwrap_or_default()
+    }
+}
+
+impl InterfaceName {
+    /// How many queues of the interface receive: so many workers can have one each.
+    ///
+    /// # Errors
+    /// There is no such interface, or it is one that sends through others.
+    pub fn queues(self) -> io::Result<u32> {
+        Interface::find(self, &Netlink::open()?).map(|interface| interface.queues)
+    }
+}
+
+impl FromStr for InterfaceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_good = |octet: u8| octet.is_ascii_graphic() && octet != b'/';
+        if text.is_empty() || text.len() >= NAME_OCTETS || !text.bytes().all(is_good) {
+            return Err(format!("`{text}` is no name of a network interface"));
+        }
+        let mut name = [0; NAME_OCTETS];
+        name[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(InterfaceName(name))
+    }
+}
+
+impl fmt::Display for InterfaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for InterfaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// What has to be known of an interface to send by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub(super) name: InterfaceName,
+    /// As routes and neighbours name it.
+    pub(super) index: u32,
+    /// The one that has queues: itself, or what is below a VLAN.
+    pub(super) device: u32,
+    pub(super) mac: Mac,
+    pub(super) mtu: u32,
+    /// Frames bear this tag.
+    pub(super) vlan: Option<u16>,
+    /// Queues that receive.
+    pub(super) queues: u32,
+    /// Frames may come from this host, and then with checksums that nobody has finished: what a
+    /// network card would do is left out where there is none.
+    pub(super) is_virtual: bool,
+}
+
+impl Interface {
+    /// Looks an interface up.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is one that sends through others.
+    pub(super) fn find(name: InterfaceName, netlink: &Netlink) -> io::Result<Interface> {
+        // SAFETY: the name ends with a zero, see `from_str`.
+        let index = unsafe { libc::if_nametoindex(name.0.as_ptr().cast()) };
+        if index == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("there is no interface `{name}` here; `ip link` lists them"),
+            ));
+        }
+        let link = netlink.link(index)?;
+        if link.is_loopback {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "`{name}` is the loopback interface, which takes no frames from outside the \
+                     kernel; without AF_XDP it will do"
+                ),
+            ));
+        }
+        if matches!(
+            link.kind.as_str(),
+            "bridge" | "bond" | "team" | "openvswitch"
+        ) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "`{name}` is a {}, and AF_XDP needs a network card, a veth or a VLAN of one; \
+                     without AF_XDP any interface will do",
+                    link.kind
+                ),
+            ));
+        }
+        let (device, below) = match (link.vlan, link.below) {
+            (Some(_), Some(below)) => (below, netlink.link(below)?),
+            _ => (index, link.clone()),
+        };
+        #[cfg(test)]
+        let link = Link {
+            vlan: super::tests::VLAN_IN_TESTS.get().or(link.vlan),
+            ..link
+        };
+        Ok(Interface {
+            name,
+            index,
+            device,
+            mac: link.mac,
+            mtu: link.mtu,
+            vlan: link.vlan,
+            queues: queues(device)?,
+            is_virtual: is_virtual(&below),
+        })
+    }
+}
+
+fn is_virtual(link: &Link) -> bool {
+    matches!(link.kind.as_str(), "veth" | "tun" | "macvlan" | "dummy")
+}
+
+/// How many queues of an interface receive; one where its driver does not tell.
+fn queues(index: u32) -> io::Result<u32> {
+    const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    /// struct ethtool_channels (linux/ethtool.h): the maxima of receive, transmit, other and
+    /// combined channels, then how many of each there are.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Channels {
+        command: u32,
+        maxima: [u32; 4],
+        receive: u32,
+        transmit: u32,
+        other: u32,
+        combined: u32,
+    }
+    let mut channels = Channels {
+        command: ETHTOOL_GCHANNELS,
+        ..Channels::default()
+    };
+    // SAFETY: the structure is the one that the command fills.
+    let told = unsafe { ethtool(index, &mut channels) };
+    match told {
+        Ok(()) => Ok((channels.receive + channels.combined).max(1)),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks the driver of an interface (SIOCETHTOOL).
+///
+/// # Safety
+/// `command` must start with the number of a command, and be what that command reads and writes.
+pub(super) unsafe fn ethtool<C: ?Sized>(index: u32, command: &mut C) -> io::Result<()> {
+    const SIOCETHTOOL: u64 = 0x8946;
+    // SAFETY: a plain system call.
+    let raw =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: socket returned a new descriptor that nobody else owns.
+    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+    // SAFETY: all-zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // SAFETY: the name has room for IFNAMSIZ octets, which is what the call may write.
+    let named = unsafe { libc::if_indextoname(index, request.ifr_name.as_mut_ptr()) };
+    if named.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    request.ifr_ifru.ifru_data = (&raw mut *command).cast();
+    // SAFETY: the request names an interface and points to what the caller promises.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_linux_allows() {
+        for name in ["eth0", "enp3s0f1np1", "eth0.100", "a"] {
+            assert_eq!(name.parse::<InterfaceName>().unwrap().to_string(), name);
+        }
+        for text in ["", "sixteen-octets-x", "a b", "a/b", "\u{e9}th0"] {
+            assert!(text.parse::<InterfaceName>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn interfaces_that_will_not_do_are_refused_with_the_reason() {
+        let netlink = Netlink::open().unwrap();
+        for (name, reason) in [("lo", "loopback"), ("no-such-if", "there is no interface")] {
+            let error = Interface::find(name.parse().unwrap(), &netlink).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains(name) && text.contains(reason), "{text}");
+        }
+    }
+}

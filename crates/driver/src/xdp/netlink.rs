@@ -1,0 +1,299 @@
+//! What the kernel knows of interfaces, routes and neighbours, asked over netlink (RFC 3549).
+//!
+//! One question at a time on a socket of its own; nothing here is on the data path.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Instant;
+
+use crate::socket::check;
+
+// Numbers of linux/rtnetlink.h, linux/if_link.h and linux/neighbour.h.
+const RTM_GETLINK: u16 = 18;
+const RTM_GETROUTE: u16 = 26;
+const RTM_GETNEIGH: u16 = 30;
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VLAN_ID: u16 = 1;
+const RTA_DST: u16 = 1;
+const RTA_SRC: u16 = 2;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_VIA: u16 = 18;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+/// The upper bits of an attribute's type are flags.
+const ATTRIBUTE_TYPE: u16 = 0x3fff;
+/// Reachable, stale, delay, probe, no ARP, permanent: states in which the address holds.
+const NEIGHBOUR_IS_KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
+
+const HEADER_OCTETS: usize = 16;
+/// One answer; that of an interface is the longest, with a few KiB of statistics.
+const ANSWER_OCTETS_MAX: usize = 64 << 10;
+
+/// A link-layer address of Ethernet.
+pub(super) type Mac = [u8; 6];
+
+/// What is told of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) mac: Mac,
+    pub(super) mtu: u32,
+    /// `veth`, `vlan`, `bridge` and so on; empty for a network card.
+    pub(super) kind: String,
+    /// The interface below, of a VLAN.
+    pub(super) below: Option<u32>,
+    pub(super) vlan: Option<u16>,
+    pub(super) is_loopback: bool,
+}
+
+/// Where datagrams to an address go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    /// By index.
+    pub(super) interface: u32,
+    /// Who forwards them; none if the receiver is on the link.
+    pub(super) gateway: Option<IpAddr>,
+}
+
+/// A conversation with the kernel.
+pub(super) struct Netlink(OwnedFd);
+
+impl Netlink {
+    pub(super) fn open() -> io::Result<Netlink> {
+        // SAFETY: a plain system call.
+        let raw = check(unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+            libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)
+        })?;
+        // SAFETY: socket returned a new descriptor that nobody else owns.
+        Ok(Netlink(unsafe { OwnedFd::from_raw_fd(raw) }))
+    }
+
+    /// An interface, by index.
+    pub(super) fn link(&self, index: u32) -> io::Result<Link> {
+        // struct ifinfomsg: family, padding, type, index, flags, change.
+        let mut body = [0_u8; 16];
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        let answer = self.ask(RTM_GETLINK, &body, &[])?;
+        let flags = answer.get(8..12).and_then(number).unwrap_or_default();
+        let mut link = Link {
+            is_loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
+            ..Link::default()
+        };
+        for (name, value) in attributes(answer.get(16..).unwrap_or_default()) {
+            match name {
+                IFLA_ADDRESS => link.mac = value.try_into().unwrap_or_default(),
+                IFLA_MTU => link.mtu = number(value).unwrap_or_default(),
+                IFLA_LINK => link.below = number(value),
+                IFLA_LINKINFO => read_kind(value, &mut link),
+                _ => {}
+            }
+        }
+        Ok(link)
+    }
+
+    /// The way to `to`, for datagrams from `from`; to link-local addresses over `interface`.
+    pub(super) fn route(&self, to: IpAddr, from: IpAddr, interface: u32) -> io::Result<Route> {
+        // struct rtmsg: family, lengths of destination and source, TOS, table and so on.
+        let mut body = [0_u8; 12];
+        body[0] = family(to);
+        (body[1], body[2]) = (
+            octets_of(to).len() as u8 * 8,
+            octets_of(from).len() as u8 * 8,
+        );
+        let mut of = vec![(RTA_DST, octets_of(to)), (RTA_SRC, octets_of(from))];
+        if matches!(to, IpAddr::V6(v6) if v6.is_unicast_link_local()) {
+            of.push((RTA_OIF, interface.to_ne_bytes().to_vec()));
+        }
+        let answer = self.ask(RTM_GETROUTE, &body, &of)?;
+        let mut route = Route {
+            interface: 0,
+            gateway: None,
+        };
+        for (name, value) in attributes(answer.get(12..).unwrap_or_default()) {
+            match name {
+                RTA_OIF => route.interface = number(value).unwrap_or_default(),
+                RTA_GATEWAY => route.gateway = address(value),
+                // A gateway of the other family, with its family before it.
+                RTA_VIA => route.gateway = address(value.get(2..).unwrap_or_default()),
+                _ => {}
+            }
+        }
+        Ok(route)
+    }
+
+    /// The link-layer address of a neighbour; none if the kernel does not know it now.
+    pub(super) fn neighbour(&self, interface: u32, of: IpAddr) -> io::Result<Option<Mac>> {
+        // struct ndmsg: family, padding, interface, state, flags, type.
+        let mut body = [0_u8; 12];
+        body[0] = family(of);
+        body[4..8].copy_from_slice(&interface.to_ne_bytes());
+        let answer = match self.ask(RTM_GETNEIGH, &body, &[(NDA_DST, octets_of(of))]) {
+            Ok(answer) => answer,
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let state = answer.get(8..10).and_then(|it| it.try_into().ok());
+        let state = state.map_or(0, u16::from_ne_bytes);
+        if state & NEIGHBOUR_IS_KNOWN == 0 {
+            return Ok(None);
+        }
+        let mut attributes = attributes(answer.get(12..).unwrap_or_default());
+        let found = attributes.find(|(name, _)| *name == NDA_LLADDR);
+        Ok(found.and_then(|(_, value)| value.try_into().ok()))
+    }
+
+    /// Asks, and returns what follows the header of the one answer.
+    fn ask(&self, what: u16, body: &[u8], of: &[(u16, Vec<u8>)]) -> io::Result<Vec<u8>> {
+        const NLM_F_REQUEST: u16 = 1;
+        const NLMSG_ERROR: u16 = 2;
+        let mut message = vec![0; HEADER_OCTETS];
+        message.extend_from_slice(body);
+        for (name, value) in of {
+            message.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
+            message.extend_from_slice(&name.to_ne_bytes());
+            message.extend_from_slice(value);
+            message.resize(message.len().next_multiple_of(4), 0);
+        }
+        let length = message.len() as u32;
+        message[0..4].copy_from_slice(&length.to_ne_bytes());
+        message[4..6].copy_from_slice(&what.to_ne_bytes());
+        message[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+        let mut answer = vec![0; ANSWER_OCTETS_MAX];
+        // SAFETY: both buffers are valid for their lengths. A socket that is not bound or
+        // connected talks to the kernel.
+        let octets = unsafe {
+            let fd = self.0.as_raw_fd();
+            if libc::send(fd, message.as_ptr().cast(), message.len(), 0) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0)
+        };
+        let octets = usize::try_from(octets).map_err(|_| io::Error::last_os_error())?;
+        answer.truncate(octets);
+        let cut = || io::Error::other("the kernel's answer over netlink is cut off");
+        let kind = answer.get(4..6).ok_or_else(cut)?;
+        if u16::from_ne_bytes([kind[0], kind[1]]) == NLMSG_ERROR {
+            let errno = number(answer.get(16..20).ok_or_else(cut)?).ok_or_else(cut)?;
+            return Err(io::Error::from_raw_os_error((errno as i32).wrapping_neg()));
+        }
+        answer.drain(..HEADER_OCTETS.min(answer.len()));
+        Ok(answer)
+    }
+}
+
+/// Tells when the kernel learns something of a neighbour.
+pub(super) struct NeighbourChanges(OwnedFd);
+
+impl NeighbourChanges {
+    pub(super) fn open() -> io::Result<NeighbourChanges> {
+        // SAFETY: a plain system call.
+        let raw = check(unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)
+        })?;
+        // SAFETY: socket returned a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+        // SAFETY: all-zero is a valid sockaddr_nl.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as u16;
+        address.nl_groups = libc::RTMGRP_NEIGH as u32;
+        // SAFETY: the address is valid for its stated length.
+        check(unsafe {
+            let length = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+            libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length)
+        })?;
+        Ok(NeighbourChanges(fd))
+    }
+
+    /// Waits until there is a change, or `until` has come.
+    pub(super) fn wait(&self, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        let mut watched = libc::pollfd {
+            fd: self.0.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut change = [0_u8; 512];
+        // SAFETY: one descriptor is watched, and the buffer is as long as is said. What the change
+        // was does not matter: whoever waits looks at the table.
+        unsafe {
+            libc::poll(
+                &mut watched,
+                1,
+                i32::try_from(left).unwrap_or(1_000).saturating_add(1),
+            );
+            let (fd, place) = (self.0.as_raw_fd(), change.as_mut_ptr().cast());
+            while libc::recv(fd, place, change.len(), libc::MSG_DONTWAIT) > 0 {}
+        }
+    }
+}
+
+fn read_kind(information: &[u8], link: &mut Link) {
+    for (name, value) in attributes(information) {
+        match name {
+            IFLA_INFO_KIND => {
+                let end = value
+                    .iter()
+                    .position(|octet| *octet == 0)
+                    .unwrap_or(value.len());
+                link.kind = String::from_utf8_lossy(&value[..end]).into_owned();
+            }
+            IFLA_INFO_DATA if link.kind == "vlan" => {
+                let mut data = attributes(value);
+                let id = data.find(|(name, _)| *name == IFLA_VLAN_ID);
+                let id = id.and_then(|(_, value)| value.try_into().ok());
+                link.vlan = id.map(u16::from_ne_bytes);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Types and values, one after the other, each at a multiple of four.
+fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let head = octets.get(..4)?;
+        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
+        let name = u16::from_ne_bytes([head[2], head[3]]) & ATTRIBUTE_TYPE;
+        let value = octets.get(4..length)?;
+        octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((name, value))
+    })
+}
+
+fn number(value: &[u8]) -> Option<u32> {
+    value.try_into().ok().map(u32::from_ne_bytes)
+}
+
+fn family(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => libc::AF_INET as u8,
+        IpAddr::V6(_) => libc::AF_INET6 as u8,
+    }
+}
+
+fn octets_of(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+fn address(value: &[u8]) -> Option<IpAddr> {
+    match value.len() {
+        4 => <[u8; 4]>::try_from(value)
+            .ok()
+            .map(|it| Ipv4Addr::from(it).into()),
+        16 => <[u8; 16]>::try_from(value)
+            .ok()
+            .map(|it| Ipv6Addr::from(it).into()),
+        _ => None,
+    }
+}

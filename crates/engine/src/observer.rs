@@ -1,0 +1,204 @@
+//! One who is told of every query as it ends, and of every connection that became usable.
+//!
+//! For commands that ask little and show each response, such as `throng ping`: matching and timing
+//! stay those of every other run. A run without an observer pays one comparison a query. What is
+//! told waits in a queue of a fixed length; what does not fit into it is counted, and the worker
+//! does not wait.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use proto::Instant;
+use proto::pending::Query;
+use proto::response::{Header, extended_rcode};
+use script::End;
+
+use crate::worker::Told;
+
+/// Observations that may wait for whoever reads them.
+const WAITING_MAX: usize = 16_384;
+
+/// What happened to one query or connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// The group of clients, as told to [`Observer::of_group`].
+    pub group: u32,
+    /// When it happened.
+    pub at: Instant,
+    /// What it was.
+    pub event: Observed,
+}
+
+/// An event of [`Observation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// A connection can carry queries.
+    Usable {
+        /// Nanoseconds since the attempt to connect began, handshakes included.
+        set_up_ns: u64,
+    },
+    /// A query has ended.
+    Ended {
+        /// Which of the questions it asked, by position in the plan.
+        question: u32,
+        /// When it was due.
+        scheduled_at: Instant,
+        /// When it was sent; zero if it never was.
+        sent_at: Instant,
+        /// How it ended.
+        how: Ending,
+    },
+}
+
+/// How a query ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With a response.
+    Response {
+        /// Length of the DNS message.
+        octets: u32,
+        /// The whole RCODE, with the bits of an OPT record.
+        rcode: u16,
+        /// Octets three and four of the header (RFC 1035, section 4.1.1): QR, Opcode, AA, TC, RD,
+        /// RA, AD, CD and RCODE.
+        flags: u16,
+    },
+    /// No response came in time.
+    TimedOut,
+    /// Its connection, stream or exchange ended first.
+    Lost,
+    /// It could not be sent.
+    NotSent,
+}
+
+/// The side of the worker; clones tell the same reader.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    sender: SyncSender<Observation>,
+    missed: Arc<AtomicU64>,
+    group: u32,
+}
+
+/// The side of whoever wants to know.
+#[derive(Debug)]
+pub struct Observations {
+    receiver: Receiver<Observation>,
+    missed: Arc<AtomicU64>,
+}
+
+/// An observer, and where its observations can be read. Reading ends when all clones of the
+/// observer are gone.
+pub fn observer() -> (Observer, Observations) {
+    let (sender, receiver) = sync_channel(WAITING_MAX);
+    let missed = Arc::new(AtomicU64::new(0));
+    let observer = Observer {
+        sender,
+        missed: Arc::clone(&missed),
+        group: 0,
+    };
+    (observer, Observations { receiver, missed })
+}
+
+impl Observer {
+    /// The same for another group of clients.
+    pub fn of_group(&self, group: u32) -> Self {
+        Observer {
+            group,
+            ..self.clone()
+        }
+    }
+
+    /// Tells how a query has ended.
+    #[cold]
+    pub(crate) fn ended(&self, query: &Query, told: &Told<'_>, at: Instant) {
+        let how = match told {
+            Told::Response(message) => response(message),
+            Told::End(End::TimedOut) => Ending::TimedOut,
+            Told::End(End::Lost) => Ending::Lost,
+            Told::End(End::NotSent) => Ending::NotSent,
+        };
+        self.tell(
+            at,
+            Observed::Ended {
+                question: query.question.template,
+                scheduled_at: query.scheduled_at,
+                sent_at: query.sent_at,
+                how,
+            },
+        );
+    }
+
+    /// Tells that a connection is usable.
+    #[cold]
+    pub(crate) fn usable(&self, set_up_ns: u64, at: Instant) {
+        self.tell(at, Observed::Usable { set_up_ns });
+    }
+
+    fn tell(&self, at: Instant, event: Observed) {
+        let group = self.group;
+        if self
+            .sender
+            .try_send(Observation { group, at, event })
+            .is_err()
+        {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn response(message: &[u8]) -> Ending {
+    let flags = match message {
+        [_, _, high, low, ..] if Header::parse(message).is_some() => {
+            u16::from_be_bytes([*high, *low])
+        }
+        _ => 0,
+    };
+    Ending::Response {
+        // No DNS message is longer than 65,535 octets.
+        octets: message.len() as u32,
+        rcode: extended_rcode(message),
+        flags,
+    }
+}
+
+impl Observations {
+    /// Observations that did not fit into the queue, or that nobody read.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+}
+
+impl Iterator for &Observations {
+    type Item = Observation;
+
+    /// Waits for the next one; none when the run is over.
+    fn next(&mut self) -> Option<Observation> {
+        self.receiver.recv().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_into_the_queue_is_counted_and_the_worker_does_not_wait() {
+        let (observer, observations) = observer();
+        let other = observer.of_group(7);
+        for _ in 0..WAITING_MAX {
+            other.usable(1, Instant::ZERO);
+        }
+        observer.usable(2, Instant::ZERO);
+        observer.usable(3, Instant::ZERO);
+        drop((observer, other));
+        assert_eq!(observations.missed(), 2);
+        assert_eq!(
+            observations
+                .into_iter()
+                .filter(|each| each.group == 7)
+                .count(),
+            WAITING_MAX
+        );
+    }
+}

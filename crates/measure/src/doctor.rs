@@ -1,0 +1,121 @@
+//! What stands in the way of DNS load, on a host or in a run, and the exact cure.
+//!
+//! [`of_host`] judges what was read from a host, [`of_run`] what one run met, [`of_runs`] what
+//! several runs show together. Each [`Diagnosis`] says what was seen, why it matters and what cures
+//! it; of runs, only what the record has evidence for. Nothing is read here: `throng doctor` hands
+//! in the readings, and reports on runs say the same from the same code.
+
+use serde::Serialize;
+
+use crate::verdict::Limit;
+
+mod connections;
+mod cure;
+mod files;
+mod host;
+mod interface;
+mod kernel;
+mod processor;
+#[cfg(test)]
+mod tests;
+
+pub use crate::verdict::findings::{of_run, of_runs};
+pub use cure::{Cure, Place};
+pub use host::{Aim, HostReading, Interface, of_host};
+
+/// How bad something is; the later, the worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Nothing to be done; what is offered may be tried.
+    Ok,
+    /// It could not be read, or does not tell.
+    Unknown,
+    /// It may get in the way.
+    Warning,
+    /// It is in the way, or was.
+    Problem,
+}
+
+impl State {
+    /// The word that is printed, and that JSON has.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Unknown => "unknown",
+            State::Warning => "warning",
+            State::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    /// What was looked at, in a few words that do not change: `open files`.
+    pub topic: String,
+    /// How bad it is.
+    pub state: State,
+    /// What was seen, with its figures; no full stop.
+    pub seen: String,
+    /// Why that matters to DNS load; no full stop.
+    pub matters: String,
+    /// What to do, each by itself unless the words say otherwise.
+    pub cures: Vec<Cure>,
+}
+
+impl Diagnosis {
+    /// One without a cure.
+    pub fn new(
+        topic: impl Into<String>,
+        state: State,
+        seen: impl Into<String>,
+        matters: impl Into<String>,
+    ) -> Self {
+        Diagnosis {
+            topic: topic.into(),
+            state,
+            seen: seen.into(),
+            matters: matters.into(),
+            cures: Vec::new(),
+        }
+    }
+
+    /// The same with one cure more.
+    #[must_use]
+    pub fn cure(mut self, cure: Cure) -> Self {
+        self.cures.push(cure);
+        self
+    }
+
+    /// The same with these cures more.
+    #[must_use]
+    pub fn cures(mut self, cures: impl IntoIterator<Item = Cure>) -> Self {
+        self.cures.extend(cures);
+        self
+    }
+}
+
+/// The worst state of all; ok where there is none.
+pub fn worst(diagnoses: &[Diagnosis]) -> State {
+    let states = diagnoses.iter().map(|diagnosis| diagnosis.state);
+    states.max().unwrap_or(State::Ok)
+}
+
+impl Limit {
+    /// What the limit means for the figures of a run, as a sentence without full stop.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Limit::Server => "The figures are those of the target",
+            Limit::Generator => "The figures are those of this tool or its host, not of the target",
+            Limit::Network => "Queries or responses were dropped on the way",
+            Limit::Outstanding => {
+                "No more queries were allowed in flight; the target may be able to do more"
+            }
+            Limit::Rate => "The target kept up with the load asked for; its own limit is higher",
+            Limit::Unknown => {
+                "The record does not tell what set the rate; it is no limit of the target"
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Cures: a command, a statement of a configuration file, a flag, or words.
+
+use serde::Serialize;
+
+/// Where a cure is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A command in the shell, on the generating host unless the cure says otherwise.
+    Shell,
+    /// A command as root, on the generating host.
+    Root,
+    /// A command as root, on the server's host.
+    Server,
+    /// A statement in the `options` block of BIND's named.conf.
+    NamedConf,
+    /// A line in the `server:` section of unbound.conf.
+    UnboundConf,
+    /// A line in the `server:` section of knot.conf.
+    KnotConf,
+    /// A flag of throng.
+    Throng,
+    /// Words for a person.
+    Words,
+}
+
+impl Place {
+    /// What stands before a cure that is shown by itself; empty for words.
+    pub fn label(self) -> &'static str {
+        match self {
+            Place::Shell => "shell",
+            Place::Root => "as root",
+            Place::Server => "on the server, as root",
+            Place::NamedConf => "BIND, named.conf, options",
+            Place::UnboundConf => "Unbound, unbound.conf, server",
+            Place::KnotConf => "Knot DNS, knot.conf, server",
+            Place::Throng => "throng",
+            Place::Words => "",
+        }
+    }
+}
+
+/// One way out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cure {
+    /// Where it is applied.
+    pub place: Place,
+    /// The command, statement or flag as it is to be typed, or words.
+    pub how: String,
+}
+
+impl Cure {
+    /// As it is to be typed at that place.
+    pub fn new(place: Place, how: impl Into<String>) -> Self {
+        Cure {
+            place,
+            how: how.into(),
+        }
+    }
+
+    /// A command in the shell.
+    pub(crate) fn shell(how: impl Into<String>) -> Self {
+        Cure::new(Place::Shell, how)
+    }
+
+    /// A statement in the options of BIND.
+    pub(crate) fn named(how: impl Into<String>) -> Self {
+        Cure::new(Place::NamedConf, how)
+    }
+
+    /// A flag of throng.
+    pub(crate) fn throng(how: impl Into<String>) -> Self {
+        Cure::new(Place::Throng, how)
+    }
+
+    /// Words for a person.
+    pub(crate) fn words(how: impl Into<String>) -> Self {
+        Cure::new(Place::Words, how)
+    }
+
+    /// Sets a kernel parameter of the generating host.
+    pub(crate) fn sysctl(name: &str, value: impl std::fmt::Display) -> Self {
+        Cure::new(Place::Root, sysctl(name, value))
+    }
+
+    /// Sets a kernel parameter of the server's host.
+    pub(crate) fn server_sysctl(name: &str, value: impl std::fmt::Display) -> Self {
+        Cure::new(Place::Server, sysctl(name, value))
+    }
+
+    /// The cure as one sentence, as reports print it.
+    pub fn sentence(&self) -> String {
+        match self.place {
+            Place::Words => self.how.clone(),
+            Place::Throng => format!("give throng {}", self.how),
+            place => format!("{}: {}", place.label(), self.how),
+        }
+    }
+}
+
+fn sysctl(name: &str, value: impl std::fmt::Display) -> String {
+    let value = value.to_string();
+    match value.contains(' ') {
+        true => format!("sysctl -w {name}=\"{value}\""),
+        false => format!("sysctl -w {name}={value}"),
+    }
+}

@@ -1,0 +1,192 @@
+//! What this tool and its host lacked.
+
+use super::Figures;
+use crate::counts::NotSent;
+use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::interval::per;
+use crate::notation::{count, counted, latency, percent, share};
+use crate::verdict::generator;
+
+/// From this share of its CPU on, a worker may soon be the limit.
+const BUSY_WARNING: f64 = 0.9;
+/// Shares of the host's time that the hypervisor took.
+const STEAL_WARNING: f64 = 0.01;
+/// From this share on, the figures are worth little.
+const STEAL_PROBLEM: f64 = 0.05;
+/// More queries not sent than this share, and the run was not the one asked for.
+const NOT_SENT_PROBLEM: f64 = 0.001;
+
+pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
+    let found = [
+        resources(figures),
+        processor(figures),
+        lateness(figures),
+        steal(figures),
+        quota(figures),
+    ];
+    found
+        .into_iter()
+        .flatten()
+        .chain(not_sent(figures))
+        .collect()
+}
+
+/// Open files, or ports.
+fn resources(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let finding = generator::out_of_resources(figures)?;
+    let scenario = &figures.record.scenario;
+    let failed = figures.record.connections().failed;
+    Some(if failed.no_resources > 0 {
+        let needed = 2 * scenario.clients + 1_024;
+        let matters = "clients without a socket ask nothing, and the others ask more for them";
+        Diagnosis::new("open files", State::Problem, finding.evidence, matters)
+            .cure(Cure::new(
+                Place::Root,
+                format!("prlimit --pid $$ --nofile={needed}:{needed}"),
+            ))
+            .cure(Cure::throng("--processes 2"))
+    } else {
+        let matters = "each connection to one target needs a port of its own on each source \
+                       address; closed ones keep theirs for 60 s";
+        Diagnosis::new("source ports", State::Problem, finding.evidence, matters)
+            .cure(Cure::throng("--local-address ADDRESS,ADDRESS,..."))
+            .cure(Cure::sysctl("net.ipv4.ip_local_port_range", "1024 65535"))
+            .cure(Cure::sysctl("net.ipv4.tcp_tw_reuse", 1))
+    })
+}
+
+/// Workers without CPU time to spare.
+fn processor(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let matters = "a generator without time to spare measures itself: rate and latency are its own";
+    if let Some(finding) = generator::out_of_cpu(figures) {
+        let advice = finding.advice.into_iter().map(Cure::words);
+        return Some(
+            Diagnosis::new("generator's CPU", State::Problem, finding.evidence, matters)
+                .cures(advice),
+        );
+    }
+    let (worker, busy) = figures.busiest_worker().filter(|it| it.1 >= BUSY_WARNING)?;
+    let seen = format!("worker {worker} used {} of its CPU", percent(busy));
+    let cure = Cure::words(generator::more_cpu(figures));
+    Some(Diagnosis::new("generator's CPU", State::Warning, seen, matters).cure(cure))
+}
+
+fn lateness(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let finding = generator::late_for_no_reason(figures)?;
+    if generator::out_of_cpu(figures).is_some() {
+        return None;
+    }
+    let matters = "what leaves late is answered late: the latency is partly this host's";
+    let advice = finding.advice.into_iter().map(Cure::words);
+    Some(
+        Diagnosis::new("lateness", State::Problem, finding.evidence, matters)
+            .cures(advice)
+            .cure(Cure::shell("ps -eo pcpu,comm --sort=-pcpu | head")),
+    )
+}
+
+/// Time that the hypervisor took during the run.
+fn steal(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let network = &figures.record.network;
+    let (stolen, all) = (
+        network.kernel_counter("Cpu.Steal"),
+        network.kernel_counter("Cpu.All"),
+    );
+    let stolen = per(stolen as f64, all as f64);
+    if stolen < STEAL_WARNING {
+        return None;
+    }
+    let state = match stolen >= STEAL_PROBLEM {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let seen = format!(
+        "the hypervisor took {} of this host's CPU time during the run",
+        percent(stolen)
+    );
+    let matters = "a virtual CPU that is taken away stalls every query on it";
+    let cure = "measure on dedicated CPUs: another instance type, or a host without neighbours";
+    Some(Diagnosis::new("CPU steal", state, seen, matters).cure(Cure::words(cure)))
+}
+
+/// Time in which the control group might not run.
+fn quota(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let network = &figures.record.network;
+    let periods = network.kernel_counter("Cgroup.Throttled");
+    if periods == 0 {
+        return None;
+    }
+    let stood = network.kernel_counter("Cgroup.ThrottledMicroseconds") as f64 * 1e3;
+    let seen = format!(
+        "the CPU quota of this container was used up {}, and its threads stood still for {} \
+         together",
+        match periods {
+            1 => "once".to_owned(),
+            _ => format!("{} times", count(periods)),
+        },
+        latency(stood)
+    );
+    let matters =
+        "what stands still sends late and reads late, which shows as the target's latency";
+    let cure = "in Kubernetes: leave out limits.cpu, or set it and requests.cpu to the same whole \
+                number under the static CPU manager policy";
+    Some(
+        Diagnosis::new("CPU quota", State::Problem, seen, matters)
+            .cure(Cure::words(cure))
+            .cure(Cure::throng("--workers 1")),
+    )
+}
+
+/// Why queries that were due did not leave, a reason each.
+fn not_sent(figures: &Figures<'_>) -> Vec<Diagnosis> {
+    let counts = figures.counts;
+    // Names every field, so that a new one cannot be forgotten here.
+    let NotSent {
+        timed_out_waiting,
+        no_free_id,
+        send_failed,
+        run_ended,
+    } = counts.not_sent;
+    let more_clients = 2 * figures.record.scenario.clients;
+    let reasons = [
+        (
+            timed_out_waiting,
+            "timed out while they waited for their connection",
+            "connections are not there when they are needed: their set-up is what the run shows",
+            Cure::throng(format!("--clients {more_clients}")),
+        ),
+        (
+            no_free_id,
+            "found no free message ID: their clients had 32,768 queries open",
+            "a client tells responses apart by 16 bits, and may have half of them open",
+            Cure::throng(format!("--clients {more_clients}")),
+        ),
+        (
+            send_failed,
+            "were refused by the kernel",
+            "the send buffer, or the queue of the interface, was full",
+            Cure::sysctl("net.core.wmem_max", 4 << 20),
+        ),
+        (
+            run_ended,
+            "were still waiting when the run ended",
+            "the target, or this tool, was behind the rate asked for",
+            Cure::words("lower --rate until nothing waits"),
+        ),
+    ];
+    let offered = counts.offered;
+    let found = reasons.into_iter().filter(|reason| reason.0 > 0);
+    let diagnosis = |(number, what, matters, cure): (u64, &str, &str, Cure)| {
+        let state = match number as f64 > NOT_SENT_PROBLEM * offered as f64 {
+            true => State::Problem,
+            false => State::Warning,
+        };
+        let seen = format!(
+            "{} ({} of those offered) {what}",
+            counted(number, "query"),
+            share(number, offered)
+        );
+        Diagnosis::new("queries not sent", state, seen, matters).cure(cure)
+    };
+    found.map(diagnosis).collect()
+}

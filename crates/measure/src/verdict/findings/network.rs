@@ -1,0 +1,199 @@
+//! What was dropped, where this host, or the model of a network, could see it.
+
+use super::Figures;
+use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::interval::per;
+use crate::notation::{counted, latency, share};
+use crate::scenario::Transport;
+use crate::verdict::{simulated, target};
+
+/// Four times the receive buffer that this tool asks for unless told otherwise.
+const BUFFER_OCTETS: u64 = 16 << 20;
+/// Losses below this share of the queries sent are not worth a word.
+const LOSS_MIN: f64 = 0.001;
+
+pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
+    let found = [
+        receive_buffers(figures),
+        buffers_of_target(figures),
+        send_buffers(figures),
+        backlog(figures),
+        conntrack(figures),
+        path(figures),
+        losses_without_queue(figures),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// This tool's own receive buffers (SO_RXQ_OVFL).
+fn receive_buffers(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let drops = figures.record.network.receive_drops;
+    let decisive = target::receive_drops(figures).map(|finding| finding.evidence);
+    if drops == 0 && decisive.is_none() {
+        return None;
+    }
+    let state = match &decisive {
+        Some(_) => State::Problem,
+        None => State::Warning,
+    };
+    let seen = decisive.unwrap_or_else(|| {
+        format!(
+            "full receive buffers on this host dropped {}",
+            counted(drops, "datagram")
+        )
+    });
+    let matters = "responses that came, and were dropped here, count as lost by the target";
+    let workers = figures.record.scenario.workers + 1;
+    Some(
+        Diagnosis::new("receive buffers", state, seen, matters)
+            .cure(Cure::sysctl("net.core.rmem_max", BUFFER_OCTETS))
+            .cure(Cure::throng(format!("--socket-buffer {BUFFER_OCTETS}")))
+            .cure(Cure::throng(format!("--workers {workers}"))),
+    )
+}
+
+/// Receive buffers of a target on the same host.
+fn buffers_of_target(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let seen = target::receive_drops_of_local_target(figures)?;
+    let matters = "queries that its sockets had no room for are lost: it reads too slowly, or in \
+                   bursts";
+    Some(
+        Diagnosis::new(
+            "receive buffers of the target",
+            State::Warning,
+            seen,
+            matters,
+        )
+        .cure(Cure::server_sysctl("net.core.rmem_default", BUFFER_OCTETS))
+        .cure(Cure::server_sysctl("net.core.rmem_max", BUFFER_OCTETS))
+        .cure(Cure::words(
+            "let each of its threads have a socket of its own (BIND: reuseport yes; and \
+                 named -n THREADS; Unbound: so-reuseport: yes and num-threads)",
+        )),
+    )
+}
+
+fn send_buffers(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let finding = target::send_drops(figures)?;
+    let matters = "queries that never left count as lost by the target";
+    Some(
+        Diagnosis::new("send buffers", State::Problem, finding.evidence, matters)
+            .cure(Cure::sysctl("net.core.wmem_max", BUFFER_OCTETS))
+            .cures(finding.advice.map(Cure::words)),
+    )
+}
+
+/// Packets dropped between interface and sockets.
+fn backlog(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let dropped = figures.record.network.kernel_counter("Softnet.Dropped");
+    if dropped == 0 {
+        return None;
+    }
+    let state = match figures.unanswered() > 0 {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let seen = format!(
+        "the backlog of this host's CPUs was full and dropped {}",
+        counted(dropped, "packet")
+    );
+    let matters = "they were dropped before any socket saw them, and look like the target's loss";
+    let hosts = figures.record.hosts.iter();
+    let most = hosts.filter_map(|host| host.sysctls.get("net.core.netdev_max_backlog"));
+    let most = most.filter_map(|most| most.parse::<u64>().ok()).max();
+    let larger = (4 * most.unwrap_or(0)).max(16_384);
+    let cure = Cure::sysctl("net.core.netdev_max_backlog", larger);
+    Some(Diagnosis::new("packet backlog", state, seen, matters).cure(cure))
+}
+
+/// Flows that the firewall of this host refused.
+fn conntrack(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let network = &figures.record.network;
+    let counter = |name| network.kernel_counter(name);
+    let refused = counter("Conntrack.Dropped") + counter("Conntrack.InsertFailed");
+    if refused == 0 {
+        return None;
+    }
+    let seen = format!(
+        "conntrack of this host refused {}: its table was full, or two flows met in it",
+        counted(refused, "new flow")
+    );
+    let matters = "the first packet of a refused flow is dropped: a query without response, or a \
+                   connection that takes a second longer";
+    let hosts = figures.record.hosts.iter();
+    let most = hosts.filter_map(|host| host.sysctls.get("net.netfilter.nf_conntrack_max"));
+    let most = most.filter_map(|most| most.parse::<u64>().ok()).max();
+    let larger = (4 * most.unwrap_or(0)).max(1 << 20);
+    Some(
+        Diagnosis::new("conntrack", State::Problem, seen, matters)
+            .cure(Cure::sysctl("net.netfilter.nf_conntrack_max", larger))
+            .cure(Cure::new(
+                Place::Root,
+                "iptables -t raw -I OUTPUT -p udp --dport 53 -j NOTRACK",
+            ))
+            .cure(Cure::new(
+                Place::Root,
+                "iptables -t raw -I PREROUTING -p udp --sport 53 -j NOTRACK",
+            )),
+    )
+}
+
+/// A path that is known to lose.
+fn path(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let finding = target::retransmissions(figures).or_else(|| simulated::network(figures))?;
+    let matters = "what the path loses is no loss of the target's; over TCP it shows as latency";
+    let diagnosis = Diagnosis::new("path", State::Problem, finding.evidence, matters);
+    Some(match figures.record.simulation {
+        Some(_) => diagnosis.cures(finding.advice.map(Cure::words)),
+        None => diagnosis.cure(Cure::shell(format!("mtr --report --tcp {}", host(figures)))),
+    })
+}
+
+/// The address of the (first) target.
+fn host(figures: &Figures<'_>) -> String {
+    let target = figures
+        .record
+        .scenario
+        .target
+        .split(',')
+        .next()
+        .unwrap_or("");
+    let address = target.parse::<std::net::SocketAddr>();
+    address.map_or_else(|_| target.to_owned(), |address| address.ip().to_string())
+}
+
+/// Datagrams lost although nothing queued: an overloaded server lets queries wait before it drops
+/// them.
+fn losses_without_queue(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let scenario = &figures.record.scenario;
+    let counts = figures.counts;
+    let lost = per(counts.timeouts as f64, counts.sent as f64);
+    let service = &figures.record.total.distributions.service;
+    let (p99, shortest) = (service.percentile(0.99)?, figures.path_ns?);
+    let is_known = receive_buffers(figures).is_some()
+        || buffers_of_target(figures).is_some()
+        || path(figures).is_some();
+    let is_queued = p99 >= 2 * shortest;
+    if scenario.transport != Transport::Udp || lost < LOSS_MIN || is_known || is_queued {
+        return None;
+    }
+    let seen = format!(
+        "{} of the queries timed out although nothing queued: p99 {} is near the shortest {}",
+        share(counts.timeouts, counts.sent),
+        latency(p99 as f64),
+        latency(shortest as f64)
+    );
+    let matters = "a server that cannot keep up lets queries wait before it drops them; losses \
+                   without waiting are those of the path, or of a limit on the rate of a client";
+    Some(
+        Diagnosis::new("losses without a queue", State::Warning, seen, matters)
+            .cure(Cure::words(
+                "run again at half the rate: if the same share is lost, the path loses it",
+            ))
+            .cure(Cure::shell(format!("mtr --report --udp {}", host(figures))))
+            .cure(Cure::words(
+                "if BIND limits the rate of responses, leave the generator out of it: \
+                 rate-limit { exempt-clients { GENERATOR; }; };",
+            )),
+    )
+}
