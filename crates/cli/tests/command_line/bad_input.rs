@@ -372,7 +372,7 @@ fn values_out_of_range_name_their_flag() {
         ("--transport doh1", "unknown transport `doh1`"),
         ("--format xml", "'xml' for '--format <FORMAT>'"),
         ("--fromat text", "'--fromat'"),
-        ("--driver xdp", "'xdp' for '--driver <DRIVER>'"),
+        ("--driver dpdk", "'dpdk' for '--driver <DRIVER>'"),
         ("--goodput FOO", "--goodput: unknown RCODE `FOO`"),
         ("--edns-size 100", "--edns-size"),
         (

@@ -28,7 +28,7 @@ const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 const SEND_BUDGET: i32 = 256;
 /// How long a queue is waited for: the kernel frees that of a socket that was closed in its own
 /// time.
-const QUEUE_WAIT: Duration = Duration::from_secs(2);
+const QUEUE_WAIT: Duration = Duration::from_secs(10);
 
 /// How frames get between the interface and ours, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
