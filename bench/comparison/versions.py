@@ -95,12 +95,14 @@ def judged(name, results):
 def compare(bench):
     """throng compare: the same responder twice, and one whose responses take 10 % longer.
 
-    Single pairs with 30 runs of noise, then comparisons of several runs a side.
+    Single pairs with 30 runs of noise, then comparisons of several runs a side (`--rounds`; with
+    one there are none).
     """
     head = ["comparison", "number", "slower", "faster", "mixed", "same", "cannot tell"]
     rows, goals = [], []
     with delayed(bench, DELAY_US) as usual, delayed(bench, SLOWER_US) as slower:
-        for name, method in (("one run a side", single), ("several runs a side", several)):
+        methods = [("one run a side", single), ("several runs a side", several)]
+        for name, method in methods[: 1 if bench.rounds == 1 else None]:
             folder = bench.raw / f"compare-{method.__name__}"
             results = method(bench, usual, slower, folder)
             bench.results.append({"label": f"compare {name}", "findings": results})
