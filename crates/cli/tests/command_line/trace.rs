@@ -5,8 +5,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use lab::target::Namespace;
 use measure::Trace;
 use measure::trace::{IcmpReason, Probe, TraceEnd};
 
@@ -17,43 +18,8 @@ const NAME: &str = "trace::every_router_on_the_way_is_a_hop_over_ipv4_and_ipv6";
 /// Set in the test that runs within the first namespace.
 const INSIDE: &str = "THRONG_TRACE_WITHIN_NAMESPACE";
 
-/// A namespace: it exists as long as a process is in it.
-struct Namespace(Child);
-
-impl Namespace {
-    fn new() -> Namespace {
-        let mut holder = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--", "unshare", "--net"])
-            .args(["sh", "-c", "echo there; exec cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // What `unshare` starts says something only after the namespace is made.
-        let mut line = String::new();
-        let said = BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line);
-        assert_eq!((said.unwrap(), line.as_str()), (6, "there\n"));
-        Namespace(holder)
-    }
-
-    /// A command that runs in it.
-    fn command(&self) -> Command {
-        let mut command = Command::new("nsenter");
-        command.args(["--target", &self.0.id().to_string(), "--net", "--"]);
-        command
-    }
-
-    fn shell(&self, script: &str) {
-        done(self.command().args(["sh", "-ec", script]));
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what they are for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn shell(namespace: &Namespace, script: &str) {
+    done(namespace.command("sh").args(["-ec", script]));
 }
 
 fn done(command: &mut Command) -> String {
@@ -69,7 +35,7 @@ fn done(command: &mut Command) -> String {
 fn join(near: Option<&Namespace>, far: &Namespace, number: u8) {
     let add = format!(
         "ip link add n{number} type veth peer name f{number} netns {}",
-        far.0.id()
+        far.id()
     );
     let up = |end: u8, name: &str| {
         format!(
@@ -80,15 +46,15 @@ fn join(near: Option<&Namespace>, far: &Namespace, number: u8) {
     };
     let here = format!("{add}; {}", up(1, &format!("n{number}")));
     match near {
-        Some(near) => near.shell(&here),
+        Some(near) => shell(near, &here),
         None => drop(done(Command::new("sh").args(["-ec", &here]))),
     }
-    far.shell(&up(2, &format!("f{number}")));
+    shell(far, &up(2, &format!("f{number}")));
 }
 
 /// Client, two routers, server: the routers forward, the others know the way.
 fn chain() -> [Namespace; 3] {
-    let chain = [(); 3].map(|()| Namespace::new());
+    let chain = [(); 3].map(|()| Namespace::new().unwrap());
     let [first, second, server] = &chain;
     join(None, first, 1);
     join(Some(first), second, 2);
@@ -99,12 +65,18 @@ fn chain() -> [Namespace; 3] {
     let route = |to: &str, via: &str| format!("ip route add default via 10.77.{via}; {to}");
     let route6 = |via: &str| format!("ip -6 route add default via fd77:{via}");
     done(Command::new("sh").args(["-ec", &route(&route6("1::2"), "1.2")]));
-    first.shell(&format!("{forward}; {}", route(&route6("2::2"), "2.2")));
-    second.shell(&format!(
-        "{forward}; ip route add 10.77.1.0/24 via 10.77.2.1; \
+    shell(
+        first,
+        &format!("{forward}; {}", route(&route6("2::2"), "2.2")),
+    );
+    shell(
+        second,
+        &format!(
+            "{forward}; ip route add 10.77.1.0/24 via 10.77.2.1; \
          ip -6 route add fd77:1::/64 via fd77:2::1"
-    ));
-    server.shell(&route(&route6("3::1"), "3.1"));
+        ),
+    );
+    shell(server, &route(&route6("3::1"), "3.1"));
     chain
 }
 
@@ -131,8 +103,8 @@ fn every_router_on_the_way_is_a_hop_over_ipv4_and_ipv6() {
 
 fn run_within() {
     let chain = chain();
-    let mut responder = chain[2].command();
-    responder.args(["setpriv", "--pdeathsig", "KILL", "--", THRONG, "responder"]);
+    let mut responder = chain[2].command("setpriv");
+    responder.args(["--pdeathsig", "KILL", "--", THRONG, "responder"]);
     responder.args([
         "--duration",
         "50s",
@@ -164,7 +136,10 @@ fn run_within() {
     let short = traced_with("10.77.3.2", "--max-hops 2", 1);
     assert_eq!((short.ended, short.hops.len()), (TraceEnd::HopsMax, 2));
     // A router that says nothing is a hop of stars.
-    chain[0].shell("ip route add prohibit 10.77.1.1 table 7; ip rule add iif lo table 7 pref 1");
+    shell(
+        &chain[0],
+        "ip route add prohibit 10.77.1.1 table 7; ip rule add iif lo table 7 pref 1",
+    );
     let silent = traced_with("10.77.3.2", "--timeout 200ms", 0);
     assert_eq!(
         silent.hops[0].probes,

@@ -4,53 +4,24 @@
 //! does.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
+use lab::target::Namespace;
 use measure::{DriverKind, RunRecord};
 
 use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
 
-/// One end of the pair: a namespace, which exists as long as a process is in it.
-struct End {
-    holder: Child,
-}
+/// One end of the pair.
+struct End(Namespace);
 
 impl End {
-    fn new() -> End {
-        let mut holder = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--", "unshare", "--net"])
-            .args(["sh", "-c", "echo there; exec cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // What `unshare` starts says something only after the namespace is made.
-        let mut line = String::new();
-        let said = BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line);
-        assert_eq!((said.unwrap(), line.as_str()), (6, "there\n"));
-        End { holder }
-    }
-
-    fn enter(&self) -> String {
-        format!("nsenter --target {} --net --", self.holder.id())
-    }
-
     fn execute(&self, line: &str) -> Finished {
-        execute(&format!("{} {line}", self.enter()))
+        let id = self.0.id();
+        execute(&format!("nsenter --target {id} --net -- {line}"))
     }
 
     fn throng(&self, flags: &str) -> Finished {
         self.execute(&format!("{THRONG} {flags}"))
-    }
-
-    /// The program of `throng` in this namespace, without arguments.
-    fn command(&self) -> Command {
-        let line = self.enter();
-        let mut words = line.split(' ');
-        let mut command = Command::new(words.next().unwrap());
-        command.args(words).arg(THRONG);
-        command
     }
 
     fn measured(&self, flags: &str) -> RunRecord {
@@ -62,14 +33,6 @@ impl End {
     fn has_program(&self) -> bool {
         let text = self.execute("ip -d link show near").succeeded();
         text.contains("prog/xdp")
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what they are for.
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
     }
 }
 
@@ -90,10 +53,10 @@ impl Wire {
             return None;
         }
         let wire = Wire {
-            near: End::new(),
-            far: End::new(),
+            near: End(Namespace::new().unwrap()),
+            far: End(Namespace::new().unwrap()),
         };
-        let peer = format!("peer name far netns {}", wire.far.holder.id());
+        let peer = format!("peer name far netns {}", wire.far.0.id());
         wire.near
             .execute(&format!("ip link add near type veth {peer}"))
             .succeeded();
@@ -111,7 +74,7 @@ impl Wire {
     }
 
     fn responder(&self, listen: &str, flags: &str) -> Responder {
-        Responder::start_by(self.far.command(), listen, flags)
+        Responder::start_by(self.far.0.command(THRONG), listen, flags)
     }
 }
 
@@ -194,7 +157,7 @@ fn a_run_that_is_killed_leaves_no_program_and_a_second_one_is_refused() {
         "run --quiet --driver xdp --interface near --server {} --names {names}",
         responder.address()
     );
-    let mut command = wire.near.command();
+    let mut command = wire.near.0.command(THRONG);
     command
         .args(flags.split_whitespace())
         .args(["--duration", "50s"]);

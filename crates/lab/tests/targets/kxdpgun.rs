@@ -5,11 +5,10 @@
 //! responder; `kxdpgun` runs in the second. Needs root.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use lab::target::prepared;
+use lab::target::{Namespace, prepared};
 use proto::Transport;
 use responder::Counters;
 
@@ -37,46 +36,11 @@ const fn rate_qps(transport: Transport) -> u64 {
     }
 }
 
-/// The second namespace: it exists as long as a process is in it.
-struct Namespace {
-    holder: Child,
-}
-
-impl Namespace {
-    fn new() -> Namespace {
-        let mut holder = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--", "unshare", "--net"])
-            .args(["sh", "-c", "echo there; exec cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // What `unshare` starts says something only after the namespace is made.
-        let mut line = String::new();
-        let said = BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line);
-        assert_eq!((said.unwrap(), line.as_str()), (6, "there\n"));
-        Namespace { holder }
-    }
-
-    fn id(&self) -> String {
-        self.holder.id().to_string()
-    }
-
-    /// A command line that runs in it.
-    fn within(&self, program: &Command) -> Command {
-        let mut command = Command::new("nsenter");
-        command.args(["--target", &self.id(), "--net", "--"]);
-        command.arg(program.get_program()).args(program.get_args());
-        command
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what they are for.
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
+/// A command line that runs in the other namespace.
+fn within(other: &Namespace, program: &Command) -> Command {
+    let mut command = other.command(program.get_program());
+    command.args(program.get_args());
+    command
 }
 
 fn done(mut command: Command) -> String {
@@ -119,7 +83,7 @@ fn connect(other: &Namespace, number: u8) -> Ipv4Addr {
         "ip link set there up",
         &format!("ethtool -K there {off}"),
     ] {
-        done(other.within(&words(line)));
+        done(within(other, &words(line)));
     }
     here
 }
@@ -158,7 +122,7 @@ fn run_within() {
 }
 
 fn run(number: u8, mut program: Command, transport: Transport, flags: &[&str]) {
-    let other = Namespace::new();
+    let other = Namespace::new().unwrap();
     let address = connect(&other, number);
     let target = Responder::start(address.into(), &[transport], "kxdpgun");
     let port = target.address(transport).port();
@@ -167,7 +131,7 @@ fn run(number: u8, mut program: Command, transport: Transport, flags: &[&str]) {
     program.args(["--port", &port.to_string()]);
     program.arg("--infile").arg(target.write_names());
     program.args(flags).arg(address.to_string());
-    let text = done(other.within(&program));
+    let text = done(within(&other, &program));
     let counters = target.serving.stop();
     if transport == Transport::Doq {
         return check_quic(&text, &counters);
