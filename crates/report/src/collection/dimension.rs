@@ -59,6 +59,11 @@ pub(crate) const CLIENTS: &str = "clients";
 /// Name of the dimension of the rate asked for.
 pub(crate) const RATE: &str = "rate asked for";
 
+/// Name of the dimension of sessions that were resumed, of transports that have any.
+const RESUMED: &str = "sessions resumed";
+/// The label by which an experiment tells its variants apart.
+const VARIANT: &str = "variant";
+
 /// Transports in the order of their cost.
 const TRANSPORTS: [&str; 7] = ["udp", "tcp", "dot", "doh2", "doh3", "doq", "mixed"];
 
@@ -109,7 +114,7 @@ const FIELDS: [(&str, ValueOf); 17] = [
     ("padding, octets", |it| {
         Value::of(it.scenario.edns_padding_octets)
     }),
-    ("sessions resumed", |it| {
+    (RESUMED, |it| {
         let share = it
             .scenario
             .tls
@@ -243,11 +248,22 @@ pub(crate) fn varying(records: &[&RunRecord]) -> Vec<Dimension> {
     all.splice(1..1, labels);
     all.insert(1, Dimension::new("target", Place::Field(target), records));
     all.retain(|dimension| dimension.values.len() > 1);
-    // A transport has a port of its own: targets that go with it tell nothing more.
-    if is_by_transport(records) {
-        all.retain(|dimension| dimension.name != "target");
-    }
+    all.retain(|dimension| !is_told_by_transport(dimension, records));
     all
+}
+
+/// True if a dimension says nothing that the transport does not say.
+fn is_told_by_transport(dimension: &Dimension, records: &[&RunRecord]) -> bool {
+    let is_of_transport = match (&dimension.place, dimension.name.as_str()) {
+        // A transport has a port of its own.
+        (Place::Field(_), "target") => true,
+        // Some have no sessions.
+        (Place::Field(_), RESUMED) => matches!(dimension.values[..], [_, Value::None]),
+        // An experiment whose variants are the transports.
+        (Place::Label(_), VARIANT) => differ_by_transport(dimension, records),
+        _ => false,
+    };
+    is_of_transport && is_by_transport(dimension, records)
 }
 
 /// The target; the built-in responder listens anywhere.
@@ -258,13 +274,21 @@ fn target(record: &RunRecord) -> Value {
     }
 }
 
-/// True if all runs of a transport have the same target.
-fn is_by_transport(records: &[&RunRecord]) -> bool {
-    records.iter().all(|record| {
-        let scenario = &record.scenario;
-        let same = records
-            .iter()
-            .filter(|it| it.scenario.transport == scenario.transport);
-        same.into_iter().all(|it| target(it) == target(record))
+/// True if runs over the same transport have the same value.
+fn is_by_transport(dimension: &Dimension, records: &[&RunRecord]) -> bool {
+    pairs(records).all(|(a, b)| {
+        a.scenario.transport != b.scenario.transport || dimension.value(a) == dimension.value(b)
     })
+}
+
+/// True if runs over different transports have different values.
+fn differ_by_transport(dimension: &Dimension, records: &[&RunRecord]) -> bool {
+    pairs(records).all(|(a, b)| {
+        a.scenario.transport == b.scenario.transport || dimension.value(a) != dimension.value(b)
+    })
+}
+
+fn pairs<'a>(records: &'a [&RunRecord]) -> impl Iterator<Item = (&'a RunRecord, &'a RunRecord)> {
+    let each = records.iter();
+    each.flat_map(|a| records.iter().map(|b| (*a, *b)))
 }

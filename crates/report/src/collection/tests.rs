@@ -71,6 +71,35 @@ fn labels_and_fields_that_differ_are_what_varies_numbers_in_order() {
 }
 
 #[test]
+fn variants_that_are_the_transports_are_compared_as_transports() {
+    let run = |transport, variant: &str| {
+        let mut record = example::full(transport, 10_000);
+        record
+            .scenario
+            .labels
+            .insert("variant".into(), variant.into());
+        record
+    };
+    let mut dot = example::dot();
+    dot.scenario.labels.insert("variant".into(), "c".into());
+    let records = vec![run(Transport::Udp, "a"), run(Transport::Tcp, "b"), dot];
+    let names = |records| -> Vec<String> {
+        let varies = collection(records).varies;
+        varies.into_iter().map(|it| it.name).collect()
+    };
+    let found = names(records.clone());
+    assert!(!found.contains(&"variant".to_owned()), "{found:?}");
+    assert!(!found.contains(&"sessions resumed".to_owned()), "{found:?}");
+    // Two variants of one transport, or one variant of two, say more.
+    let mut two = records.clone();
+    two.push(run(Transport::Udp, "d"));
+    assert!(names(two).contains(&"variant".to_owned()));
+    let mut one = records;
+    one[1].scenario.labels.insert("variant".into(), "a".into());
+    assert!(names(one).contains(&"variant".to_owned()));
+}
+
+#[test]
 fn a_target_that_goes_with_the_transport_is_not_what_varies() {
     let mut tcp = example::full(Transport::Tcp, 10_000);
     tcp.scenario.target = "192.0.2.1:5353".into();
