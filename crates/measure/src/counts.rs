@@ -162,7 +162,9 @@ impl_add!(
         offered, repeated, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
         port_unreachable, sent_octets, received_octets, retried_unprocessed, waited_for_stream,
     ],
-    groups: [not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, stub, connections, stamps]
+    groups: [
+        not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, stub, connections, stamps,
+    ]
 );
 impl_add!(NotSent, numbers: [timed_out_waiting, no_free_id, send_failed, run_ended], groups: []);
 impl_add!(

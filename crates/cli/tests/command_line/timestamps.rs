@@ -1,12 +1,23 @@
 //! `--timestamps kernel`: where the time of a query goes.
 
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 use measure::{DriverKind, RunRecord, StampSource};
 
 use crate::process::{Folder, Responder, THRONG, measured, signal, throng};
 
 const MS: u64 = 1_000_000;
+
+/// Killed when dropped, even while it is stopped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// The parts add up to the latency of the responses whose stamps are known.
 fn check_sum(record: &RunRecord) {
@@ -56,22 +67,25 @@ fn a_generator_that_was_held_up_shows_in_its_own_parts_alone() {
     let record = folder.path("record.json");
     let address = responder.address();
     let line = format!(
-        "run --quiet --server {address} --names {names} --record {record} --timestamps kernel \
-         --rate 2000 --duration 2s --clients 2 --workers 1"
+        "run --server {address} --names {names} --record {record} --timestamps kernel \
+         --rate 1000 --duration 60s --interval 50ms --clients 2 --workers 1"
     );
     let mut command = Command::new(THRONG);
-    command
-        .args(line.split_whitespace())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    // Four queries of another process are the clock: 100 ms from one to the next.
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let progress = BufReader::new(running.0.stderr.take().unwrap()).lines();
+    let mut intervals = progress.filter(|line| line.as_ref().unwrap().contains(" s  sent "));
+    assert_eq!(intervals.by_ref().take(3).count(), 3);
+    signal(&running.0, "STOP");
+    // Queries of another process are the clock: 100 ms from one to the next.
     let clock = format!("ping a.example --server {address} --count 5 --interval 100ms");
     throng(&clock).succeeded();
-    signal(&child, "STOP");
-    throng(&clock).succeeded();
-    signal(&child, "CONT");
-    assert!(child.wait().unwrap().success());
+    signal(&running.0, "CONT");
+    assert_eq!(intervals.by_ref().take(3).count(), 3);
+    signal(&running.0, "INT");
+    intervals.for_each(drop);
+    assert!(running.0.wait().unwrap().success());
     let json = std::fs::read_to_string(record).unwrap();
     let record = RunRecord::from_json(&json).unwrap();
     check_sum(&record);

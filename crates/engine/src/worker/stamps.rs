@@ -12,7 +12,8 @@ use proto::pending::Query;
 
 use super::Worker;
 
-/// Entries over all clients of a worker, 20 bytes each; a client's are rounded up to a power of two.
+/// Entries over all clients of a worker, 20 bytes each; a client's are rounded up to a power of
+/// two.
 const ENTRIES: usize = 1 << 18;
 /// The least and the most of one client: from some queries in flight to as many as it may have.
 const EACH: std::ops::RangeInclusive<usize> = 16..=1 << 15;
