@@ -246,8 +246,6 @@ fn a_trace_that_makes_no_sense_is_refused() {
             "route",
         ),
     ] {
-        let (error, hint) = throng(&format!("trace a.example {flags}")).refused();
-        assert!(error.contains(what), "{flags}: {error}");
-        assert!(hint.contains(cure), "{flags}: {hint}");
+        throng(&format!("trace a.example {flags}")).refused_with(what, cure);
     }
 }
