@@ -8,6 +8,7 @@ use measure::notation::{count, counted, decimal};
 use serde_json::{Value, json};
 
 use crate::Source;
+use crate::json::pretty;
 
 /// Columns of a line of text.
 const WIDTH: usize = 100;
@@ -159,11 +160,6 @@ impl OfRuns<'_> {
         let each = self.each.iter().flatten();
         each.chain(self.together).cloned().collect()
     }
-}
-
-fn pretty(value: &Value) -> String {
-    // A value of strings, numbers and lists has a JSON form.
-    format!("{value:#}\n")
 }
 
 /// The same without what the line on the limit says already.

@@ -32,9 +32,7 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
     reject_hidden("eval", &arguments.probe.run)?;
     let questions = questions(&arguments.probe)?;
     let mut candidates = candidates(arguments, &questions)?;
-    let destination = (arguments.probe.run.record.as_deref())
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let destination = Destination::of_record(&arguments.probe.run)?;
     let interrupt = signals::watch(|| eprintln!("ending; waiting for open queries"));
     if !arguments.probe.run.no_preflight {
         look_before(&mut candidates);

@@ -32,9 +32,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     reject_hidden("ping", &arguments.probe.run)?;
     let questions = questions(&arguments.probe)?;
     let request = request(arguments, &questions)?;
-    let destination = (arguments.probe.run.record.as_deref())
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let destination = Destination::of_record(&arguments.probe.run)?;
     let interrupt = signals::watch(|| eprintln!("ending; waiting for open queries"));
     if request.preflight {
         lab::run::check_target(&request)?;

@@ -37,11 +37,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return scenario::execute(None, arguments);
     }
     let conditions = Conditions::of_run(&arguments.conditions)?;
-    let destination = arguments
-        .record
-        .as_deref()
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let destination = Destination::of_record(arguments)?;
     let interrupt = signals::watch(|| {
         eprintln!("ending the run; waiting for open queries (again to abort)");
     });
