@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, Args, ValueEnum};
 
-use super::RunArguments;
+use super::{DocumentFormat, RunArguments};
 
 /// Flags of `throng run` about the queries.
 const OF_QUERIES: [&str; 11] = [
@@ -43,6 +43,7 @@ const HEADINGS: [&str; 2] = ["TLS", "DNS over HTTPS"];
 
 /// Name and types, and what all three commands have in common.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
 pub(crate) struct ProbeArguments {
     /// What to ask for
     #[arg(value_name = "NAME", required = true)]
@@ -63,23 +64,14 @@ pub(crate) struct ProbeArguments {
 /// Flags of `throng ping`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_probe))]
-#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
 #[command(mut_arg("interval", |arg| arg
     .help("Time from query to query, whatever the server does")))]
 pub(crate) struct PingArguments {
     /// Queries to send; 0 until Ctrl-C
     #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Length")]
     pub(crate) count: u64,
-    /// Text, or JSON: a line for each response, and one with the statistics
-    #[arg(
-        long = "format",
-        id = "form",
-        value_name = "FORMAT",
-        default_value = "text",
-        value_enum,
-        help_heading = "Output"
-    )]
-    pub(crate) format: PingFormat,
+    #[command(flatten)]
+    pub(crate) form: Form<PingFormat>,
     #[command(flatten)]
     pub(crate) probe: ProbeArguments,
 }
@@ -87,7 +79,6 @@ pub(crate) struct PingArguments {
 /// Flags of `throng eval`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_probe))]
-#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
 #[command(mut_arg("interval", |arg| arg
     .default_value("100ms")
     .help("Time from query to query of each server; the servers are asked evenly in between")))]
@@ -107,16 +98,8 @@ pub(crate) struct EvalArguments {
     /// Fastest first, instead of in the order given
     #[arg(long, help_heading = "Output")]
     pub(crate) sorted: bool,
-    /// Form of the result on standard output
-    #[arg(
-        long = "format",
-        id = "form",
-        value_name = "FORMAT",
-        default_value = "text",
-        value_enum,
-        help_heading = "Output"
-    )]
-    pub(crate) format: EvalFormat,
+    #[command(flatten)]
+    pub(crate) form: Form<EvalFormat>,
     #[command(flatten)]
     pub(crate) probe: ProbeArguments,
 }
@@ -124,7 +107,6 @@ pub(crate) struct EvalArguments {
 /// Flags of `throng trace`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_trace))]
-#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
 #[command(mut_arg("timeout", |arg| arg.default_value("1s").help("Wait for each query")))]
 pub(crate) struct TraceArguments {
     /// Give up beyond that many hops
@@ -154,7 +136,16 @@ pub(crate) struct TraceArguments {
         help_heading = "Length"
     )]
     pub(crate) probes: u8,
-    /// Text, or one JSON document
+    #[command(flatten)]
+    pub(crate) form: Form<DocumentFormat>,
+    #[command(flatten)]
+    pub(crate) probe: ProbeArguments,
+}
+
+/// `--format` of each command, in the place of that of `throng run`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Form<F: ValueEnum + Send + Sync + 'static> {
+    /// Form of the result on standard output
     #[arg(
         long = "format",
         id = "form",
@@ -163,17 +154,15 @@ pub(crate) struct TraceArguments {
         value_enum,
         help_heading = "Output"
     )]
-    pub(crate) format: PingFormat,
-    #[command(flatten)]
-    pub(crate) probe: ProbeArguments,
+    pub(crate) format: F,
 }
 
-/// Forms of what ping and trace show.
+/// Forms of responses one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PingFormat {
     /// For people
     Text,
-    /// For programs
+    /// An object a line: each response as it comes, at last the statistics
     Json,
 }
 

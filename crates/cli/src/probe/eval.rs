@@ -80,7 +80,7 @@ fn show(mut evaluation: Evaluation, arguments: &EvalArguments) -> Result<ExitCod
     if arguments.sorted {
         evaluation.sort();
     }
-    print(&match arguments.format {
+    print(&match arguments.form.format {
         EvalFormat::Text => report::evaluation::text(&evaluation),
         EvalFormat::Markdown => report::evaluation::markdown(&evaluation),
         EvalFormat::Csv => report::evaluation::csv(&evaluation),

@@ -40,7 +40,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     let shown = Shown {
         server: request.plan.target.to_string(),
         questions,
-        format: arguments.format,
+        format: arguments.form.format,
     };
     let (observer, observations) = observer();
     let mut request = request;
