@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use measure::Limit;
 use measure::doctor::{Aim, Cure, Diagnosis, HostReading, Place, State, worst};
-use measure::notation::{count, counted, decimal};
+use measure::notation::{count, counted, gibibytes};
 use serde_json::{Value, json};
 
 use crate::Source;
@@ -90,8 +90,7 @@ impl OfHost<'_> {
         );
         words.extend(facts.cores.map(|cores| counted(cores, "CPU")));
         words.extend(facts.cpu_model.clone());
-        let gib = |octets: u64| format!("{} GiB", decimal(octets as f64 / (1u64 << 30) as f64, 1));
-        words.extend(facts.memory_octets.map(gib));
+        words.extend(facts.memory_octets.map(gibibytes));
         words.extend(
             facts
                 .hypervisor
