@@ -7,8 +7,8 @@ use clap::{Arg, Args, ValueEnum};
 
 use super::{DocumentFormat, RunArguments};
 
-/// Flags of `throng run` about the queries.
-const OF_QUERIES: [&str; 11] = [
+/// Flags of `throng run` that all three commands take.
+const OF_ALL: [&str; 11] = [
     "server",
     "allow-public",
     "no-recursion",
@@ -21,8 +21,8 @@ const OF_QUERIES: [&str; 11] = [
     "help",
     "version",
 ];
-/// Those of the transports.
-const OF_TRANSPORTS: [&str; 14] = [
+/// Those that ping and eval take too, which are runs.
+const OF_RUNS: [&str; 14] = [
     "transport",
     "no-preflight",
     "edns-padding",
@@ -38,8 +38,8 @@ const OF_TRANSPORTS: [&str; 14] = [
     "label",
     "format",
 ];
-/// Headings of flags that belong to transports as a whole.
-const HEADINGS: [&str; 2] = ["TLS", "DNS over HTTPS"];
+/// Headings of flags that ping and eval take, all of them.
+const HEADINGS_OF_RUNS: [&str; 2] = ["TLS", "DNS over HTTPS"];
 
 /// Name and types, and what all three commands have in common.
 #[derive(Clone, Debug, Args)]
@@ -63,7 +63,7 @@ pub(crate) struct ProbeArguments {
 
 /// Flags of `throng ping`.
 #[derive(Clone, Debug, Args)]
-#[command(mut_args(of_probe))]
+#[command(mut_args(of_run))]
 #[command(mut_arg("interval", |arg| arg
     .help("Time from query to query, whatever the server does")))]
 pub(crate) struct PingArguments {
@@ -78,7 +78,7 @@ pub(crate) struct PingArguments {
 
 /// Flags of `throng eval`.
 #[derive(Clone, Debug, Args)]
-#[command(mut_args(of_probe))]
+#[command(mut_args(of_run))]
 #[command(mut_arg("interval", |arg| arg
     .default_value("100ms")
     .help("Time from query to query of each server; the servers are asked evenly in between")))]
@@ -106,7 +106,7 @@ pub(crate) struct EvalArguments {
 
 /// Flags of `throng trace`.
 #[derive(Clone, Debug, Args)]
-#[command(mut_args(of_trace))]
+#[command(mut_args(of_all))]
 #[command(mut_arg("timeout", |arg| arg.default_value("1s").help("Wait for each query")))]
 pub(crate) struct TraceArguments {
     /// Give up beyond that many hops
@@ -179,24 +179,20 @@ pub(crate) enum EvalFormat {
     Json,
 }
 
-/// True if `throng ping` and `throng eval` take the flag from those of `throng run`.
-fn is_of_probe(arg: &Arg) -> bool {
+/// Hides the flags of `throng run` that ping and eval have no use for.
+fn of_run(arg: Arg) -> Arg {
     let heading = arg.get_help_heading().unwrap_or_default();
     let name = arg.get_long().unwrap_or_default();
-    HEADINGS.contains(&heading) || OF_TRANSPORTS.contains(&name) || OF_QUERIES.contains(&name)
-}
-
-/// Hides the flags of `throng run` that a command has no use for.
-fn of_probe(arg: Arg) -> Arg {
-    match is_own(&arg) || is_of_probe(&arg) {
+    match HEADINGS_OF_RUNS.contains(&heading) || OF_RUNS.contains(&name) {
         true => arg,
-        false => arg.hide(true),
+        false => of_all(arg),
     }
 }
 
-fn of_trace(arg: Arg) -> Arg {
-    let is_wanted = OF_QUERIES.contains(&arg.get_long().unwrap_or_default());
-    match is_own(&arg) || is_wanted {
+/// Hides the flags of `throng run` that none of the commands has a use for.
+fn of_all(arg: Arg) -> Arg {
+    let is_taken = OF_ALL.contains(&arg.get_long().unwrap_or_default());
+    match is_own(&arg) || is_taken {
         true => arg,
         false => arg.hide(true),
     }
