@@ -2,7 +2,7 @@
 
 use super::Figures;
 use crate::counts::NotSent;
-use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::doctor::{Cure, Diagnosis, STEAL_PROBLEM, STEAL_WARNING, State};
 use crate::interval::per;
 use crate::notation::{count, counted, latency, percent, share};
 use crate::verdict::generator;
@@ -11,10 +11,6 @@ use crate::verdict::generator;
 const BUSY_WARNING: f64 = 0.9;
 /// From this share of the latency on, timestamps say that it is more this host's than the target's.
 const WAITS_WARNING: f64 = 0.5;
-/// Shares of the host's time that the hypervisor took.
-const STEAL_WARNING: f64 = 0.01;
-/// From this share on, the figures are worth little.
-const STEAL_PROBLEM: f64 = 0.05;
 /// More queries not sent than this share, and the run was not the one asked for.
 const NOT_SENT_PROBLEM: f64 = 0.001;
 
@@ -43,10 +39,7 @@ fn resources(figures: &Figures<'_>) -> Option<Diagnosis> {
         let needed = 2 * scenario.clients + 1_024;
         let matters = "clients without a socket ask nothing, and the others ask more for them";
         Diagnosis::new("open files", State::Problem, finding.evidence, matters)
-            .cure(Cure::new(
-                Place::Root,
-                format!("prlimit --pid $$ --nofile={needed}:{needed}"),
-            ))
+            .cure(Cure::open_files(needed))
             .cure(Cure::throng("--processes 2"))
     } else {
         let matters = "each connection to one target needs a port of its own on each source \
@@ -84,7 +77,7 @@ fn lateness(figures: &Figures<'_>) -> Option<Diagnosis> {
     Some(
         Diagnosis::new("lateness", State::Problem, finding.evidence, matters)
             .cures(advice)
-            .cure(Cure::shell("ps -eo pcpu,comm --sort=-pcpu | head")),
+            .cure(Cure::busiest_processes()),
     )
 }
 
@@ -135,8 +128,7 @@ fn steal(figures: &Figures<'_>) -> Option<Diagnosis> {
         percent(stolen)
     );
     let matters = "a virtual CPU that is taken away stalls every query on it";
-    let cure = "measure on dedicated CPUs: another instance type, or a host without neighbours";
-    Some(Diagnosis::new("CPU steal", state, seen, matters).cure(Cure::words(cure)))
+    Some(Diagnosis::new("CPU steal", state, seen, matters).cure(Cure::dedicated_cpus()))
 }
 
 /// Time in which the control group might not run.
