@@ -315,8 +315,8 @@ pub(crate) struct RunArguments {
     /// Do not use UDP GSO and GRO
     #[arg(long, help_heading = "Generator")]
     pub(crate) no_offload: bool,
-    /// Have the kernel stamp datagrams, which tells where time goes: in the generator, on the wire
-    /// and in the server, or until a response is read. Over UDP; switches GSO and GRO off
+    /// Have datagrams stamped, which tells where time goes: in the generator, on the wire and in
+    /// the server, or until a response is read. Over UDP; switches GSO and GRO off
     #[arg(long, default_value = "off", value_enum, help_heading = "Generator")]
     pub(crate) timestamps: TimestampChoice,
     /// Seed of everything random
@@ -390,6 +390,8 @@ pub(crate) enum TimestampChoice {
     Off,
     /// The kernel, in software
     Kernel,
+    /// The network card, if it can: see `ethtool -T`; needs root, and leaves the card stamping
+    Hardware,
 }
 
 /// Flags of `throng schema`.

@@ -320,6 +320,9 @@ impl Driver for EpollDriver {
     }
 
     fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
+        if let (Some(timestamps), Some(peer)) = (&mut self.timestamps, spec.peer) {
+            timestamps.prepare(peer, spec.local)?;
+        }
         let fd = socket::open_udp(spec, &self.options)?;
         self.add(fd, Kind::Datagram, spec.peer)
     }

@@ -9,6 +9,7 @@
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
 //! Nothing is called back, so the worker may send from within the receive loop.
 
+pub mod card;
 pub mod clock;
 pub mod cpu;
 mod datagram;
@@ -161,6 +162,8 @@ pub struct Received {
 pub enum StampSource {
     /// The kernel, as a datagram goes to its interface or comes from it.
     Kernel,
+    /// The network card ([`card`]).
+    Hardware,
 }
 
 /// When a datagram left.

@@ -14,13 +14,15 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use proto::Instant;
 
+use crate::card::CardClock;
 use crate::clock::Clock;
-use crate::{SendStamp, StampSource, socket};
+use crate::{SendStamp, StampSource, card, socket};
 
 /// Stamps that one call reads from an error queue.
 const STAMPS_MAX: usize = 64;
@@ -44,6 +46,9 @@ impl StampSource {
             StampSource::Kernel => {
                 libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE
             }
+            StampSource::Hardware => {
+                libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE
+            }
         }
     }
 
@@ -51,6 +56,7 @@ impl StampSource {
     fn sending(self) -> libc::c_uint {
         let of_source = match self {
             StampSource::Kernel => libc::SOF_TIMESTAMPING_TX_SOFTWARE,
+            StampSource::Hardware => libc::SOF_TIMESTAMPING_TX_HARDWARE,
         };
         of_source | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY
     }
@@ -59,6 +65,7 @@ impl StampSource {
     fn place(self) -> usize {
         match self {
             StampSource::Kernel => 0,
+            StampSource::Hardware => 2,
         }
     }
 }
@@ -66,6 +73,8 @@ impl StampSource {
 /// What reading stamps needs, once a driver.
 pub(super) struct Timestamps {
     source: StampSource,
+    /// The clock of the card that stamps, once it is known.
+    card: Option<CardClock>,
     clock: Clock,
     /// The clock of the stamps less the driver's, in nanoseconds; wraps around.
     ahead_ns: u64,
@@ -142,12 +151,36 @@ impl Timestamps {
     pub(super) fn new(clock: Clock, source: StampSource) -> Self {
         Timestamps {
             source,
+            card: None,
             clock,
             ahead_ns: 0,
             paired_at: None,
             // SAFETY: all-zero mmsghdr are valid (null pointers, zero lengths).
             headers: vec![unsafe { zeroed() }; STAMPS_MAX].into_boxed_slice(),
             controls: vec![Control([0; CONTROL_OCTETS]); STAMPS_MAX].into_boxed_slice(),
+        }
+    }
+
+    /// Gets ready for a socket to `peer`: with stamps of hardware, its card and that one's clock.
+    ///
+    /// # Errors
+    /// Those of [`card::prepare`].
+    pub(super) fn prepare(
+        &mut self,
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+    ) -> io::Result<()> {
+        if self.source == StampSource::Hardware && self.card.is_none() {
+            self.card = Some(card::prepare(peer, local.map(|local| local.ip()))?);
+        }
+        Ok(())
+    }
+
+    /// The time of the stamps' clock; none if its card is gone.
+    fn read_clock(&self) -> Option<u64> {
+        match &self.card {
+            None => Some(Clock::unix_time().as_nanos() as u64),
+            Some(card) => card.now_ns(),
         }
     }
 
@@ -159,8 +192,8 @@ impl Timestamps {
 
     /// A time of the stamps' clock on the driver's clock; zero stands for none.
     fn instant(&self, time_ns: u64) -> Instant {
-        match time_ns {
-            0 => Instant::ZERO,
+        match (time_ns, self.paired_at) {
+            (0, _) | (_, None) => Instant::ZERO,
             _ => Instant::from_nanos(time_ns.wrapping_sub(self.ahead_ns)),
         }
     }
@@ -233,7 +266,9 @@ impl Timestamps {
         let mut narrowest_ns = u64::MAX;
         for _ in 0..READINGS {
             let before = self.clock.now();
-            let time_ns = Clock::unix_time().as_nanos() as u64;
+            let Some(time_ns) = self.read_clock() else {
+                return;
+            };
             let after = self.clock.now();
             let width_ns = after.nanos_since(before);
             if width_ns < narrowest_ns {

@@ -150,6 +150,7 @@ pub fn run(
 fn stamp_source(stamping: Stamping) -> StampSource {
     match stamping {
         Stamping::Kernel => StampSource::Kernel,
+        Stamping::Hardware => StampSource::Hardware,
     }
 }
 

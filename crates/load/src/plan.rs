@@ -35,6 +35,8 @@ const UDP_PAYLOAD_OCTETS_MAX: usize = 65_507;
 pub enum Stamping {
     /// The kernel, in software.
     Kernel,
+    /// The network card.
+    Hardware,
 }
 
 /// One run as decided.

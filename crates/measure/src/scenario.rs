@@ -182,6 +182,8 @@ pub struct HttpRequest {
 pub enum StampSource {
     /// The kernel, as a datagram goes to its interface or comes from it.
     Kernel,
+    /// The network card.
+    Hardware,
 }
 
 /// A method of HTTP that carries DNS queries.

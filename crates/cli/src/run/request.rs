@@ -163,6 +163,7 @@ fn stamping(choice: TimestampChoice) -> Option<Stamping> {
     match choice {
         TimestampChoice::Off => None,
         TimestampChoice::Kernel => Some(Stamping::Kernel),
+        TimestampChoice::Hardware => Some(Stamping::Hardware),
     }
 }
 

@@ -177,3 +177,11 @@ fn timestamps_that_cannot_be_had_are_refused() {
         assert!(hint.contains(cure), "{flags}: {hint}");
     }
 }
+
+#[test]
+fn hardware_that_stamps_nothing_is_refused_before_anything_is_sent() {
+    let (error, hint) = throng("run --timestamps hardware").refused();
+    let what = "--timestamps hardware: lo has no clock (PTP hardware clock)";
+    assert!(error.contains(what), "{error}");
+    assert!(hint.contains("--timestamps kernel"), "{hint}");
+}

@@ -172,7 +172,7 @@ fn queues(index: u32) -> io::Result<u32> {
 ///
 /// # Safety
 /// `command` must start with the number of a command, and be what that command reads and writes.
-pub(super) unsafe fn ethtool<C: ?Sized>(index: u32, command: &mut C) -> io::Result<()> {
+pub(crate) unsafe fn ethtool<C: ?Sized>(index: u32, command: &mut C) -> io::Result<()> {
     const SIOCETHTOOL: u64 = 0x8946;
     // SAFETY: a plain system call.
     let raw =

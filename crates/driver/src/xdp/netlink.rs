@@ -54,18 +54,18 @@ pub(super) struct Link {
 
 /// Where datagrams to an address go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Route {
+pub(crate) struct Route {
     /// By index.
-    pub(super) interface: u32,
+    pub(crate) interface: u32,
     /// Who forwards them; none if the receiver is on the link.
     pub(super) gateway: Option<IpAddr>,
 }
 
 /// A conversation with the kernel.
-pub(super) struct Netlink(OwnedFd);
+pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
-    pub(super) fn open() -> io::Result<Netlink> {
+    pub(crate) fn open() -> io::Result<Netlink> {
         // SAFETY: a plain system call.
         let raw = check(unsafe {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
@@ -99,7 +99,7 @@ impl Netlink {
     }
 
     /// The way to `to`, for datagrams from `from`; to link-local addresses over `interface`.
-    pub(super) fn route(&self, to: IpAddr, from: IpAddr, interface: u32) -> io::Result<Route> {
+    pub(crate) fn route(&self, to: IpAddr, from: IpAddr, interface: u32) -> io::Result<Route> {
         // struct rtmsg: family, lengths of destination and source, TOS, table and so on.
         let mut body = [0_u8; 12];
         body[0] = family(to);

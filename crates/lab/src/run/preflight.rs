@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use load::Plan;
+use load::{Plan, Stamping};
 use proto::Transport;
 use proto::tls::{ClientTls, TlsFailure};
 
@@ -25,10 +25,28 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Checks that this host has what the run needs.
 ///
 /// # Errors
-/// Too few file descriptors, or a local address that is not one of this host's.
+/// Too few file descriptors, a local address that is not one of this host's, or a network card that
+/// cannot stamp.
 pub fn check_host(groups: &[RunRequest]) -> Result<(), RunError> {
     check_descriptors(groups)?;
-    check_local_addresses(groups)
+    check_local_addresses(groups)?;
+    groups
+        .iter()
+        .try_for_each(|request| check_card(&request.plan))
+}
+
+/// Checks that the card towards the target stamps datagrams, if it is to.
+fn check_card(plan: &Plan) -> Result<(), RunError> {
+    if plan.timestamps != Some(Stamping::Hardware) {
+        return Ok(());
+    }
+    let local = plan.local_addresses.first().copied();
+    driver::card::prepare(plan.target, local)
+        .map(drop)
+        .map_err(|error| {
+            let hint = "use --timestamps kernel, which works on every interface";
+            RunError::new(format!("--timestamps hardware: {error}"), hint)
+        })
 }
 
 /// Checks that the clients' addresses are this host's.

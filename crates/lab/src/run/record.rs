@@ -323,6 +323,7 @@ fn clients(plan: &Plan, group: usize, outcome: &Outcome) -> u64 {
 fn stamp_source(stamping: Stamping) -> StampSource {
     match stamping {
         Stamping::Kernel => StampSource::Kernel,
+        Stamping::Hardware => StampSource::Hardware,
     }
 }
 

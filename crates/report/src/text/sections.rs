@@ -61,6 +61,7 @@ pub(crate) fn path_notes(record: &RunRecord) -> Vec<String> {
     let whose = match record.scenario.timestamps {
         None => return Vec::new(),
         Some(StampSource::Kernel) => "the kernel's timestamps",
+        Some(StampSource::Hardware) => "the network card's timestamps",
     };
     let mut notes = vec![format!(
         "by {whose}: from scheduled to sent, from sent to received, from received to read; UDP \
