@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::bpf::{self, Map};
 use super::interface::{Interface, InterfaceName};
+use super::moderation::Moderation;
 use super::netlink::Netlink;
 use super::program;
+use super::rss::Rss;
 use super::socket::{Mode, XdpSocket};
 use crate::socket::check;
 
@@ -37,6 +39,8 @@ pub(super) struct Attachment {
     /// Worker whose socket has the port, plus one.
     owners: Box<[AtomicU32]>,
     boxes: Vec<LetterBox>,
+    /// How the card finds the queue of a datagram, if that matters and it tells.
+    pub(super) rss: OnceLock<Rss>,
 }
 
 /// Attachments of this process that are in use.
@@ -95,8 +99,14 @@ impl Attachment {
             }
         };
         let boxes = (0..workers).map(|_| LetterBox::new());
+        let rss = OnceLock::new();
+        // One worker has all queues.
+        if let Some(told) = Rss::of(interface.device).filter(|_| workers > 1) {
+            rss.get_or_init(|| told);
+        }
         Ok(Attachment {
             interface,
+            rss,
             mode: OnceLock::new(),
             obstacles: Mutex::new(obstacles),
             marks,
@@ -132,6 +142,16 @@ impl Attachment {
         Ok(socket)
     }
 
+    /// What says how often the queues of a worker are read; none where that is not ours to say.
+    pub(super) fn moderation(&self, queues: usize, worker: u32) -> Option<Moderation> {
+        if !self.is_native || !self.interface.is_read_for_us {
+            return None;
+        }
+        let workers = self.boxes.len();
+        let own = (0..queues).map(|place| place * workers + worker as usize);
+        Moderation::of(&self.interface, own)
+    }
+
     fn remember(&self, mode: Mode, opened: io::Result<XdpSocket>) -> io::Result<XdpSocket> {
         if opened.is_ok() {
             // Another worker may have been quicker, and has found the same.
@@ -154,7 +174,11 @@ impl Attachment {
             1 => "1 queue".to_owned(),
             several => format!("{several} queues"),
         };
-        format!("on {name}{tag}, {mode} mode, {queues} a worker{why}")
+        let ports = match self.rss.get() {
+            Some(rss) if rss.hashes_ports() => ", source ports by queue",
+            _ => "",
+        };
+        format!("on {name}{tag}, {mode} mode, {queues} a worker{ports}{why}")
     }
 
     /// Makes the filter pick datagrams for a port; `worker` has its socket.

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::socket::check;
 
+mod queues;
+
 /// No delivery over a veth pair takes that long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -405,60 +407,6 @@ fn a_port_that_nobody_listens_on_is_reported_as_refused() {
     let mut received = Received::new();
     let refused = Event::DatagramError(SocketError::Refused);
     assert_eq!(next(&mut driver, &mut received), refused);
-}
-
-#[test]
-fn datagrams_in_the_queue_of_another_worker_are_passed_on() {
-    let wire = Wire {
-        queues: 2,
-        ..Wire::default()
-    };
-    let Some([near, far]) = wire.lay() else {
-        return;
-    };
-    far.enter();
-    let server = UdpSocket::bind((far.addresses[0], 0)).unwrap();
-    let target = server.local_addr().unwrap();
-    let workers = [0, 1].map(|worker| near.worker(worker, 2).unwrap());
-    let mut queries = 0;
-    let mut clients = Vec::new();
-    let mut workers = workers.map(|mut driver| {
-        for _ in 0..16 {
-            let client = driver.open_udp(&spec(None, Some(target))).unwrap();
-            driver.send_datagrams(client, &outgoing(&[b"query"], None));
-            queries += 1;
-            clients.push(driver.local_addr(client).unwrap());
-        }
-        driver.flush();
-        driver
-    });
-    let mut buffer = [0; 16];
-    for _ in 0..queries {
-        let (octets, from) = server.recv_from(&mut buffer).unwrap();
-        assert!(clients.contains(&from));
-        server.send_to(&buffer[..octets], from).unwrap();
-    }
-    let deadline = workers[0].now() + PATIENCE;
-    let mut seen = [0, 0];
-    while seen != [16, 16] {
-        for (driver, seen) in workers.iter_mut().zip(&mut seen) {
-            let mut received = Received::new();
-            while driver.receive(&mut received) {
-                *seen += received.datagrams.len();
-                let datagrams = received.datagrams.iter();
-                assert!(
-                    datagrams
-                        .clone()
-                        .all(|it| received.datagram(*it) == b"query")
-                );
-            }
-            assert!(driver.now() < deadline, "not all arrived");
-            let soon = driver.now() + Duration::from_millis(1);
-            driver.wait(soon);
-        }
-    }
-    let stray: u64 = workers.iter().map(|it| it.stats().xdp.stray).sum();
-    assert_eq!(stray, 0);
 }
 
 #[test]
