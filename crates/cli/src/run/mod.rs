@@ -120,8 +120,13 @@ fn watch_groups(
     for request in requests {
         tls::report_losses(request.tls.as_ref());
     }
-    drop(serving);
-    Ok(outcome?)
+    let responder = serving.map(Serving::stop);
+    let mut record = outcome?;
+    let failed = responder.map_or(0, |counted| counted.accepts_failed);
+    if failed > 0 {
+        record.warnings.push(self_test::not_accepted(failed));
+    }
+    Ok(record)
 }
 
 /// The run as decided, against a server; nothing is sent.
