@@ -1,5 +1,6 @@
 //! `throng run`: one run, its progress, its result.
 
+mod address;
 pub(crate) mod processes;
 pub(crate) mod profile;
 mod progress;
@@ -25,8 +26,9 @@ use crate::part::{Place, Setup};
 use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
+pub(crate) use address::{address_of, lookup_failure};
 use progress::Display;
-pub(crate) use request::{CLIENTS, address_of, lookup_failure, named_questions, query_options};
+pub(crate) use request::{CLIENTS, named_questions, query_options};
 use self_test::Responder;
 
 /// Runs and prints.
@@ -35,11 +37,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return scenario::execute(None, arguments);
     }
     let conditions = Conditions::of_run(&arguments.conditions)?;
-    let destination = arguments
-        .record
-        .as_deref()
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let destination = Destination::of_record(arguments)?;
     let interrupt = signals::watch(|| {
         eprintln!("ending the run; waiting for open queries (again to abort)");
     });

@@ -117,6 +117,14 @@ impl RunError {
             hint: Some(hint.into()),
         }
     }
+
+    /// As [`RunError::new`], where the message says it all.
+    pub(crate) fn plain(what: impl fmt::Display) -> Self {
+        RunError {
+            what: what.to_string(),
+            hint: None,
+        }
+    }
 }
 
 impl fmt::Display for RunError {
