@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use super::bpf::{self, Map};
 use super::interface::{Interface, InterfaceName};
@@ -18,6 +19,9 @@ use crate::socket::check;
 
 /// Ports there are.
 const PORTS: usize = 65_536;
+/// How long the program of a run that is over is waited for: the kernel takes it off in its own
+/// time, and not before children that were being started have let go of it.
+const PREDECESSOR_WAIT: Duration = Duration::from_millis(300);
 /// Datagrams that may wait in one letter box; more are dropped, and counted.
 const LETTERS_MAX: usize = 4_096;
 /// Their octets.
@@ -89,7 +93,7 @@ impl Attachment {
         let code = program::filter(marks.raw(), sockets.raw(), interface.vlan);
         let program = bpf::load(&code).map_err(refused)?;
         let mut obstacles = Vec::new();
-        let (link, is_native) = match bpf::attach(&program, interface.device, true) {
+        let (link, is_native) = match attach(&program, interface.device) {
             Ok(link) => (link, true),
             Err(error) if is_final(&error) => return Err(explain(error, name)),
             Err(error) => {
@@ -217,6 +221,25 @@ impl Attachment {
     pub(super) fn letter_box(&self, worker: u32) -> &LetterBox {
         &self.boxes[worker as usize]
     }
+}
+
+/// Puts the program on an interface, in its driver. One that has just gone is waited for.
+fn attach(program: &OwnedFd, interface: u32) -> io::Result<OwnedFd> {
+    let until = Instant::now() + PREDECESSOR_WAIT;
+    loop {
+        match bpf::attach(program, interface, true) {
+            Err(error) if is_in_use(&error) && Instant::now() < until => {
+                // Nothing tells when the interface is free.
+                // SAFETY: no descriptor is watched; the time-out is in milliseconds.
+                unsafe { libc::poll(std::ptr::null_mut(), 0, 5) };
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_in_use(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
 }
 
 /// The system's words for an error, without its number.

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::socket::check;
 
+/// What is expected of every driver.
+#[path = "../../tests/datagrams/mod.rs"]
+mod datagrams;
 mod queues;
 
 /// No delivery over a veth pair takes that long.
@@ -246,6 +249,51 @@ fn datagrams_go_there_and_back_over_ipv4_and_ipv6() {
         }
         let words = pair.near.words();
         assert!(words.contains("native copy mode, 1 queue"), "{words}");
+    }
+}
+
+/// A pair with its namespaces, to open sockets in.
+struct Between {
+    pair: [XdpDriver; 2],
+    ends: [End; 2],
+    family: usize,
+}
+
+impl datagrams::Ends for Between {
+    type Driver = XdpDriver;
+
+    fn near(&mut self) -> &mut XdpDriver {
+        self.ends[0].enter();
+        &mut self.pair[0]
+    }
+
+    fn far(&mut self) -> &mut XdpDriver {
+        self.ends[1].enter();
+        &mut self.pair[1]
+    }
+
+    fn far_address(&self) -> IpAddr {
+        self.ends[1].addresses[self.family]
+    }
+}
+
+#[test]
+fn datagrams_are_treated_as_by_the_drivers_for_the_kernels_sockets() {
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
+    let pair = ends.each_ref().map(|end| end.driver().unwrap());
+    let mut between = Between {
+        pair,
+        ends,
+        family: 0,
+    };
+    for family in 0..2 {
+        between.family = family;
+        let lengths = [44, 44, 44, 43, 60, 60, 12, 1_232, 1_232, 512];
+        datagrams::arrive_in_order_and_whole(&mut between, &lengths);
+        datagrams::arrive_in_order_and_whole(&mut between, &[65_507]);
+        datagrams::are_refused_where_nobody_listens(&mut between);
     }
 }
 
