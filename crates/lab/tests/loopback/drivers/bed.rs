@@ -71,17 +71,20 @@ impl Seen {
     }
 }
 
+/// Makes a bed, or says why the machine forbids it.
+type Make = fn() -> io::Result<Bed>;
+
 /// Calls `check` with every driver that there is and every transport it carries.
 pub(super) fn each(check: impl Fn(&Bed, Transport)) {
-    let drivers: [(&str, fn() -> io::Result<Bed>); 5] = [
+    let drivers: [(&str, Make); 5] = [
         ("epoll", || kernel(DriverChoice::Epoll)),
         ("uring", || kernel(DriverChoice::Uring)),
         ("xdp", || Wire::lay().map(Bed::Frames)),
         ("sim", || Ok(Bed::Simulated)),
         ("null", || Ok(Bed::Null)),
     ];
-    for (name, open) in drivers {
-        match open() {
+    for (name, make) in drivers {
+        match make() {
             Ok(bed) => {
                 let carried = Transport::ALL.into_iter();
                 let carried = carried.filter(|it| !(name == "xdp" && it.is_stream()));
