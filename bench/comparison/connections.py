@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 
 from . import knot, processes, tables, targets
-from .rounds import AT_LEAST, median, ratio, with_goals
+from .rounds import AT_LEAST, loads, median, ratio, row_of, with_goals
 
 # Connections that are set up at a time.
 HANDSHAKES_AT_A_TIME = 50
@@ -33,25 +33,20 @@ HEAD += ["load g/s %", "resumed %", "lost or failed", "RSS MB", "runs"]
 
 
 def row(name, runs):
-    good = [run for run in runs if run]
-    if not good:
-        return [name, "no result", *[""] * 7, f"0 of {len(runs)}"]
-    generator_load = statistics.median(run.cpu_seconds / run.wall_seconds for run in good)
-    server_load = statistics.median(run.server_cpu_seconds / run.wall_seconds for run in good)
-    resumed = [run.resumed / run.connections * 100 for run in good if run.resumed is not None]
-    bad = [run.lost + (run.connections_failed or 0) for run in good]
-    return [
-        name,
-        tables.spread([run.connections_per_second for run in good], "{:,.0f}"),
-        f"{statistics.median(run.connections_per_cpu_second for run in good):,.0f}",
-        tables.spread([run.cpu_us_per_connection for run in good], "{:.1f}"),
-        tables.spread([run.server_us_per_connection for run in good], "{:.1f}"),
-        f"{generator_load * 100:.0f}/{server_load * 100:.0f}",
-        f"{statistics.median(resumed):.0f}" if resumed else "",
-        f"{min(bad)}-{max(bad)}" if max(bad) else "0",
-        tables.spread([run.rss_octets_max / 1e6 for run in good], "{:.1f}"),
-        f"{len(good)} of {len(runs)}",
-    ]
+    def cells(good):
+        resumed = [run.resumed / run.connections * 100 for run in good if run.resumed is not None]
+        return [
+            tables.spread([run.connections_per_second for run in good], "{:,.0f}"),
+            f"{statistics.median(run.connections_per_cpu_second for run in good):,.0f}",
+            tables.spread([run.cpu_us_per_connection for run in good], "{:.1f}"),
+            tables.spread([run.server_us_per_connection for run in good], "{:.1f}"),
+            loads(good),
+            f"{statistics.median(resumed):.0f}" if resumed else "",
+            tables.least_to_most([run.lost + (run.connections_failed or 0) for run in good]),
+            tables.spread([run.rss_octets_max / 1e6 for run in good], "{:.1f}"),
+        ]
+
+    return row_of(name, runs, HEAD, cells)
 
 
 def measured(bench, label, start, cases):

@@ -1,10 +1,8 @@
 """Established connections, encrypted, against the responder: answers a second on one core."""
 
-import statistics
-
 from . import tables, targets
 from .generators import DNSPERF_MODES
-from .rounds import AT_LEAST, median, with_goals
+from .rounds import AT_LEAST, loads, median, row_of, verdicts, with_goals
 
 # Answers a second on one core each; DoH/3 has no goal.
 QPS_MIN = {"dot": 350_000, "doh2": 250_000, "doq": 120_000}
@@ -17,30 +15,22 @@ HEAD += ["load g/s %", "lost", "verdict", "runs"]
 
 
 def row(name, runs):
-    good = [run for run in runs if run]
-    if not good:
-        return [name, "no result", "", "", "", "", "", f"0 of {len(runs)}"]
-    loads = [
-        (run.cpu_seconds / run.wall_seconds, run.server_cpu_seconds / run.wall_seconds)
-        for run in good
-    ]
-    generator_load, server_load = (statistics.median(each) * 100 for each in zip(*loads))
-    # Without set-up where the tool tells; the server's share of it cannot be told apart.
-    costs = [
-        run.cpu_us_per_answer if run.window_cpu_seconds is None else run.window_us_per_answer
-        for run in good
-    ]
-    lost = [run.lost for run in good]
-    return [
-        name,
-        tables.spread([run.qps for run in good], "{:,.0f}"),
-        tables.spread(costs),
-        tables.spread([run.server_us_per_answer for run in good]),
-        f"{generator_load:.0f}/{server_load:.0f}",
-        f"{min(lost)}-{max(lost)}" if max(lost) else "0",
-        "/".join(sorted({run.verdict for run in good if run.verdict})),
-        f"{len(good)} of {len(runs)}",
-    ]
+    def cells(good):
+        # Without set-up where the tool tells; the server's share of it cannot be told apart.
+        costs = [
+            run.cpu_us_per_answer if run.window_cpu_seconds is None else run.window_us_per_answer
+            for run in good
+        ]
+        return [
+            tables.spread([run.qps for run in good], "{:,.0f}"),
+            tables.spread(costs),
+            tables.spread([run.server_us_per_answer for run in good]),
+            loads(good),
+            tables.least_to_most([run.lost for run in good]),
+            verdicts(good),
+        ]
+
+    return row_of(name, runs, HEAD, cells)
 
 
 def cases_of(bench, transport):

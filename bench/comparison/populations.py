@@ -1,9 +1,7 @@
 """Populations: many clients, each at its own instants, and clients that follow a script."""
 
-import statistics
-
 from . import tables, targets
-from .rounds import AT_LEAST, median, with_goals
+from .rounds import AT_LEAST, loads, median, row_of, verdicts, with_goals
 
 # The article's number of session clients, and what each of them asks a second.
 CLIENTS = 24_000
@@ -45,28 +43,20 @@ end
 
 
 def row(name, asked_qps, runs):
-    good = [run for run in runs if run]
-    if not good:
-        return [name, *[""] * (len(HEAD) - 2), f"0 of {len(runs)}"]
-    loads = [
-        (run.cpu_seconds / run.wall_seconds, run.server_cpu_seconds / run.wall_seconds)
-        for run in good
-    ]
-    generator_load, server_load = (statistics.median(each) * 100 for each in zip(*loads))
-    lost = [run.lost for run in good]
-    return [
-        name,
-        f"{asked_qps:,.0f}" if asked_qps else "",
-        tables.spread([run.offered for run in good], "{:,.0f}"),
-        tables.spread([run.qps for run in good], "{:,.0f}"),
-        tables.spread([run.lateness_p99_ms for run in good]),
-        tables.spread([run.window_us_per_answer for run in good]),
-        f"{generator_load:.0f}/{server_load:.0f}",
-        f"{min(lost)}-{max(lost)}" if max(lost) else "0",
-        tables.spread([run.rss_octets_max / 1e6 for run in good], "{:.0f}"),
-        "/".join(sorted({run.verdict for run in good if run.verdict})),
-        f"{len(good)} of {len(runs)}",
-    ]
+    def cells(good):
+        return [
+            f"{asked_qps:,.0f}" if asked_qps else "",
+            tables.spread([run.offered for run in good], "{:,.0f}"),
+            tables.spread([run.qps for run in good], "{:,.0f}"),
+            tables.spread([run.lateness_p99_ms for run in good]),
+            tables.spread([run.window_us_per_answer for run in good]),
+            loads(good),
+            tables.least_to_most([run.lost for run in good]),
+            tables.spread([run.rss_octets_max / 1e6 for run in good], "{:.0f}"),
+            verdicts(good),
+        ]
+
+    return row_of(name, runs, HEAD, cells)
 
 
 def of_clients(clients, rate_qps, **more):

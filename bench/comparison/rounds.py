@@ -100,22 +100,35 @@ HEAD += ["load g/s %", "RSS MB", "lost", "runs"]
 
 
 def row(name, runs):
+    def cells(good):
+        return [
+            tables.spread([run.qps for run in good], "{:,.0f}"),
+            tables.spread([run.cpu_us_per_answer for run in good]),
+            tables.spread([run.server_us_per_answer for run in good]),
+            loads(good),
+            tables.spread([run.rss_octets_max / 1e6 for run in good], "{:.1f}"),
+            tables.least_to_most([run.lost for run in good]),
+        ]
+
+    return row_of(name, runs, HEAD, cells)
+
+
+def row_of(name, runs, head, cells):
+    """The name, what `cells` makes of the runs that have a result, and how many those are."""
     good = [run for run in runs if run]
-    if not good:
-        return [name, "no result", "", "", "", "", "", f"0 of {len(runs)}"]
-    generator_load = statistics.median(run.cpu_seconds / run.wall_seconds for run in good)
-    server_load = statistics.median(run.server_cpu_seconds / run.wall_seconds for run in good)
-    lost = [run.lost for run in good]
-    return [
-        name,
-        tables.spread([run.qps for run in good], "{:,.0f}"),
-        tables.spread([run.cpu_us_per_answer for run in good]),
-        tables.spread([run.server_us_per_answer for run in good]),
-        f"{generator_load * 100:.0f}/{server_load * 100:.0f}",
-        tables.spread([run.rss_octets_max / 1e6 for run in good], "{:.1f}"),
-        f"{min(lost)}-{max(lost)}" if max(lost) else "0",
-        f"{len(good)} of {len(runs)}",
-    ]
+    middle = cells(good) if good else ["no result", *[""] * (len(head) - 3)]
+    return [name, *middle, f"{len(good)} of {len(runs)}"]
+
+
+def loads(good):
+    """Percent of a core that generator and server used."""
+    generator = statistics.median(run.cpu_seconds / run.wall_seconds for run in good)
+    server = statistics.median(run.server_cpu_seconds / run.wall_seconds for run in good)
+    return f"{generator * 100:.0f}/{server * 100:.0f}"
+
+
+def verdicts(good):
+    return "/".join(sorted({run.verdict for run in good if run.verdict}))
 
 
 def median(runs, figure):

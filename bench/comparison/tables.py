@@ -12,6 +12,10 @@ def spread(values, form="{:.2f}"):
     return f"{form.format(statistics.median(values))} [{low}-{high}]"
 
 
+def least_to_most(counts):
+    return f"{min(counts)}-{max(counts)}" if max(counts) else "0"
+
+
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]

@@ -864,6 +864,15 @@ pub(crate) enum Format {
     Csv,
 }
 
+/// Form of a result that is one document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    /// For people
+    Text,
+    /// One object
+    Json,
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     ::responder::behaviour::parse_duration(text).map_err(|error| error.to_string())
 }

@@ -10,7 +10,7 @@ use measure::notation;
 use proto::Transport;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, print};
 
 /// The load of the project's benchmarks.
 const CLIENTS: u32 = 200;
@@ -59,10 +59,10 @@ pub(crate) fn of_all_transports(json: bool) -> Result<ExitCode, Failure> {
 /// Measures each transport and prints what came of it.
 pub(crate) fn execute(arguments: &CeilingArguments) -> Result<ExitCode, Failure> {
     let ceilings = all(arguments)?;
-    match arguments.json {
-        true => println!("{:#}", json(&ceilings)),
-        false => print!("{}", text(&ceilings)),
-    }
+    print(&match arguments.json {
+        true => report::json::pretty(&json(&ceilings)),
+        false => text(&ceilings),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

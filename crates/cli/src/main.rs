@@ -92,15 +92,16 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
     let mut parsed = Arguments::from_arg_matches(&matches)?;
-    if let Some((name, matches)) = matches.subcommand() {
-        match &mut parsed.command {
-            Command::Run(command) => command.run.given = scenario::given(name, matches),
-            Command::Replay(replay) => replay.run.given = scenario::given(name, matches),
-            Command::Ping(ping) => ping.probe.run.given = scenario::given(name, matches),
-            Command::Eval(eval) => eval.probe.run.given = scenario::given(name, matches),
-            Command::Trace(trace) => trace.probe.run.given = scenario::given(name, matches),
-            _ => {}
-        }
+    let run = match &mut parsed.command {
+        Command::Run(command) => Some(&mut command.run),
+        Command::Replay(replay) => Some(&mut replay.run),
+        Command::Ping(ping) => Some(&mut ping.probe.run),
+        Command::Eval(eval) => Some(&mut eval.probe.run),
+        Command::Trace(trace) => Some(&mut trace.probe.run),
+        _ => None,
+    };
+    if let (Some(run), Some((name, matches))) = (run, matches.subcommand()) {
+        run.given = scenario::given(name, matches);
     }
     Ok(parsed)
 }

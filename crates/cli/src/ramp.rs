@@ -22,9 +22,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let plan = plan(arguments)?;
     let run = run_of(arguments)?;
-    let record_to = (arguments.run.record.as_deref())
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let record_to = Destination::of_record(&arguments.run)?;
     let plot_to = (arguments.plot.as_deref())
         .map(|path| Destination::check("--plot", path).map(|_| path))
         .transpose()?;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use measure::RunRecord;
 
-use crate::args::{Format, MergeArguments, SchemaOf};
+use crate::args::{Format, MergeArguments, RunArguments, SchemaOf};
 use crate::failure::{Failure, print};
 use crate::scenario;
 
@@ -40,8 +40,7 @@ pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Ramp => measure::Ramp::json_schema(),
         SchemaOf::Capacity => measure::Capacity::json_schema(),
     };
-    let schema = serde_json::to_string_pretty(&schema).map_err(Failure::in_operation)?;
-    print(&format!("{schema}\n"))?;
+    print(&report::json::pretty(&schema))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -133,6 +132,13 @@ impl Destination {
         Ok(Destination {
             path: path.to_owned(),
         })
+    }
+
+    /// As [`Destination::check`] for `--record`, if it is given.
+    pub(crate) fn of_record(arguments: &RunArguments) -> Result<Option<Self>, Failure> {
+        let path = arguments.record.as_deref();
+        path.map(|path| Destination::check("--record", path))
+            .transpose()
     }
 
     /// The file's name as text.

@@ -104,10 +104,8 @@ fn reject_interface(arguments: &ResponderArguments) -> Result<(), Failure> {
 
 fn start(config: &ResponderConfig, arguments: &ResponderArguments) -> Result<Serving, Failure> {
     lab::run::serve(config, &arguments.cpus, sockets(arguments)).map_err(|error| {
-        Failure::usage(
-            format!("cannot start: {error}"),
-            "give addresses of this host and free ports, or port 0 for any free one",
-        )
+        let hint = lab::run::serve_hint(&error);
+        Failure::usage(format!("cannot start: {error}"), hint)
     })
 }
 

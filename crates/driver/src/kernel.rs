@@ -237,17 +237,16 @@ impl Driver for KernelDriver {
 mod tests {
     use super::*;
 
-    /// Makes io_uring fail for the calling thread, as a container's seccomp filter does.
-    fn forbid_uring() {
-        const RETURN_EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    /// Makes a system call fail for the calling thread, as a container's seccomp filter does.
+    fn forbid(call: libc::c_long, errno: i32) {
         let load_number = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
         let jump_equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
         let give_back = (libc::BPF_RET | libc::BPF_K) as u16;
         let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
         let mut steps = [
             step(load_number, 0, 0, 0),
-            step(jump_equal, 0, 1, libc::SYS_io_uring_setup as u32),
-            step(give_back, 0, 0, RETURN_EPERM),
+            step(jump_equal, 0, 1, call as u32),
+            step(give_back, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
             step(give_back, 0, 0, libc::SECCOMP_RET_ALLOW),
         ];
         let program = libc::sock_fprog {
@@ -273,15 +272,28 @@ mod tests {
 
     #[test]
     fn where_io_uring_is_forbidden_auto_takes_epoll_and_says_why() {
-        let checked = std::thread::spawn(|| {
-            forbid_uring();
-            let chosen = open(DriverChoice::Auto, 200).unwrap();
-            assert_eq!(chosen.name, "epoll");
-            assert!(chosen.reason.contains("not permitted"), "{}", chosen.reason);
-            let error = open(DriverChoice::Uring, 200).unwrap_err().to_string();
-            assert!(error.contains("not permitted"), "{error}");
-        });
-        checked.join().unwrap();
+        const SETUP: libc::c_long = libc::SYS_io_uring_setup;
+        for (call, errno, words) in [
+            (SETUP, libc::EPERM, "not permitted"),
+            (SETUP, libc::EACCES, "not permitted"),
+            (SETUP, libc::ENOSYS, "this kernel has no io_uring"),
+            (SETUP, libc::EINVAL, "lacks what is needed"),
+            (SETUP, libc::ENOMEM, "ulimit -l"),
+            (SETUP, libc::EMFILE, "cannot be used: Too many open files"),
+            // Made and not to be used, as in some sandboxes.
+            (libc::SYS_io_uring_enter, libc::EPERM, "not permitted"),
+            (libc::SYS_io_uring_register, libc::EPERM, "not permitted"),
+        ] {
+            let checked = std::thread::spawn(move || {
+                forbid(call, errno);
+                let chosen = open(DriverChoice::Auto, 200).unwrap();
+                assert_eq!(chosen.name, "epoll");
+                assert!(chosen.reason.contains(words), "{}", chosen.reason);
+                let error = open(DriverChoice::Uring, 200).unwrap_err().to_string();
+                assert!(error.contains(words), "{error}");
+            });
+            checked.join().unwrap();
+        }
     }
 
     #[test]

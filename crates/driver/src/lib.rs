@@ -15,6 +15,7 @@ mod datagram;
 pub mod epoll;
 pub mod hops;
 pub mod kernel;
+pub mod namespace;
 pub mod null;
 pub mod sim;
 mod socket;

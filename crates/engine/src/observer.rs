@@ -42,8 +42,6 @@ pub enum Observed {
     Ended {
         /// Which of the questions it asked, by position in the plan.
         question: u32,
-        /// When it was due.
-        scheduled_at: Instant,
         /// When it was sent; zero if it never was.
         sent_at: Instant,
         /// How it ended.
@@ -118,15 +116,12 @@ impl Observer {
             Told::End(End::Lost) => Ending::Lost,
             Told::End(End::NotSent) => Ending::NotSent,
         };
-        self.tell(
-            at,
-            Observed::Ended {
-                question: query.question.template,
-                scheduled_at: query.scheduled_at,
-                sent_at: query.sent_at,
-                how,
-            },
-        );
+        let event = Observed::Ended {
+            question: query.question.template,
+            sent_at: query.sent_at,
+            how,
+        };
+        self.tell(at, event);
     }
 
     /// Tells that a connection is usable.
@@ -137,11 +132,8 @@ impl Observer {
 
     fn tell(&self, at: Instant, event: Observed) {
         let group = self.group;
-        if self
-            .sender
-            .try_send(Observation { group, at, event })
-            .is_err()
-        {
+        let sent = self.sender.try_send(Observation { group, at, event });
+        if sent.is_err() {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }

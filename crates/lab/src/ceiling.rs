@@ -90,10 +90,8 @@ impl Ceiling {
 /// A certificate could not be made, or queries stayed without response, which on a network that
 /// loses nothing is a defect.
 pub fn measure(request: &CeilingRequest) -> Result<Ceiling, RunError> {
-    let mut rig = Rig::open(request).map_err(|error| RunError {
-        what: format!("{}: {error}", request.transport),
-        hint: None,
-    })?;
+    let mut rig = Rig::open(request)
+        .map_err(|error| RunError::plain(format!("{}: {error}", request.transport)))?;
     let warm_up = match request.until {
         Until::Passed(_) => 1,
         Until::Answered(queries) => queries / 2,
@@ -104,10 +102,14 @@ pub fn measure(request: &CeilingRequest) -> Result<Ceiling, RunError> {
     let clock = Clock::start();
     let (queries, busy) = match request.until {
         Until::Passed(span) => {
-            rig.run_until(&clock, clock.now() + WARM_UP)?;
-            rig.run_until(&clock, clock.now() + span)?
+            let mut run_for = |span: Duration| {
+                let end = clock.now() + span;
+                rig.run_while(|_| clock.now() < end)
+            };
+            run_for(WARM_UP)?;
+            run_for(span)?
         }
-        Until::Answered(queries) => rig.run_queries(queries)?,
+        Until::Answered(queries) => rig.run_while(|answered| answered < queries)?,
     };
     rig.finish()?;
     Ok(Ceiling {
@@ -208,10 +210,10 @@ impl Rig {
             self.answered_at = now;
         }
         match now > self.answered_at + SILENCE_MAX {
-            true => Err(RunError {
-                what: format!("{}: queries of the null driver got stuck", self.transport),
-                hint: None,
-            }),
+            true => Err(RunError::plain(format!(
+                "{}: queries of the null driver got stuck",
+                self.transport
+            ))),
             false => Ok(()),
         }
     }
@@ -225,22 +227,11 @@ impl Rig {
         until
     }
 
-    /// Queries answered in what follows, and the generator's CPU time, until it is `end`.
-    fn run_until(&mut self, clock: &Clock, end: Instant) -> Result<(u64, Duration), RunError> {
+    /// Takes turns for as long as `goes_on`, which is told how many queries were answered
+    /// meanwhile; returns their number, and the generator's CPU time.
+    fn run_while(&mut self, goes_on: impl Fn(u64) -> bool) -> Result<(u64, Duration), RunError> {
         let (before, mut busy) = (self.answered(), Duration::ZERO);
-        while clock.now() < end {
-            let started = Clock::thread_cpu_time();
-            let until = self.counted_turn();
-            busy += Clock::thread_cpu_time().saturating_sub(started);
-            self.turn_of_responder(until)?;
-        }
-        Ok((self.answered() - before, busy))
-    }
-
-    /// As [`Rig::run_until`], until `queries` are answered.
-    fn run_queries(&mut self, queries: u64) -> Result<(u64, Duration), RunError> {
-        let (before, mut busy) = (self.answered(), Duration::ZERO);
-        while self.answered() - before < queries {
+        while goes_on(self.answered() - before) {
             let started = Clock::thread_cpu_time();
             let until = self.counted_turn();
             busy += Clock::thread_cpu_time().saturating_sub(started);
@@ -273,13 +264,10 @@ impl Rig {
         });
         match sent == responses && responses > 0 {
             true => Ok(()),
-            false => Err(RunError {
-                what: format!(
-                    "{}: the null driver answered {responses} of {sent} queries",
-                    self.transport
-                ),
-                hint: None,
-            }),
+            false => Err(RunError::plain(format!(
+                "{}: the null driver answered {responses} of {sent} queries",
+                self.transport
+            ))),
         }
     }
 }

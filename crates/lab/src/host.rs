@@ -54,12 +54,6 @@ pub struct Host {
     root: PathBuf,
 }
 
-impl Default for Host {
-    fn default() -> Self {
-        Host::this()
-    }
-}
-
 /// The facts about this host, as in the record of a run.
 pub fn facts() -> HostFacts {
     Host::this().facts()
@@ -82,7 +76,7 @@ impl Host {
     }
 
     /// True unless a folder stands for another host.
-    pub fn is_this(&self) -> bool {
+    fn is_this(&self) -> bool {
         self.root == Path::new("/")
     }
 

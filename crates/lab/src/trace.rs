@@ -142,15 +142,17 @@ impl Tracer {
             let probe = match arrival {
                 Arrival::Datagram { octets, at } => self.response(octets, at.nanos_since(sent_at)),
                 Arrival::Icmp {
-                    from, quoted, at, ..
-                } => {
-                    let after_ns = at.nanos_since(sent_at);
-                    self.quotes_this(quoted).then(|| Probe::Icmp {
-                        from: address(from),
-                        reason: reason(&arrival),
-                        after_ns,
-                    })
-                }
+                    from,
+                    is_v6,
+                    icmp_type,
+                    code,
+                    quoted,
+                    at,
+                } => self.quotes_this(quoted).then(|| Probe::Icmp {
+                    from: address(from),
+                    reason: reason(is_v6, icmp_type, code),
+                    after_ns: at.nanos_since(sent_at),
+                }),
             };
             match probe {
                 Some(probe) => return Ok(probe),
@@ -187,19 +189,7 @@ fn address(from: Option<IpAddr>) -> String {
 }
 
 /// RFC 792 and RFC 1812, section 5.2.7.1; RFC 4443, sections 3.1 and 3.3.
-fn reason(arrival: &Arrival) -> IcmpReason {
-    let Arrival::Icmp {
-        is_v6,
-        icmp_type,
-        code,
-        ..
-    } = *arrival
-    else {
-        return IcmpReason::Other {
-            icmp_type: 0,
-            code: 0,
-        };
-    };
+fn reason(is_v6: bool, icmp_type: u8, code: u8) -> IcmpReason {
     match (is_v6, icmp_type, code) {
         (false, 11, 0) | (true, 3, 0) => IcmpReason::TimeExceeded,
         (false, 3, 0 | 6) | (true, 1, 0) => IcmpReason::NetworkUnreachable,

@@ -7,8 +7,6 @@
 
 use serde::Serialize;
 
-use crate::verdict::Limit;
-
 mod connections;
 mod cure;
 mod files;
@@ -22,6 +20,8 @@ mod tests;
 pub use crate::verdict::findings::{of_run, of_runs};
 pub use cure::{Cure, Place};
 pub use host::{Aim, HostReading, Interface, of_host};
+pub(crate) use kernel::BUSY_POLL_US;
+pub(crate) use processor::{STEAL_PROBLEM, STEAL_WARNING};
 
 /// How bad something is; the later, the worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -100,22 +100,4 @@ impl Diagnosis {
 pub fn worst(diagnoses: &[Diagnosis]) -> State {
     let states = diagnoses.iter().map(|diagnosis| diagnosis.state);
     states.max().unwrap_or(State::Ok)
-}
-
-impl Limit {
-    /// What the limit means for the figures of a run, as a sentence without full stop.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Limit::Server => "The figures are those of the target",
-            Limit::Generator => "The figures are those of this tool or its host, not of the target",
-            Limit::Network => "Queries or responses were dropped on the way",
-            Limit::Outstanding => {
-                "No more queries were allowed in flight; the target may be able to do more"
-            }
-            Limit::Rate => "The target kept up with the load asked for; its own limit is higher",
-            Limit::Unknown => {
-                "The record does not tell what set the rate; it is no limit of the target"
-            }
-        }
-    }
 }

@@ -11,8 +11,6 @@ use crate::interval::Interval;
 use crate::notation::seconds;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord, TlsFacts};
-use crate::steady_state::SteadyState;
-use crate::verdict::judge;
 
 #[cfg(test)]
 mod tests;
@@ -35,9 +33,7 @@ pub fn merge(records: Vec<RunRecord>) -> Result<RunRecord, String> {
         alone = false;
     }
     if !alone {
-        merged.total = Interval::total(&merged.intervals);
-        merged.steady_state = SteadyState::found(&merged);
-        merged.verdict = judge(&merged);
+        merged.conclude();
     }
     Ok(merged)
 }
@@ -57,9 +53,7 @@ pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
         add_figures(&mut merged, record);
         merged.generators = generators;
     }
-    merged.total = Interval::total(&merged.intervals);
-    merged.steady_state = SteadyState::found(&merged);
-    merged.verdict = judge(&merged);
+    merged.conclude();
     Some(merged)
 }
 

@@ -74,6 +74,11 @@ pub fn seconds(ns: u64) -> String {
     format!("{} s", decimal(ns as f64 / 1e9, 1))
 }
 
+/// Memory: `15.6 GiB`.
+pub fn gibibytes(octets: u64) -> String {
+    format!("{} GiB", decimal(octets as f64 / (1u64 << 30) as f64, 1))
+}
+
 /// A count and its noun: `1 worker`, `2 workers`, `2 queries`.
 pub fn counted(value: u64, noun: &str) -> String {
     let number = count(value);

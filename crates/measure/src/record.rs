@@ -16,7 +16,7 @@ use crate::interval::{ConnectionTimes, Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, judge};
 
 mod pretty;
 #[cfg(test)]
@@ -139,6 +139,14 @@ impl RunRecord {
     /// The record as JSON with one field a line; arrays of numbers stay on their line.
     pub fn to_json_pretty(&self) -> String {
         pretty::to_string(self)
+    }
+
+    /// Adds up the intervals and draws the conclusions: course and verdict. For whoever has made or
+    /// changed the rest of it.
+    pub fn conclude(&mut self) {
+        self.total = Interval::total(&self.intervals);
+        self.steady_state = SteadyState::found(self);
+        self.verdict = judge(self);
     }
 
     /// Reads a record and checks that it agrees with itself.

@@ -134,8 +134,7 @@ impl SteadyState {
         sustained.map(|sustained| sustained.start_ns)
     }
 
-    /// The course of a run.
-    pub fn of(record: &RunRecord) -> SteadyState {
+    fn of(record: &RunRecord) -> SteadyState {
         let least = record.scenario.interval_ns / 2;
         let within = record.intervals_in_window();
         let whole: Vec<&Interval> = within.filter(|it| it.length_ns() >= least.max(1)).collect();

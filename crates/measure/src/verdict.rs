@@ -88,6 +88,22 @@ impl Limit {
             Limit::Unknown => "unknown",
         }
     }
+
+    /// What the limit means for the figures of a run, as a sentence without full stop.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Limit::Server => "The figures are those of the target",
+            Limit::Generator => "The figures are those of this tool or its host, not of the target",
+            Limit::Network => "Queries or responses were dropped on the way",
+            Limit::Outstanding => {
+                "No more queries were allowed in flight; the target may be able to do more"
+            }
+            Limit::Rate => "The target kept up with the load asked for; its own limit is higher",
+            Limit::Unknown => {
+                "The record does not tell what set the rate; it is no limit of the target"
+            }
+        }
+    }
 }
 
 /// What one rule found.

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use measure::Limit;
 use measure::doctor::{Aim, Cure, Diagnosis, HostReading, Place, State, worst};
-use measure::notation::{count, counted, decimal};
+use measure::notation::{count, counted, gibibytes};
 use serde_json::{Value, json};
 
 use crate::Source;
+use crate::json::pretty;
 
 /// Columns of a line of text.
 const WIDTH: usize = 100;
@@ -89,8 +90,7 @@ impl OfHost<'_> {
         );
         words.extend(facts.cores.map(|cores| counted(cores, "CPU")));
         words.extend(facts.cpu_model.clone());
-        let gib = |octets: u64| format!("{} GiB", decimal(octets as f64 / (1u64 << 30) as f64, 1));
-        words.extend(facts.memory_octets.map(gib));
+        words.extend(facts.memory_octets.map(gibibytes));
         words.extend(
             facts
                 .hypervisor
@@ -159,11 +159,6 @@ impl OfRuns<'_> {
         let each = self.each.iter().flatten();
         each.chain(self.together).cloned().collect()
     }
-}
-
-fn pretty(value: &Value) -> String {
-    // A value of strings, numbers and lists has a JSON form.
-    format!("{value:#}\n")
 }
 
 /// The same without what the line on the limit says already.

@@ -1,6 +1,7 @@
-//! The run record as JSON, as [`measure::RunRecord::from_json`] reads it.
+//! The run record as JSON, as [`measure::RunRecord::from_json`] reads it, and other JSON.
 
 use measure::RunRecord;
+use serde_json::Value;
 
 /// The record with one field a line, ending in a line break; for files that people look into.
 pub fn render(record: &RunRecord) -> String {
@@ -9,11 +10,9 @@ pub fn render(record: &RunRecord) -> String {
     json
 }
 
-/// The record on a single line, ending in a line break; for logs and streams of records.
-pub fn render_compact(record: &RunRecord) -> String {
-    let mut json = record.to_json();
-    json.push('\n');
-    json
+/// Any other JSON with one field a line, ending in a line break.
+pub fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
 }
 
 #[cfg(test)]
@@ -22,15 +21,12 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn both_forms_are_the_whole_record() {
+    fn it_is_the_whole_record() {
         let record = example::dot();
-        let compact = render_compact(&record);
-        assert_eq!(compact.lines().count(), 1);
-        for json in [compact, render(&record)] {
-            assert!(json.ends_with("}\n"));
-            assert_eq!(RunRecord::from_json(&json).as_ref(), Ok(&record));
-            let value: serde_json::Value = serde_json::from_str(&json).expect("is JSON");
-            assert_eq!(value["total"]["counts"]["rcodes"]["NXDOMAIN"], 900);
-        }
+        let json = render(&record);
+        assert!(json.ends_with("}\n"));
+        assert_eq!(RunRecord::from_json(&json).as_ref(), Ok(&record));
+        let value: Value = serde_json::from_str(&json).expect("is JSON");
+        assert_eq!(value["total"]["counts"]["rcodes"]["NXDOMAIN"], 900);
     }
 }

@@ -1,6 +1,8 @@
 //! The report on one run.
 
-use measure::notation::{count, counted, decimal, latency, percent, rate, seconds, share};
+use measure::notation::{
+    count, counted, decimal, gibibytes, latency, percent, rate, seconds, share,
+};
 use measure::scenario::DriverKind;
 use measure::{Histogram, HostFacts, RunRecord};
 
@@ -403,8 +405,7 @@ pub(crate) fn host_facts(host: &HostFacts) -> Vec<(String, String)> {
     };
     fact("CPU", host.cpu_model.clone());
     fact("CPUs for the generator", host.cores.map(count));
-    let memory = |octets: u64| format!("{} GiB", decimal(octets as f64 / (1u64 << 30) as f64, 1));
-    fact("memory", host.memory_octets.map(memory));
+    fact("memory", host.memory_octets.map(gibibytes));
     fact("operating system", host.os.clone());
     fact("kernel", host.kernel.clone());
     fact("hypervisor", host.hypervisor.clone());

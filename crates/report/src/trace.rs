@@ -20,35 +20,22 @@ pub fn hop(hop: &Hop) -> String {
     let mut line = format!("{:>3} ", hop.distance);
     let (mut last, mut answer) = (None, None);
     for probe in &hop.probes {
+        let (Probe::Icmp { from, after_ns, .. } | Probe::Response { from, after_ns, .. }) = probe
+        else {
+            line.push_str("  *");
+            continue;
+        };
+        if last != Some(from) {
+            let _ = write!(line, "  {from}");
+        }
+        last = Some(from);
+        let _ = write!(line, "  {}", latency(*after_ns as f64));
         match probe {
-            Probe::Silence => line.push_str("  *"),
-            Probe::Icmp {
-                from,
-                reason,
-                after_ns,
-            } => {
-                if last != Some(from) {
-                    let _ = write!(line, "  {from}");
-                }
-                last = Some(from);
-                let _ = write!(line, "  {}", latency(*after_ns as f64));
-                if *reason != IcmpReason::TimeExceeded {
-                    let _ = write!(line, " ({})", words(*reason));
-                }
+            Probe::Icmp { reason, .. } if *reason != IcmpReason::TimeExceeded => {
+                let _ = write!(line, " ({})", words(*reason));
             }
-            Probe::Response {
-                from,
-                octets,
-                rcode,
-                after_ns,
-            } => {
-                if last != Some(from) {
-                    let _ = write!(line, "  {from}");
-                }
-                last = Some(from);
-                let _ = write!(line, "  {}", latency(*after_ns as f64));
-                answer = Some((rcode, octets));
-            }
+            Probe::Response { rcode, octets, .. } => answer = Some((rcode, octets)),
+            _ => {}
         }
     }
     if let Some((rcode, octets)) = answer {

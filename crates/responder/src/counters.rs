@@ -197,6 +197,9 @@ counters! {
     unanswered: u64 = "queries after the end of a connection",
     /// Connections accepted and served.
     connections_accepted: ByTransport = "connections accepted",
+    /// Times that a connection could not be accepted, for want of file descriptors mostly; it
+    /// waits, and is tried again. Known to whoever has the driver, when serving ends.
+    accepts_failed: u64 = "connections that could not be accepted",
     /// Connections accepted and ended at once, for the limit on clients.
     connections_refused: ByTransport = "connections refused",
     /// Connections ended in an orderly way by either side.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use super::DocumentFormat;
 
 /// Flags of `throng doctor`.
 #[derive(Debug, Args)]
@@ -49,14 +51,5 @@ pub(crate) struct DoctorArguments {
     pub(crate) ceiling: bool,
     /// Form of the findings on standard output
     #[arg(long, default_value = "text", value_enum)]
-    pub(crate) format: DoctorFormat,
-}
-
-/// Form of what was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DoctorFormat {
-    /// For people
-    Text,
-    /// One object
-    Json,
+    pub(crate) format: DocumentFormat,
 }

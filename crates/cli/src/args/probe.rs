@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, Args, ValueEnum};
 
-use super::RunArguments;
+use super::{DocumentFormat, RunArguments};
 
-/// Flags of `throng run` about the queries.
-const OF_QUERIES: [&str; 11] = [
+/// Flags of `throng run` that all three commands take.
+const OF_ALL: [&str; 11] = [
     "server",
     "allow-public",
     "no-recursion",
@@ -21,8 +21,8 @@ const OF_QUERIES: [&str; 11] = [
     "help",
     "version",
 ];
-/// Those of the transports.
-const OF_TRANSPORTS: [&str; 14] = [
+/// Those that ping and eval take too, which are runs.
+const OF_RUNS: [&str; 14] = [
     "transport",
     "no-preflight",
     "edns-padding",
@@ -38,11 +38,12 @@ const OF_TRANSPORTS: [&str; 14] = [
     "label",
     "format",
 ];
-/// Headings of flags that belong to transports as a whole.
-const HEADINGS: [&str; 2] = ["TLS", "DNS over HTTPS"];
+/// Headings of flags that ping and eval take, all of them.
+const HEADINGS_OF_RUNS: [&str; 2] = ["TLS", "DNS over HTTPS"];
 
 /// Name and types, and what all three commands have in common.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
 pub(crate) struct ProbeArguments {
     /// What to ask for
     #[arg(value_name = "NAME", required = true)]
@@ -62,32 +63,22 @@ pub(crate) struct ProbeArguments {
 
 /// Flags of `throng ping`.
 #[derive(Clone, Debug, Args)]
-#[command(mut_args(of_probe))]
-#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
+#[command(mut_args(of_run))]
 #[command(mut_arg("interval", |arg| arg
     .help("Time from query to query, whatever the server does")))]
 pub(crate) struct PingArguments {
     /// Queries to send; 0 until Ctrl-C
     #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Length")]
     pub(crate) count: u64,
-    /// Text, or JSON: a line for each response, and one with the statistics
-    #[arg(
-        long = "format",
-        id = "form",
-        value_name = "FORMAT",
-        default_value = "text",
-        value_enum,
-        help_heading = "Output"
-    )]
-    pub(crate) format: PingFormat,
+    #[command(flatten)]
+    pub(crate) form: Form<PingFormat>,
     #[command(flatten)]
     pub(crate) probe: ProbeArguments,
 }
 
 /// Flags of `throng eval`.
 #[derive(Clone, Debug, Args)]
-#[command(mut_args(of_probe))]
-#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
+#[command(mut_args(of_run))]
 #[command(mut_arg("interval", |arg| arg
     .default_value("100ms")
     .help("Time from query to query of each server; the servers are asked evenly in between")))]
@@ -107,24 +98,15 @@ pub(crate) struct EvalArguments {
     /// Fastest first, instead of in the order given
     #[arg(long, help_heading = "Output")]
     pub(crate) sorted: bool,
-    /// Form of the result on standard output
-    #[arg(
-        long = "format",
-        id = "form",
-        value_name = "FORMAT",
-        default_value = "text",
-        value_enum,
-        help_heading = "Output"
-    )]
-    pub(crate) format: EvalFormat,
+    #[command(flatten)]
+    pub(crate) form: Form<EvalFormat>,
     #[command(flatten)]
     pub(crate) probe: ProbeArguments,
 }
 
 /// Flags of `throng trace`.
 #[derive(Clone, Debug, Args)]
-#[command(mut_args(of_trace))]
-#[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
+#[command(mut_args(of_all))]
 #[command(mut_arg("timeout", |arg| arg.default_value("1s").help("Wait for each query")))]
 pub(crate) struct TraceArguments {
     /// Give up beyond that many hops
@@ -154,7 +136,16 @@ pub(crate) struct TraceArguments {
         help_heading = "Length"
     )]
     pub(crate) probes: u8,
-    /// Text, or one JSON document
+    #[command(flatten)]
+    pub(crate) form: Form<DocumentFormat>,
+    #[command(flatten)]
+    pub(crate) probe: ProbeArguments,
+}
+
+/// `--format` of each command, in the place of that of `throng run`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Form<F: ValueEnum + Send + Sync + 'static> {
+    /// Form of the result on standard output
     #[arg(
         long = "format",
         id = "form",
@@ -163,17 +154,15 @@ pub(crate) struct TraceArguments {
         value_enum,
         help_heading = "Output"
     )]
-    pub(crate) format: PingFormat,
-    #[command(flatten)]
-    pub(crate) probe: ProbeArguments,
+    pub(crate) format: F,
 }
 
-/// Forms of what ping and trace show.
+/// Forms of responses one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PingFormat {
     /// For people
     Text,
-    /// For programs
+    /// An object a line: each response as it comes, at last the statistics
     Json,
 }
 
@@ -190,24 +179,20 @@ pub(crate) enum EvalFormat {
     Json,
 }
 
-/// True if `throng ping` and `throng eval` take the flag from those of `throng run`.
-fn is_of_probe(arg: &Arg) -> bool {
+/// Hides the flags of `throng run` that ping and eval have no use for.
+fn of_run(arg: Arg) -> Arg {
     let heading = arg.get_help_heading().unwrap_or_default();
     let name = arg.get_long().unwrap_or_default();
-    HEADINGS.contains(&heading) || OF_TRANSPORTS.contains(&name) || OF_QUERIES.contains(&name)
-}
-
-/// Hides the flags of `throng run` that a command has no use for.
-fn of_probe(arg: Arg) -> Arg {
-    match is_own(&arg) || is_of_probe(&arg) {
+    match HEADINGS_OF_RUNS.contains(&heading) || OF_RUNS.contains(&name) {
         true => arg,
-        false => arg.hide(true),
+        false => of_all(arg),
     }
 }
 
-fn of_trace(arg: Arg) -> Arg {
-    let is_wanted = OF_QUERIES.contains(&arg.get_long().unwrap_or_default());
-    match is_own(&arg) || is_wanted {
+/// Hides the flags of `throng run` that none of the commands has a use for.
+fn of_all(arg: Arg) -> Arg {
+    let is_taken = OF_ALL.contains(&arg.get_long().unwrap_or_default());
+    match is_own(&arg) || is_taken {
         true => arg,
         false => arg.hide(true),
     }

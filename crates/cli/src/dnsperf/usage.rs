@@ -8,12 +8,19 @@ use super::options::LONG_OPTIONS;
 const COLUMNS_MAX: usize = 79;
 
 /// An option of one letter.
+#[derive(Clone, Copy)]
 pub(super) struct ShortOption {
     pub(super) letter: u8,
     /// What its value is called; none if it takes none.
     pub(super) value: Option<&'static str>,
     help: &'static str,
     default: Option<&'static str>,
+}
+
+impl ShortOption {
+    pub(super) const fn with_letter(self, letter: u8) -> Self {
+        ShortOption { letter, ..self }
+    }
 }
 
 pub(super) const fn takes(
@@ -134,6 +141,16 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 27] = [
     switch(b'H', "print the help for long options"),
     takes(b'O', "name[=value]", "set a long option", None),
 ];
+
+/// The option of dnsperf with that letter, for the table of another program.
+pub(super) const fn of_dnsperf(letter: u8) -> ShortOption {
+    let mut at = 0;
+    // A letter that is in no entry does not compile.
+    while SHORT_OPTIONS[at].letter != letter {
+        at += 1;
+    }
+    SHORT_OPTIONS[at]
+}
 
 /// The help of `-h`.
 pub(super) fn help() -> String {

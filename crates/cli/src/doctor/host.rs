@@ -8,7 +8,8 @@ use lab::host::{Host, UnknownInterface};
 use measure::doctor::{Aim, of_host};
 use report::doctor::OfHost;
 
-use crate::args::doctor::{DoctorArguments, DoctorFormat};
+use crate::args::DocumentFormat;
+use crate::args::doctor::DoctorArguments;
 use crate::failure::{Failure, print};
 
 /// How long counters are watched: CPU time is counted in steps of 10 ms.
@@ -35,8 +36,8 @@ pub(super) fn execute(arguments: &DoctorArguments) -> Result<ExitCode, Failure> 
         diagnoses: &diagnoses,
     };
     print(&match arguments.format {
-        DoctorFormat::Text => found.text(),
-        DoctorFormat::Json => found.json(),
+        DocumentFormat::Text => found.text(),
+        DocumentFormat::Json => found.json(),
     })?;
     Ok(super::exit_code(&diagnoses))
 }

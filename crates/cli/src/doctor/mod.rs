@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use measure::doctor::{Diagnosis, State, worst};
 
-use crate::args::doctor::{DoctorArguments, DoctorFormat};
+use crate::args::DocumentFormat;
+use crate::args::doctor::DoctorArguments;
 use crate::ceiling;
 use crate::failure::{CONDITION_FAILED, Failure};
 
@@ -18,7 +19,7 @@ mod records;
 /// Looks, and says what it found.
 pub(crate) fn execute(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
     if arguments.ceiling {
-        return ceiling::of_all_transports(arguments.format == DoctorFormat::Json);
+        return ceiling::of_all_transports(arguments.format == DocumentFormat::Json);
     }
     match arguments.records.is_empty() {
         true => host::execute(arguments),

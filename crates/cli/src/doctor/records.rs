@@ -6,7 +6,8 @@ use measure::RunRecord;
 use measure::doctor::{of_run, of_runs};
 use report::doctor::OfRuns;
 
-use crate::args::doctor::{DoctorArguments, DoctorFormat};
+use crate::args::DocumentFormat;
+use crate::args::doctor::DoctorArguments;
 use crate::failure::{Failure, print};
 use crate::reports;
 
@@ -22,8 +23,8 @@ pub(super) fn execute(arguments: &DoctorArguments) -> Result<ExitCode, Failure> 
         together: &of_runs(&records),
     };
     print(&match arguments.format {
-        DoctorFormat::Text => found.text(),
-        DoctorFormat::Json => found.json(),
+        DocumentFormat::Text => found.text(),
+        DocumentFormat::Json => found.json(),
     })?;
     Ok(super::exit_code(&found.all()))
 }

@@ -7,7 +7,7 @@ use measure::metric::Metric;
 use report::table::{Align, Table};
 use serde_json::{Value, json};
 
-use super::{csv_line, csv_name, json_text};
+use super::{csv_line, csv_name};
 use crate::args::Format;
 
 /// Figures that the text shows; JSON and CSV have all.
@@ -15,7 +15,9 @@ const COLUMNS: [Metric; 4] = [Metric::Qps, Metric::P50, Metric::P99, Metric::Los
 
 pub(super) fn render(entries: &[Entry], format: Format) -> String {
     match format {
-        Format::Json => json_text(&Value::Array(entries.iter().map(entry_json).collect())),
+        Format::Json => {
+            report::json::pretty(&Value::Array(entries.iter().map(entry_json).collect()))
+        }
         Format::Csv => csv(entries),
         Format::Text => text(entries),
     }

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use history::{Condition, History, HistoryError};
 use measure::metric::Metric;
-use serde_json::Value;
 
 use crate::args::experiment::{HistoryArguments, HistoryCommand, Selection};
 use crate::failure::{Failure, print};
@@ -115,9 +114,4 @@ fn csv_name(metric: Metric) -> String {
 fn csv_line(cells: &[String]) -> String {
     let fields: Vec<String> = cells.iter().map(|cell| report::csv::field(cell)).collect();
     format!("{}\n", fields.join(","))
-}
-
-fn json_text(value: &Value) -> String {
-    let text = serde_json::to_string_pretty(value);
-    format!("{}\n", text.expect("all keys are strings"))
 }

@@ -6,7 +6,7 @@ use measure::statistics::{mann_whitney, median};
 use report::table::{Align, Table};
 use serde_json::{Value, json};
 
-use super::{csv_line, csv_name, json_text};
+use super::{csv_line, csv_name};
 use crate::args::Format;
 
 /// Runs in a group from which on a test of ranks can find anything.
@@ -90,7 +90,7 @@ fn json(metric: Metric, by: &str, (steps, groups): (&[Step], &[TrendGroup])) -> 
         })
     });
     let each: Vec<Value> = each.collect();
-    json_text(&json!({ "metric": metric.name(), "by": by, "groups": each }))
+    report::json::pretty(&json!({ "metric": metric.name(), "by": by, "groups": each }))
 }
 
 fn csv(metric: Metric, by: &str, steps: &[Step]) -> String {

@@ -32,9 +32,7 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
     reject_hidden("eval", &arguments.probe.run)?;
     let questions = questions(&arguments.probe)?;
     let mut candidates = candidates(arguments, &questions)?;
-    let destination = (arguments.probe.run.record.as_deref())
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let destination = Destination::of_record(&arguments.probe.run)?;
     let interrupt = signals::watch(|| eprintln!("ending; waiting for open queries"));
     if !arguments.probe.run.no_preflight {
         look_before(&mut candidates);
@@ -82,7 +80,7 @@ fn show(mut evaluation: Evaluation, arguments: &EvalArguments) -> Result<ExitCod
     if arguments.sorted {
         evaluation.sort();
     }
-    print(&match arguments.format {
+    print(&match arguments.form.format {
         EvalFormat::Text => report::evaluation::text(&evaluation),
         EvalFormat::Markdown => report::evaluation::markdown(&evaluation),
         EvalFormat::Csv => report::evaluation::csv(&evaluation),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use engine::{Ending, Observation, Observations, Observed, observer};
+use engine::{Ending, Observations, Observed, observer};
 use lab::run::RunRequest;
 use measure::notation::latency;
 use measure::{ProbeStatistics, RunRecord};
@@ -32,9 +32,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     reject_hidden("ping", &arguments.probe.run)?;
     let questions = questions(&arguments.probe)?;
     let request = request(arguments, &questions)?;
-    let destination = (arguments.probe.run.record.as_deref())
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let destination = Destination::of_record(&arguments.probe.run)?;
     let interrupt = signals::watch(|| eprintln!("ending; waiting for open queries"));
     if request.preflight {
         lab::run::check_target(&request)?;
@@ -42,7 +40,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     let shown = Shown {
         server: request.plan.target.to_string(),
         questions,
-        format: arguments.format,
+        format: arguments.form.format,
     };
     let (observer, observations) = observer();
     let mut request = request;
@@ -119,9 +117,14 @@ impl Shown {
         for observation in &observations {
             let line = match observation.event {
                 Observed::Usable { set_up_ns } => self.connected(set_up_ns),
-                Observed::Ended { .. } => {
+                Observed::Ended {
+                    question,
+                    sent_at,
+                    how,
+                } => {
                     number += 1;
-                    self.ended(number, &observation)
+                    let time_ns = observation.at.nanos_since(sent_at);
+                    self.ended((number, question), how, time_ns)
                 }
             };
             print(&line)?;
@@ -137,26 +140,16 @@ impl Shown {
     }
 
     /// A query that has ended: the `number`th, from 1.
-    fn ended(&self, number: u64, observation: &Observation) -> String {
-        let Observed::Ended {
-            question,
-            sent_at,
-            how,
-            ..
-        } = observation.event
-        else {
-            return String::new();
-        };
-        let time_ns = observation.at.nanos_since(sent_at);
+    fn ended(&self, (number, question): (u64, u32), how: Ending, time_ns: u64) -> String {
         let asked = self.questions.get(question as usize);
         // Which of several questions it was is worth saying.
         let of = match (asked, self.questions.len()) {
             (Some(asked), 2..) => format!("{asked}: "),
             _ => String::new(),
         };
-        match (self.format, how) {
-            (PingFormat::Text, how) => format!("{number:>4}  {of}{}\n", self.words(how, time_ns)),
-            (PingFormat::Json, how) => {
+        match self.format {
+            PingFormat::Text => format!("{number:>4}  {of}{}\n", self.words(how, time_ns)),
+            PingFormat::Json => {
                 let mut value = fields(how, time_ns);
                 value["number"] = json!(number);
                 value["question"] = json!(asked);

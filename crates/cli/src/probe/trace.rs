@@ -8,7 +8,8 @@ use measure::Trace;
 use measure::trace::{Hop, TraceEnd};
 
 use super::{questions, reject_hidden};
-use crate::args::probe::{PingFormat, TraceArguments};
+use crate::args::DocumentFormat;
+use crate::args::probe::TraceArguments;
 use crate::failure::{Failure, print};
 use crate::run;
 use crate::signals;
@@ -33,7 +34,7 @@ pub(crate) fn execute(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
     let interrupt = signals::watch(|| eprintln!("ending the trace"));
     let (address, hops_max) = (request.target.to_string(), request.hops_max);
     let tracer = Tracer::open(request)?;
-    let is_text = arguments.format == PingFormat::Text;
+    let is_text = arguments.form.format == DocumentFormat::Text;
     if is_text {
         let head = report::trace::headline(question, server, &address, hops_max);
         print(&head)?;
@@ -56,9 +57,9 @@ pub(crate) fn execute(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
         ended: traced.ended,
         unexpected: traced.unexpected,
     };
-    print(&match arguments.format {
-        PingFormat::Text => report::trace::conclusion(&trace),
-        PingFormat::Json => {
+    print(&match arguments.form.format {
+        DocumentFormat::Text => report::trace::conclusion(&trace),
+        DocumentFormat::Json => {
             let json = serde_json::to_string_pretty(&trace).map_err(Failure::in_operation)?;
             format!("{json}\n")
         }

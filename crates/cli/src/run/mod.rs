@@ -1,5 +1,6 @@
 //! `throng run`: one run, its progress, its result.
 
+mod address;
 pub(crate) mod processes;
 pub(crate) mod profile;
 mod progress;
@@ -25,8 +26,9 @@ use crate::part::{Place, Setup};
 use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
+pub(crate) use address::{address_of, lookup_failure};
 use progress::Display;
-pub(crate) use request::{CLIENTS, address_of, lookup_failure, named_questions, query_options};
+pub(crate) use request::{CLIENTS, named_questions, query_options};
 use self_test::Responder;
 
 /// Runs and prints.
@@ -35,11 +37,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return scenario::execute(None, arguments);
     }
     let conditions = Conditions::of_run(&arguments.conditions)?;
-    let destination = arguments
-        .record
-        .as_deref()
-        .map(|path| Destination::check("--record", path))
-        .transpose()?;
+    let destination = Destination::of_record(arguments)?;
     let interrupt = signals::watch(|| {
         eprintln!("ending the run; waiting for open queries (again to abort)");
     });
@@ -120,8 +118,13 @@ fn watch_groups(
     for request in requests {
         tls::report_losses(request.tls.as_ref());
     }
-    drop(serving);
-    Ok(outcome?)
+    let responder = serving.map(Serving::stop);
+    let mut record = outcome?;
+    let failed = responder.map_or(0, |counted| counted.accepts_failed);
+    if failed > 0 {
+        record.warnings.push(self_test::not_accepted(failed));
+    }
+    Ok(record)
 }
 
 /// The run as decided, against a server; nothing is sent.

@@ -1,13 +1,13 @@
 //! From flags to a decided run.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab::run::{Description, RunRequest, TargetScope, default_workers, target_scope};
+use lab::run::{Description, RunRequest, default_workers, target_scope};
 use load::arrival::{Arrival, Process, parse_rate};
 use load::profile::ProfiledClients;
 use load::{Plan, QuestionSet, QuestionSource, StubPolicy, line_options, names_file};
@@ -19,6 +19,7 @@ use crate::args::doh::Server;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::records::read_input;
+use crate::run::address::address_of;
 use crate::run::{profile, questions, tls};
 
 /// Queries in flight unless told otherwise.
@@ -70,40 +71,6 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
         request.tls = Some(tls::against(arguments, &hosts)?);
     }
     Ok(request)
-}
-
-/// Why a server has no address, if it has none; a name that is no name has other faults.
-pub(crate) fn lookup_failure(server: &str) -> Option<String> {
-    let authority = Server::parse(server).authority;
-    let host = match authority.rsplit_once(':') {
-        Some((host, _)) if !host.contains(':') => host,
-        _ => authority.trim_start_matches('[').trim_end_matches(']'),
-    };
-    let is_address = authority.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
-    if is_address {
-        return None;
-    }
-    match (host, 53).to_socket_addrs() {
-        Ok(mut addresses) => (addresses.next().is_none()).then(|| "it has no address".to_owned()),
-        Err(error) => Some(error.to_string()),
-    }
-}
-
-/// The address of a server, and its name or address without the port.
-pub(crate) fn address_of(
-    server: &str,
-    arguments: &RunArguments,
-) -> Result<(SocketAddr, String), Failure> {
-    let parts = Server::parse(server);
-    let port = parts.default_port(arguments.transport);
-    let (target, host) = resolve(parts.authority, port, arguments)?;
-    if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
-        return Err(Failure::usage(
-            format!("{} is a public address", target.ip()),
-            "load may only be sent where you have permission; if you have it, add --allow-public",
-        ));
-    }
-    Ok((target, host))
 }
 
 /// Everything that does not depend on who answers.
@@ -454,14 +421,8 @@ pub(crate) fn named_questions(
     options: &QueryOptions,
 ) -> Result<(QuestionSet, String), Failure> {
     let questions = names_file::parse_text(lines.as_bytes(), options);
-    let questions = questions.map_err(|error| {
-        let what = error.to_string();
-        // There is but one name, and it is in the message.
-        let what = what
-            .split_once(": ")
-            .map_or(what.as_str(), |(_, what)| what);
-        Failure::usage(what, &error.hint)
-    })?;
+    // There is but one name, and it is in the message: its line would tell nothing.
+    let questions = questions.map_err(|error| Failure::usage(error.what, error.hint))?;
     Ok((questions, lines.trim_end().replace('\n', ", ")))
 }
 
@@ -505,55 +466,4 @@ fn goodput(arguments: &RunArguments) -> Result<Vec<u16>, Failure> {
         })
     };
     arguments.goodput.iter().map(rcode).collect()
-}
-
-/// The target's address, and its name or address without the port.
-fn resolve(
-    server: &str,
-    port: u16,
-    arguments: &RunArguments,
-) -> Result<(SocketAddr, String), Failure> {
-    if let Ok(address) = server.parse::<SocketAddr>() {
-        return Ok((address, address.ip().to_string()));
-    }
-    let bare = server.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok((SocketAddr::new(address, port), address.to_string()));
-    }
-    let (host, port) = match server.rsplit_once(':') {
-        Some((host, text)) => {
-            let port = text.parse().map_err(|_| {
-                Failure::usage(
-                    format!("--server {server}: `{text}` is not a port"),
-                    "give HOST, HOST:PORT, or [IPV6]:PORT",
-                )
-            })?;
-            (host, port)
-        }
-        None => (server, port),
-    };
-    let unresolvable = |reason: String| {
-        Failure::usage(
-            format!("cannot resolve the server `{host}`: {reason}"),
-            "check the name, or give an address",
-        )
-    };
-    let mut addresses = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| unresolvable(error.to_string()))?;
-    // Clients that bind to IPv6 addresses can only reach an IPv6 address.
-    let wants_ipv6 = arguments
-        .local_address
-        .first()
-        .is_some_and(|text| text.contains(':'));
-    let first = addresses
-        .next()
-        .ok_or_else(|| unresolvable("it has no address".to_owned()))?;
-    let address = match wants_ipv6 == first.is_ipv6() {
-        true => first,
-        false => addresses
-            .find(|each| each.is_ipv6() == wants_ipv6)
-            .unwrap_or(first),
-    };
-    Ok((address, host.to_owned()))
 }

@@ -47,7 +47,11 @@ impl Responder {
     /// Serves on threads of this process.
     pub(super) fn serve(&self) -> Result<Serving, Failure> {
         lab::run::serve(&self.config, &self.cpus, self.sockets).map_err(|error| {
-            Failure::plain(format!("cannot start the built-in responder: {error}"))
+            let hint = lab::run::serve_hint(&error);
+            Failure::usage(
+                format!("cannot start the built-in responder: {error}"),
+                hint,
+            )
         })
     }
 
@@ -108,6 +112,15 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         requests,
         responder: Some(responder),
     })
+}
+
+/// What a record says of a responder that had no descriptors left for its clients.
+pub(super) fn not_accepted(times: u64) -> String {
+    let times = measure::notation::count(times);
+    format!(
+        "the built-in responder could not accept connections {times} times, for want of file \
+         descriptors mostly: it shares the limit of this process with the clients"
+    )
 }
 
 /// The transports that the groups need, each once.

@@ -225,15 +225,7 @@ fn csv_has_a_row_for_each_run() {
 
 /// Checks that a comparison is refused with these parts in its error and its hint.
 fn check(flags: &str, error_part: &str, hint_part: &str) {
-    let (error, hint) = throng(&format!("{COMPARE} {flags}")).refused();
-    assert!(
-        error.contains(error_part),
-        "{flags}\nno `{error_part}` in `{error}`"
-    );
-    assert!(
-        hint.contains(hint_part),
-        "{flags}\nno `{hint_part}` in `{hint}`"
-    );
+    throng(&format!("{COMPARE} {flags}")).refused_with(error_part, hint_part);
 }
 
 #[test]
@@ -298,7 +290,7 @@ fn transports_and_servers_that_make_no_comparison_are_refused() {
         "udp: --tls-insecure has no effect",
         "dot",
     );
-    check("--rate 0", "udp: --rate", "");
+    check("--rate 0", "udp: --rate", "rates go from");
     check(
         "--queries-per-connection 0",
         "queries are compared, and this asks none",

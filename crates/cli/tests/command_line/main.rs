@@ -13,6 +13,7 @@ mod compare;
 mod compare_transports;
 mod dnsperf;
 mod doctor;
+mod drivers;
 mod eval;
 mod experiment;
 mod fit;

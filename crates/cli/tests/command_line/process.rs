@@ -96,6 +96,17 @@ impl Finished {
         assert!(!full_stop, "{line}: {error}");
         (error.to_owned(), hint.to_owned())
     }
+
+    /// Checks that a command refused to start with these parts in its error and in its hint;
+    /// without a part of it there must be no hint.
+    pub(crate) fn refused_with(self, error_part: &str, hint_part: &str) {
+        let line = self.line.clone();
+        let (error, hint) = self.refused();
+        let of_line = format!("{line}\n{error}\n{hint}");
+        assert!(error.contains(error_part), "no `{error_part}`: {of_line}");
+        assert!(hint.contains(hint_part), "no `{hint_part}`: {of_line}");
+        assert_eq!(hint.is_empty(), hint_part.is_empty(), "{of_line}");
+    }
 }
 
 /// Runs a command whose arguments are separated by blanks.

@@ -1,8 +1,10 @@
 //! `throng responder`: what it prints, and that everybody's tools are answered by it.
 
+use std::process::Command;
+
 use measure::RunRecord;
 
-use crate::process::{Counters, Folder, Responder, execute, measured, throng};
+use crate::process::{Counters, Folder, Responder, THRONG, execute, measured, throng};
 
 const ALL: &str = "udp:127.0.0.1:0,tcp:127.0.0.1:0,dot:127.0.0.1:0";
 
@@ -324,12 +326,10 @@ fn bad_flags_are_refused_before_it_listens() {
 fn an_address_that_is_taken_is_refused() {
     let responder = Responder::start("udp:127.0.0.1:0,tcp:127.0.0.1:0", "");
     for (transport, address) in &responder.addresses {
-        let (error, hint) = throng(&format!("responder --listen {transport}:{address}")).refused();
-        assert!(
-            error.contains(&format!("cannot listen for {transport} on {address}")),
-            "{error}"
+        throng(&format!("responder --listen {transport}:{address}")).refused_with(
+            &format!("cannot listen for {transport} on {address}"),
+            "port 0 for any free one",
         );
-        assert!(hint.contains("port 0 for any free one"), "{hint}");
     }
 }
 
@@ -379,4 +379,29 @@ fn a_certificate_of_ones_own_is_used() {
     let server = format!("--server {} --transport dot", responder.address());
     let run = format!("{server} --tls-insecure --names {names} --queries 100");
     assert!(!measured(&run).scenario.tls.unwrap().verified);
+}
+
+#[test]
+fn connections_that_find_no_descriptor_are_counted_and_the_others_served() {
+    let folder = Folder::new("descriptors");
+    let names = folder.write("names.txt", "a.example A\n");
+    for driver in ["epoll", "uring"] {
+        // A few are for the program itself.
+        let mut command = Command::new("prlimit");
+        command.args(["--nofile=40:40", THRONG]);
+        let flags = format!("--driver {driver}");
+        let responder = Responder::start_by(command, "tcp:127.0.0.1:0", &flags);
+        let load = format!(
+            "run --quiet --format json --server {} --names {names} --transport tcp --clients 100 \
+             --rate 400 --duration 500ms --timeout 200ms",
+            responder.address()
+        );
+        let record = RunRecord::from_json(&throng(&load).stdout).unwrap();
+        let counts = &record.total.counts;
+        assert!(counts.responses > 20, "{driver}: {counts:?}");
+        assert!(counts.timeouts > 20, "{driver}: {counts:?}");
+        let counters = responder.counters();
+        let failed = counters.get("connections that could not be accepted");
+        assert!(failed > 0, "{driver}: {}", counters.0);
+    }
 }

@@ -4,8 +4,7 @@
 //! again in the first, where `throng trace` runs. Needs root.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use lab::target::Namespace;
 use measure::Trace;
@@ -103,20 +102,9 @@ fn every_router_on_the_way_is_a_hop_over_ipv4_and_ipv6() {
 
 fn run_within() {
     let chain = chain();
-    let mut responder = chain[2].command("setpriv");
-    responder.args(["--pdeathsig", "KILL", "--", THRONG, "responder"]);
-    responder.args([
-        "--duration",
-        "50s",
-        "--listen",
-        "udp:10.77.3.2:53,udp:[fd77:3::2]:53",
-    ]);
-    let mut responder = responder.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    let mut stdout = BufReader::new(responder.stdout.take().unwrap());
-    for _ in 0..2 {
-        stdout.read_line(&mut line).unwrap();
-    }
+    let mut command = chain[2].command("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", THRONG]);
+    let _responder = Responder::start_by(command, "udp:10.77.3.2:53,udp:[fd77:3::2]:53", "");
     for (server, routers) in [
         ("10.77.3.2", ["10.77.1.2", "10.77.2.2"]),
         ("fd77:3::2", ["fd77:1::2", "fd77:2::2"]),
@@ -146,8 +134,6 @@ fn run_within() {
         [Probe::Silence, Probe::Silence, Probe::Silence]
     );
     assert_eq!(silent.ended, TraceEnd::Response);
-    let _ = responder.kill();
-    let _ = responder.wait();
 }
 
 fn traced(server: &str, code: i32) -> Trace {
@@ -246,8 +232,6 @@ fn a_trace_that_makes_no_sense_is_refused() {
             "route",
         ),
     ] {
-        let (error, hint) = throng(&format!("trace a.example {flags}")).refused();
-        assert!(error.contains(what), "{flags}: {error}");
-        assert!(hint.contains(cure), "{flags}: {hint}");
+        throng(&format!("trace a.example {flags}")).refused_with(what, cure);
     }
 }

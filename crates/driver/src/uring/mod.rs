@@ -7,6 +7,8 @@
 //! it served. Datagram sockets are watched in the same wait, and read and written as by the epoll
 //! driver: a batch of datagrams is one system call already, and offload needs its own headers.
 //!
+//! The ring is registered with its thread, and streams that send often are registered files.
+//!
 //! `stream` is what becomes of requests, `sends` what is on its way out, `buffers` what comes in,
 //! `ring` the queues.
 
@@ -15,11 +17,13 @@ mod request;
 mod ring;
 mod sends;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use proto::Instant;
@@ -45,6 +49,11 @@ const DELIVERIES_MAX: u32 = 256;
 const DUE_MAX: usize = 64;
 /// Connections that are begun before they are handed over.
 const CONNECTING_MAX: usize = 64;
+/// Octets that a stream is given before it becomes a registered file, in calls: one that ends after
+/// a few queries would pay for it and have nothing of it.
+const SENDS_UNREGISTERED: u8 = 16;
+/// Streams that are registered before they are handed over.
+const REGISTERING_MAX: usize = 64;
 /// Closed sockets whose descriptors wait for the next call.
 const CLOSING_MAX: usize = 64;
 /// How long a listener rests that could not accept for want of descriptors.
@@ -64,6 +73,9 @@ pub struct UringDriver {
     happened: VecDeque<Happened>,
     /// Addresses that queued requests point to; never more than [`CONNECTING_MAX`].
     connecting: Vec<SockAddr>,
+    /// Descriptors that queued requests put into the table of registered files; never more than
+    /// [`REGISTERING_MAX`].
+    registering: Vec<RawFd>,
     /// Descriptors of closed sockets that queued requests still name.
     closing: Vec<OwnedFd>,
     /// Listeners that wait for descriptors.
@@ -92,6 +104,9 @@ struct Socket {
     fast_open: bool,
     /// A standing request is with the kernel: to receive, accept or watch.
     is_watched: bool,
+    /// How often it was given octets to send, until it is a registered file.
+    sends: u8,
+    is_registered: bool,
     /// FIN follows the octets in the slots.
     finishes: bool,
     /// What came while reading was paused.
@@ -150,6 +165,7 @@ impl UringDriver {
             sends: Sends::default(),
             happened: VecDeque::new(),
             connecting: Vec::with_capacity(CONNECTING_MAX),
+            registering: Vec::with_capacity(REGISTERING_MAX),
             closing: Vec::new(),
             starved: Vec::new(),
             feed_at: Instant::ZERO,
@@ -170,6 +186,8 @@ impl UringDriver {
             reading_paused: false,
             fast_open: false,
             is_watched: false,
+            sends: 0,
+            is_registered: false,
             finishes: false,
             held: None,
         })
@@ -202,6 +220,7 @@ impl UringDriver {
         if self.ring.queued() == 0 {
             self.closing.clear();
             self.connecting.clear();
+            self.registering.clear();
         }
     }
 
@@ -215,7 +234,8 @@ impl UringDriver {
                 continue;
             }
             slot.state = State::InFlight;
-            let entry = Request::Send(number).send(slot.fd, &slot.octets[slot.sent..]);
+            let octets = &slot.octets[slot.sent..];
+            let entry = Request::Send(number).send(slot.fd, slot.place, octets);
             // SAFETY: the octets of a slot in flight stay where they are until its completion.
             unsafe { self.ring.push(&entry) };
         }
@@ -338,19 +358,24 @@ impl Driver for UringDriver {
             return Ok(0);
         }
         let fd = open.fd.as_raw_fd();
+        let place = open.is_registered.then_some(socket.index);
         if open.sending[0] == NONE {
-            open.sending[0] = self.sends.take(socket, fd);
+            open.sending[0] = self.sends.take(socket, (fd, place));
             self.sends.due.push(open.sending[0]);
         }
         let mut slot = open.sending[0];
         if self.sends.get_mut(slot).state != State::Idle {
             if open.sending[1] == NONE {
-                open.sending[1] = self.sends.take(socket, fd);
+                open.sending[1] = self.sends.take(socket, (fd, place));
             }
             slot = open.sending[1];
         }
         let taken = self.sends.append(slot, bytes);
         open.blocked |= taken < bytes.len();
+        open.sends = open.sends.saturating_add(1);
+        if open.sends == SENDS_UNREGISTERED {
+            self.register(socket);
+        }
         if self.sends.due.len() >= DUE_MAX {
             self.stats.stream_calls += 1;
             self.flush();

@@ -90,12 +90,15 @@ impl Request {
         connect.build().user_data(self.user_data())
     }
 
-    /// All of `octets`, however long it takes.
-    pub(super) fn send(self, fd: RawFd, octets: &[u8]) -> squeue::Entry {
+    /// All of `octets`, however long it takes; through the registered file `place` if there is one.
+    pub(super) fn send(self, fd: RawFd, place: Option<u32>, octets: &[u8]) -> squeue::Entry {
         let (start, length) = (octets.as_ptr(), octets.len() as u32);
+        let send = match place {
+            Some(place) => opcode::Send::new(types::Fixed(place), start, length),
+            None => opcode::Send::new(types::Fd(fd), start, length),
+        };
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        let send = opcode::Send::new(types::Fd(fd), start, length).flags(flags);
-        send.build().user_data(self.user_data())
+        send.flags(flags).build().user_data(self.user_data())
     }
 
     /// Ends this request early. That it did is told by this request's own result.
@@ -103,4 +106,11 @@ impl Request {
         let cancel = opcode::AsyncCancel::new(self.user_data()).build();
         cancel.flags(squeue::Flags::SKIP_SUCCESS)
     }
+}
+
+/// Puts a descriptor into the table of registered files, or -1 to take out what is there. Sends
+/// fail if that fails, and are repeated without the table.
+pub(super) fn registration(place: u32, fd: &RawFd) -> squeue::Entry {
+    let update = opcode::FilesUpdate::new(fd, 1).offset(place as i32);
+    update.build().flags(squeue::Flags::SKIP_SUCCESS)
 }

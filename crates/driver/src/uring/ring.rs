@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::types::Timespec;
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 /// Requests handed over by one call at most.
@@ -13,6 +14,10 @@ const SUBMISSIONS_MAX: u32 = 512;
 /// Results that the kernel may leave for us between two looks. What does not fit it keeps apart,
 /// and counts.
 const COMPLETIONS_MAX: u32 = 8_192;
+
+/// Sizes of the table of registered files, of which the largest is taken that the limit on open
+/// files allows. Streams beyond it are sent on through their descriptors.
+const FILES_MAX: [u32; 3] = [32_768, 4_096, 1_024];
 
 /// How often requests are offered before the kernel is given up.
 const SUBMIT_TRIES_MAX: u32 = 10_000;
@@ -34,7 +39,11 @@ impl Unavailable {
     pub(super) fn of(error: &io::Error) -> Self {
         let switch = "/proc/sys/kernel/io_uring_disabled";
         let disabled = std::fs::read_to_string(switch).unwrap_or_default();
-        let disabled = disabled.trim();
+        Unavailable::by(error, disabled.trim())
+    }
+
+    /// As [`Unavailable::of`], where kernel.io_uring_disabled is `disabled`.
+    fn by(error: &io::Error, disabled: &str) -> Self {
         Unavailable(match (error.raw_os_error(), disabled) {
             (Some(libc::EPERM), "1" | "2") => {
                 format!("io_uring is not permitted here (kernel.io_uring_disabled = {disabled})")
@@ -59,6 +68,11 @@ pub(super) struct Ring {
     ring: IoUring,
     /// Results taken out of the queue to make room in it.
     backlog: VecDeque<cqueue::Entry>,
+    /// The ring among the registered ones of this thread, so that no call looks it up by its
+    /// descriptor.
+    registered: Option<u32>,
+    /// Places for registered files.
+    pub(super) files: u32,
     /// Calls of io_uring_enter so far.
     pub(super) calls: u64,
 }
@@ -84,10 +98,28 @@ impl Ring {
         let mut ring = Ring {
             ring,
             backlog: VecDeque::new(),
+            registered: None,
+            files: 0,
             calls: 0,
         };
         ring.try_out()?;
+        ring.registered = registered_ring(ring.ring.as_raw_fd());
+        ring.files = ring.make_room_for_files();
         Ok(ring)
+    }
+
+    /// Makes an empty table of registered files; returns its size, 0 if there is to be none.
+    ///
+    /// Before Linux 6.13 a file that is taken out stays open until all requests on other registered
+    /// files are over that were made before it: its stream would not end in time. The feature is
+    /// the next one after that which the kernel tells of (6.15).
+    fn make_room_for_files(&self) -> u32 {
+        if !self.ring.params().is_feature_no_iowait() {
+            return 0;
+        }
+        let submitter = self.ring.submitter();
+        let made = |files: &u32| submitter.register_files_sparse(*files).is_ok();
+        FILES_MAX.into_iter().find(made).unwrap_or(0)
     }
 
     /// Sandboxes may allow a ring to be made and not to be used.
@@ -152,18 +184,30 @@ impl Ring {
         let time = Timespec::new()
             .sec(timeout.as_secs().min(3_600))
             .nsec(timeout.subsec_nanos());
-        let arguments = SubmitArgs::new().timespec(&time);
-        let flags = EnterFlags::EXT_ARG | EnterFlags::GETEVENTS;
+        let arguments = WaitArguments {
+            time: &raw const time as u64,
+            ..WaitArguments::default()
+        };
         let queued = self.queued() as u32;
         self.calls += 1;
+        let (ring, flags) = match self.registered {
+            Some(index) => (index as RawFd, EnterFlags::REGISTERED_RING),
+            None => (self.ring.as_raw_fd(), EnterFlags::empty()),
+        };
+        let flags = flags | EnterFlags::EXT_ARG | EnterFlags::GETEVENTS;
         // SAFETY: `arguments` and `time` live until the call returns.
         let result = unsafe {
-            let submitter = self.ring.submitter();
-            submitter.enter(queued, want, flags.bits(), Some(&arguments))
+            let (start, octets) = (&raw const arguments, size_of::<WaitArguments>());
+            let number = libc::SYS_io_uring_enter;
+            libc::syscall(number, ring, queued, want, flags.bits(), start, octets)
+        };
+        let result = match result {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         };
         match result {
             Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
-            other => other.map(drop),
+            other => other,
         }
     }
 
@@ -179,5 +223,91 @@ impl Ring {
     /// True if results wait that did not fit into the queue.
     pub(super) fn has_overflowed(&mut self) -> bool {
         self.ring.submission().cq_overflow()
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let Some(index) = self.registered else { return };
+        // What a thread has registered is its own; the place is free for its next ring. Fails only
+        // if the ring is not registered.
+        let _ = register(self.ring.as_raw_fd(), UNREGISTER_RINGS, index, 0);
+    }
+}
+
+/// Registers a ring for the calling thread; returns its place there, unless all 16 are taken.
+fn registered_ring(ring: RawFd) -> Option<u32> {
+    register(ring, REGISTER_RINGS, u32::MAX, ring as u64).ok()
+}
+
+/// Numbers of operations (linux/io_uring.h).
+const REGISTER_RINGS: libc::c_int = 20;
+const UNREGISTER_RINGS: libc::c_int = 21;
+
+/// `struct io_uring_rsrc_update` (linux/io_uring.h).
+#[repr(C)]
+struct ResourceUpdate {
+    offset: u32,
+    reserved: u32,
+    data: u64,
+}
+
+/// `struct io_uring_getevents_arg` (linux/io_uring.h).
+#[repr(C)]
+#[derive(Default)]
+struct WaitArguments {
+    signals: u64,
+    signals_octets: u32,
+    wait_min_us: u32,
+    time: u64,
+}
+
+/// Registers or unregisters a ring with the calling thread; returns the place it has or had.
+fn register(ring: RawFd, operation: libc::c_int, offset: u32, data: u64) -> io::Result<u32> {
+    let mut update = ResourceUpdate {
+        offset,
+        reserved: 0,
+        data,
+    };
+    // SAFETY: `update` is one entry of the array that the operation takes.
+    let result = unsafe {
+        let (number, entry) = (libc::SYS_io_uring_register, &raw mut update);
+        libc::syscall(number, ring, operation, entry, 1)
+    };
+    match result {
+        1 => Ok(update.offset),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_administrator_has_switched_off_is_told_from_what_a_filter_forbids() {
+        let refused = io::Error::from_raw_os_error(libc::EPERM);
+        let words = |disabled| Unavailable::by(&refused, disabled).to_string();
+        assert!(words("2").contains("kernel.io_uring_disabled = 2"));
+        assert!(words("1").contains("kernel.io_uring_disabled = 1"));
+        assert!(words("0").contains("seccomp") && words("").contains("seccomp"));
+    }
+
+    #[test]
+    fn a_thread_has_more_rings_than_it_may_register_and_gets_their_places_back() {
+        if let Err(why) = Ring::new() {
+            eprintln!("not tried: {why}");
+            return;
+        }
+        let rings: Vec<Ring> = (0..20).map(|_| Ring::new().unwrap()).collect();
+        let registered = |rings: &[Ring]| rings.iter().filter(|it| it.registered.is_some()).count();
+        // The kernel allows a thread 16.
+        assert_eq!(registered(&rings), 16);
+        drop(rings);
+        let mut rings: Vec<Ring> = (0..16).map(|_| Ring::new().unwrap()).collect();
+        assert_eq!(registered(&rings), 16);
+        for ring in &mut rings {
+            ring.try_out().unwrap();
+        }
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Slot {
     /// How many of them the socket has taken.
     pub(super) sent: usize,
     pub(super) fd: RawFd,
+    /// Where the stream is among the registered files, if it is.
+    pub(super) place: Option<u32>,
     /// Whose they are.
     pub(super) owner: SocketId,
     pub(super) state: State,
@@ -49,13 +51,14 @@ pub(super) struct Sends {
 }
 
 impl Sends {
-    /// A free slot for `owner`.
-    pub(super) fn take(&mut self, owner: SocketId, fd: RawFd) -> u32 {
+    /// A free slot for `owner`, a descriptor and, if it is one, a registered file.
+    pub(super) fn take(&mut self, owner: SocketId, (fd, place): (RawFd, Option<u32>)) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 octets: Vec::new(),
                 sent: 0,
                 fd,
+                place,
                 owner,
                 state: State::Idle,
                 last_words: None,
@@ -63,7 +66,7 @@ impl Sends {
             self.slots.len() as u32 - 1
         });
         let taken = &mut self.slots[slot as usize];
-        (taken.owner, taken.fd) = (owner, fd);
+        (taken.owner, taken.fd, taken.place) = (owner, fd, place);
         slot
     }
 

@@ -1,13 +1,16 @@
 //! What becomes of requests, and how sockets end.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use io_uring::cqueue;
 
 use super::buffers::BUFFER_OCTETS;
-use super::request::Request;
+use super::request::{Request, registration};
 use super::sends::{NONE, State};
-use super::{ACCEPT_PAUSE, CONNECTING_MAX, Happened, Held, Kind, UringDriver};
+use super::{
+    ACCEPT_PAUSE, CONNECTING_MAX, Happened, Held, Kind, REGISTERING_MAX, SENDS_UNREGISTERED,
+    UringDriver,
+};
 use crate::socket::{self, SockAddr};
 use crate::{Close, Event, Received, SocketError, SocketId};
 
@@ -24,6 +27,39 @@ impl UringDriver {
         // SAFETY: the kernel copies the address when it takes the request; until then it stays in
         // `connecting`, which has room for CONNECTING_MAX and never moves.
         unsafe { self.ring.push(&entry) };
+    }
+
+    /// Makes a stream a registered file, so that what it sends from now on is sent without looking
+    /// up its descriptor and counting a reference. It is received from through its descriptor: that
+    /// is looked up once for the standing request.
+    pub(super) fn register(&mut self, id: SocketId) {
+        if id.index >= self.ring.files {
+            return;
+        }
+        if self.registering.len() == REGISTERING_MAX {
+            self.stats.stream_calls += 1;
+            self.flush();
+        }
+        let Some(open) = self.sockets.get_mut(id) else {
+            return;
+        };
+        open.is_registered = true;
+        self.registering.push(open.fd.as_raw_fd());
+        let entry = registration(id.index, &self.registering[self.registering.len() - 1]);
+        // SAFETY: the kernel reads the descriptor when it takes the request; until then it stays in
+        // `registering`, which has room for REGISTERING_MAX and never moves.
+        unsafe { self.ring.push(&entry) };
+    }
+
+    /// Takes a stream out of the registered files. What is still to be sent goes by its descriptor,
+    /// because its place may be another's by then.
+    fn unregister(&mut self, id: SocketId, slots: [u32; 2]) {
+        static NOTHING: RawFd = -1;
+        for slot in slots.into_iter().filter(|slot| *slot != NONE) {
+            self.sends.get_mut(slot).place = None;
+        }
+        // SAFETY: what the request points to lives as long as the program.
+        unsafe { self.ring.push(&registration(id.index, &NOTHING)) };
     }
 
     /// Fills `received` with what happened; false if nobody has to know.
@@ -271,6 +307,11 @@ impl UringDriver {
                 unsafe { self.ring.push(&entry) };
                 return self.begin_receiving(owner);
             }
+            libc::EBADF if slot.place.take().is_some() => {
+                // It could not be registered: there was no memory for it.
+                self.stop_registering(owner);
+                return self.sends.due.push(number);
+            }
             ..=0 | libc::EINTR => {
                 self.stats.short_sends += 1;
                 return self.sends.due.push(number);
@@ -279,6 +320,14 @@ impl UringDriver {
         }
         self.free_slot(number, is_sent);
         self.after_sending(owner, (!is_sent).then_some(-result));
+    }
+
+    /// A stream is no registered file after all.
+    fn stop_registering(&mut self, id: SocketId) {
+        if let Some(open) = self.sockets.get_mut(id) {
+            open.is_registered = false;
+            open.sends = SENDS_UNREGISTERED;
+        }
     }
 
     /// The stream of a slot can be written, or is broken, which writing tells.
@@ -354,6 +403,9 @@ impl UringDriver {
             Kind::Datagram if closed.blocked => self.cancel(Request::Writable(id)),
             Kind::Listener => socket::shut_down(&closed.fd, libc::SHUT_RDWR),
             Kind::Datagram | Kind::Stream => {}
+        }
+        if closed.is_registered {
+            self.unregister(id, closed.sending);
         }
         let [first, next] = closed.sending;
         let is_busy = first != NONE && self.sends.get_mut(first).state != State::Idle;

@@ -80,41 +80,29 @@ pub(super) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
 
 /// /proc/net/softnet_stat: a row for each CPU, in hexadecimal; packets, dropped, time squeezed.
 pub(super) fn parse_softnet(text: &str) -> Vec<(&'static str, u64)> {
-    let column = |at: usize| -> u64 {
-        let rows = text.lines();
-        let cells = rows.filter_map(|row| row.split_ascii_whitespace().nth(at));
-        cells
-            .filter_map(|cell| u64::from_str_radix(cell, 16).ok())
-            .sum()
-    };
     match text.is_empty() {
         true => Vec::new(),
         false => vec![
-            ("Softnet.Dropped", column(1)),
-            ("Softnet.TimeSqueezed", column(2)),
+            ("Softnet.Dropped", column(text, 1)),
+            ("Softnet.TimeSqueezed", column(text, 2)),
         ],
     }
 }
 
+/// The sum of a column in hexadecimal, a row for each CPU.
+fn column(text: &str, at: usize) -> u64 {
+    let rows = text.lines();
+    let cells = rows.filter_map(|row| row.split_ascii_whitespace().nth(at));
+    let numbers = cells.filter_map(|cell| u64::from_str_radix(cell, 16).ok());
+    numbers.sum()
+}
+
 /// /proc/net/stat/nf_conntrack: a row of names, then one for each CPU, in hexadecimal.
 pub(super) fn parse_conntrack(text: &str) -> Vec<(&'static str, u64)> {
-    let mut rows = text.lines();
-    let names: Vec<&str> = rows
-        .next()
-        .unwrap_or_default()
-        .split_ascii_whitespace()
-        .collect();
-    let rows: Vec<Vec<&str>> = rows
-        .map(|row| row.split_ascii_whitespace().collect())
-        .collect();
-    let column = |name: &str| -> Option<u64> {
-        let at = names.iter().position(|known| *known == name)?;
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        Some(
-            cells
-                .filter_map(|cell| u64::from_str_radix(cell, 16).ok())
-                .sum(),
-        )
+    let (names, rows) = text.split_once('\n').unwrap_or((text, ""));
+    let place = |name: &str| {
+        let mut names = names.split_ascii_whitespace();
+        names.position(|known| known == name)
     };
     let known = [
         ("Conntrack.Dropped", "drop"),
@@ -123,7 +111,7 @@ pub(super) fn parse_conntrack(text: &str) -> Vec<(&'static str, u64)> {
     ];
     let found = known
         .into_iter()
-        .filter_map(|(ours, theirs)| Some((ours, column(theirs)?)));
+        .filter_map(|(ours, theirs)| Some((ours, column(rows, place(theirs)?))));
     found.collect()
 }
 

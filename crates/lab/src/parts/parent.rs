@@ -35,10 +35,7 @@ pub enum PartsError {
 
 impl PartsError {
     pub(super) fn refused(what: impl fmt::Display) -> Self {
-        PartsError::Refused(RunError {
-            what: what.to_string(),
-            hint: None,
-        })
+        PartsError::Refused(RunError::plain(what))
     }
 }
 
@@ -185,13 +182,10 @@ impl Parts {
 
     /// The error of a part that says what cannot be understood.
     pub fn nonsense(index: usize, reason: impl fmt::Display) -> PartsError {
-        PartsError::Broken(RunError {
-            what: format!(
-                "process {} reports nonsense, please report a bug: {reason}",
-                index + 1
-            ),
-            hint: None,
-        })
+        PartsError::Broken(RunError::plain(format!(
+            "process {} reports nonsense, please report a bug: {reason}",
+            index + 1
+        )))
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::child;
 use super::parent::{Event, PartCommand, Parts, PartsError};
-use crate::run::{ResponderShare, RunError, SocketUse, serve_share};
+use crate::run::{ResponderShare, RunError, SocketUse, serve_hint, serve_share};
 
 /// How long a wait for the parts may last before the caller has its turn.
 const TURN: Duration = Duration::from_millis(20);
@@ -33,12 +33,8 @@ pub fn serve_part(
     });
     // Raises the soft limit.
     driver::cpu::open_files_max();
-    let serving = serve_share(config, cpus, sockets, share).map_err(|error| {
-        RunError::new(
-            format!("cannot start: {error}"),
-            "give addresses of this host and free ports, or port 0 for any free one",
-        )
-    })?;
+    let serving = serve_share(config, cpus, sockets, share)
+        .map_err(|error| RunError::new(format!("cannot start: {error}"), serve_hint(&error)))?;
     child::say(
         "listening",
         &addresses_json(serving.addresses()).to_string(),

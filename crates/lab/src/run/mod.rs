@@ -26,7 +26,7 @@ pub use addresses::choose_local_addresses;
 pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_local_addresses, check_target};
-pub use self_test::{ResponderShare, Serving, SocketUse, serve, serve_share};
+pub use self_test::{ResponderShare, Serving, SocketUse, serve, serve_hint, serve_share};
 pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups, simulate_servers};
 
 /// A run that has been decided but not started.
@@ -115,6 +115,14 @@ impl RunError {
         RunError {
             what: what.into(),
             hint: Some(hint.into()),
+        }
+    }
+
+    /// As [`RunError::new`], where the message says it all.
+    pub(crate) fn plain(what: impl fmt::Display) -> Self {
+        RunError {
+            what: what.to_string(),
+            hint: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
 use measure::simulation::SimulationRecord;
-use measure::{SteadyState, verdict};
+use measure::verdict::Verdict;
 
 use super::local::{TargetScope, target_scope};
 use super::{RunRequest, carriage};
@@ -58,7 +58,7 @@ pub(crate) fn from_outcome(
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
         groups: population::groups(groups, outcome),
-        total: Interval::total(&intervals),
+        total: Interval::default(),
         warmup,
         intervals,
         workers: worker_facts(outcome, measured_ns),
@@ -66,10 +66,10 @@ pub(crate) fn from_outcome(
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
         steady_state: None,
-        verdict: verdict::Verdict::default(),
+        verdict: Verdict::default(),
         warnings: warnings(groups, outcome),
     };
-    judge(&mut record);
+    conclude(&mut record);
     record
 }
 
@@ -101,13 +101,11 @@ fn driver_reason(outcome: &Outcome) -> Option<String> {
 pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
     population::finish(record, requests);
     join(&mut record.intervals);
-    record.total = Interval::total(&record.intervals);
-    judge(record);
+    conclude(record);
 }
 
-fn judge(record: &mut RunRecord) {
-    record.steady_state = SteadyState::found(record);
-    record.verdict = verdict::judge(record);
+fn conclude(record: &mut RunRecord) {
+    record.conclude();
     // A wrong figure must not leave unmarked, and a long run must not be lost for it either.
     if let Err(reason) = record.check() {
         record.warnings.push(format!(

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use driver::clock::Clock;
 use driver::kernel::{DriverChoice, KernelDriver, Load};
+use driver::uring::Unavailable;
 use driver::{Close, Driver, SocketOptions, cpu};
 use proto::Transport;
 use responder::worker::WorkerPlace;
@@ -33,6 +34,14 @@ type Opened = io::Result<Vec<(Transport, SocketAddr)>>;
 /// The configuration contradicts itself or a socket could not be opened.
 pub fn serve(config: &ResponderConfig, cpus: &[usize], sockets: SocketUse) -> io::Result<Serving> {
     serve_share(config, cpus, sockets, &ResponderShare::default())
+}
+
+/// The cure for an error of [`serve`].
+pub fn serve_hint(error: &io::Error) -> &'static str {
+    match error.get_ref().is_some_and(|it| it.is::<Unavailable>()) {
+        true => "let --driver auto choose, or use --driver epoll",
+        false => "give addresses of this host and free ports, or port 0 for any free one",
+    }
 }
 
 /// How a responder uses the kernel's sockets.
@@ -193,7 +202,8 @@ impl Thread {
             let poll = driver.now() + STOP_POLL;
             driver.wait(until.min(poll));
         }
-        let counters = worker.counters().clone();
+        let mut counters = worker.counters().clone();
+        counters.accepts_failed = driver.stats().accepts_failed;
         worker.close(&mut driver, Close::Graceful);
         counters
     }

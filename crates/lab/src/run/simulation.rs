@@ -92,14 +92,14 @@ pub fn simulate_servers(
     simulation: &Simulation,
 ) -> Result<(RunRecord, Vec<Counters>), RunError> {
     let [request, ..] = groups else {
-        return Err(plain(&"there is no group of clients"));
+        return Err(RunError::plain("there is no group of clients"));
     };
     let world = World::new(simulation.world.clone());
     // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
     let started_at = rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time());
     let control = super::control(groups);
     let targets = Target::open_all(groups, simulation, (&world, &control));
-    let targets = targets.map_err(|error| plain(&error))?;
+    let targets = targets.map_err(RunError::plain)?;
     for datagram in &simulation.injected {
         let InjectedDatagram {
             from,
@@ -114,7 +114,7 @@ pub fn simulate_servers(
     for index in 0..Crew::threads(&inputs) {
         let mut driver = world.endpoint(generator_address(request));
         let mut crew = Crew::new(&inputs, index, &control);
-        crew.open(&mut driver).map_err(|error| plain(&error))?;
+        crew.open(&mut driver).map_err(RunError::plain)?;
         threads.push(RefCell::new(Simulated {
             crew,
             driver,
@@ -184,10 +184,7 @@ fn run_world(
     world
         .run(&mut steppers, Bounds::default())
         .map(drop)
-        .map_err(|error| RunError {
-            what: format!("the simulation does not end: {error}"),
-            hint: None,
-        })
+        .map_err(|error| RunError::plain(format!("the simulation does not end: {error}")))
 }
 
 fn outcome(threads: Vec<RefCell<Simulated>>) -> Outcome {
@@ -210,11 +207,4 @@ fn outcome(threads: Vec<RefCell<Simulated>>) -> Outcome {
         }
     }
     Outcome::new(workers)
-}
-
-fn plain(error: &impl std::fmt::Display) -> RunError {
-    RunError {
-        what: error.to_string(),
-        hint: None,
-    }
 }

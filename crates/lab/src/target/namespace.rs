@@ -1,6 +1,7 @@
 //! Network namespaces without names: gone with the last process in them.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -40,6 +41,14 @@ impl Namespace {
     /// The process in it, by which `ip link ... netns` knows it.
     pub fn id(&self) -> u32 {
         self.holder.id()
+    }
+
+    /// Moves the calling thread there for good, with all that it starts from then on.
+    ///
+    /// # Errors
+    /// The thread may not.
+    pub fn enter(&self) -> io::Result<()> {
+        driver::namespace::enter(&File::open(format!("/proc/{}/ns/net", self.id()))?)
     }
 
     /// `program`, to be run in it.

@@ -16,7 +16,7 @@ use proto::http2;
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots, TlsVersions};
-use responder::certificate::{SelfSigned, self_signed};
+use responder::certificate::{Identity, SelfSigned, self_signed};
 use responder::{Counters, ResponderConfig};
 
 pub(crate) fn ms(milliseconds: u64) -> Duration {
@@ -176,10 +176,18 @@ impl Load {
     }
 
     pub(crate) fn try_run(
-        mut self,
+        self,
         target: SocketAddr,
         mut watch: impl FnMut(&Progress, &Control),
     ) -> Result<RunRecord, RunError> {
+        let request = self.request(target);
+        let control = Arc::new(Control::new(request.plan.workers));
+        let watched = Arc::clone(&control);
+        run(&request, &control, |progress| watch(progress, &watched))
+    }
+
+    /// The run as `lab` has it, against a server there.
+    pub(crate) fn request(mut self, target: SocketAddr) -> RunRequest {
         self.plan.target = target;
         self.plan.validate().unwrap();
         let is_plain_http = self
@@ -188,7 +196,7 @@ impl Load {
             .as_ref()
             .is_some_and(|doh| doh.scheme() == Scheme::Http);
         let has_tls = self.plan.transport.has_tls() && !is_plain_http;
-        let request = RunRequest {
+        RunRequest {
             group: measure::experience::GroupRecord::PLAIN.to_owned(),
             tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
@@ -201,10 +209,7 @@ impl Load {
             preflight: self.preflight,
             observer: None,
             plan: self.plan,
-        };
-        let control = Arc::new(Control::new(request.plan.workers));
-        let watched = Arc::clone(&control);
-        run(&request, &control, |progress| watch(progress, &watched))
+        }
     }
 
     fn tls(&self) -> TlsRequest {
@@ -247,6 +252,16 @@ impl Load {
     }
 }
 
+/// A certificate, and a responder's configuration with it.
+pub(crate) fn certified() -> (Identity, ResponderConfig) {
+    let identity = self_signed(&SelfSigned::default()).unwrap();
+    let config = ResponderConfig {
+        tls: Some(Arc::clone(&identity.server_config)),
+        ..ResponderConfig::default()
+    };
+    (identity, config)
+}
+
 /// The responder on free ports of one address, all transports.
 pub(crate) struct Responder {
     pub(crate) serving: Serving,
@@ -263,14 +278,22 @@ impl Responder {
         address: IpAddr,
         change: impl FnOnce(&mut ResponderConfig),
     ) -> Responder {
-        let identity = self_signed(&SelfSigned::default()).unwrap();
-        let mut config = ResponderConfig {
-            listen: Transport::ALL.map(|it| (it, (address, 0).into())).to_vec(),
-            tls: Some(identity.server_config),
-            ..ResponderConfig::default()
-        };
+        Responder::start_on(DriverChoice::Auto, address, change)
+    }
+
+    pub(crate) fn start_on(
+        driver: DriverChoice,
+        address: IpAddr,
+        change: impl FnOnce(&mut ResponderConfig),
+    ) -> Responder {
+        let (identity, mut config) = certified();
+        config.listen = Transport::ALL.map(|it| (it, (address, 0).into())).to_vec();
         change(&mut config);
-        let serving = serve(&config, &[], SocketUse::default()).unwrap();
+        let sockets = SocketUse {
+            driver,
+            ..SocketUse::default()
+        };
+        let serving = serve(&config, &[], sockets).unwrap();
         config.listen = serving.addresses().to_vec();
         Responder {
             serving,

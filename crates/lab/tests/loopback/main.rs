@@ -1,5 +1,6 @@
 //! Whole runs on the kernel's sockets, over loopback: against the responder and against BIND,
-//! Unbound and Knot DNS. What the generator counts is what the other end counts.
+//! Unbound and Knot DNS. What the generator counts is what the other end counts. And the same runs
+//! on every driver there is.
 //!
 //! Needs the three servers installed; `./test` sees to it.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]

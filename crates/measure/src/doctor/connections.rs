@@ -1,6 +1,6 @@
 //! Ports, TIME-WAIT, conntrack and the listen queue: what connections and flows need.
 
-use super::{Aim, Cure, Diagnosis, HostReading, Place, State};
+use super::{Aim, Cure, Diagnosis, HostReading, State};
 use crate::notation::{count, counted, decimal, share};
 
 /// Ports from which on nobody listens that asks for no rights: the widest range that makes sense.
@@ -131,13 +131,15 @@ pub(super) fn conntrack(host: &HostReading, aim: Aim) -> Diagnosis {
     }
     let larger = (2 * needed).max(2 * most).next_power_of_two();
     let room = Cure::sysctl("net.netfilter.nf_conntrack_max", larger);
-    let exempt = |chain: &str, direction: &str| {
-        let rule = format!("iptables -t raw -I {chain} -p udp --{direction} 53 -j NOTRACK");
-        Cure::new(Place::Root, rule)
-    };
     let both = match aim.is_server {
-        true => [exempt("PREROUTING", "dport"), exempt("OUTPUT", "sport")],
-        false => [exempt("OUTPUT", "dport"), exempt("PREROUTING", "sport")],
+        true => [
+            Cure::untracked("PREROUTING", "dport"),
+            Cure::untracked("OUTPUT", "sport"),
+        ],
+        false => [
+            Cure::untracked("OUTPUT", "dport"),
+            Cure::untracked("PREROUTING", "sport"),
+        ],
     };
     let room = (state != State::Ok).then_some(room);
     diagnosis.cures(room).cures(both)

@@ -88,6 +88,32 @@ impl Cure {
         Cure::new(Place::Server, sysctl(name, value))
     }
 
+    /// Lets a process that is started from this shell open so many files.
+    pub(crate) fn open_files(files: u64) -> Self {
+        Cure::new(
+            Place::Root,
+            format!("prlimit --pid $$ --nofile={files}:{files}"),
+        )
+    }
+
+    /// Exempts datagrams from or to port 53 (`sport`, `dport`) from conntrack.
+    pub(crate) fn untracked(chain: &str, port: &str) -> Self {
+        let rule = format!("iptables -t raw -I {chain} -p udp --{port} 53 -j NOTRACK");
+        Cure::new(Place::Root, rule)
+    }
+
+    /// Shows who uses the CPUs.
+    pub(crate) fn busiest_processes() -> Self {
+        Cure::shell("ps -eo pcpu,comm --sort=-pcpu | head")
+    }
+
+    /// Nothing on this host helps against a hypervisor that gives its CPUs to others.
+    pub(crate) fn dedicated_cpus() -> Self {
+        Cure::words(
+            "measure on dedicated CPUs: another instance type, or a host without neighbours",
+        )
+    }
+
     /// The cure as one sentence, as reports print it.
     pub fn sentence(&self) -> String {
         match self.place {

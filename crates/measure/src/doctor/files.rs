@@ -1,7 +1,7 @@
 //! Open files and memory: what every client costs the host.
 
-use super::{Aim, Cure, Diagnosis, HostReading, Place, State};
-use crate::notation::{count, counted, decimal};
+use super::{Aim, Cure, Diagnosis, HostReading, State};
+use crate::notation::{count, counted, gibibytes};
 
 /// Descriptors that a process needs beside its clients' sockets.
 const DESCRIPTORS_OTHER: u64 = 32;
@@ -95,8 +95,7 @@ fn raise(host: &HostReading, needed: u64) -> Vec<Cure> {
     if host.number("fs.file-max").is_some_and(|most| most < needed) {
         cures.push(Cure::sysctl("fs.file-max", 2 * needed));
     }
-    let how = format!("prlimit --pid $$ --nofile={needed}:{needed}");
-    cures.push(Cure::new(Place::Root, how));
+    cures.push(Cure::open_files(needed));
     cures
 }
 
@@ -104,17 +103,19 @@ fn raise(host: &HostReading, needed: u64) -> Vec<Cure> {
 pub(super) fn memory(host: &HostReading, aim: Aim) -> Diagnosis {
     const MATTERS: &str = "sockets, TLS sessions and the figures of each client are held in \
                            memory; a host that swaps measures its disk";
-    let gib = |octets: u64| format!("{} GiB", decimal(octets as f64 / (1u64 << 30) as f64, 1));
     let Some(all) = host.facts.memory_octets else {
         let seen = "it cannot be read";
         return Diagnosis::new("memory", State::Unknown, seen, MATTERS);
     };
     let free = host.memory_available_octets.unwrap_or(all);
-    let mut seen = format!("{} of {} are free", gib(free), gib(all));
+    let mut seen = format!("{} of {} are free", gibibytes(free), gibibytes(all));
     let needed = aim.clients.map(|clients| clients * CLIENT_OCTETS);
     if let (Some(clients), Some(needed)) = (aim.clients, needed) {
         let clients = counted(clients, "client");
-        seen.push_str(&format!("; {clients} may take {} with TLS", gib(needed)));
+        seen.push_str(&format!(
+            "; {clients} may take {} with TLS",
+            gibibytes(needed)
+        ));
     }
     if free >= needed.unwrap_or(0).max(MEMORY_MIN) {
         return Diagnosis::new("memory", State::Ok, seen, MATTERS);

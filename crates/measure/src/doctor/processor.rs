@@ -114,11 +114,7 @@ pub(super) fn steal(host: &HostReading) -> Diagnosis {
         _ => State::Ok,
     };
     let diagnosis = Diagnosis::new("CPU steal", state, seen, MATTERS);
-    diagnosis.cures((state != State::Ok).then(|| {
-        Cure::words(
-            "measure on dedicated CPUs: another instance type, or a host without neighbours",
-        )
-    }))
+    diagnosis.cures((state != State::Ok).then(Cure::dedicated_cpus))
 }
 
 fn when(is_now: bool) -> &'static str {
@@ -145,8 +141,7 @@ pub(super) fn other_load(host: &HostReading) -> Diagnosis {
         _ => State::Ok,
     };
     let diagnosis = Diagnosis::new("other load", state, seen, MATTERS);
-    let who = Cure::shell("ps -eo pcpu,comm --sort=-pcpu | head");
-    diagnosis.cures((state != State::Ok).then_some(who))
+    diagnosis.cures((state != State::Ok).then(Cure::busiest_processes))
 }
 
 /// Clock sources that are read without a system call.

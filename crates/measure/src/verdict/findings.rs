@@ -52,6 +52,15 @@ fn of_verdict(verdict: &Verdict) -> Diagnosis {
         .cures(advice.map(|words| Cure::words(words.clone())))
 }
 
+/// Traces the path to the (first) target by packets of that kind, hop by hop.
+fn look_at_path(protocol: &str, record: &RunRecord) -> Cure {
+    let targets = &record.scenario.target;
+    let target = targets.split(',').next().unwrap_or(targets);
+    let address = target.parse::<std::net::SocketAddr>();
+    let host = address.map_or_else(|_| target.to_owned(), |it| it.ip().to_string());
+    Cure::shell(format!("mtr --report --{protocol} {host}"))
+}
+
 /// A number of clients or connections with room to spare, as a round number.
 fn with_room(number: u64) -> u64 {
     (number + number / 2).div_ceil(1_000).max(1) * 1_000

@@ -4,7 +4,7 @@ use super::load::{growing_latency, overloaded};
 use super::{Figures, Finding, Limit};
 use crate::notation::{count, counted, latency, percent, rate, share};
 use crate::scenario::Arrival;
-use crate::simulation::ModelledServer;
+use crate::simulation::{ModelledServer, SimulatedNetwork};
 
 /// From this share of the workers' time on, they are the limit.
 const BUSY: f64 = 0.98;
@@ -41,33 +41,40 @@ pub(super) fn network(figures: &Figures<'_>) -> Option<Finding> {
     if growing_latency(figures).is_some() {
         return None;
     }
+    let evidence = match figures.record.scenario.transport.has_connections() {
+        true => sent_again(figures, network),
+        false => lost_with_queries(figures, network),
+    };
     let advice = "that is the model: --sim-loss";
-    if figures.record.scenario.transport.has_connections() {
-        let (lost, what) = match figures.record.scenario.transport.is_quic() {
-            true => (network.datagrams_lost, "datagram"),
-            false => (network.segments_lost, "segment"),
-        };
-        if lost == 0 || (lost as f64) < SEGMENTS_LOST_MAX * figures.counts.sent as f64 {
-            return None;
-        }
-        let evidence = format!(
+    Some(Finding::new(Limit::Network, evidence?, advice))
+}
+
+fn sent_again(figures: &Figures<'_>, network: &SimulatedNetwork) -> Option<String> {
+    let (lost, what) = match figures.record.scenario.transport.is_quic() {
+        true => (network.datagrams_lost, "datagram"),
+        false => (network.segments_lost, "segment"),
+    };
+    let is_enough = lost > 0 && lost as f64 >= SEGMENTS_LOST_MAX * figures.counts.sent as f64;
+    is_enough.then(|| {
+        format!(
             "the modelled network lost {}, whose octets were sent again later",
             counted(lost, what)
-        );
-        return Some(Finding::new(Limit::Network, evidence, advice));
-    }
+        )
+    })
+}
+
+fn lost_with_queries(figures: &Figures<'_>, network: &SimulatedNetwork) -> Option<String> {
     let lost = figures.unanswered();
     let is_queued = figures.service_p50_ns >= figures.path_ns.map(|path_ns| 2 * path_ns);
     let is_small = figures.unanswered_share() <= LOSS_MAX;
     if is_small || is_queued || network.datagrams_lost < lost.div_ceil(2) {
         return None;
     }
-    let evidence = format!(
+    Some(format!(
         "the modelled network lost {}: {} of the queries got no response",
         counted(network.datagrams_lost, "datagram"),
         share(lost, figures.counts.sent)
-    );
-    Some(Finding::new(Limit::Network, evidence, advice))
+    ))
 }
 
 /// The modelled server as the limit.

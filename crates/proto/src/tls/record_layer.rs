@@ -223,11 +223,7 @@ impl RecordLayer {
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
     ) -> Result<usize, InvalidRecord> {
-        let record = match bytes.first_chunk() {
-            Some(header) => bytes.get(..HEADER_OCTETS + body_octets(header)?),
-            None => None,
-        };
-        let Some(record) = record else {
+        let Some(record) = record_octets(bytes)?.and_then(|octets| bytes.get(..octets)) else {
             let spare = SPARE.with_borrow_mut(Vec::pop);
             self.partial = spare.unwrap_or_default();
             self.partial.extend_from_slice(bytes);
@@ -243,17 +239,10 @@ impl RecordLayer {
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
     ) -> Result<usize, InvalidRecord> {
-        let octets = match self.partial.first_chunk() {
-            Some(header) => HEADER_OCTETS + body_octets(header)?,
-            None => HEADER_OCTETS,
-        };
+        let octets = record_octets(&self.partial)?.unwrap_or(HEADER_OCTETS);
         let taken = bytes.len().min(octets - self.partial.len());
         self.partial.extend_from_slice(&bytes[..taken]);
-        let is_whole = match self.partial.first_chunk() {
-            Some(header) => self.partial.len() == HEADER_OCTETS + body_octets(header)?,
-            None => false,
-        };
-        if is_whole {
+        if record_octets(&self.partial)? == Some(self.partial.len()) {
             let mut record = std::mem::take(&mut self.partial);
             let opened = self.open(&record, plaintext);
             record.clear();
@@ -547,6 +536,15 @@ fn record_header(kind: u8, body_octets: usize) -> [u8; HEADER_OCTETS] {
     // A body has at most 2^14 + 256 octets.
     let [high, low] = (body_octets as u16).to_be_bytes();
     [kind, 3, 3, high, low]
+}
+
+/// The octets of the record that begins with `bytes`; none before its header is whole.
+#[inline]
+fn record_octets(bytes: &[u8]) -> Result<Option<usize>, InvalidRecord> {
+    let Some(header) = bytes.first_chunk() else {
+        return Ok(None);
+    };
+    Ok(Some(HEADER_OCTETS + body_octets(header)?))
 }
 
 /// The octets that follow a header.

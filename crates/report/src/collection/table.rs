@@ -119,7 +119,7 @@ pub fn json(collection: &Collection) -> String {
         "runs": runs.collect::<Vec<Json>>(),
         "remarks": remarks.iter().map(remark).collect::<Vec<Json>>(),
     });
-    format!("{value:#}\n")
+    crate::json::pretty(&value)
 }
 
 fn of_cell(collection: &Collection, cell: &Cell) -> Json {

@@ -1,62 +1,27 @@
 //! The options of resperf 2.14 as tables, and the help made from them.
 
-use super::super::usage::{ShortOption, help_of, long_help_of, switch, takes};
+use super::super::usage::{ShortOption, help_of, long_help_of, of_dnsperf, switch, takes};
 
 /// All of them, in the order of resperf's help.
 pub(super) const SHORT_OPTIONS: [ShortOption; 28] = [
-    takes(
-        b'f',
-        "family",
-        "address family: inet, inet6 or any",
-        Some("any"),
-    ),
-    takes(b'M', "mode", "transport: udp, tcp, dot or doh", Some("udp")),
-    takes(
-        b's',
-        "server_addr",
-        "name or address of the server under test",
-        Some("127.0.0.1"),
-    ),
-    takes(
-        b'p',
-        "port",
-        "port of the server",
-        Some("53 for udp and tcp, 853 for dot, 443 for doh"),
-    ),
-    takes(b'a', "local_addr", "source address of the queries", None),
-    takes(
-        b'x',
-        "local_port",
-        "first source port, 0 for any",
-        Some("0"),
-    ),
-    takes(b'd', "datafile", "file of the questions", Some("stdin")),
+    of_dnsperf(b'f'),
+    of_dnsperf(b'm').with_letter(b'M'),
+    of_dnsperf(b's'),
+    of_dnsperf(b'p'),
+    of_dnsperf(b'a'),
+    of_dnsperf(b'x'),
+    of_dnsperf(b'd'),
     takes(
         b't',
         "timeout",
         "seconds until a query counts as lost",
         Some("45"),
     ),
-    takes(
-        b'b',
-        "buffer_size",
-        "socket send and receive buffers in kilobytes",
-        None,
-    ),
-    switch(b'e', "send EDNS"),
-    takes(
-        b'E',
-        "code:value",
-        "send this EDNS option, value in hex (implies -e)",
-        None,
-    ),
-    switch(b'D', "set the DO bit (implies -e)"),
-    takes(
-        b'y',
-        "[alg:]name:secret",
-        "sign with this TSIG key, secret in base64",
-        None,
-    ),
+    of_dnsperf(b'b'),
+    of_dnsperf(b'e'),
+    of_dnsperf(b'E'),
+    of_dnsperf(b'D'),
+    of_dnsperf(b'y'),
     takes(
         b'i',
         "plot_interval",
@@ -88,12 +53,7 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 28] = [
         "percentage lost before which the maximum is looked for",
         Some("100"),
     ),
-    takes(
-        b'C',
-        "clients",
-        "clients, each with its own socket or connection",
-        Some("1"),
-    ),
+    of_dnsperf(b'c').with_letter(b'C'),
     takes(
         b'q',
         "num_outstanding",
@@ -101,7 +61,7 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 28] = [
         Some("65536"),
     ),
     switch(b'v', "verbose (nothing is logged per query here)"),
-    switch(b'W', "warnings and errors to stdout instead of stderr"),
+    of_dnsperf(b'W'),
     switch(b'R', "begin the file anew at its end"),
     takes(
         b'F',
@@ -109,9 +69,9 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 28] = [
         "queries due and not sent at which the ramp ends, 0 for any number",
         Some("1000"),
     ),
-    switch(b'h', "print this help"),
-    switch(b'H', "print the help for long options"),
-    takes(b'O', "name[=value]", "set a long option", None),
+    of_dnsperf(b'h'),
+    of_dnsperf(b'H'),
+    of_dnsperf(b'O'),
 ];
 
 /// The help of `-h`.

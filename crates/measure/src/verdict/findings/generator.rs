@@ -2,17 +2,13 @@
 
 use super::Figures;
 use crate::counts::NotSent;
-use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::doctor::{Cure, Diagnosis, STEAL_PROBLEM, STEAL_WARNING, State};
 use crate::interval::per;
 use crate::notation::{count, counted, latency, percent, share};
 use crate::verdict::generator;
 
 /// From this share of its CPU on, a worker may soon be the limit.
 const BUSY_WARNING: f64 = 0.9;
-/// Shares of the host's time that the hypervisor took.
-const STEAL_WARNING: f64 = 0.01;
-/// From this share on, the figures are worth little.
-const STEAL_PROBLEM: f64 = 0.05;
 /// More queries not sent than this share, and the run was not the one asked for.
 const NOT_SENT_PROBLEM: f64 = 0.001;
 
@@ -40,10 +36,7 @@ fn resources(figures: &Figures<'_>) -> Option<Diagnosis> {
         let needed = 2 * scenario.clients + 1_024;
         let matters = "clients without a socket ask nothing, and the others ask more for them";
         Diagnosis::new("open files", State::Problem, finding.evidence, matters)
-            .cure(Cure::new(
-                Place::Root,
-                format!("prlimit --pid $$ --nofile={needed}:{needed}"),
-            ))
+            .cure(Cure::open_files(needed))
             .cure(Cure::throng("--processes 2"))
     } else {
         let matters = "each connection to one target needs a port of its own on each source \
@@ -81,7 +74,7 @@ fn lateness(figures: &Figures<'_>) -> Option<Diagnosis> {
     Some(
         Diagnosis::new("lateness", State::Problem, finding.evidence, matters)
             .cures(advice)
-            .cure(Cure::shell("ps -eo pcpu,comm --sort=-pcpu | head")),
+            .cure(Cure::busiest_processes()),
     )
 }
 
@@ -105,8 +98,7 @@ fn steal(figures: &Figures<'_>) -> Option<Diagnosis> {
         percent(stolen)
     );
     let matters = "a virtual CPU that is taken away stalls every query on it";
-    let cure = "measure on dedicated CPUs: another instance type, or a host without neighbours";
-    Some(Diagnosis::new("CPU steal", state, seen, matters).cure(Cure::words(cure)))
+    Some(Diagnosis::new("CPU steal", state, seen, matters).cure(Cure::dedicated_cpus()))
 }
 
 /// Time in which the control group might not run.

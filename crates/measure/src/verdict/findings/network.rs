@@ -1,7 +1,7 @@
 //! What was dropped, where this host, or the model of a network, could see it.
 
-use super::Figures;
-use crate::doctor::{Cure, Diagnosis, Place, State};
+use super::{Figures, look_at_path};
+use crate::doctor::{Cure, Diagnosis, State};
 use crate::interval::per;
 use crate::notation::{counted, latency, share};
 use crate::scenario::Transport;
@@ -98,12 +98,15 @@ fn backlog(figures: &Figures<'_>) -> Option<Diagnosis> {
         counted(dropped, "packet")
     );
     let matters = "they were dropped before any socket saw them, and look like the target's loss";
-    let hosts = figures.record.hosts.iter();
-    let most = hosts.filter_map(|host| host.sysctls.get("net.core.netdev_max_backlog"));
-    let most = most.filter_map(|most| most.parse::<u64>().ok()).max();
-    let larger = (4 * most.unwrap_or(0)).max(16_384);
-    let cure = Cure::sysctl("net.core.netdev_max_backlog", larger);
+    let cure = larger(figures, "net.core.netdev_max_backlog", 16_384);
     Some(Diagnosis::new("packet backlog", state, seen, matters).cure(cure))
+}
+
+/// Sets a kernel parameter to four times what it was during the run, at least to `least`.
+fn larger(figures: &Figures<'_>, name: &str, least: u64) -> Cure {
+    let hosts = figures.record.hosts.iter();
+    let values = hosts.filter_map(|host| host.sysctls.get(name)?.parse::<u64>().ok());
+    Cure::sysctl(name, (4 * values.max().unwrap_or(0)).max(least))
 }
 
 /// Flows that the firewall of this host refused.
@@ -120,21 +123,11 @@ fn conntrack(figures: &Figures<'_>) -> Option<Diagnosis> {
     );
     let matters = "the first packet of a refused flow is dropped: a query without response, or a \
                    connection that takes a second longer";
-    let hosts = figures.record.hosts.iter();
-    let most = hosts.filter_map(|host| host.sysctls.get("net.netfilter.nf_conntrack_max"));
-    let most = most.filter_map(|most| most.parse::<u64>().ok()).max();
-    let larger = (4 * most.unwrap_or(0)).max(1 << 20);
     Some(
         Diagnosis::new("conntrack", State::Problem, seen, matters)
-            .cure(Cure::sysctl("net.netfilter.nf_conntrack_max", larger))
-            .cure(Cure::new(
-                Place::Root,
-                "iptables -t raw -I OUTPUT -p udp --dport 53 -j NOTRACK",
-            ))
-            .cure(Cure::new(
-                Place::Root,
-                "iptables -t raw -I PREROUTING -p udp --sport 53 -j NOTRACK",
-            )),
+            .cure(larger(figures, "net.netfilter.nf_conntrack_max", 1 << 20))
+            .cure(Cure::untracked("OUTPUT", "dport"))
+            .cure(Cure::untracked("PREROUTING", "sport")),
     )
 }
 
@@ -145,21 +138,8 @@ fn path(figures: &Figures<'_>) -> Option<Diagnosis> {
     let diagnosis = Diagnosis::new("path", State::Problem, finding.evidence, matters);
     Some(match figures.record.simulation {
         Some(_) => diagnosis.cures(finding.advice.map(Cure::words)),
-        None => diagnosis.cure(Cure::shell(format!("mtr --report --tcp {}", host(figures)))),
+        None => diagnosis.cure(look_at_path("tcp", figures.record)),
     })
-}
-
-/// The address of the (first) target.
-fn host(figures: &Figures<'_>) -> String {
-    let target = figures
-        .record
-        .scenario
-        .target
-        .split(',')
-        .next()
-        .unwrap_or("");
-    let address = target.parse::<std::net::SocketAddr>();
-    address.map_or_else(|_| target.to_owned(), |address| address.ip().to_string())
 }
 
 /// Datagrams lost although nothing queued: an overloaded server lets queries wait before it drops
@@ -190,7 +170,7 @@ fn losses_without_queue(figures: &Figures<'_>) -> Option<Diagnosis> {
             .cure(Cure::words(
                 "run again at half the rate: if the same share is lost, the path loses it",
             ))
-            .cure(Cure::shell(format!("mtr --report --udp {}", host(figures))))
+            .cure(look_at_path("udp", figures.record))
             .cure(Cure::words(
                 "if BIND limits the rate of responses, leave the generator out of it: \
                  rate-limit { exempt-clients { GENERATOR; }; };",

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::look_at_path;
 use crate::counts::Counts;
-use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::doctor::{BUSY_POLL_US, Cure, Diagnosis, Place, State};
 use crate::interval::per;
 use crate::notation::{percent, rate};
 use crate::record::RunRecord;
@@ -63,8 +64,8 @@ const SETTINGS: [Setting; 4] = [
         matters: "a server that spins for packets answers more of them, at the cost of all its CPU",
         cures: |_| {
             vec![
-                Cure::server_sysctl("net.core.busy_read", 50),
-                Cure::server_sysctl("net.core.busy_poll", 50),
+                Cure::server_sysctl("net.core.busy_read", BUSY_POLL_US),
+                Cure::server_sysctl("net.core.busy_poll", BUSY_POLL_US),
             ]
         },
     },
@@ -245,9 +246,6 @@ fn lossy_path(records: &[&RunRecord]) -> Option<Diagnosis> {
     );
     let matters = "an overloaded server loses more the more it is asked; a path that loses takes \
                    the same share of everything";
-    let target = &low.2.scenario.target;
-    let address = target.parse::<std::net::SocketAddr>();
-    let host = address.map_or_else(|_| target.clone(), |it| it.ip().to_string());
-    let cure = Cure::shell(format!("mtr --report --udp {host}"));
+    let cure = look_at_path("udp", low.2);
     Some(Diagnosis::new("path", State::Problem, seen, matters).cure(cure))
 }

@@ -163,7 +163,7 @@ mod tests {
             });
         }
         drop(others);
-        let free = READY.with_borrow(|ready| ready.slots.iter().flatten().count());
-        assert!(free <= 1, "{free} keys of nobody");
+        let left = READY.with_borrow(|ready| ready.slots.iter().flatten().count());
+        assert!(left <= 1, "{left} keys of nobody");
     }
 }

@@ -1,0 +1,93 @@
+//! Where a server is: the address in its name, or what the resolver of this host says.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use lab::run::{TargetScope, target_scope};
+
+use crate::args::RunArguments;
+use crate::args::doh::Server;
+use crate::failure::Failure;
+
+/// The address of a server, and its name or address without the port.
+pub(crate) fn address_of(
+    server: &str,
+    arguments: &RunArguments,
+) -> Result<(SocketAddr, String), Failure> {
+    let parts = Server::parse(server);
+    let port = parts.default_port(arguments.transport);
+    let (target, host) = match Place::parse(parts.authority, port)? {
+        Place::Address(address) => (address, address.ip().to_string()),
+        Place::Name { host, port } => (resolve(host, port, arguments)?, host.to_owned()),
+    };
+    if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
+        return Err(Failure::usage(
+            format!("{} is a public address", target.ip()),
+            "load may only be sent where you have permission; if you have it, add --allow-public",
+        ));
+    }
+    Ok((target, host))
+}
+
+/// Why the name of a server has no address. What else is wrong with it, [`address_of`] says.
+pub(crate) fn lookup_failure(server: &str) -> Option<String> {
+    match Place::parse(Server::parse(server).authority, 53) {
+        Ok(Place::Name { host, port }) => look_up(host, port).err(),
+        Ok(Place::Address(_)) | Err(_) => None,
+    }
+}
+
+/// What a server is called.
+enum Place<'a> {
+    Address(SocketAddr),
+    Name { host: &'a str, port: u16 },
+}
+
+impl<'a> Place<'a> {
+    /// Reads `HOST`, `HOST:PORT`, an address, or `[IPV6]:PORT`.
+    fn parse(authority: &'a str, default_port: u16) -> Result<Self, Failure> {
+        if let Ok(address) = authority.parse::<SocketAddr>() {
+            return Ok(Place::Address(address));
+        }
+        let bare = authority.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            return Ok(Place::Address(SocketAddr::new(address, default_port)));
+        }
+        let Some((host, text)) = authority.rsplit_once(':') else {
+            return Ok(Place::Name {
+                host: authority,
+                port: default_port,
+            });
+        };
+        let port = text.parse().map_err(|_| {
+            Failure::usage(
+                format!("--server {authority}: `{text}` is not a port"),
+                "give HOST, HOST:PORT, or [IPV6]:PORT",
+            )
+        })?;
+        Ok(Place::Name { host, port })
+    }
+}
+
+/// All addresses of a name, at least one, or why there is none.
+fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let addresses = (host, port).to_socket_addrs();
+    let addresses: Vec<SocketAddr> = addresses.map_err(|error| error.to_string())?.collect();
+    match addresses.is_empty() {
+        true => Err("it has no address".to_owned()),
+        false => Ok(addresses),
+    }
+}
+
+fn resolve(host: &str, port: u16, arguments: &RunArguments) -> Result<SocketAddr, Failure> {
+    let addresses = look_up(host, port).map_err(|reason| {
+        Failure::usage(
+            format!("cannot resolve the server `{host}`: {reason}"),
+            "check the name, or give an address",
+        )
+    })?;
+    // Clients that bind to IPv6 addresses can only reach an IPv6 address.
+    let local = arguments.local_address.first();
+    let wants_ipv6 = local.is_some_and(|text| text.contains(':'));
+    let wanted = addresses.iter().find(|it| it.is_ipv6() == wants_ipv6);
+    Ok(*wanted.unwrap_or(&addresses[0]))
+}
