@@ -197,6 +197,18 @@ def churn_tcp(bench):
     return with_goals(tables.table(HEAD, rows), goals)
 
 
+def rate_goals(name, results, least):
+    """One for the rate, one for what a CPU second gives."""
+    figures = {
+        "connections a second": "connections_per_second",
+        "connections a CPU second": "connections_per_cpu_second",
+    }
+    return [
+        (f"{name}, {what}", median(results[name], figure), least, AT_LEAST)
+        for what, figure in figures.items()
+    ]
+
+
 def churn_dot(bench):
     """One query a DoT connection, full handshakes, against throng's responder.
 
@@ -210,14 +222,8 @@ def churn_dot(bench):
     if "dnsperf" in bench.tools:
         cases.append(("dnsperf dot", "dnsperf", "dot", load | DNSPERF_CHURN))
     results = measured(bench, "churn", responder(bench, "dot"), cases)
-    goals = [
-        (f"{name}, {what}", median(results[name], figure), DOT_RATE_MIN, AT_LEAST)
-        for name in ("throng dot", "throng dot, any certificate accepted")
-        for what, figure in (
-            ("connections a second", "connections_per_second"),
-            ("connections a CPU second", "connections_per_cpu_second"),
-        )
-    ]
+    names = ("throng dot", "throng dot, any certificate accepted")
+    goals = [goal for name in names for goal in rate_goals(name, results, DOT_RATE_MIN)]
     return with_goals(tables.table(HEAD, [row(*each) for each in results.items()]), goals)
 
 
@@ -239,13 +245,7 @@ def churn_quic(bench):
     if bench.programs.kxdpgun and os.geteuid() == 0:
         results |= churn_quic_over_veth(bench, load, anybody)
         note = f"kxdpgun asks {KXDPGUN_RATE_QPS:,} a second: it has no closed loop."
-    goals = [
-        (f"throng doq, {what}", median(results["throng doq"], figure), QUIC_RATE_MIN, AT_LEAST)
-        for what, figure in (
-            ("connections a second", "connections_per_second"),
-            ("connections a CPU second", "connections_per_cpu_second"),
-        )
-    ]
+    goals = rate_goals("throng doq", results, QUIC_RATE_MIN)
     rows = [row(name, runs) for name, runs in results.items()]
     return with_goals(f"{note}\n\n{tables.table(HEAD, rows)}", goals)
 
