@@ -1,4 +1,4 @@
-"""Debian 13's knotd over a veth pair, where kxdpgun can be beside throng and dnsperf. Needs root."""
+"""Debian 13's knotd over veth, where kxdpgun can be beside throng and dnsperf. Needs root."""
 
 import os
 import time
