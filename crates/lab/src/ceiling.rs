@@ -318,6 +318,7 @@ fn plan(request: &CeilingRequest, target: SocketAddr) -> io::Result<Plan> {
         stub: None,
         socket_buffer_octets: None,
         offload: true,
+        timestamps: None,
         client_statistics: true,
         tsig: None,
     })

@@ -268,6 +268,7 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
         ),
         ("scenario.tcp_fallback", a.tcp_fallback != b.tcp_fallback),
         ("scenario.offload", a.offload != b.offload),
+        ("scenario.timestamps", a.timestamps != b.timestamps),
         ("scenario.tls", a.tls != b.tls),
         (
             "scenario.tsig_algorithm",

@@ -89,6 +89,9 @@ pub struct ScenarioRecord {
     pub stub: Option<StubResolver>,
     /// UDP GSO and GRO were allowed.
     pub offload: bool,
+    /// Who stamped datagrams, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<StampSource>,
     /// TLS as asked for and as negotiated; none without TLS.
     pub tls: Option<TlsFacts>,
     /// TSIG algorithm, such as `hmac-sha256`; none without TSIG.
@@ -171,6 +174,14 @@ pub struct HttpRequest {
     pub path: String,
     /// Further header fields of every request, such as `x-tester: 1`, in order.
     pub headers: Vec<String>,
+}
+
+/// Who stamps datagrams with the instants at which they left and arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StampSource {
+    /// The kernel, as a datagram goes to its interface or comes from it.
+    Kernel,
 }
 
 /// A method of HTTP that carries DNS queries.

@@ -157,6 +157,7 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         tcp_fallback: false,
         stub: None,
         offload: true,
+        timestamps: None,
         tls: None,
         tsig_algorithm: None,
         goodput_rcodes: vec![0, 3],

@@ -28,6 +28,7 @@ mod stub;
 mod tests;
 mod without_queries;
 
+pub(crate) use sections::path_notes;
 pub use without_queries::connections_line;
 
 /// The whole result, ending in a line break.
@@ -36,6 +37,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Where the time went", sections::path(record)),
         ("Course", sections::course(record)),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),

@@ -56,6 +56,7 @@ pub(crate) fn plan(
         tcp_fallback: false,
         socket_buffer_octets: None,
         offload: true,
+        timestamps: None,
         client_statistics: true,
         tsig: None,
     }

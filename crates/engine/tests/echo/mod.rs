@@ -142,6 +142,7 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
         stub: None,
         socket_buffer_octets: None,
         offload: true,
+        timestamps: None,
         client_statistics: true,
         tsig: None,
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use engine::{EndedBy, Outcome, WorkerOutcome};
-use load::Plan;
 use load::arrival::{Arrival, Process};
+use load::{Plan, Stamping};
 use measure::facts::{HostFacts, NetworkFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
-use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
+use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
 use measure::simulation::SimulationRecord;
 use measure::verdict::Verdict;
 
@@ -292,6 +292,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         tcp_fallback: plan.tcp_fallback,
         stub: plan.stub.as_deref().map(stub),
         offload: plan.offload,
+        timestamps: plan.timestamps.map(stamp_source),
         tls: request
             .tls
             .as_ref()
@@ -317,6 +318,12 @@ fn targets(plan: &Plan) -> String {
 fn clients(plan: &Plan, group: usize, outcome: &Outcome) -> u64 {
     let of_worker = |worker: &WorkerOutcome| plan.worker_clients(worker.thread as u32);
     outcome.of_group(group).map(of_worker).map(u64::from).sum()
+}
+
+fn stamp_source(stamping: Stamping) -> StampSource {
+    match stamping {
+        Stamping::Kernel => StampSource::Kernel,
+    }
 }
 
 fn transport(transport: proto::Transport) -> scenario::Transport {

@@ -81,6 +81,7 @@ impl Load {
             stub: None,
             socket_buffer_octets: None,
             offload: true,
+            timestamps: None,
             client_statistics: true,
             tsig: None,
         };

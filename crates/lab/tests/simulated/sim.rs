@@ -106,6 +106,7 @@ impl Sim {
             stub: None,
             socket_buffer_octets: None,
             offload: true,
+            timestamps: None,
             client_statistics: true,
             tsig: None,
         };

@@ -32,6 +32,7 @@ pub(crate) fn plan() -> Plan {
         stub: None,
         socket_buffer_octets: None,
         offload: true,
+        timestamps: None,
         client_statistics: true,
         tsig: None,
     }
@@ -412,4 +413,18 @@ fn connections_without_queries_take_nothing_that_only_queries_have() {
         plan.connections.tcp_fast_open = true;
     };
     without_query(over_dot, "");
+}
+
+#[test]
+fn timestamps_are_for_datagrams_that_leave_one_by_one() {
+    let mut stamped = plan();
+    stamped.timestamps = Some(Stamping::Kernel);
+    let fault = |plan: &Plan| plan.validate().unwrap_err().to_string();
+    assert!(fault(&stamped).starts_with("timestamps: datagrams that leave in one burst"));
+    stamped.offload = false;
+    assert_eq!(stamped.validate(), Ok(()));
+    stamped.transport = Transport::Tcp;
+    assert!(fault(&stamped).starts_with("timestamps: tcp has the kernel cut octets into"));
+    stamped.transport = Transport::Doq;
+    assert!(fault(&stamped).starts_with("timestamps: doq puts several queries into"));
 }

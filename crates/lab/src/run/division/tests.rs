@@ -36,6 +36,7 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
             stub: None,
             socket_buffer_octets: None,
             offload: true,
+            timestamps: None,
             client_statistics: true,
             question_source: load::QuestionSource::default(),
             script: None,
