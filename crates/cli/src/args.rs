@@ -247,6 +247,14 @@ pub(crate) struct RunArguments {
     /// How open-loop queries are spread
     #[arg(long, default_value = "constant", value_enum, help_heading = "Load")]
     pub(crate) arrival: ArrivalProcess,
+    /// Open-loop queries that are due at the same instant, all of one client
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "QUERIES",
+        help_heading = "Load"
+    )]
+    pub(crate) burst: u32,
     /// Simulated clients, each with its own socket or connection [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
     pub(crate) clients: Option<u32>,

@@ -182,6 +182,7 @@ fn loads() -> [(u32, Arrival); 6] {
     let open = |process| Arrival::Open {
         rate_qps: 10_000.0,
         process,
+        burst: 1,
     };
     [
         (1, closed(1)),

@@ -67,7 +67,15 @@ fn run(plan: Plan, away: Range<Instant>) -> Interval {
 /// Two seconds of open loop.
 fn plan(rate_qps: f64) -> Plan {
     let process = Process::Constant;
-    echo::plan(Transport::Udp, 10, Arrival::Open { rate_qps, process })
+    echo::plan(
+        Transport::Udp,
+        10,
+        Arrival::Open {
+            rate_qps,
+            process,
+            burst: 1,
+        },
+    )
 }
 
 /// Nothing keeps the worker away.

@@ -9,7 +9,7 @@ use proto::Transport;
 use proto::doh::DohRequest;
 use proto::query::QueryOptions;
 
-use crate::arrival::{Arrival, check_rate};
+use crate::arrival::{Arrival, check_burst, check_rate};
 use crate::connection_policy::ConnectionPolicy;
 use crate::presence::Presence;
 use crate::profile::ProfiledClients;
@@ -255,7 +255,10 @@ impl Plan {
             Arrival::Script => return self.validate_script(),
             Arrival::Profile => return self.validate_profile(),
             Arrival::Replay => return self.validate_replay(),
-            Arrival::Open { rate_qps, .. } => {
+            Arrival::Open {
+                rate_qps, burst, ..
+            } => {
+                check_burst(burst)?;
                 return check_rate("rate", rate_qps).map(drop);
             }
             Arrival::Clients(clients) => {

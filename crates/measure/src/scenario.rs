@@ -300,12 +300,25 @@ pub enum Arrival {
         rate_qps: f64,
         /// How they were spread.
         process: Process,
+        /// Queries that were due at the same instant, all of one client.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        burst: u32,
     },
     /// Each client asked by itself, see [`ScenarioRecord::per_client`].
     Clients {
         /// Mean rate of all clients, queries a second, without shape; none if responses set it.
         rate_qps: Option<f64>,
     },
+}
+
+fn one() -> u32 {
+    1
+}
+
+// serde passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// How open-loop arrivals are spread over time.

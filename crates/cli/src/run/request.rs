@@ -238,6 +238,7 @@ fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
     Ok(Arrival::Open {
         rate_qps: parse_rate(rate)?,
         process,
+        burst: arguments.burst,
     })
 }
 

@@ -16,6 +16,9 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.arrival == ArrivalProcess::Poisson && arguments.rate.is_none() {
         return Err(unused("--arrival", "a load without a rate", "add --rate"));
     }
+    if arguments.burst != 1 && arguments.rate.is_none() {
+        return Err(unused("--burst", "a load without a rate", "add --rate"));
+    }
     reject_tls(arguments)?;
     reject_doh(arguments)?;
     reject_questions(arguments)?;

@@ -347,12 +347,20 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             outstanding: outstanding.into(),
             rate_qps_max,
         },
-        Arrival::Open { rate_qps, process } => {
+        Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        } => {
             let process = match process {
                 Process::Constant => scenario::Process::Constant,
                 Process::Poisson => scenario::Process::Poisson,
             };
-            scenario::Arrival::Open { rate_qps, process }
+            scenario::Arrival::Open {
+                rate_qps,
+                process,
+                burst,
+            }
         }
         Arrival::Script => scenario::Arrival::Clients { rate_qps: None },
         Arrival::Profile => scenario::Arrival::Clients {

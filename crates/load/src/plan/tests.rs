@@ -49,6 +49,7 @@ fn open(rate_qps: f64) -> Arrival {
     Arrival::Open {
         rate_qps,
         process: Process::Constant,
+        burst: 1,
     }
 }
 
@@ -91,6 +92,20 @@ fn sound_plans_pass() {
 fn settings_of_zero_are_named() {
     check(|plan| plan.clients = 0, "clients: it is zero");
     check(|plan| plan.workers = 0, "workers: it is zero");
+    for (burst, error) in [
+        (1, ""),
+        (10_000, ""),
+        (0, "burst: 0 queries cannot be due together"),
+        (10_001, "burst: 10001 queries cannot be due together"),
+    ] {
+        let (rate_qps, process) = (1.0, Process::Constant);
+        let arrival = Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        };
+        check(|plan| plan.arrival = arrival, error);
+    }
     check(|plan| plan.arrival = closed(0), "outstanding: it is zero");
     check(|plan| plan.timeout = Duration::ZERO, "timeout: it is zero");
     check(

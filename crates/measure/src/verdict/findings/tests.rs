@@ -26,6 +26,7 @@ fn open_loop(rate_qps: f64) -> RunRecord {
     record.scenario.arrival = Arrival::Open {
         rate_qps,
         process: Process::Constant,
+        burst: 1,
     };
     record.verdict = judge(&record);
     record
