@@ -1,8 +1,9 @@
 //! Network cards that stamp datagrams themselves: whether one can, having it do so, and its clock.
 //!
 //! The stamps are of a clock on the card (a PTP hardware clock, `/dev/ptpN`), which nobody needs to
-//! have synchronised: it is read beside the driver's as any other is. The card is left stamping, for
-//! by then others may want the same, such as ptp4l; `hwstamp_ctl -i INTERFACE -t 0 -r 0` ends it.
+//! have synchronised: it is read beside the driver's as any other is. The card is left stamping,
+//! for by then others may want the same, such as ptp4l; `hwstamp_ctl -i INTERFACE -t 0 -r 0` ends
+//! it.
 
 use std::ffi::CStr;
 use std::fs::File;
