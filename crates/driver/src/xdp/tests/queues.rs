@@ -197,7 +197,7 @@ fn under_load_a_timer_reads_the_interface_until_there_is_little_and_leaves_with_
     pair.exchange(&PAYLOADS);
     assert!(!is_on(&pair));
     assert_eq!(netlink.timers(device).unwrap(), [0]);
-    let many = vec![&[7; 44][..]; 250];
+    let many = vec![&[7; 44][..]; 200];
     pair.exchange(&many);
     assert!(is_on(&pair));
     assert_eq!(netlink.timers(device).unwrap(), [100_000]);
