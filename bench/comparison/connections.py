@@ -6,7 +6,7 @@ import re
 import statistics
 from pathlib import Path
 
-from . import processes, tables, targets, veth
+from . import knot, processes, tables, targets
 from .rounds import AT_LEAST, loads, median, ratio, row_of, with_goals
 
 # Connections that are set up at a time.
@@ -256,7 +256,7 @@ def churn_quic_over_veth(bench, load, anybody):
         ("kxdpgun doq, knotd over veth", "kxdpgun", "doq", load | {"rate_qps": KXDPGUN_RATE_QPS}),
     ]
     knotd = bench.programs.knotd
-    return measured(bench, "churn-veth", lambda: veth.VethKnot(knotd, bench.server_cpu), cases)
+    return measured(bench, "churn-veth", lambda: knot.VethKnot(knotd, bench.server_cpu), cases)
 
 
 def debian13_words(servers, name):

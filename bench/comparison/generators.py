@@ -43,6 +43,8 @@ class Load:
     # None for open loop.
     outstanding: int | None = 1000
     rate_qps: int | None = None
+    # Queries of one client that throng has due together.
+    burst: int = 1
     offload: bool = True
     warmup_ms: int = 0
     # 0 for connections that are opened and closed; None for as many queries as there are.
@@ -125,7 +127,9 @@ class RunFailed(Exception):
 
 def dnsperf_command(load):
     command = ["dnsperf", "-f", "inet", "-m", DNSPERF_MODES[load.transport], "-s", load.address]
-    command += ["-p", str(load.port), "-a", load.sources.first, "-d", load.names]
+    command += ["-p", str(load.port), "-d", load.names]
+    if not load.within:
+        command += ["-a", load.sources.first]
     command += ["-b", str(DNSPERF_BUFFER_KIBIBYTES), "-t", "1", "-l", str(load.seconds)]
     command += ["-c", str(load.clients)]
     threads = load.threads or -(-load.clients // DNSPERF_SOCKETS_PER_THREAD)
@@ -164,6 +168,8 @@ def throng_command(throng, load, cpu, record):
         command += ["--outstanding", str(load.outstanding)]
     if load.rate_qps is not None:
         command += ["--rate", str(load.rate_qps)]
+    if load.burst > 1:
+        command += ["--burst", str(load.burst)]
     if load.warmup_ms:
         command += ["--warmup", f"{load.warmup_ms}ms"]
     if load.transport in ENCRYPTED:

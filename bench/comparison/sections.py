@@ -2,16 +2,21 @@
 
 import statistics
 
-from . import capacity, connections, established, instructions, populations, tables, targets
-from . import versions
+from . import capacity, connections, established, instructions, knot, populations, tables
+from . import targets, versions
 from . import xdp as frames
 from .generators import DNSPERF_MODES
 from .rounds import AT_LEAST, HEAD, median, ratio, row, with_goals
 
-# Goals, from the project's own statement of what it must reach.
-CPU_RATIO_MAX = {"udp": 0.50, "tcp": 0.40, "dot": 0.50, "doh2": 0.40}
+# Goals, from the project's own statement of what it must reach: a first one, and what is wanted.
+CPU_RATIO_MAX = {
+    "udp": (0.50, 0.33),
+    "tcp": (0.40, 0.25),
+    "dot": (0.50, 0.25),
+    "doh2": (0.40, 0.25),
+}
 QPS_RATIO_MIN = 0.98
-OFFLOAD_QPS_MIN = 1_000_000
+OFFLOAD_QPS_MIN = (1_000_000, 4_000_000)
 NO_OFFLOAD_QPS_RATIO_MIN = 1.6
 SENDMMSG_RATIO_MIN = 0.9
 # Open-loop rate at which few and many clients are compared.
@@ -19,7 +24,7 @@ CLIENTS_RATE_QPS = 50_000
 CLIENTS_CPU_RATIO_MAX = 1.5
 IDLE_OCTETS_MAX = {
     "tcp": 1_000,
-    "dot": 10_000,
+    "dot": 2_560,
     "doh2": 12_000,
     "doq": 30_000,
     "doh3": 30_000,
@@ -39,10 +44,9 @@ def server(bench):
             results = bench.alternate("server", target, cases)
         cpu = ratio(results, "throng", "dnsperf", "cpu_us_per_answer")
         qps = ratio(results, "throng", "dnsperf", "qps")
-        goals += [
-            (f"{transport} CPU per answer, throng / dnsperf", cpu, CPU_RATIO_MAX[transport], {}),
-            (f"{transport} rate, throng / dnsperf", qps, QPS_RATIO_MIN, AT_LEAST),
-        ]
+        what = f"{transport} CPU per answer, throng / dnsperf"
+        goals += [(what, cpu, most, {}) for most in CPU_RATIO_MAX[transport]]
+        goals.append((f"{transport} rate, throng / dnsperf", qps, QPS_RATIO_MIN, AT_LEAST))
         rows += [row(f"{name} {transport}", runs) for name, runs in results.items()]
     return with_goals(tables.table(HEAD, rows), goals)
 
@@ -65,20 +69,11 @@ def responder(bench):
     for count in ("200 clients", "10 clients"):
         offloaded = median(results.get(f"throng, {count}", []), "qps")
         plain = (f"throng --no-offload, {count}", f"dnsperf, {count}")
-        goals += [
-            (
-                f"matched answers a second with offload, {count}",
-                offloaded,
-                OFFLOAD_QPS_MIN,
-                AT_LEAST,
-            ),
-            (
-                f"rate without offload, throng / dnsperf, {count}",
-                ratio(results, *plain, "qps"),
-                NO_OFFLOAD_QPS_RATIO_MIN,
-                AT_LEAST,
-            ),
-        ]
+        what = f"matched answers a second with offload, {count}"
+        goals += [(what, offloaded, least, AT_LEAST) for least in OFFLOAD_QPS_MIN]
+        what = f"rate without offload, throng / dnsperf, {count}"
+        value = ratio(results, *plain, "qps")
+        goals.append((what, value, NO_OFFLOAD_QPS_RATIO_MIN, AT_LEAST))
     rows = [row(name, runs) for name, runs in results.items()]
     return with_goals(tables.table(HEAD, rows), goals)
 
@@ -231,6 +226,7 @@ def rate_error_percent(run, rate_qps):
 
 SECTIONS = {
     "server": server,
+    "knot": knot.knot,
     "responder": responder,
     "datagrams": datagrams,
     "instructions": instructions.instructions,

@@ -6,9 +6,8 @@ They have no names and end with the processes in them. Needs root.
 import ipaddress
 import itertools
 import subprocess
-import time
 
-from . import processes, targets
+from . import targets
 
 NUMBERS = itertools.count(1)
 
@@ -52,38 +51,23 @@ def connect(here, there):
     return str(network + 1)
 
 
-class VethKnot(targets.Printing):
-    """Debian 13's knotd with DoQ in one namespace; the load comes from the other.
+class VethTarget(targets.Printing):
+    """A server in a namespace of its own; the load comes from another, by interface `there`."""
 
-    kxdpgun 3.4 sends a message ID other than 0 over QUIC, against RFC 9250, section 4.2.1. knotd
-    answers it; throng's responder does with `--doq-any-id`, which the tests of crate lab use.
-    """
+    # Words before the generators' command, within their namespace.
+    peer_words = ()
 
-    def __init__(self, program, cpu):
+    def __init__(self, name, make_command, cpu, ports):
+        """`make_command` gets the server's address, for which there is none before the pair."""
         self.here, self.there = Namespace(), Namespace()
         try:
             self.address = connect(self.here, self.there)
-            self.within, self.within_peer = self.here.within(), self.there.within()
-            ports = {"doq": processes.free_port()}
-
-            def command(folder):
-                targets.own_certificate(folder)
-                (folder / "zone.db").write_text(targets.zone_text())
-                settings = folder / "knot.conf"
-                settings.write_text(knot_settings(folder, self.address, ports["doq"]))
-                return [*program, "-c", str(settings)]
-
-            super().__init__("knotd over veth", command, cpu, ports)
-            processes.pin_all_threads(self.process.pid, cpu)
+            self.within = self.here.within()
+            self.within_peer = (*self.there.within(), *self.peer_words)
+            super().__init__(name, make_command(self.address), cpu, ports)
         except BaseException:
             self.close_namespaces()
             raise
-
-    def is_ready(self, transport, port):
-        ready = "server started" in self.log.read_text(errors="replace")
-        if not ready:
-            time.sleep(0.02)
-        return ready
 
     def close(self):
         super().close()
@@ -92,34 +76,3 @@ class VethKnot(targets.Printing):
     def close_namespaces(self):
         self.here.close()
         self.there.close()
-
-
-def knot_settings(folder, address, port):
-    """One worker of each kind, and more QUIC clients than the 10,000 of one run."""
-    return f"""
-server:
-    rundir: "{folder}"
-    listen: {address}@53
-    listen-quic: {address}@{port}
-    udp-workers: 1
-    tcp-workers: 1
-    background-workers: 1
-    cert-file: "{folder}/certificate.pem"
-    key-file: "{folder}/key.pem"
-    quic-max-clients: {targets.CLIENTS_MAX}
-log:
-  - target: stderr
-    any: info
-database:
-    storage: "{folder}"
-control:
-    listen: "{folder}/control"
-template:
-  - id: default
-    storage: "{folder}"
-    zonefile-sync: -1
-    journal-content: none
-zone:
-  - domain: "{targets.ZONE}"
-    file: "zone.db"
-"""

@@ -11,31 +11,19 @@ KXDPGUN_RATES_QPS = (200_000, 400_000, 800_000)
 RATE_RATIO_MIN = 1.5
 
 
-class VethResponder(targets.Printing):
-    """throng's responder in one namespace; the load comes from the other, by interface `there`."""
+class VethResponder(veth.VethTarget):
+    """throng's responder over a veth pair."""
+
+    # kxdpgun leaves its program on the interface, and only one can be there.
+    peer_words = ("sh", "-c", 'ip link set there xdp off; exec "$@"', "sh")
 
     def __init__(self, throng, cpu, flags):
-        self.here, self.there = veth.Namespace(), veth.Namespace()
-        try:
-            self.address = veth.connect(self.here, self.there)
-            self.within = self.here.within()
-            # kxdpgun leaves its program on the interface, and only one can be there.
-            clean = 'ip link set there xdp off; exec "$@"'
-            self.within_peer = (*self.there.within(), "sh", "-c", clean, "sh")
-            ports = {"udp": processes.free_port()}
-            command = targets.responder_command(throng, self.address, ports, flags=flags)
-            super().__init__("throng responder over veth", command, cpu, ports)
-        except BaseException:
-            self.close_namespaces()
-            raise
+        ports = {"udp": processes.free_port()}
 
-    def close(self):
-        super().close()
-        self.close_namespaces()
+        def command(address):
+            return targets.responder_command(throng, address, ports, flags=flags)
 
-    def close_namespaces(self):
-        self.here.close()
-        self.there.close()
+        super().__init__("throng responder over veth", command, cpu, ports)
 
 
 def xdp(bench):

@@ -247,6 +247,14 @@ pub(crate) struct RunArguments {
     /// How open-loop queries are spread
     #[arg(long, default_value = "constant", value_enum, help_heading = "Load")]
     pub(crate) arrival: ArrivalProcess,
+    /// Open-loop queries that are due at the same instant, all of one client
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "QUERIES",
+        help_heading = "Load"
+    )]
+    pub(crate) burst: u32,
     /// Simulated clients, each with its own socket or connection [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
     pub(crate) clients: Option<u32>,
@@ -315,6 +323,10 @@ pub(crate) struct RunArguments {
     /// Do not use UDP GSO and GRO
     #[arg(long, help_heading = "Generator")]
     pub(crate) no_offload: bool,
+    /// Have the kernel stamp datagrams, which tells where time goes: in the generator, on the wire
+    /// and in the server, or until a response is read. Over UDP; switches GSO and GRO off
+    #[arg(long, default_value = "off", value_enum, help_heading = "Generator")]
+    pub(crate) timestamps: TimestampChoice,
     /// Seed of everything random
     #[arg(
         long,
@@ -377,6 +389,15 @@ pub(crate) struct RunArguments {
     pub(crate) simulation: SimulationArguments,
     #[command(flatten)]
     pub(crate) behaviour: SelfTestBehaviour,
+}
+
+/// Who stamps datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimestampChoice {
+    /// Nobody
+    Off,
+    /// The kernel, in software
+    Kernel,
 }
 
 /// Flags of `throng schema`.

@@ -8,8 +8,11 @@ use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::socket::SockAddr;
-use crate::{Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError};
+use crate::socket::{SockAddr, SocketOptions};
+use crate::{
+    Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError,
+    StampSource, timestamps,
+};
 
 /// Control message: length of each segment but the last (linux/udp.h).
 const UDP_SEGMENT: libc::c_int = 103;
@@ -27,8 +30,8 @@ const MESSAGES_MAX_COALESCED: usize = 8;
 /// Room for one received message. Not a power of two: buffers a multiple of 4 KiB apart would all
 /// fall into the same sets of the CPU's first-level cache.
 const STRIDE: usize = 65_536 + 192;
-/// Room for the control messages of one message: a u32 and an int, with headers.
-const CONTROL_OCTETS: usize = 64;
+/// Room for the control messages of one message: a u32, an int and a stamp, with headers.
+const CONTROL_OCTETS: usize = 128;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
@@ -43,10 +46,16 @@ pub(super) struct Batch {
     /// Datagrams in each message of a send.
     runs: Vec<usize>,
     coalesced: bool,
+    /// Who stamps datagrams, if somebody does.
+    stamped_by: Option<StampSource>,
+    /// Then, when those that were received last arrived, in nanoseconds of the stamps' clock.
+    pub(super) arrived_ns: Vec<u64>,
+    /// After how many datagrams the last send failed for the first time, whatever became of it.
+    pub(super) failed_after: Option<usize>,
 }
 
 impl Batch {
-    pub(super) fn new(offload: bool) -> Self {
+    pub(super) fn new(options: &SocketOptions) -> Self {
         Batch {
             // SAFETY: all-zero mmsghdr and iovec are valid (null pointers, zero lengths).
             headers: vec![unsafe { zeroed() }; MESSAGES_MAX].into_boxed_slice(),
@@ -55,7 +64,10 @@ impl Batch {
             addresses: vec![SockAddr::empty(); MESSAGES_MAX].into_boxed_slice(),
             controls: vec![Control([0; CONTROL_OCTETS]); MESSAGES_MAX].into_boxed_slice(),
             runs: Vec::with_capacity(MESSAGES_MAX),
-            coalesced: offload,
+            coalesced: options.offload,
+            stamped_by: options.timestamps,
+            arrived_ns: Vec::new(),
+            failed_after: None,
         }
     }
 
@@ -67,6 +79,7 @@ impl Batch {
         offload: &mut bool,
         stats: &mut DriverStats,
     ) -> Accepted {
+        self.failed_after = None;
         let outcome = self.send_all(fd, outgoing, offload, stats);
         stats.datagrams_sent += outcome.accepted as u64;
         outcome
@@ -92,6 +105,7 @@ impl Batch {
             stats.send_calls += 1;
             let Ok(messages) = result else {
                 let errno = result.expect_err("checked just above");
+                self.failed_after.get_or_insert(accepted);
                 match errno {
                     libc::EINTR => continue,
                     libc::EAGAIN => {
@@ -129,6 +143,9 @@ impl Batch {
                     stats.datagrams_offloaded += *run as u64;
                     stats.offload_bursts += 1;
                 }
+            }
+            if messages < self.runs.len() {
+                self.failed_after.get_or_insert(accepted);
             }
         }
         Accepted {
@@ -257,6 +274,7 @@ impl Batch {
             return Err(last_errno());
         }
         let count = result as usize;
+        self.arrived_ns.clear();
         for message in 0..count {
             self.collect(message, peer, received, drops);
         }
@@ -297,9 +315,8 @@ impl Batch {
         let Some(from) = peer.or_else(|| self.addresses[message].std_address()) else {
             return;
         };
-        let segment = read_controls(&header.msg_hdr, drops)
-            .unwrap_or(total)
-            .max(1);
+        let controls = read_controls(&header.msg_hdr, drops, self.stamped_by);
+        let segment = controls.segment.unwrap_or(total).max(1);
         let start = message * STRIDE;
         let mut offset = 0;
         loop {
@@ -310,6 +327,9 @@ impl Batch {
                 length: length as u32,
                 from,
             });
+            if self.stamped_by.is_some() {
+                self.arrived_ns.push(controls.arrived_ns);
+            }
             offset += length;
             if offset >= total {
                 break;
@@ -340,9 +360,18 @@ fn burst_length(datagrams: &[OutgoingDatagram]) -> usize {
     run
 }
 
-/// Reads SO_RXQ_OVFL into `drops` and returns the GRO segment length, if any.
-fn read_controls(header: &libc::msghdr, drops: &mut u32) -> Option<usize> {
-    let mut segment = None;
+/// What came with a message.
+#[derive(Default)]
+struct Controls {
+    /// Length of each datagram that GRO coalesced.
+    segment: Option<usize>,
+    /// When it arrived, in nanoseconds of the stamps' clock; zero if that is not known.
+    arrived_ns: u64,
+}
+
+/// Reads the control messages, SO_RXQ_OVFL into `drops`.
+fn read_controls(header: &libc::msghdr, drops: &mut u32, by: Option<StampSource>) -> Controls {
+    let mut found = Controls::default();
     // SAFETY: the kernel filled msg_control up to msg_controllen; the CMSG functions stay within.
     unsafe {
         let mut control = libc::CMSG_FIRSTHDR(header);
@@ -352,15 +381,19 @@ fn read_controls(header: &libc::msghdr, drops: &mut u32) -> Option<usize> {
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                     *drops = data.cast::<u32>().read_unaligned()
                 }
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                    found.arrived_ns = by.map_or(0, |by| timestamps::time_ns(control, by));
+                }
                 (libc::SOL_UDP, UDP_GRO) => {
-                    segment = usize::try_from(data.cast::<libc::c_int>().read_unaligned()).ok();
+                    let length = usize::try_from(data.cast::<libc::c_int>().read_unaligned());
+                    found.segment = length.ok();
                 }
                 _ => {}
             }
             control = libc::CMSG_NXTHDR(header, control);
         }
     }
-    segment
+    found
 }
 
 fn last_errno() -> i32 {

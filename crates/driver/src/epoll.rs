@@ -16,9 +16,10 @@ use crate::cpu;
 use crate::datagram::Batch;
 use crate::socket::{self, SocketOptions};
 use crate::table::Table;
+use crate::timestamps::{Numbering, Timestamps};
 use crate::{
-    Accepted, Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SocketError,
-    SocketId, SocketSpec,
+    Accepted, Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SendStamp,
+    SocketError, SocketId, SocketSpec,
 };
 
 /// Sockets served after one wait; the rest follows after the next one.
@@ -46,6 +47,8 @@ pub struct EpollDriver {
     /// Deliveries since the last wait.
     deliveries: u32,
     batch: Batch,
+    /// There if the kernel stamps datagrams.
+    timestamps: Option<Box<Timestamps>>,
     stats: DriverStats,
 }
 
@@ -56,6 +59,8 @@ struct Socket {
     peer: Option<SocketAddr>,
     /// SO_RXQ_OVFL as last reported.
     drops: u32,
+    /// Of its datagrams, where the kernel stamps them.
+    numbering: Numbering,
     /// A write took less than was given.
     blocked: bool,
     reading_paused: bool,
@@ -98,7 +103,8 @@ impl EpollDriver {
             ready_next: 0,
             partly_served: false,
             deliveries: 0,
-            batch: Batch::new(options.offload),
+            batch: Batch::new(&options),
+            timestamps: (options.timestamps).map(|source| Box::new(Timestamps::new(clock, source))),
             stats: DriverStats::default(),
         })
     }
@@ -139,6 +145,7 @@ impl EpollDriver {
             kind,
             peer,
             drops: 0,
+            numbering: Numbering::default(),
             blocked: false,
             reading_paused: false,
         }))
@@ -188,6 +195,10 @@ impl EpollDriver {
             Ok(more) => {
                 self.stats.datagrams_received += received.datagrams.len() as u64;
                 received.event = Event::Datagrams;
+                if let Some(timestamps) = &mut self.timestamps {
+                    received.arrived.clear();
+                    timestamps.convert(&self.batch.arrived_ns, &mut received.arrived);
+                }
                 if more { Served::More } else { Served::Last }
             }
             Err(libc::EAGAIN) => Served::Nothing,
@@ -342,12 +353,27 @@ impl Driver for EpollDriver {
                 error: Some(SocketError::Other(libc::EBADF)),
             };
         };
+        if let Some(timestamps) = &mut self.timestamps {
+            timestamps.settle(&open.fd, &mut open.numbering);
+        }
         let offload = &mut self.options.offload;
         let outcome = self
             .batch
             .send(&open.fd, outgoing, offload, &mut self.stats);
         open.blocked = outcome.error.is_none() && outcome.accepted < outgoing.datagrams.len();
+        if self.timestamps.is_some() {
+            let failed_after = self.batch.failed_after;
+            open.numbering.note_sent(outcome.accepted, failed_after);
+        }
         outcome
+    }
+
+    fn read_send_stamps(&mut self, socket: SocketId, stamps: &mut Vec<SendStamp>) {
+        if let Some(timestamps) = &mut self.timestamps
+            && let Some(open) = self.sockets.get_mut(socket)
+        {
+            timestamps.read(&open.fd, &mut open.numbering, stamps);
+        }
     }
 
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {

@@ -14,8 +14,8 @@ use crate::epoll::EpollDriver;
 use crate::uring::{Unavailable, UringDriver};
 use crate::xdp::{InterfaceName, XdpDriver, XdpPlace};
 use crate::{
-    Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SocketError, SocketId,
-    SocketOptions, SocketSpec,
+    Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SendStamp, SocketError,
+    SocketId, SocketOptions, SocketSpec,
 };
 
 /// Which driver is to be used.
@@ -129,6 +129,12 @@ impl KernelDriver {
             ))
         };
         match choice {
+            DriverChoice::Uring | DriverChoice::Xdp(_) if options.timestamps.is_some() => Err(
+                io::Error::other("datagrams are stamped with epoll, not with io_uring or AF_XDP"),
+            ),
+            DriverChoice::Auto if options.timestamps.is_some() => {
+                epoll("it reads timestamps of datagrams".into())
+            }
             DriverChoice::Epoll => epoll("asked for".into()),
             DriverChoice::Uring => uring("asked for".into()).map_err(io::Error::other),
             DriverChoice::Xdp(interface) => {
@@ -203,6 +209,10 @@ impl Driver for KernelDriver {
     }
 
     #[inline]
+    fn read_send_stamps(&mut self, socket: SocketId, stamps: &mut Vec<SendStamp>) {
+        either!(self, driver => driver.read_send_stamps(socket, stamps));
+    }
+
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
         either!(self, driver => driver.send_bytes(socket, bytes))
     }

@@ -20,6 +20,7 @@ pub mod null;
 pub mod sim;
 mod socket;
 mod table;
+mod timestamps;
 pub mod uring;
 pub mod xdp;
 
@@ -151,6 +152,24 @@ pub struct Received {
     pub datagrams: Vec<Datagram>,
     /// How many octets at the start of `buffer` are a stream's.
     pub stream_octets: usize,
+    /// Where datagrams are stamped: when each of `datagrams` arrived, zero if that is not known.
+    pub arrived: Vec<Instant>,
+}
+
+/// Who stamps datagrams with the instants at which they left and arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampSource {
+    /// The kernel, as a datagram goes to its interface or comes from it.
+    Kernel,
+}
+
+/// When a datagram left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendStamp {
+    /// Which of the datagrams that the socket has accepted, from 0; wraps around.
+    pub number: u32,
+    /// On the driver's clock.
+    pub at: Instant,
 }
 
 /// One datagram within [`Received::buffer`].
@@ -178,6 +197,7 @@ impl Received {
             frames: None,
             datagrams: Vec::new(),
             stream_octets: 0,
+            arrived: Vec::new(),
         }
     }
 
@@ -355,6 +375,10 @@ pub trait Driver {
 
     /// Sends datagrams on `socket`, in order. Uses offload where it can.
     fn send_datagrams(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted;
+
+    /// Appends when datagrams of `socket` left of which that was not known yet, in the order in
+    /// which it became known. Empty unless they are stamped ([`StampSource`]).
+    fn read_send_stamps(&mut self, _socket: SocketId, _stamps: &mut Vec<SendStamp>) {}
 
     /// Writes octets to a stream; returns how many were taken. Fewer than given means that the
     /// stream blocks and [`Event::Writable`] will follow.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use crate::{SocketError, SocketSpec};
+use crate::{SocketError, SocketSpec, StampSource, timestamps};
 
 /// UDP socket option: deliver coalesced datagrams (linux/udp.h).
 const UDP_GRO: libc::c_int = 104;
@@ -19,6 +19,9 @@ pub struct SocketOptions {
     /// Send and receive buffers; `None` for 4 MiB on datagram sockets and the kernel's automatic
     /// tuning on streams.
     pub buffer_octets: Option<u32>,
+    /// Who stamps the datagrams of clients ([`crate::Driver::read_send_stamps`],
+    /// [`crate::Received::arrived`]), if somebody does; with epoll, and without offload.
+    pub timestamps: Option<StampSource>,
 }
 
 /// Default size of a datagram socket's buffers. The kernel's own default of 208 KiB holds about 277
@@ -37,9 +40,25 @@ pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result
     }
     bind(&fd, spec)?;
     if let Some(peer) = spec.peer {
+        if let Some(source) = options.timestamps {
+            timestamps::enable(&fd, source)?;
+        }
         connect(&fd, peer)?;
     }
     Ok(fd)
+}
+
+/// Octets of a datagram socket that are on their way out of the host.
+pub(super) fn unsent_octets(fd: &OwnedFd) -> Result<libc::c_int, i32> {
+    let mut octets = 0;
+    // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut octets) };
+    match result {
+        0 => Ok(octets),
+        _ => Err(io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO)),
+    }
 }
 
 /// A stream socket that has begun to connect.

@@ -27,7 +27,7 @@ fn each(mut check: impl FnMut(DriverChoice)) {
 fn open(choice: DriverChoice, offload: bool) -> std::io::Result<KernelDriver> {
     let options = SocketOptions {
         offload,
-        buffer_octets: None,
+        ..SocketOptions::default()
     };
     KernelDriver::open(choice, Load::default(), Clock::start(), options).map(|it| it.0)
 }

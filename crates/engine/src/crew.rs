@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use driver::{
-    Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SocketError, SocketId,
-    SocketSpec,
+    Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SendStamp, SocketError,
+    SocketId, SocketSpec,
 };
 use measure::Interval;
 use proto::Instant;
@@ -220,6 +220,10 @@ impl<D: Driver> Driver for Own<'_, D> {
     #[inline]
     fn send_datagrams(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted {
         self.inner.send_datagrams(socket, outgoing)
+    }
+
+    fn read_send_stamps(&mut self, socket: SocketId, stamps: &mut Vec<SendStamp>) {
+        self.inner.read_send_stamps(socket, stamps);
     }
 
     #[inline]

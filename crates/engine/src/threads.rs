@@ -8,7 +8,8 @@ use std::thread;
 
 use driver::clock::Clock;
 use driver::kernel::{Chosen, DriverChoice, KernelDriver, Load};
-use driver::{Driver, SocketOptions, cpu};
+use driver::{Driver, SocketOptions, StampSource, cpu};
+use load::Stamping;
 use measure::Interval;
 
 use crate::worker::{RunInputs, WorkerSummary};
@@ -146,6 +147,12 @@ pub fn run(
     })
 }
 
+fn stamp_source(stamping: Stamping) -> StampSource {
+    match stamping {
+        Stamping::Kernel => StampSource::Kernel,
+    }
+}
+
 fn run_thread(
     groups: &[RunInputs],
     (index, cpu): (usize, Option<usize>),
@@ -160,6 +167,7 @@ fn run_thread(
     let options = SocketOptions {
         offload: first.is_none_or(|plan| plan.offload),
         buffer_octets: first.and_then(|plan| plan.socket_buffer_octets),
+        timestamps: first.and_then(|plan| plan.timestamps).map(stamp_source),
     };
     let load = load(groups, (index as u32, threads));
     let opened = KernelDriver::open(choice, load, clock, options);

@@ -7,17 +7,19 @@
 mod echo;
 
 use std::cell::{Cell, RefCell};
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::Driver;
+use driver::clock::Clock;
+use driver::epoll::EpollDriver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
+use driver::{Driver, SocketOptions, StampSource};
 use engine::{Control, Crew, RunInputs, TlsSettings};
 use load::arrival::{Arrival, Process};
 use load::profile::{Population, ProfiledClients, RankNames, questions};
 use load::replay::ReplayQuery;
-use load::{Plan, Profile, Replay};
+use load::{Plan, Profile, Replay, Stamping};
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ServerConfig};
@@ -45,12 +47,24 @@ fn tls() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
 
 /// Allocations of the worker, and queries that the target saw, while they were counted.
 fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
+    count_stamped(transport, clients, arrival, None)
+}
+
+/// The same, perhaps with datagrams that are stamped.
+fn count_stamped(
+    transport: Transport,
+    clients: u32,
+    arrival: Arrival,
+    timestamps: Option<Stamping>,
+) -> (u64, u64) {
     let world = World::new(WorldConfig {
         link: Link::constant(Duration::from_millis(1)),
         ..WorldConfig::default()
     });
     let mut plan = plan(transport, clients, arrival);
     populate(&mut plan);
+    plan.timestamps = timestamps;
+    plan.offload = timestamps.is_none();
     let (server, client) = tls();
     let is_dot = transport == Transport::Dot;
     let echo = Echo::open(&world, &plan, is_dot.then_some(server));
@@ -168,6 +182,7 @@ fn loads() -> [(u32, Arrival); 6] {
     let open = |process| Arrival::Open {
         rate_qps: 10_000.0,
         process,
+        burst: 1,
     };
     [
         (1, closed(1)),
@@ -191,6 +206,74 @@ fn queries_over_udp_and_tcp_allocate_nothing() {
             );
         }
     }
+}
+
+#[test]
+fn timestamps_allocate_nothing_for_a_query() {
+    for (clients, arrival) in loads() {
+        let stamping = Some(Stamping::Kernel);
+        let (allocations, queries) = count_stamped(Transport::Udp, clients, arrival, stamping);
+        assert!(queries >= 400, "{arrival:?}: {queries} queries");
+        assert_eq!(allocations, 0, "{arrival:?}: for {queries} queries");
+    }
+}
+
+/// Sends each query back as its response.
+fn answer(target: &UdpSocket) -> u64 {
+    let mut message = [0; 512];
+    let mut answered = 0;
+    while let Ok((octets, from)) = target.recv_from(&mut message) {
+        // QR (RFC 1035, section 4.1.1).
+        message[2] |= 0x80;
+        target.send_to(&message[..octets], from).unwrap();
+        answered += 1;
+    }
+    answered
+}
+
+#[test]
+fn the_kernels_timestamps_allocate_nothing_for_a_query() {
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_nonblocking(true).unwrap();
+    let arrival = Arrival::Closed {
+        outstanding: 100,
+        rate_qps_max: None,
+    };
+    let mut plan = plan(Transport::Udp, 10, arrival);
+    plan.target = target.local_addr().unwrap();
+    plan.timestamps = Some(Stamping::Kernel);
+    plan.offload = false;
+    let inputs = RunInputs {
+        plan: Arc::new(plan),
+        tls: None,
+        observer: None,
+    };
+    let options = SocketOptions {
+        timestamps: Some(StampSource::Kernel),
+        ..SocketOptions::default()
+    };
+    let mut driver = EpollDriver::new(Clock::start(), options).unwrap();
+    let mut worker = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
+    worker.open(&mut driver).unwrap();
+    let (mut answered, mut allocations) = (0, 0);
+    while answered < 20_000 && !worker.is_finished() {
+        let counted = allocation_counter::measure(|| {
+            let now = driver.now();
+            worker.step(&mut driver);
+            driver.wait(now);
+        });
+        if answered > 5_000 {
+            allocations += counted.count_total;
+        }
+        answered += answer(&target);
+    }
+    assert!(answered > 5_000, "{answered} queries");
+    // Closing an interval copies its figures.
+    let of_intervals = std::iter::from_fn(|| worker.poll_interval()).count() as u64 * 100;
+    assert!(
+        allocations <= of_intervals,
+        "{allocations} for {answered} queries"
+    );
 }
 
 /// Allocations of a TLS session by itself for one query and one response, a record each.

@@ -76,6 +76,7 @@ fn once_a_second(clients: u32) -> Arrival {
     Arrival::Open {
         rate_qps: f64::from(clients),
         process: Process::Constant,
+        burst: 1,
     }
 }
 

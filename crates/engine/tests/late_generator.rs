@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use driver::sim::{Link, World, WorldConfig};
 use engine::{Control, Crew, RunInputs};
-use load::Plan;
 use load::arrival::{Arrival, Process};
+use load::{Plan, Stamping};
 use measure::Interval;
+use measure::counts::StampCounts;
 use proto::{Instant, Transport};
 
 use echo::Echo;
@@ -66,7 +67,15 @@ fn run(plan: Plan, away: Range<Instant>) -> Interval {
 /// Two seconds of open loop.
 fn plan(rate_qps: f64) -> Plan {
     let process = Process::Constant;
-    echo::plan(Transport::Udp, 10, Arrival::Open { rate_qps, process })
+    echo::plan(
+        Transport::Udp,
+        10,
+        Arrival::Open {
+            rate_qps,
+            process,
+            burst: 1,
+        },
+    )
 }
 
 /// Nothing keeps the worker away.
@@ -108,6 +117,33 @@ fn latency_shows_how_late_queries_left_and_service_time_does_not() {
     );
     let lateness = total.distributions.send_lateness.max_ns();
     assert!(lateness > Some(395_000_000), "{lateness:?}");
+}
+
+#[test]
+fn timestamps_tell_what_the_generator_added_from_what_the_network_did() {
+    let mut plan = plan(1_000.0);
+    plan.timestamps = Some(Stamping::Kernel);
+    plan.offload = false;
+    let total = run(plan, at_us(500_000)..at_us(900_000));
+    let path = &total.distributions.path;
+    assert_eq!(total.counts.stamps, StampCounts::default());
+    assert_eq!(
+        (total.counts.responses, path.network.count()),
+        (2_000, 2_000)
+    );
+    let sum: u128 = path.parts().iter().map(|(_, part)| part.sum_ns()).sum();
+    assert_eq!(sum, total.distributions.latency.sum_ns());
+    // Half a millisecond each way, and up to a step of the target's, whatever the worker does.
+    let (least, most) = (path.network.min_ns(), path.network.max_ns());
+    assert!(
+        least >= Some(1_000_000) && most <= Some(1_051_000),
+        "{path:?}"
+    );
+    // Those that fell due meanwhile waited to be sent; those that came, to be read.
+    assert!(path.generator.max_ns() > Some(395_000_000));
+    assert!(path.generator.percentile(0.7) <= Some(51_000));
+    assert!(path.reader.max_ns() > Some(395_000_000));
+    assert!(path.reader.percentile(0.99) <= Some(51_000));
 }
 
 #[test]

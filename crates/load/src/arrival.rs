@@ -12,6 +12,9 @@ pub const RATE_QPS_MIN: f64 = 1e-6;
 /// The highest rate that can be offered, in queries a second: one every nanosecond.
 pub const RATE_QPS_MAX: f64 = 1e9;
 
+/// Most queries that are due together.
+pub const BURST_MAX: u32 = 10_000;
+
 /// The shape of arrivals over all workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrival {
@@ -28,6 +31,8 @@ pub enum Arrival {
         rate_qps: f64,
         /// How they are spread.
         process: Process,
+        /// Queries that are due at the same instant, all of one client; from 1 to [`BURST_MAX`].
+        burst: u32,
     },
     /// Each client asks by itself.
     Clients(ClientArrival),
@@ -74,6 +79,18 @@ pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
     check_rate("rate", rate * factor)
 }
 
+/// Refuses a burst of no query, or of more than one client can have open.
+pub(crate) fn check_burst(burst: u32) -> Result<(), PlanError> {
+    if (1..=BURST_MAX).contains(&burst) {
+        return Ok(());
+    }
+    Err(PlanError::new(
+        "burst",
+        format!("{burst} queries cannot be due together"),
+        format!("a burst has 1 to {BURST_MAX} queries"),
+    ))
+}
+
 /// `rate_qps` if it can be offered.
 pub(crate) fn check_rate(setting: &'static str, rate: f64) -> Result<f64, PlanError> {
     if (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate) {
@@ -91,6 +108,10 @@ pub(crate) fn check_rate(setting: &'static str, rate: f64) -> Result<f64, PlanEr
 pub struct Schedule {
     next: Instant,
     gaps: Gaps,
+    /// Queries of a burst, which are due together.
+    burst: u32,
+    /// Those of this one from the next on.
+    burst_left: u32,
 }
 
 #[derive(Debug)]
@@ -125,17 +146,47 @@ impl Schedule {
                 Schedule {
                     next: later(start, offset_ns),
                     gaps: Gaps::Constant(gaps),
+                    burst: 1,
+                    burst_left: 1,
                 }
             }
             Process::Poisson => {
                 let mut schedule = Schedule {
                     next: start,
                     gaps: Gaps::Poisson(PoissonGaps::new(rate_qps, worker, workers, seed)),
+                    burst: 1,
+                    burst_left: 1,
                 };
                 schedule.advance();
                 schedule
             }
         }
+    }
+
+    /// The same for queries that are due `burst` at a time: the bursts are spread as single queries
+    /// would be at a rate so many times lower.
+    ///
+    /// # Panics
+    /// As [`Schedule::new`], and if a burst is empty.
+    pub fn of_bursts(
+        (rate_qps, process, burst): (f64, Process, u32),
+        share: (u32, u32),
+        seed: u64,
+        start: Instant,
+    ) -> Self {
+        assert!(burst > 0, "a burst has a query");
+        let rate = rate_qps / f64::from(burst);
+        Schedule {
+            burst,
+            burst_left: burst,
+            ..Schedule::new(rate, process, share, seed, start)
+        }
+    }
+
+    /// True if the next query is the first of its burst.
+    #[inline]
+    pub fn starts_burst(&self) -> bool {
+        self.burst_left == self.burst
     }
 
     /// When the next query is due.
@@ -147,6 +198,11 @@ impl Schedule {
     /// Moves on to the query after that.
     #[inline]
     pub fn advance(&mut self) {
+        self.burst_left -= 1;
+        if self.burst_left > 0 {
+            return;
+        }
+        self.burst_left = self.burst;
         let gap_ns = match &mut self.gaps {
             Gaps::Constant(gaps) => gaps.next_gap_ns(),
             Gaps::Poisson(gaps) => gaps.next_gap_ns(),
@@ -158,6 +214,29 @@ impl Schedule {
     /// no longer for a billion than for a few: beyond [`DRAWN_MAX`] Poisson arrivals are as many
     /// as the rate says.
     pub fn skip_until(&mut self, end: Instant, most: u64) -> u64 {
+        if self.next >= end {
+            return 0;
+        }
+        let of_this_burst = self.burst_left.into();
+        if most < of_this_burst {
+            // Less than the u32 that it is compared with.
+            self.burst_left -= most as u32;
+            return most;
+        }
+        self.burst_left = 1;
+        self.advance();
+        let size = u64::from(self.burst);
+        let skipped = of_this_burst + size * self.skip_bursts(end, (most - of_this_burst) / size);
+        let of_last_burst = match self.next < end {
+            true => most - skipped,
+            false => 0,
+        };
+        // The whole bursts in it were passed over.
+        self.burst_left -= of_last_burst as u32;
+        skipped + of_last_burst
+    }
+
+    fn skip_bursts(&mut self, end: Instant, most: u64) -> u64 {
         match &mut self.gaps {
             Gaps::Constant(gaps) => {
                 let (skipped, gap_ns) = gaps.skip(end.nanos_since(self.next), most);
@@ -179,6 +258,7 @@ impl Schedule {
                 self.next = end;
                 return skipped + (rest.round() as u64).min(most - skipped);
             }
+            self.burst_left = 1;
             self.advance();
             skipped += 1;
         }

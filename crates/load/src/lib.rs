@@ -58,7 +58,7 @@ pub use arrival::{Arrival, Schedule};
 pub use client_arrival::ClientArrival;
 pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
-pub use plan::{Plan, PlanError, ScriptText};
+pub use plan::{Plan, PlanError, ScriptText, Stamping};
 pub use presence::Presence;
 pub use profile::Profile;
 pub use question_source::{QuestionChooser, QuestionSource};

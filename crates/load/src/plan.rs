@@ -9,7 +9,7 @@ use proto::Transport;
 use proto::doh::DohRequest;
 use proto::query::QueryOptions;
 
-use crate::arrival::{Arrival, check_rate};
+use crate::arrival::{Arrival, check_burst, check_rate};
 use crate::connection_policy::ConnectionPolicy;
 use crate::presence::Presence;
 use crate::profile::ProfiledClients;
@@ -29,6 +29,13 @@ pub const OUTSTANDING_PER_CLIENT_MAX: u64 = proto::pending::OPEN_MAX as u64;
 const STREAM_MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Longest UDP payload in one IPv4 datagram: 65,535 less headers of 20 and 8 octets.
 const UDP_PAYLOAD_OCTETS_MAX: usize = 65_507;
+
+/// Who stamps datagrams with the instants at which they left and arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamping {
+    /// The kernel, in software.
+    Kernel,
+}
 
 /// One run as decided.
 #[derive(Clone, Debug)]
@@ -87,6 +94,8 @@ pub struct Plan {
     pub socket_buffer_octets: Option<u32>,
     /// Use UDP GSO and GRO where the kernel has them.
     pub offload: bool,
+    /// Have datagrams stamped, to tell where time went; over UDP, without offload.
+    pub timestamps: Option<Stamping>,
     /// Keep what each single client experienced: some 120 bytes a client and about 85 instructions
     /// a query.
     pub client_statistics: bool,
@@ -182,6 +191,7 @@ impl Plan {
             stub: None,
             socket_buffer_octets: None,
             offload: true,
+            timestamps: None,
             client_statistics: true,
             tsig: None,
         }
@@ -282,7 +292,10 @@ impl Plan {
             Arrival::Script => return self.validate_script(),
             Arrival::Profile => return self.validate_profile(),
             Arrival::Replay => return self.validate_replay(),
-            Arrival::Open { rate_qps, .. } => {
+            Arrival::Open {
+                rate_qps, burst, ..
+            } => {
+                check_burst(burst)?;
                 return check_rate("rate", rate_qps).map(drop);
             }
             Arrival::Clients(clients) => {
@@ -447,6 +460,7 @@ impl Plan {
                 "use it with doh2 and doh3",
             ));
         }
+        self.validate_timestamps()?;
         if self.tcp_fallback && self.transport.has_connections() {
             let transport = self.transport;
             let what = format!("{transport} has no truncated responses to repeat over TCP");
@@ -457,6 +471,30 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+
+    fn validate_timestamps(&self) -> Result<(), PlanError> {
+        const OTHER: &str = "use transport udp, or leave them out";
+        if self.timestamps.is_none() {
+            return Ok(());
+        }
+        let transport = self.transport;
+        let (what, hint) = if transport.is_stream() {
+            let why = "has the kernel cut octets into segments, of which none is a query";
+            (format!("{transport} {why}"), OTHER)
+        } else if transport.has_connections() {
+            let why = "puts several queries into a datagram, encrypted, and sends them again";
+            (format!("{transport} {why}"), OTHER)
+        } else if self.stub.is_some() {
+            let what = "clients that ask again send a query in several datagrams";
+            (what.into(), "leave out the one or the other")
+        } else if self.offload {
+            let what = "datagrams that leave in one burst have one stamp";
+            (what.into(), "switch offload off")
+        } else {
+            return Ok(());
+        };
+        Err(PlanError::new("timestamps", what, hint))
     }
 
     fn validate_local(&self) -> Result<(), PlanError> {

@@ -90,6 +90,27 @@ pub struct Counts {
     pub stub: StubCounts,
     /// Connections of TCP and QUIC.
     pub connections: Connections,
+    /// Responses of which timestamps do not tell where their time went.
+    #[serde(default, skip_serializing_if = "StampCounts::is_empty")]
+    pub stamps: StampCounts,
+}
+
+/// Responses, of those to stamped queries, whose stamps tell nothing.
+/// Both are zero in a run that was not stamped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StampCounts {
+    /// A stamp did not come, or came too late.
+    pub missing: u64,
+    /// The instants are not in their order, because a clock was set meanwhile.
+    pub implausible: u64,
+}
+
+impl StampCounts {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == StampCounts::default()
+    }
 }
 
 /// Why queries were scheduled but never handed to the network.
@@ -141,7 +162,9 @@ impl_add!(
         offered, repeated, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
         port_unreachable, sent_octets, received_octets, retried_unprocessed, waited_for_stream,
     ],
-    groups: [not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, stub, connections]
+    groups: [
+        not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, stub, connections, stamps,
+    ]
 );
 impl_add!(NotSent, numbers: [timed_out_waiting, no_free_id, send_failed, run_ended], groups: []);
 impl_add!(
@@ -149,6 +172,7 @@ impl_add!(
     numbers: [wrong_id, wrong_question, wrong_source, malformed],
     groups: []
 );
+impl_add!(StampCounts, numbers: [missing, implausible], groups: []);
 impl_add!(
     TcpFallback,
     numbers: [sent, responses, timeouts, connection_losses],

@@ -161,6 +161,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
         tcp_fallback: false,
         stub: None,
         offload: true,
+        timestamps: None,
         tls: None,
         tsig_algorithm: None,
         goodput_rcodes: vec![0, 3],

@@ -27,6 +27,55 @@ pub struct Distributions {
     pub tcp_fallback: Histogram,
     /// Connection set-up and the first query of each connection.
     pub connections: ConnectionTimes,
+    /// Where the latency went, by timestamps of datagrams.
+    #[serde(default, skip_serializing_if = "PathTimes::is_empty")]
+    pub path: PathTimes,
+}
+
+/// Parts of the latency of responses whose stamps are known; they add up to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathTimes {
+    /// From the scheduled instant until the query left: waiting in the generator.
+    pub generator: Histogram,
+    /// Until the response arrived: wire and server.
+    pub network: Histogram,
+    /// Until the generator had read it: waiting for the reader.
+    pub reader: Histogram,
+}
+
+impl Default for PathTimes {
+    /// Nothing measured; no memory for what is never measured.
+    fn default() -> Self {
+        PathTimes {
+            generator: Histogram::on_demand(),
+            network: Histogram::on_demand(),
+            reader: Histogram::on_demand(),
+        }
+    }
+}
+
+impl PathTimes {
+    /// True if nothing was stamped.
+    pub fn is_empty(&self) -> bool {
+        self.network.is_empty()
+    }
+
+    /// The parts by name, in the order of time.
+    pub fn parts(&self) -> [(&'static str, &Histogram); 3] {
+        [
+            ("in the generator", &self.generator),
+            ("wire and server", &self.network),
+            ("for the reader", &self.reader),
+        ]
+    }
+
+    /// Adds all values of `other`.
+    pub fn merge(&mut self, other: &PathTimes) {
+        self.generator.merge(&other.generator);
+        self.network.merge(&other.network);
+        self.reader.merge(&other.reader);
+    }
 }
 
 /// How long connections took to set up, and their first queries.
@@ -139,12 +188,14 @@ impl Distributions {
             send_lateness,
             tcp_fallback,
             connections,
+            path,
         } = other;
         self.latency.merge(latency);
         self.service.merge(service);
         self.send_lateness.merge(send_lateness);
         self.tcp_fallback.merge(tcp_fallback);
         self.connections.merge(connections);
+        self.path.merge(path);
     }
 
     fn each(&mut self, mut change: impl FnMut(&mut Histogram)) {
@@ -153,6 +204,9 @@ impl Distributions {
             &mut self.service,
             &mut self.send_lateness,
             &mut self.tcp_fallback,
+            &mut self.path.generator,
+            &mut self.path.network,
+            &mut self.path.reader,
         ]
         .into_iter()
         .for_each(&mut change);

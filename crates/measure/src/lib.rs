@@ -42,7 +42,7 @@ pub use evaluation::Evaluation;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};
 pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
 pub use histogram::Histogram;
-pub use interval::{ConnectionTimes, Distributions, Interval};
+pub use interval::{ConnectionTimes, Distributions, Interval, PathTimes};
 pub use merge::merge;
 pub use metric::Metric;
 pub use probe::ProbeStatistics;
@@ -50,7 +50,8 @@ pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
     Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,
-    QuestionChoice, QuestionOrder, Questions, ScenarioRecord, TlsFacts, TlsSettings, Transport,
+    QuestionChoice, QuestionOrder, Questions, ScenarioRecord, StampSource, TlsFacts, TlsSettings,
+    Transport,
 };
 pub use script::ScriptRecord;
 pub use simulation::{

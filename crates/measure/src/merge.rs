@@ -87,7 +87,10 @@ fn check_alike(first: &RunRecord, record: &RunRecord, position: usize) -> Result
     let (a, b) = (&first.scenario, &record.scenario);
     let kind = |scenario: &ScenarioRecord| match scenario.arrival {
         Arrival::Closed { .. } => "closed loop".to_string(),
-        Arrival::Open { process, .. } => format!("open loop, {process:?}"),
+        Arrival::Open { process, burst, .. } => match burst {
+            1 => format!("open loop, {process:?}"),
+            _ => format!("open loop, {process:?}, bursts of {burst}"),
+        },
         Arrival::Clients { .. } => "each client by itself".to_string(),
     };
     let fields = [
@@ -265,6 +268,7 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
         ),
         ("scenario.tcp_fallback", a.tcp_fallback != b.tcp_fallback),
         ("scenario.offload", a.offload != b.offload),
+        ("scenario.timestamps", a.timestamps != b.timestamps),
         ("scenario.tls", a.tls != b.tls),
         (
             "scenario.tsig_algorithm",

@@ -89,6 +89,9 @@ pub struct ScenarioRecord {
     pub stub: Option<StubResolver>,
     /// UDP GSO and GRO were allowed.
     pub offload: bool,
+    /// Who stamped datagrams, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<StampSource>,
     /// TLS as asked for and as negotiated; none without TLS.
     pub tls: Option<TlsFacts>,
     /// TSIG algorithm, such as `hmac-sha256`; none without TSIG.
@@ -171,6 +174,14 @@ pub struct HttpRequest {
     pub path: String,
     /// Further header fields of every request, such as `x-tester: 1`, in order.
     pub headers: Vec<String>,
+}
+
+/// Who stamps datagrams with the instants at which they left and arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StampSource {
+    /// The kernel, as a datagram goes to its interface or comes from it.
+    Kernel,
 }
 
 /// A method of HTTP that carries DNS queries.
@@ -287,12 +298,25 @@ pub enum Arrival {
         rate_qps: f64,
         /// How they were spread.
         process: Process,
+        /// Queries that were due at the same instant, all of one client.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        burst: u32,
     },
     /// Each client asked by itself, see [`ScenarioRecord::per_client`].
     Clients {
         /// Mean rate of all clients, queries a second, without shape; none if responses set it.
         rate_qps: Option<f64>,
     },
+}
+
+fn one() -> u32 {
+    1
+}
+
+// serde passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// How open-loop arrivals are spread over time.

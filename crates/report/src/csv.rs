@@ -12,7 +12,7 @@ use measure::{
 };
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 65] = [
+pub const COLUMNS: [(&str, &str); 72] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -116,6 +116,25 @@ pub const COLUMNS: [(&str, &str); 65] = [
     (
         "send_lateness_p99_us",
         "99th percentile of the time by which queries left late",
+    ),
+    (
+        "generator_wait_p50_us",
+        "median from the scheduled instant until the query left; with --timestamps",
+    ),
+    ("generator_wait_p99_us", "its 99th percentile"),
+    (
+        "network_p50_us",
+        "median from there until the response arrived: wire and server",
+    ),
+    ("network_p99_us", "its 99th percentile"),
+    (
+        "reader_wait_p50_us",
+        "median from there until the response was read",
+    ),
+    ("reader_wait_p99_us", "its 99th percentile"),
+    (
+        "stamps_missing",
+        "responses of which timestamps do not tell that",
     ),
     ("tcp_connect_p50_us", "median of TCP set-up"),
     (
@@ -265,6 +284,10 @@ fn cells(name: &str, interval: &Interval, rates: &Rates, scenario: &ScenarioReco
         percentile_us(service, 0.99),
         percentile_us(&distributions.send_lateness, 0.99),
     ]);
+    for (_, part) in distributions.path.parts() {
+        cells.extend([0.5, 0.99].map(|p| percentile_us(part, p)));
+    }
+    cells.push((counts.stamps.missing + counts.stamps.implausible).to_string());
     cells.extend(set_up_cells(&distributions.connections));
     cells
 }

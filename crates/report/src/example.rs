@@ -157,6 +157,7 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
         tcp_fallback: false,
         stub: None,
         offload: true,
+        timestamps: None,
         tls: None,
         tsig_algorithm: None,
         goodput_rcodes: vec![0, 3],
@@ -169,6 +170,7 @@ pub(crate) fn udp_self_test() -> RunRecord {
     let arrival = Arrival::Open {
         rate_qps: 20_000.0,
         process: Process::Poisson,
+        burst: 1,
     };
     let mut scenario = scenario(Transport::Udp, arrival);
     scenario.target = "127.0.0.1:5300".into();
@@ -218,6 +220,7 @@ pub(crate) fn doh2() -> RunRecord {
     let arrival = Arrival::Open {
         rate_qps: 1_000.0,
         process: Process::Constant,
+        burst: 1,
     };
     let mut scenario = scenario(Transport::Doh2, arrival);
     scenario.clients = 50;

@@ -16,6 +16,7 @@ pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
     let tables = [
         outcome(record, ""),
         latencies(record, ""),
+        path(record, ""),
         rcodes(record, ""),
     ];
     sections.push(Section::new("Result", tables.map(Block::Sheet).into()));
@@ -232,6 +233,26 @@ pub(crate) fn latencies(record: &RunRecord, prefix: &str) -> Sheet {
         "from scheduled: from the instant at which a query was due; service time: from sending"
             .into(),
     );
+    sheet
+}
+
+/// The parts of the latency, by timestamps; empty without them.
+fn path(record: &RunRecord, prefix: &str) -> Sheet {
+    let parts = record.total.distributions.path.parts();
+    let mut columns = vec![Column::words("part")];
+    columns.extend(parts.map(|(name, _)| Column::figures(name)));
+    let mut sheet = Sheet::new(&format!("{prefix}path"), "Where the time went", columns);
+    if record.scenario.timestamps.is_none() {
+        return sheet;
+    }
+    let figures = parts.map(|(_, part)| text::figures(part));
+    for (row, (name, _)) in figures[0].iter().enumerate() {
+        let cells = figures.iter().map(|part| part[row].1.clone());
+        sheet
+            .rows
+            .push(std::iter::once((*name).to_owned()).chain(cells).collect());
+    }
+    sheet.notes.extend(text::path_notes(record));
     sheet
 }
 

@@ -28,6 +28,7 @@ mod stub;
 mod tests;
 mod without_queries;
 
+pub(crate) use sections::path_notes;
 pub use without_queries::connections_line;
 
 /// The whole result, ending in a line break.
@@ -36,6 +37,7 @@ pub fn render(record: &RunRecord) -> String {
     let sections = [
         ("Result", outcome(record)),
         ("Latency", sections::latencies(record)),
+        ("Where the time went", sections::path(record)),
         ("Course", sections::course(record)),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
@@ -192,12 +194,20 @@ pub(crate) fn load(arrival: &Arrival) -> String {
                 rate_qps_max.map_or_else(String::new, |qps| format!(", at most {}", rate(qps)));
             format!("closed loop, {} outstanding{cap}", count(outstanding))
         }
-        Arrival::Open { rate_qps, process } => {
+        Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        } => {
             let spread = match process {
                 Process::Constant => "equally spaced",
                 Process::Poisson => "Poisson",
             };
-            format!("open loop, {} {spread}", rate(rate_qps))
+            let bursts = match burst {
+                1 => String::new(),
+                _ => format!(", in bursts of {} of one client", count(burst.into())),
+            };
+            format!("open loop, {} {spread}{bursts}", rate(rate_qps))
         }
         Arrival::Clients {
             rate_qps: Some(qps),

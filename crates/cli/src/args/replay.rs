@@ -12,12 +12,13 @@ use super::fit::ClientChoice;
 use super::{RunArguments, duration};
 
 /// Flags of `throng run` that a capture leaves nothing to say.
-pub(crate) const OF_THE_CAPTURE: [&str; 28] = [
+pub(crate) const OF_THE_CAPTURE: [&str; 29] = [
     "names",
     "names-format",
     "outstanding",
     "rate",
     "arrival",
+    "burst",
     "clients",
     "warmup",
     "per-client",

@@ -74,6 +74,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         stub: None,
         socket_buffer_octets: settings.buffer_octets,
         offload: true,
+        timestamps: None,
         client_statistics: false,
         tsig: settings.tsig.clone(),
     };

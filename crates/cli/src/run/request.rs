@@ -10,13 +10,13 @@ use std::time::Duration;
 use lab::run::{Description, RunRequest, default_workers, target_scope};
 use load::arrival::{Arrival, Process, parse_rate};
 use load::profile::ProfiledClients;
-use load::{Plan, QuestionSet, QuestionSource, StubPolicy, line_options, names_file};
+use load::{Plan, QuestionSet, QuestionSource, Stamping, StubPolicy, line_options, names_file};
 use measure::scenario::ProfileRecord;
 use proto::Transport;
 use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions};
 
 use crate::args::doh::Server;
-use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
+use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments, TimestampChoice};
 use crate::failure::Failure;
 use crate::records::read_input;
 use crate::run::address::address_of;
@@ -86,6 +86,7 @@ pub(crate) fn build(
     let arrival = arrival(arguments)?;
     let clients = asked.clients.unwrap_or(CLIENTS);
     let replay = arguments.replay.as_ref();
+    let timestamps = stamping(arguments.timestamps);
     let queries_max = queries_max(arguments, asked.questions.len());
     let plan = Plan {
         target,
@@ -115,7 +116,8 @@ pub(crate) fn build(
         tcp_fallback: arguments.tcp_fallback,
         stub,
         socket_buffer_octets: arguments.socket_buffer,
-        offload: !arguments.no_offload,
+        offload: !arguments.no_offload && timestamps.is_none(),
+        timestamps,
         client_statistics: true,
         tsig: tsig(arguments)?,
     };
@@ -157,6 +159,13 @@ fn describe(
 }
 
 /// How long a query may take, with all its attempts.
+fn stamping(choice: TimestampChoice) -> Option<Stamping> {
+    match choice {
+        TimestampChoice::Off => None,
+        TimestampChoice::Kernel => Some(Stamping::Kernel),
+    }
+}
+
 fn timeout(stub: Option<&StubPolicy>, arguments: &RunArguments) -> Duration {
     stub.map_or(arguments.timeout, StubPolicy::timeout)
 }
@@ -228,6 +237,7 @@ fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
     Ok(Arrival::Open {
         rate_qps: parse_rate(rate)?,
         process,
+        burst: arguments.burst,
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proto::tls::Group;
 
-use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments};
+use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments, TimestampChoice};
 use crate::failure::Failure;
 use crate::run::{questions, tls};
 
@@ -16,11 +16,15 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.arrival == ArrivalProcess::Poisson && arguments.rate.is_none() {
         return Err(unused("--arrival", "a load without a rate", "add --rate"));
     }
+    if arguments.burst != 1 && arguments.rate.is_none() {
+        return Err(unused("--burst", "a load without a rate", "add --rate"));
+    }
     reject_tls(arguments)?;
     reject_doh(arguments)?;
     reject_questions(arguments)?;
     questions::reject(arguments)?;
     reject_interface(arguments)?;
+    reject_timestamps(arguments)?;
     let is_simulated = arguments.driver == DriverChoice::Sim;
     let model = given(&arguments.simulation.server.given());
     match given(&simulation(arguments)).or(model) {
@@ -77,6 +81,20 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
             Err(unused("--interface", what, "add --driver xdp"))
         }
     }
+}
+
+/// Drivers whose datagrams nobody stamps.
+fn reject_timestamps(arguments: &RunArguments) -> Result<(), Failure> {
+    if arguments.timestamps == TimestampChoice::Off {
+        return Ok(());
+    }
+    let what = match arguments.driver {
+        DriverChoice::Auto | DriverChoice::Epoll => return Ok(()),
+        DriverChoice::Sim => "a simulation, where nothing waits for this host",
+        DriverChoice::Uring => "io_uring, which does not hand over the kernel's timestamps",
+        DriverChoice::Xdp => "AF_XDP, whose frames do not pass where the kernel stamps them",
+    };
+    Err(unused("--timestamps", what, "use --driver epoll"))
 }
 
 /// `cure` is one of two: the other is to do without the flag.

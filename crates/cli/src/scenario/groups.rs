@@ -197,6 +197,7 @@ fn inherited(top: &[Given], table: &Table) -> Vec<Given> {
             "per-client",
             "shape",
             "arrival",
+            "burst",
             "profile",
             "profile-zone",
             "profile-mix",

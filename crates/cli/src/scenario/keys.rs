@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::args::Arguments;
 
 /// Flags that are the run's as a whole: no group of clients has its own.
-const OF_RUN: [&str; 20] = [
+const OF_RUN: [&str; 21] = [
     "fail-if",
     "require",
     "junit",
@@ -29,6 +29,7 @@ const OF_RUN: [&str; 20] = [
     "label",
     "socket-buffer",
     "no-offload",
+    "timestamps",
     "no-preflight",
 ];
 /// Headings of flags that are the run's as a whole.

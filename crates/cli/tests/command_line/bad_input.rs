@@ -241,6 +241,16 @@ fn contradictory_flags_are_refused() {
             "leave out one of them",
         ),
         (
+            "--burst 2",
+            "--burst has no effect on a load without a rate",
+            "add --rate",
+        ),
+        (
+            "--rate 5 --burst 0",
+            "burst: 0 queries cannot be due together",
+            "a burst has 1 to 10000 queries",
+        ),
+        (
             "--arrival poisson",
             "--arrival has no effect on a load without a rate",
             "add --rate",

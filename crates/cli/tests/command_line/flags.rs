@@ -27,6 +27,29 @@ fn a_rate_is_offered_with_constant_or_poisson_spacing() {
 }
 
 #[test]
+fn bursts_are_of_one_client_after_the_other_and_keep_the_rate() {
+    let flags = "--driver sim --rate 1k --burst 20 --duration 2s --interval 100ms";
+    let record = measured(flags);
+    assert_eq!(offered_in_each_interval(&record), [100; 20]);
+    let listener = Listener::new();
+    let folder = Folder::new("burst");
+    let names = folder.write("names.txt", "a.example A\n");
+    let flags =
+        format!("--names {names} --queries 30 --clients 2 --workers 1 --rate 1k --burst 10");
+    let queries = listener.queries_of(&flags);
+    let sources: Vec<_> = queries.iter().map(|(source, _)| source).collect();
+    assert_eq!(sources.len(), 30);
+    for burst in sources.chunks(10) {
+        assert!(
+            burst.iter().all(|source| *source == burst[0]),
+            "{sources:?}"
+        );
+    }
+    assert_ne!(sources[0], sources[10]);
+    assert_eq!(sources[0], sources[20]);
+}
+
+#[test]
 fn a_rate_is_offered_by_the_kernels_sockets_whatever_the_response_time() {
     let record = measured("--rate 2000 --duration 400ms --delay 100ms --workers 2");
     assert_eq!(record.total.counts.offered, 800);

@@ -41,6 +41,7 @@ mod scenarios;
 mod scripts;
 mod simulation;
 mod stub_resolvers;
+mod timestamps;
 mod tls;
 mod tls_refused;
 mod trace;

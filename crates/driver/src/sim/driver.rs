@@ -9,10 +9,11 @@ use std::time::Duration;
 use proto::Instant;
 
 use super::EndpointId;
-use super::socket::Owner;
+use super::socket::{Kind, Owner};
 use super::state::State;
 use crate::{
-    Accepted, Close, Driver, DriverStats, Outgoing, Received, SocketError, SocketId, SocketSpec,
+    Accepted, Close, Driver, DriverStats, Outgoing, Received, SendStamp, SocketError, SocketId,
+    SocketSpec,
 };
 
 /// [`Instant::ZERO`] of every world in seconds since 1970: 2026-01-01T00:00:00Z.
@@ -102,6 +103,15 @@ impl Driver for SimDriver {
         self.state
             .borrow_mut()
             .send_datagrams(self.owner(socket), outgoing)
+    }
+
+    /// Of those that were sent last.
+    fn read_send_stamps(&mut self, socket: SocketId, stamps: &mut Vec<SendStamp>) {
+        let mut state = self.state.borrow_mut();
+        let socket = state.socket_mut(self.owner(socket));
+        if let Some(Kind::Datagram(inbox)) = socket.map(|socket| &mut socket.kind) {
+            inbox.take_send_stamps(stamps);
+        }
     }
 
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {

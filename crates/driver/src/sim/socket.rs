@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use proto::Instant;
 
-use crate::{Datagram, DriverStats, Event, Received, SocketError, SocketId};
+use crate::{Datagram, DriverStats, Event, Received, SendStamp, SocketError, SocketId};
 
 /// Most datagrams in one delivery.
 pub(super) const DATAGRAMS_MAX: usize = 64;
@@ -40,8 +40,12 @@ pub(super) enum Kind {
 /// Datagrams that arrived, and the last error.
 #[derive(Debug, Default)]
 pub(super) struct DatagramInbox {
-    pub(super) arrived: VecDeque<(SocketAddr, Vec<u8>)>,
+    pub(super) arrived: VecDeque<(SocketAddr, Instant, Vec<u8>)>,
     pub(super) error: Option<SocketError>,
+    /// Datagrams sent.
+    sent: u32,
+    /// How many of them were sent last, and when, until that is asked for.
+    left: (u32, Instant),
 }
 
 /// How far a stream has come.
@@ -157,6 +161,21 @@ impl Stream {
 }
 
 impl DatagramInbox {
+    /// Notes that datagrams leave: at once, for in virtual time nothing waits for the host.
+    pub(super) fn note_sent(&mut self, datagrams: u32, now: Instant) {
+        self.sent = self.sent.wrapping_add(datagrams);
+        self.left = (datagrams, now);
+    }
+
+    /// Tells when the datagrams that were sent last left, once.
+    pub(super) fn take_send_stamps(&mut self, stamps: &mut Vec<SendStamp>) {
+        let (datagrams, at) = std::mem::take(&mut self.left);
+        let numbers = (1..=datagrams)
+            .rev()
+            .map(|back| self.sent.wrapping_sub(back));
+        stamps.extend(numbers.map(|number| SendStamp { number, at }));
+    }
+
     fn next(&self) -> Option<Event> {
         match self.error {
             Some(error) => Some(Event::DatagramError(error)),
@@ -170,7 +189,8 @@ impl DatagramInbox {
             return;
         }
         let count = self.arrived.len().min(DATAGRAMS_MAX);
-        for (from, octets) in self.arrived.drain(..count) {
+        for (from, at, octets) in self.arrived.drain(..count) {
+            received.arrived.push(at);
             let start = received.buffer.len() as u32;
             received.buffer.extend_from_slice(&octets);
             received.datagrams.push(Datagram {
@@ -328,6 +348,7 @@ impl Endpoint {
             received.at = now;
             received.buffer.clear();
             received.datagrams.clear();
+            received.arrived.clear();
             received.stream_octets = 0;
             match &mut socket.kind {
                 Kind::Datagram(inbox) => inbox.take(event, received, buffers),

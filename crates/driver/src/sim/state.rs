@@ -241,8 +241,9 @@ impl State {
     }
 
     fn put_datagram(&mut self, receiver: Owner, from: SocketAddr, octets: Vec<u8>) {
+        let now = self.now;
         if let Some(Kind::Datagram(inbox)) = self.socket_mut(receiver).map(|s| &mut s.kind) {
-            inbox.arrived.push_back((from, octets));
+            inbox.arrived.push_back((from, now, octets));
             self.mark_ready(receiver);
         }
     }
@@ -355,6 +356,10 @@ impl State {
             start += octets.len();
             accepted += 1;
         }
+        let now = self.now;
+        if let Some(Kind::Datagram(inbox)) = self.socket_mut(from).map(|s| &mut s.kind) {
+            inbox.note_sent(accepted as u32, now);
+        }
         let stats = &mut self.endpoints[from.endpoint].stats;
         stats.send_calls += 1;
         stats.datagrams_sent += accepted as u64;
@@ -392,7 +397,7 @@ impl State {
         match socket.kind {
             Kind::Datagram(inbox) => {
                 self.datagram_sockets.unbind(socket.local, owner);
-                for (_, octets) in inbox.arrived {
+                for (.., octets) in inbox.arrived {
                     self.buffers.give_back(octets);
                 }
             }

@@ -170,7 +170,7 @@ impl UringDriver {
             starved: Vec::new(),
             feed_at: Instant::ZERO,
             deliveries: 0,
-            batch: Batch::new(options.offload),
+            batch: Batch::new(&options),
             stats: DriverStats::default(),
         })
     }

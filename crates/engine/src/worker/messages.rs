@@ -40,7 +40,10 @@ impl Worker {
                 stub.address(stub.answering)
             }
         };
-        for datagram in &received.datagrams {
+        for (place, datagram) in received.datagrams.iter().enumerate() {
+            if let Some(stamps) = &mut self.stamps {
+                stamps.arrived(received.arrived.get(place).copied().unwrap_or_default());
+            }
             if datagram.from != peer {
                 self.tally
                     .of_event(received.at)
@@ -142,6 +145,9 @@ impl Worker {
             return self.complete_fallback(owner, query, message, at);
         }
         self.count_response(owner, query, message, at);
+        if self.stamps.is_some() {
+            self.record_path(owner, query, at);
+        }
         // The window of a run by queries reaches to its last response.
         let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
         if at >= self.timeline.run_started_at && is_before_end {

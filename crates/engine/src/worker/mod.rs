@@ -20,6 +20,7 @@ mod race;
 mod replayed;
 mod scripted;
 mod send;
+mod stamps;
 mod streams;
 mod stub;
 mod tickets;
@@ -51,6 +52,7 @@ use presence::Events;
 use questions::QuestionCursor;
 use race::Losers;
 pub(crate) use scripted::Told;
+use stamps::Stamps;
 use stub::Stub;
 
 /// How often a waiting worker looks at the stop flag.
@@ -203,6 +205,8 @@ pub(crate) struct Worker {
     set_up: SetUp,
     /// What clients that ask again have beside; none where they ask one server once.
     stub: Option<Box<Stub>>,
+    /// When datagrams left and arrived; none where nobody stamps them.
+    stamps: Option<Box<Stamps>>,
     /// All QUIC connections; none on other transports. Taken out while it is worked with.
     quic: Option<QuicClient>,
     /// Lowest limit of concurrent streams that the target has set.
@@ -231,6 +235,7 @@ impl Worker {
         let mut clients = make_clients(&plan, first, primaries);
         Worker {
             stub: (plan.stub.as_ref()).map(|policy| Stub::new(policy, &mut clients)),
+            stamps: (plan.timestamps).map(|_| Box::new(Stamps::new(primaries))),
             clients,
             primaries,
             first_client: first,
@@ -380,7 +385,11 @@ impl Worker {
             Event::Datagrams if self.quic.is_some() => {
                 self.handle_quic_datagrams(driver, owner, received);
             }
-            Event::Datagrams => self.handle_datagrams(owner, received),
+            Event::Datagrams => {
+                // Whatever is answered has left.
+                self.read_send_stamps(driver, owner, received.socket);
+                self.handle_datagrams(owner, received);
+            }
             Event::Writable => self.handle_writable(driver, owner, received.at),
             Event::DatagramError(error) => {
                 self.handle_datagram_error(driver, owner, (received.socket, error), received.at);

@@ -123,13 +123,21 @@ impl Offer {
     ) {
         let share = (worker, plan.workers);
         let schedule_at =
-            |rate_qps, process| Schedule::new(rate_qps, process, share, plan.seed, joins_at);
+            |rate_qps| Schedule::new(rate_qps, Process::Constant, share, plan.seed, joins_at);
         match (self, plan.arrival) {
             (Offer::Closed { pacing, .. }, Arrival::Closed { rate_qps_max, .. }) => {
-                *pacing = rate_qps_max.map(|rate| schedule_at(rate, Process::Constant));
+                *pacing = rate_qps_max.map(schedule_at);
             }
-            (Offer::Open { schedule, .. }, Arrival::Open { rate_qps, process }) => {
-                *schedule = Some(schedule_at(rate_qps, process));
+            (
+                Offer::Open { schedule, .. },
+                Arrival::Open {
+                    rate_qps,
+                    process,
+                    burst,
+                },
+            ) => {
+                let bursts = (rate_qps, process, burst);
+                *schedule = Some(Schedule::of_bursts(bursts, share, plan.seed, joins_at));
             }
             (Offer::ByClient(clients), Arrival::Clients(_) | Arrival::Profile) => {
                 clients.start(plan, (start, joins_at), until);
@@ -203,7 +211,9 @@ impl Offer {
                 }
                 schedule.advance();
                 let client = *next_client;
-                *next_client = if client + 1 == clients { 0 } else { client + 1 };
+                if schedule.starts_burst() {
+                    *next_client = if client + 1 == clients { 0 } else { client + 1 };
+                }
                 Some(Due::of((due, client)))
             }
             Offer::ByClient(own) if own.next_due() <= now => own.take().map(Due::of),

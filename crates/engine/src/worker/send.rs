@@ -77,6 +77,10 @@ impl Worker {
         let outcome = driver.send_datagrams(socket, &self.outgoing);
         let queries = self.positions.len();
         self.count_sent(index, outcome.accepted, now);
+        if self.stamps.is_some() {
+            self.note_sent(index, outcome.accepted);
+            self.read_send_stamps(driver, index, socket);
+        }
         self.after_sending(index, outcome.accepted, now);
         if self.stub.is_some() {
             self.send_copies(driver, index, outcome.accepted);

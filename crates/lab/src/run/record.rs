@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use engine::{EndedBy, Outcome, WorkerOutcome};
-use load::Plan;
 use load::arrival::{Arrival, Process};
+use load::{Plan, Stamping};
 use measure::facts::{HostFacts, NetworkFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
-use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord};
+use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
 use measure::simulation::SimulationRecord;
 use measure::verdict::Verdict;
 
@@ -292,6 +292,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         tcp_fallback: plan.tcp_fallback,
         stub: plan.stub.as_deref().map(stub),
         offload: plan.offload,
+        timestamps: plan.timestamps.map(stamp_source),
         tls: request
             .tls
             .as_ref()
@@ -319,6 +320,12 @@ fn clients(plan: &Plan, group: usize, outcome: &Outcome) -> u64 {
     outcome.of_group(group).map(of_worker).map(u64::from).sum()
 }
 
+fn stamp_source(stamping: Stamping) -> StampSource {
+    match stamping {
+        Stamping::Kernel => StampSource::Kernel,
+    }
+}
+
 fn transport(transport: proto::Transport) -> scenario::Transport {
     match transport {
         proto::Transport::Udp => scenario::Transport::Udp,
@@ -339,12 +346,20 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             outstanding: outstanding.into(),
             rate_qps_max,
         },
-        Arrival::Open { rate_qps, process } => {
+        Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        } => {
             let process = match process {
                 Process::Constant => scenario::Process::Constant,
                 Process::Poisson => scenario::Process::Poisson,
             };
-            scenario::Arrival::Open { rate_qps, process }
+            scenario::Arrival::Open {
+                rate_qps,
+                process,
+                burst,
+            }
         }
         Arrival::Script => scenario::Arrival::Clients { rate_qps: None },
         Arrival::Profile => scenario::Arrival::Clients {

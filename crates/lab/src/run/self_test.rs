@@ -225,7 +225,7 @@ impl Thread {
         cpu::sharpen_timers();
         let options = SocketOptions {
             offload: self.sockets.offload,
-            buffer_octets: None,
+            ..SocketOptions::default()
         };
         let load = Load {
             streams: self.streams(),

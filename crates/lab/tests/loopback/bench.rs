@@ -92,6 +92,7 @@ impl Load {
         self.plan.arrival = Arrival::Open {
             rate_qps,
             process: Process::Constant,
+            burst: 1,
         };
         self
     }

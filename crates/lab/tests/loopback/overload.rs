@@ -41,6 +41,7 @@ fn generator_that_cannot_keep_up_goes_on_reading_responses() {
             Arrival::Open {
                 rate_qps: RATE_QPS,
                 process,
+                burst: 1,
             },
             transport,
         );

@@ -112,13 +112,16 @@ fn arrivals() -> impl Strategy<Value = Arrival> {
             outstanding,
             rate_qps_max
         }),
-        (10.0..1_500.0, any::<bool>()).prop_map(|(rate_qps, poisson)| Arrival::Open {
-            rate_qps,
-            process: if poisson {
-                Process::Poisson
-            } else {
-                Process::Constant
-            },
+        (10.0..1_500.0, any::<bool>(), 1u32..5).prop_map(|(rate_qps, poisson, burst)| {
+            Arrival::Open {
+                rate_qps,
+                process: if poisson {
+                    Process::Poisson
+                } else {
+                    Process::Constant
+                },
+                burst,
+            }
         }),
     ]
 }

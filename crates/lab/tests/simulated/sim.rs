@@ -173,7 +173,11 @@ impl Sim {
     }
 
     fn open_loop(mut self, rate_qps: f64, process: Process) -> Sim {
-        self.plan.arrival = Arrival::Open { rate_qps, process };
+        self.plan.arrival = Arrival::Open {
+            rate_qps,
+            process,
+            burst: 1,
+        };
         self
     }
 

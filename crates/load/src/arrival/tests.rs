@@ -53,6 +53,32 @@ fn constant_arrivals_of_all_workers_interleave_evenly() {
 }
 
 #[test]
+fn bursts_are_due_together_and_keep_the_rate() {
+    for worker in 0..2 {
+        let bursts = (20_000.0, Process::Constant, 10);
+        let schedule = Schedule::of_bursts(bursts, (worker, 2), 1, START);
+        let due = due_ns(schedule, 1_000_000_000);
+        assert_eq!(due.len(), 10_000, "half of the rate");
+        for (index, &ns) in due.iter().enumerate() {
+            let burst = (index / 10 * 2) as u64 + u64::from(worker);
+            assert_eq!(ns, burst * 500_000, "query {index}");
+        }
+    }
+}
+
+#[test]
+fn schedule_knows_where_a_burst_starts() {
+    let bursts = (1_000.0, Process::Poisson, 3);
+    let mut schedule = Schedule::of_bursts(bursts, (0, 1), 1, START);
+    let mut starts = Vec::new();
+    for _ in 0..7 {
+        starts.push(schedule.starts_burst());
+        schedule.advance();
+    }
+    assert_eq!(starts, [true, false, false, true, false, false, true]);
+}
+
+#[test]
 fn a_rate_without_a_whole_gap_never_drifts() {
     let mut schedule = schedule(7.0, Process::Constant, (2, 3), 1);
     for k in 0..1_000_000u128 {
@@ -234,11 +260,18 @@ proptest! {
         rate_micro in 1_000_000_u64..50_000_000_000,
         poisson: bool,
         worker in 0_u32..3,
+        burst in 1_u32..6,
+        ahead in 0_u64..12,
         end_ns in 0_u64..2_000_000,
         most in 0_u64..60,
     ) {
         let process = if poisson { Process::Poisson } else { Process::Constant };
-        let make = || schedule(rate_micro as f64 / 1e6, process, (worker, 3), 5);
+        let make = || {
+            let bursts = (rate_micro as f64 / 1e6, process, burst);
+            let mut schedule = Schedule::of_bursts(bursts, (worker, 3), 5, START);
+            (0..ahead).for_each(|_| schedule.advance());
+            schedule
+        };
         let end = Instant::from_nanos(START.as_nanos() + end_ns);
         let (mut stepped, mut skipped) = (make(), make());
         let mut taken = 0;
@@ -247,8 +280,9 @@ proptest! {
             taken += 1;
         }
         prop_assert_eq!(skipped.skip_until(end, most), taken);
-        for _ in 0..3 {
+        for _ in 0..13 {
             prop_assert_eq!(skipped.next_due(), stepped.next_due());
+            prop_assert_eq!(skipped.starts_burst(), stepped.starts_burst());
             skipped.advance();
             stepped.advance();
         }

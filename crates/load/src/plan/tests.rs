@@ -29,6 +29,7 @@ fn open(rate_qps: f64) -> Arrival {
     Arrival::Open {
         rate_qps,
         process: Process::Constant,
+        burst: 1,
     }
 }
 
@@ -71,6 +72,20 @@ fn sound_plans_pass() {
 fn settings_of_zero_are_named() {
     check(|plan| plan.clients = 0, "clients: it is zero");
     check(|plan| plan.workers = 0, "workers: it is zero");
+    for (burst, error) in [
+        (1, ""),
+        (10_000, ""),
+        (0, "burst: 0 queries cannot be due together"),
+        (10_001, "burst: 10001 queries cannot be due together"),
+    ] {
+        let (rate_qps, process) = (1.0, Process::Constant);
+        let arrival = Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        };
+        check(|plan| plan.arrival = arrival, error);
+    }
     check(|plan| plan.arrival = closed(0), "outstanding: it is zero");
     check(|plan| plan.timeout = Duration::ZERO, "timeout: it is zero");
     check(
@@ -378,4 +393,18 @@ fn connections_without_queries_take_nothing_that_only_queries_have() {
         plan.connections.tcp_fast_open = true;
     };
     without_query(over_dot, "");
+}
+
+#[test]
+fn timestamps_are_for_datagrams_that_leave_one_by_one() {
+    let mut stamped = plan();
+    stamped.timestamps = Some(Stamping::Kernel);
+    let fault = |plan: &Plan| plan.validate().unwrap_err().to_string();
+    assert!(fault(&stamped).starts_with("timestamps: datagrams that leave in one burst"));
+    stamped.offload = false;
+    assert_eq!(stamped.validate(), Ok(()));
+    stamped.transport = Transport::Tcp;
+    assert!(fault(&stamped).starts_with("timestamps: tcp has the kernel cut octets into"));
+    stamped.transport = Transport::Doq;
+    assert!(fault(&stamped).starts_with("timestamps: doq puts several queries into"));
 }

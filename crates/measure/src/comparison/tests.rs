@@ -96,6 +96,7 @@ fn rate_that_was_asked_for_gives_no_factor() {
         record.scenario.arrival = Arrival::Open {
             rate_qps: 1_000.0,
             process: Process::Constant,
+            burst: 1,
         };
     }
     let comparison = compare(&records);

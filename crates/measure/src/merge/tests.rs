@@ -130,6 +130,7 @@ fn open_loop_rates_add_up() {
     let open = |rate_qps| Arrival::Open {
         rate_qps,
         process: crate::Process::Poisson,
+        burst: 1,
     };
     first.scenario.arrival = open(1_000.5);
     second.scenario.arrival = open(2_000.0);
@@ -172,6 +173,7 @@ fn records_that_do_not_mean_the_same_are_refused_by_position_and_field() {
             r.scenario.arrival = Arrival::Open {
                 rate_qps: 1.0,
                 process: crate::Process::Constant,
+                burst: 1,
             }
         },
         "scenario.arrival is open loop, Constant, in record 1 closed loop",
@@ -199,6 +201,7 @@ fn parts_of_a_run_add_up_clients_and_figures_and_nothing_else() {
         part.scenario.arrival = Arrival::Open {
             rate_qps: 10.0 / 3.0,
             process: crate::scenario::Process::Poisson,
+            burst: 1,
         };
         part.scenario.queries_max = Some(7);
         for group in &mut part.groups {

@@ -35,6 +35,7 @@ fn record_survives_json_in_both_forms() {
     record.scenario.arrival = Arrival::Open {
         rate_qps: 33_333.333_333_333_336,
         process: Process::Poisson,
+        burst: 1,
     };
     assert_eq!(RunRecord::from_json(&record.to_json()), Ok(record.clone()));
     assert_eq!(RunRecord::from_json(&record.to_json_pretty()), Ok(record));

@@ -29,6 +29,7 @@ fn open_loop(latencies: &[(u64, u64)], rate_qps: f64) -> RunRecord {
     record.scenario.arrival = Arrival::Open {
         rate_qps,
         process: Process::Constant,
+        burst: 1,
     };
     record
 }
@@ -403,6 +404,7 @@ fn growing_latency_in_open_loop_is_the_servers_limit() {
     record.scenario.arrival = Arrival::Open {
         rate_qps: 1_000.0,
         process: Process::Constant,
+        burst: 1,
     };
     check(
         &record,

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use measure::notation::{count, counted, decimal, percent, share};
-use measure::scenario::DriverKind;
+use measure::scenario::{DriverKind, StampSource};
 use measure::{Counts, Histogram, RunRecord, SteadyState, WorkerFacts};
 
 use super::{figures, or_dash};
@@ -28,6 +28,55 @@ pub(super) fn latencies(record: &RunRecord) -> String {
         table.row([name.into(), latency, service]);
     }
     text_of(&table)
+}
+
+/// The parts of the latency, by timestamps.
+pub(super) fn path(record: &RunRecord) -> String {
+    if record.scenario.timestamps.is_none() {
+        return String::new();
+    }
+    let mut text = String::new();
+    let [generator, network, reader] = record.total.distributions.path.parts();
+    if !network.1.is_empty() {
+        let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+        table.row(["", generator.0, network.0, reader.0].map(str::to_owned));
+        let rows = figures(generator.1)
+            .into_iter()
+            .zip(figures(network.1))
+            .zip(figures(reader.1));
+        for (((name, generator), (_, network)), (_, reader)) in rows {
+            table.row([name.into(), generator, network, reader]);
+        }
+        text = text_of(&table);
+    }
+    for note in path_notes(record) {
+        let _ = writeln!(text, "  {note}");
+    }
+    text
+}
+
+/// What a reader of the parts has to know.
+pub(crate) fn path_notes(record: &RunRecord) -> Vec<String> {
+    let stamps = &record.total.counts.stamps;
+    let whose = match record.scenario.timestamps {
+        None => return Vec::new(),
+        Some(StampSource::Kernel) => "the kernel's timestamps",
+    };
+    let mut notes = vec![format!(
+        "by {whose}: from scheduled to sent, from sent to received, from received to read; UDP \
+         offload was off for that"
+    )];
+    if stamps.missing > 0 {
+        let responses = counted(stamps.missing, "response");
+        notes.push(format!("{responses} not among them: stamps are missing"));
+    }
+    if stamps.implausible > 0 {
+        let responses = counted(stamps.implausible, "response");
+        notes.push(format!(
+            "{responses} not among them: a clock was set meanwhile"
+        ));
+    }
+    notes
 }
 
 /// How the run began, what it sustained, and whether that drifted.

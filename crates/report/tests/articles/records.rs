@@ -236,6 +236,7 @@ impl Printed {
             edns_keepalive: false,
             tcp_fallback: false,
             offload: true,
+            timestamps: None,
             tls: None,
             tsig_algorithm: None,
             goodput_rcodes: vec![0, 3],

@@ -36,7 +36,7 @@ impl Loopback {
         change(&mut config);
         let options = SocketOptions {
             offload: true,
-            buffer_octets: None,
+            ..SocketOptions::default()
         };
         let opened = KernelDriver::open(driver, Load::default(), Clock::start(), options);
         let (mut driver, _) = opened.unwrap();

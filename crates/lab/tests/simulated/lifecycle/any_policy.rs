@@ -147,6 +147,7 @@ fn arrivals() -> impl Strategy<Value = Arrival> {
         (1.0..1_000.0).prop_map(|rate_qps| Arrival::Open {
             rate_qps,
             process: Process::Poisson,
+            burst: 1,
         }),
         prop::sample::select(&OF_CLIENTS[..])
             .prop_map(|text| Arrival::Clients(client_arrival::parse(text).expect("is one"))),

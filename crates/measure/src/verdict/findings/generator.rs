@@ -9,6 +9,8 @@ use crate::verdict::generator;
 
 /// From this share of its CPU on, a worker may soon be the limit.
 const BUSY_WARNING: f64 = 0.9;
+/// From this share of the latency on, timestamps say that it is more this host's than the target's.
+const WAITS_WARNING: f64 = 0.5;
 /// More queries not sent than this share, and the run was not the one asked for.
 const NOT_SENT_PROBLEM: f64 = 0.001;
 
@@ -17,6 +19,7 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
         resources(figures),
         processor(figures),
         lateness(figures),
+        waits(figures),
         steal(figures),
         quota(figures),
     ];
@@ -75,6 +78,33 @@ fn lateness(figures: &Figures<'_>) -> Option<Diagnosis> {
         Diagnosis::new("lateness", State::Problem, finding.evidence, matters)
             .cures(advice)
             .cure(Cure::busiest_processes()),
+    )
+}
+
+/// Latency that passed within this host, by the timestamps of datagrams.
+fn waits(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let path = &figures.record.total.distributions.path;
+    let [generator, network, reader] =
+        [&path.generator, &path.network, &path.reader].map(|part| part.sum_ns() as f64);
+    let all = generator + network + reader;
+    if per(generator + reader, all) < WAITS_WARNING {
+        return None;
+    }
+    let seen = format!(
+        "{} of the latency was waiting in this host: {} until queries left, {} until responses \
+         were read",
+        percent(per(generator + reader, all)),
+        percent(per(generator, all)),
+        percent(per(reader, all))
+    );
+    let matters =
+        "only the part between is the target's and the network's; judge them by that part";
+    Some(
+        Diagnosis::new("waiting in this host", State::Warning, seen, matters)
+            .cure(Cure::words(
+                "ask for fewer queries at a time: lower --rate or --outstanding",
+            ))
+            .cure(Cure::words(generator::more_cpu(figures))),
     )
 }
 

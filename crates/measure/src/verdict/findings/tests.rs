@@ -26,6 +26,7 @@ fn open_loop(rate_qps: f64) -> RunRecord {
     record.scenario.arrival = Arrival::Open {
         rate_qps,
         process: Process::Constant,
+        burst: 1,
     };
     record.verdict = judge(&record);
     record
@@ -541,4 +542,35 @@ fn the_same_share_lost_at_two_rates_is_the_paths() {
     );
     assert!(of_runs(&[&slow, &at(20_000.0, 20_000)]).is_empty());
     assert!(of_runs(&[&slow, &at(12_000.0, 2_000)]).is_empty());
+}
+
+#[test]
+fn waiting_in_the_generators_host_is_told_from_the_rest_by_timestamps() {
+    let mut record = run();
+    change(&mut record, |interval| {
+        let path = &mut interval.distributions.path;
+        path.generator.record_many(3 * MS, 1_000);
+        path.network.record_many(4 * MS, 1_000);
+        path.reader.record_many(3 * MS, 1_000);
+    });
+    let seen = "60.0 % of the latency was waiting in this host: 30.0 % until queries left, 30.0 %";
+    check(
+        &record,
+        "waiting in this host",
+        State::Warning,
+        seen,
+        "--outstanding",
+    );
+    change(&mut record, |interval| {
+        interval
+            .distributions
+            .path
+            .network
+            .record_many(4 * MS, 1_000);
+    });
+    assert!(
+        of_run(&record)
+            .iter()
+            .all(|it| it.topic != "waiting in this host")
+    );
 }

@@ -210,6 +210,7 @@ fn rate_of_connections_that_was_asked_for_is_the_limit() {
     open.scenario.arrival = Arrival::Open {
         rate_qps: 1_500.0,
         process: Process::Constant,
+        burst: 1,
     };
     change_last(&mut open, |interval| {
         interval.counts.offered += 5_000;

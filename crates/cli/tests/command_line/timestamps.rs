@@ -1,0 +1,179 @@
+//! `--timestamps kernel`: where the time of a query goes.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use measure::{DriverKind, RunRecord, StampSource};
+
+use crate::process::{Folder, Responder, THRONG, measured, signal, throng};
+
+const MS: u64 = 1_000_000;
+
+/// Killed when dropped, even while it is stopped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The parts add up to the latency of the responses whose stamps are known.
+fn check_sum(record: &RunRecord) {
+    let distributions = &record.total.distributions;
+    let (path, stamps) = (&distributions.path, record.total.counts.stamps);
+    let without = stamps.missing + stamps.implausible;
+    assert_eq!(
+        path.network.count() + without,
+        record.total.counts.responses
+    );
+    let sum: u128 = path.parts().iter().map(|(_, part)| part.sum_ns()).sum();
+    match without {
+        0 => assert_eq!(sum, distributions.latency.sum_ns()),
+        _ => assert!(sum < distributions.latency.sum_ns()),
+    }
+}
+
+#[test]
+fn wire_and_server_take_what_the_server_takes() {
+    let flags = "--timestamps kernel --delay 5ms --rate 500 --duration 600ms --interval 200ms";
+    let record = measured(flags);
+    assert!(record.scenario.timestamps == Some(StampSource::Kernel) && !record.scenario.offload);
+    assert_eq!(record.driver, DriverKind::Epoll);
+    check_sum(&record);
+    let path = &record.total.distributions.path;
+    // Nearly all, however busy the machine is.
+    assert!(
+        path.network.count() >= 270,
+        "{:?}",
+        record.total.counts.stamps
+    );
+    assert!(path.network.min_ns() >= Some(5 * MS), "{path:?}");
+    assert!(path.network.percentile(0.5) < Some(9 * MS), "{path:?}");
+    assert!(
+        record
+            .intervals
+            .iter()
+            .all(|interval| !interval.distributions.path.is_empty())
+    );
+}
+
+#[test]
+fn a_generator_that_was_held_up_shows_in_its_own_parts_alone() {
+    let responder = Responder::start("udp:127.0.0.1:0", "--delay 5ms");
+    let folder = Folder::new("timestamps-held-up");
+    let names = folder.write("names.txt", "a.example A\n");
+    let record = folder.path("record.json");
+    let address = responder.address();
+    let line = format!(
+        "run --server {address} --names {names} --record {record} --timestamps kernel \
+         --rate 1000 --duration 60s --interval 50ms --clients 2 --workers 1"
+    );
+    let mut command = Command::new(THRONG);
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let progress = BufReader::new(running.0.stderr.take().unwrap()).lines();
+    let mut intervals = progress.filter(|line| line.as_ref().unwrap().contains(" s  sent "));
+    assert_eq!(intervals.by_ref().take(3).count(), 3);
+    signal(&running.0, "STOP");
+    // Queries of another process are the clock: 100 ms from one to the next.
+    let clock = format!("ping a.example --server {address} --count 5 --interval 100ms");
+    throng(&clock).succeeded();
+    signal(&running.0, "CONT");
+    assert_eq!(intervals.by_ref().take(3).count(), 3);
+    signal(&running.0, "INT");
+    intervals.for_each(drop);
+    assert!(running.0.wait().unwrap().success());
+    let json = std::fs::read_to_string(record).unwrap();
+    let record = RunRecord::from_json(&json).unwrap();
+    check_sum(&record);
+    let path = &record.total.distributions.path;
+    // Queries were due while it stood still, and responses came.
+    assert!(path.generator.max_ns() > Some(300 * MS), "{path:?}");
+    assert!(path.reader.max_ns() > Some(300 * MS), "{path:?}");
+    let (middle, most) = (path.network.percentile(0.5), path.network.percentile(0.95));
+    assert!(
+        middle >= Some(5 * MS) && most < Some(100 * MS),
+        "{middle:?} {most:?}"
+    );
+}
+
+#[test]
+fn all_forms_show_where_the_time_went() {
+    let folder = Folder::new("timestamps-forms");
+    let record = folder.path("record.json");
+    let flags = "run --quiet --timestamps kernel --rate 500 --duration 300ms";
+    let text = throng(&format!("{flags} --record {record}")).succeeded();
+    assert!(text.contains("\nWhere the time went\n"), "{text}");
+    assert!(
+        text.contains("in the generator  wire and server  for the reader\n"),
+        "{text}"
+    );
+    assert!(text.contains("offload was off"), "{text}");
+    let csv = throng(&format!("report {record} --format csv")).succeeded();
+    let column = csv
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|name| name == "network_p50_us");
+    let total = csv.lines().find(|line| line.starts_with("total,")).unwrap();
+    let value: f64 = total
+        .split(',')
+        .nth(column.unwrap())
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(value > 0.0, "{csv}");
+    let html = folder.path("report.html");
+    throng(&format!("report {record} -o {html}")).succeeded();
+    let html = std::fs::read_to_string(html).unwrap();
+    assert!(html.contains("Where the time went") && html.contains("wire and server"));
+}
+
+#[test]
+fn timestamps_that_cannot_be_had_are_refused() {
+    for (flags, what, cure) in [
+        (
+            "--transport tcp",
+            "--timestamps: tcp has the kernel cut octets",
+            "udp",
+        ),
+        (
+            "--transport dot",
+            "--timestamps: dot has the kernel cut octets",
+            "udp",
+        ),
+        (
+            "--transport doq",
+            "--timestamps: doq puts several queries",
+            "udp",
+        ),
+        (
+            "--transport doh3",
+            "--timestamps: doh3 puts several queries",
+            "udp",
+        ),
+        (
+            "--driver sim",
+            "--timestamps has no effect on a simulation",
+            "epoll",
+        ),
+        (
+            "--driver uring",
+            "--timestamps has no effect on io_uring",
+            "epoll",
+        ),
+        (
+            "--retry 1s",
+            "--timestamps: clients that ask again",
+            "leave out",
+        ),
+    ] {
+        let (error, hint) = throng(&format!("run --timestamps kernel {flags}")).refused();
+        assert!(error.contains(what), "{flags}: {error}");
+        assert!(hint.contains(cure), "{flags}: {hint}");
+    }
+}

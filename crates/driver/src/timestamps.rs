@@ -1,0 +1,350 @@
+//! The kernel's timestamps of datagrams (SO_TIMESTAMPING): when each left the stack, and when each
+//! came in.
+//!
+//! A socket that is stamped numbers its datagrams (SOF_TIMESTAMPING_OPT_ID). The stamp of each that
+//! leaves comes back through the socket's error queue, with its number and without its octets
+//! (OPT_TSONLY); that of each that arrives comes with it. The clock of the stamps is another than
+//! the driver's: both are read together every 10 ms. A step of the one falsifies little, and what
+//! it falsifies can mostly not be true: whoever compares the instants sees that.
+//!
+//! Stamps can be missing: the error queue shares the receive buffer, and a send that fails leaves
+//! the numbering in doubt, because kernels differ in whether they count a datagram that they did
+//! not send. What is numbered after it is told nothing of, until all before has left the host;
+//! then the numbering begins anew.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use proto::Instant;
+
+use crate::clock::Clock;
+use crate::{SendStamp, StampSource, socket};
+
+/// Stamps that one call reads from an error queue.
+const STAMPS_MAX: usize = 64;
+/// Room for a stamp and its number, each a control message.
+const CONTROL_OCTETS: usize = 192;
+/// How long two readings of the clocks are believed.
+const PAIR_FOR: Duration = Duration::from_millis(10);
+/// Times that both clocks are read, to take the closest: the thread may lose its CPU in between.
+const READINGS: usize = 3;
+/// Times in the control message of a stamp: of software, one that is not used, of hardware.
+const TIMES: usize = 3;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_OCTETS]);
+
+impl StampSource {
+    /// What is asked of a socket: stamps of what arrives.
+    fn receiving(self) -> libc::c_uint {
+        match self {
+            StampSource::Kernel => {
+                libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE
+            }
+        }
+    }
+
+    /// What is asked beside: stamps of what leaves, numbered, without octets.
+    fn sending(self) -> libc::c_uint {
+        let of_source = match self {
+            StampSource::Kernel => libc::SOF_TIMESTAMPING_TX_SOFTWARE,
+        };
+        of_source | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY
+    }
+
+    /// Which of the times of a stamp is of this source.
+    fn place(self) -> usize {
+        match self {
+            StampSource::Kernel => 0,
+        }
+    }
+}
+
+/// What reading stamps needs, once a driver.
+pub(super) struct Timestamps {
+    source: StampSource,
+    clock: Clock,
+    /// The clock of the stamps less the driver's, in nanoseconds; wraps around.
+    ahead_ns: u64,
+    paired_at: Option<Instant>,
+    headers: Box<[libc::mmsghdr]>,
+    controls: Box<[Control]>,
+}
+
+/// The numbering of one socket's datagrams. Numbers wrap around.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbering {
+    /// Datagrams that the kernel has taken.
+    sent: u32,
+    /// What the kernel counts as 0.
+    base: u32,
+    /// All before it have been heard of, or never will be.
+    heard: u32,
+    /// From this one on, the kernel's numbers may be others than ours.
+    doubtful_from: Option<u32>,
+}
+
+impl Numbering {
+    /// Notes that the kernel took so many datagrams, of which sending failed after `failed_after`.
+    pub(super) fn note_sent(&mut self, accepted: usize, failed_after: Option<usize>) {
+        if let Some(place) = failed_after {
+            let from = self.sent.wrapping_add(place as u32);
+            self.doubtful_from.get_or_insert(from);
+        }
+        self.sent = self.sent.wrapping_add(accepted as u32);
+    }
+
+    /// True if sending has failed since the numbering began.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.doubtful_from.is_some()
+    }
+
+    /// Ours for a number of the kernel's; none if it is in doubt, or of no datagram.
+    fn number(&mut self, key: u32) -> Option<u32> {
+        let number = self.base.wrapping_add(key);
+        let end = self.doubtful_from.unwrap_or(self.sent);
+        let is_before_end = (number.wrapping_sub(end) as i32) < 0;
+        if is_before_end && number.wrapping_sub(self.heard) as i32 >= 0 {
+            self.heard = number.wrapping_add(1);
+        }
+        is_before_end.then_some(number)
+    }
+
+    fn restart(&mut self) {
+        *self = Numbering {
+            sent: self.sent,
+            base: self.sent,
+            heard: self.sent,
+            doubtful_from: None,
+        };
+    }
+}
+
+/// Has datagrams of a socket stamped.
+///
+/// # Errors
+/// The kernel's, if it knows no such stamps.
+pub(super) fn enable(fd: &OwnedFd, source: StampSource) -> io::Result<()> {
+    ask(fd, source.receiving() | source.sending()).map_err(|error| {
+        let what = format!("the kernel stamps no datagrams here: {error}");
+        io::Error::new(error.kind(), what)
+    })
+}
+
+fn ask(fd: &OwnedFd, flags: libc::c_uint) -> io::Result<()> {
+    socket::set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
+}
+
+impl Timestamps {
+    pub(super) fn new(clock: Clock, source: StampSource) -> Self {
+        Timestamps {
+            source,
+            clock,
+            ahead_ns: 0,
+            paired_at: None,
+            // SAFETY: all-zero mmsghdr are valid (null pointers, zero lengths).
+            headers: vec![unsafe { zeroed() }; STAMPS_MAX].into_boxed_slice(),
+            controls: vec![Control([0; CONTROL_OCTETS]); STAMPS_MAX].into_boxed_slice(),
+        }
+    }
+
+    /// Turns the times of datagrams that arrived into instants of the driver's clock.
+    pub(super) fn convert(&mut self, times_ns: &[u64], instants: &mut Vec<Instant>) {
+        self.pair_clocks();
+        instants.extend(times_ns.iter().map(|ns| self.instant(*ns)));
+    }
+
+    /// A time of the stamps' clock on the driver's clock; zero stands for none.
+    fn instant(&self, time_ns: u64) -> Instant {
+        match time_ns {
+            0 => Instant::ZERO,
+            _ => Instant::from_nanos(time_ns.wrapping_sub(self.ahead_ns)),
+        }
+    }
+
+    /// Begins to number a socket's datagrams anew if it is in doubt and nothing is on its way out,
+    /// so that no stamp of the old numbering can come any more.
+    pub(super) fn settle(&mut self, fd: &OwnedFd, numbering: &mut Numbering) {
+        if !numbering.is_in_doubt() || socket::unsent_octets(fd) != Ok(0) {
+            return;
+        }
+        let off = ask(fd, self.source.receiving());
+        while self.read_queue(fd) == STAMPS_MAX {}
+        // What cannot be switched on again stays in doubt, and gives no more stamps.
+        if off.and_then(|()| enable(fd, self.source)).is_ok() {
+            numbering.restart();
+        }
+    }
+
+    /// Reads the stamps of datagrams that left a socket, if some are not known yet.
+    pub(super) fn read(
+        &mut self,
+        fd: &OwnedFd,
+        numbering: &mut Numbering,
+        stamps: &mut Vec<SendStamp>,
+    ) {
+        self.pair_clocks();
+        while numbering.heard != numbering.sent {
+            let count = self.read_queue(fd);
+            for header in &self.headers[..count] {
+                let stamp = stamp_of(&header.msg_hdr, self.source);
+                if let Some((key, time_ns)) = stamp
+                    && let Some(number) = numbering.number(key)
+                {
+                    let at = self.instant(time_ns);
+                    stamps.push(SendStamp { number, at });
+                }
+            }
+            if count < STAMPS_MAX {
+                return;
+            }
+        }
+    }
+
+    /// Reads one batch of messages from an error queue; returns how many there were.
+    fn read_queue(&mut self, fd: &OwnedFd) -> usize {
+        for (header, control) in self.headers.iter_mut().zip(&mut self.controls) {
+            let header = &mut header.msg_hdr;
+            header.msg_control = control.0.as_mut_ptr().cast();
+            header.msg_controllen = CONTROL_OCTETS;
+        }
+        // SAFETY: the headers point to `self.controls`, which have CONTROL_OCTETS each, and to no
+        // other memory.
+        let count = unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                STAMPS_MAX as libc::c_uint,
+                libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        usize::try_from(count).unwrap_or(0)
+    }
+
+    fn pair_clocks(&mut self) {
+        let now = self.clock.now();
+        if self.paired_at.is_some_and(|at| now < at + PAIR_FOR) {
+            return;
+        }
+        let mut narrowest_ns = u64::MAX;
+        for _ in 0..READINGS {
+            let before = self.clock.now();
+            let time_ns = Clock::unix_time().as_nanos() as u64;
+            let after = self.clock.now();
+            let width_ns = after.nanos_since(before);
+            if width_ns < narrowest_ns {
+                narrowest_ns = width_ns;
+                let middle_ns = before.as_nanos().midpoint(after.as_nanos());
+                self.ahead_ns = time_ns.wrapping_sub(middle_ns);
+            }
+        }
+        self.paired_at = Some(now);
+    }
+}
+
+/// The time that `source` took, in nanoseconds of its clock; zero stands for none.
+///
+/// # Safety
+/// `control` points to a whole control message of type SCM_TIMESTAMPING.
+pub(super) unsafe fn time_ns(control: *const libc::cmsghdr, source: StampSource) -> u64 {
+    // SAFETY: the caller vouches for it; the length of the message was checked.
+    let time = unsafe {
+        if data_octets(control) < TIMES * size_of::<libc::timespec>() {
+            return 0;
+        }
+        let times = libc::CMSG_DATA(control).cast::<libc::timespec>();
+        times.add(source.place()).read_unaligned()
+    };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000) + time.tv_nsec as u64
+}
+
+/// # Safety
+/// `control` points to a control message.
+unsafe fn data_octets(control: *const libc::cmsghdr) -> usize {
+    // SAFETY: the caller vouches for it, and CMSG_LEN only computes.
+    unsafe {
+        (*control)
+            .cmsg_len
+            .saturating_sub(libc::CMSG_LEN(0) as usize)
+    }
+}
+
+/// Number and time of the datagram that a message of the error queue is about.
+fn stamp_of(message: &libc::msghdr, source: StampSource) -> Option<(u32, u64)> {
+    let (mut key, mut stamped_ns) = (None, None);
+    // SAFETY: the kernel filled msg_control up to msg_controllen; the CMSG functions stay within,
+    // and what is read is no longer than its control message.
+    unsafe {
+        let mut control = libc::CMSG_FIRSTHDR(message);
+        while !control.is_null() {
+            match ((*control).cmsg_level, (*control).cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                    stamped_ns = Some(time_ns(control, source)).filter(|ns| *ns > 0);
+                }
+                (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+                    if data_octets(control) >= size_of::<libc::sock_extended_err>() =>
+                {
+                    let data = libc::CMSG_DATA(control);
+                    let error = data.cast::<libc::sock_extended_err>().read_unaligned();
+                    let is_stamp = error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
+                    key = is_stamp.then_some(error.ee_data);
+                }
+                _ => {}
+            }
+            control = libc::CMSG_NXTHDR(message, control);
+        }
+    }
+    key.zip(stamped_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_that_of_the_datagram_also_when_it_wraps_around() {
+        let begun = u32::MAX - 1;
+        let mut numbering = Numbering {
+            sent: begun,
+            ..Numbering::default()
+        };
+        numbering.restart();
+        numbering.note_sent(4, None);
+        let numbers: Vec<_> = (0..5).map(|key| numbering.number(key)).collect();
+        let known = [u32::MAX - 1, u32::MAX, 0, 1].map(Some);
+        assert_eq!((&numbers[..4], numbers[4]), (&known[..], None));
+        assert_eq!(numbering.heard, numbering.sent);
+    }
+
+    #[test]
+    fn numbers_after_a_send_that_failed_are_in_doubt_until_it_begins_anew() {
+        let mut numbering = Numbering::default();
+        numbering.note_sent(5, Some(2));
+        numbering.note_sent(5, Some(0));
+        assert!(numbering.is_in_doubt());
+        let numbers: Vec<_> = (0..4).map(|key| numbering.number(key)).collect();
+        assert_eq!(numbers, [Some(0), Some(1), None, None]);
+        numbering.restart();
+        numbering.note_sent(1, None);
+        assert_eq!((numbering.number(0), numbering.number(1)), (Some(10), None));
+    }
+
+    #[test]
+    fn a_time_of_the_other_clock_is_the_instant_at_which_it_was_read() {
+        let clock = Clock::start();
+        let mut timestamps = Timestamps::new(clock, StampSource::Kernel);
+        let before = clock.now();
+        let unix_ns = Clock::unix_time().as_nanos() as u64;
+        let after = clock.now();
+        let mut instants = Vec::new();
+        timestamps.convert(&[unix_ns, 0], &mut instants);
+        // A thread that loses its CPU between two readings is off by that long.
+        let slack = Duration::from_millis(5);
+        assert!(before <= instants[0] + slack && instants[0] <= after + slack);
+        assert_eq!(instants[1], Instant::ZERO);
+    }
+}
