@@ -24,6 +24,10 @@ mod timestamps;
 pub mod uring;
 pub mod xdp;
 
+/// What tests of this crate and those beside it share names it so.
+#[cfg(test)]
+extern crate self as driver;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

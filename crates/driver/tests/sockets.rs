@@ -1,9 +1,12 @@
 //! The drivers for the kernel's sockets on loopback, with the same expectations of each: datagrams
-//! with and without offload, streams from connect to end.
+//! with and without offload, streams from connect to end. What is expected of datagrams is in
+//! `datagrams`, and expected of AF_XDP too.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::net::{Ipv4Addr, SocketAddr};
+mod datagrams;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use driver::clock::Clock;
@@ -11,6 +14,8 @@ use driver::kernel::{DriverChoice, KernelDriver, Load};
 use driver::{
     Close, Driver, Event, Outgoing, Received, SocketError, SocketId, SocketOptions, SocketSpec,
 };
+
+use datagrams::Ends;
 
 /// No delivery on loopback takes that long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -74,44 +79,40 @@ fn next_event(driver: &mut KernelDriver, received: &mut Received) -> Event {
     }
 }
 
-fn datagrams(lengths: &[usize]) -> Outgoing {
-    let mut outgoing = Outgoing::default();
-    for (number, length) in lengths.iter().enumerate() {
-        let start = outgoing.octets.len();
-        outgoing.octets.extend(vec![number as u8; *length]);
-        outgoing.finish(start, None);
+/// Two drivers of a kind on loopback.
+struct Loopback {
+    near: KernelDriver,
+    far: KernelDriver,
+}
+
+impl Loopback {
+    fn of(choice: DriverChoice, offload: bool) -> Loopback {
+        let [near, far] = [(); 2].map(|()| driver(choice, offload));
+        Loopback { near, far }
     }
-    outgoing
+}
+
+impl Ends for Loopback {
+    type Driver = KernelDriver;
+
+    fn near(&mut self) -> &mut KernelDriver {
+        &mut self.near
+    }
+
+    fn far(&mut self) -> &mut KernelDriver {
+        &mut self.far
+    }
+
+    fn far_address(&self) -> IpAddr {
+        Ipv4Addr::LOCALHOST.into()
+    }
 }
 
 /// Sends datagrams of these lengths from a client to a server and checks what arrives.
-fn exchange(choice: DriverChoice, offload: bool, lengths: &[usize]) -> KernelDriver {
-    let mut driver = driver(choice, offload);
-    let server = driver.open_udp(&server()).unwrap();
-    let address = driver.local_addr(server).unwrap();
-    let client = driver.open_udp(&client_of(address)).unwrap();
-    let outcome = driver.send_datagrams(client, &datagrams(lengths));
-    assert_eq!((outcome.accepted, outcome.error), (lengths.len(), None));
-    let mut received = Received::new();
-    let mut seen = Vec::new();
-    while seen.len() < lengths.len() {
-        assert_eq!(next_event(&mut driver, &mut received), Event::Datagrams);
-        assert_eq!(received.socket, server);
-        for datagram in &received.datagrams {
-            let octets = received.datagram(*datagram);
-            assert!(
-                octets.iter().all(|octet| *octet == octets[0]),
-                "datagrams were mixed"
-            );
-            seen.push(octets.len());
-            assert_eq!(
-                datagram.from.port(),
-                driver.local_addr(client).unwrap().port()
-            );
-        }
-    }
-    assert_eq!(seen, lengths, "in order and with their lengths");
-    driver
+fn exchange(choice: DriverChoice, offload: bool, lengths: &[usize]) -> Loopback {
+    let mut ends = Loopback::of(choice, offload);
+    datagrams::arrive_in_order_and_whole(&mut ends, lengths);
+    ends
 }
 
 #[test]
@@ -119,9 +120,10 @@ fn datagrams_arrive_in_order_and_whole_with_offload_and_without() {
     each(|choice| {
         let lengths = [44, 44, 44, 43, 60, 60, 12, 1_232, 1_232, 512];
         for offload in [false, true] {
-            let driver = exchange(choice, offload, &lengths);
-            assert_eq!(driver.stats().datagrams_sent, 10);
-            assert_eq!(driver.stats().datagrams_received, 10);
+            let ends = exchange(choice, offload, &lengths);
+            for stats in [ends.near.stats(), ends.far.stats()] {
+                assert_eq!((stats.datagrams_sent, stats.datagrams_received), (10, 10));
+            }
         }
     });
 }
@@ -129,7 +131,7 @@ fn datagrams_arrive_in_order_and_whole_with_offload_and_without() {
 #[test]
 fn equal_datagrams_leave_as_one_burst_with_offload_only() {
     each(|choice| {
-        let with = exchange(choice, true, &[44; 64]).stats();
+        let with = exchange(choice, true, &[44; 64]).near.stats();
         assert_eq!(
             (
                 with.offload_bursts,
@@ -138,7 +140,7 @@ fn equal_datagrams_leave_as_one_burst_with_offload_only() {
             ),
             (1, 64, 1)
         );
-        let without = exchange(choice, false, &[44; 64]).stats();
+        let without = exchange(choice, false, &[44; 64]).near.stats();
         assert_eq!((without.offload_bursts, without.send_calls), (0, 1));
     });
 }
@@ -153,17 +155,7 @@ fn the_longest_datagram_arrives_whole() {
 
 #[test]
 fn a_port_that_nobody_listens_on_is_reported_as_refused() {
-    each(|choice| {
-        let mut driver = driver(choice, true);
-        let gone = driver.open_udp(&server()).unwrap();
-        let address = driver.local_addr(gone).unwrap();
-        driver.close(gone, Close::Graceful);
-        let client = driver.open_udp(&client_of(address)).unwrap();
-        driver.send_datagrams(client, &datagrams(&[44]));
-        let mut received = Received::new();
-        let event = next_event(&mut driver, &mut received);
-        assert_eq!(event, Event::DatagramError(SocketError::Refused));
-    });
+    each(|choice| datagrams::are_refused_where_nobody_listens(&mut Loopback::of(choice, true)));
 }
 
 /// A driver with a connected pair of streams: client end and server end.
@@ -291,8 +283,8 @@ fn one_socket_that_never_runs_dry_does_not_starve_another() {
         let address = driver.local_addr(server).unwrap();
         let busy = driver.open_udp(&client_of(address)).unwrap();
         let quiet = driver.open_udp(&client_of(address)).unwrap();
-        driver.send_datagrams(busy, &datagrams(&[44; 32]));
-        driver.send_datagrams(quiet, &datagrams(&[44]));
+        driver.send_datagrams(busy, &datagrams::outgoing(&[44; 32]));
+        driver.send_datagrams(quiet, &datagrams::outgoing(&[44]));
         let mut received = Received::new();
         let mut echoed = Outgoing::default();
         // Both ends echo for ever; the quiet client's one datagram must come back all the same.

@@ -6,16 +6,22 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use super::bpf::{self, Map};
 use super::interface::{Interface, InterfaceName};
+use super::moderation::Moderation;
 use super::netlink::Netlink;
 use super::program;
+use super::rss::Rss;
 use super::socket::{Mode, XdpSocket};
 use crate::socket::check;
 
 /// Ports there are.
 const PORTS: usize = 65_536;
+/// How long the program of a run that is over is waited for: the kernel takes it off in its own
+/// time, and not before children that were being started have let go of it.
+const PREDECESSOR_WAIT: Duration = Duration::from_millis(300);
 /// Datagrams that may wait in one letter box; more are dropped, and counted.
 const LETTERS_MAX: usize = 4_096;
 /// Their octets.
@@ -37,6 +43,8 @@ pub(super) struct Attachment {
     /// Worker whose socket has the port, plus one.
     owners: Box<[AtomicU32]>,
     boxes: Vec<LetterBox>,
+    /// How the card finds the queue of a datagram, if that matters and it tells.
+    pub(super) rss: OnceLock<Rss>,
 }
 
 /// Attachments of this process that are in use.
@@ -85,7 +93,7 @@ impl Attachment {
         let code = program::filter(marks.raw(), sockets.raw(), interface.vlan);
         let program = bpf::load(&code).map_err(refused)?;
         let mut obstacles = Vec::new();
-        let (link, is_native) = match bpf::attach(&program, interface.device, true) {
+        let (link, is_native) = match attach(&program, interface.device) {
             Ok(link) => (link, true),
             Err(error) if is_final(&error) => return Err(explain(error, name)),
             Err(error) => {
@@ -95,8 +103,14 @@ impl Attachment {
             }
         };
         let boxes = (0..workers).map(|_| LetterBox::new());
+        let rss = OnceLock::new();
+        // One worker has all queues.
+        if let Some(told) = Rss::of(interface.device).filter(|_| workers > 1) {
+            rss.get_or_init(|| told);
+        }
         Ok(Attachment {
             interface,
+            rss,
             mode: OnceLock::new(),
             obstacles: Mutex::new(obstacles),
             marks,
@@ -132,6 +146,16 @@ impl Attachment {
         Ok(socket)
     }
 
+    /// What says how often the queues of a worker are read; none where that is not ours to say.
+    pub(super) fn moderation(&self, queues: usize, worker: u32) -> Option<Moderation> {
+        if !self.is_native || !self.interface.is_read_for_us {
+            return None;
+        }
+        let workers = self.boxes.len();
+        let own = (0..queues).map(|place| place * workers + worker as usize);
+        Moderation::of(&self.interface, own)
+    }
+
     fn remember(&self, mode: Mode, opened: io::Result<XdpSocket>) -> io::Result<XdpSocket> {
         if opened.is_ok() {
             // Another worker may have been quicker, and has found the same.
@@ -154,7 +178,11 @@ impl Attachment {
             1 => "1 queue".to_owned(),
             several => format!("{several} queues"),
         };
-        format!("on {name}{tag}, {mode} mode, {queues} a worker{why}")
+        let ports = match self.rss.get() {
+            Some(rss) if rss.hashes_ports() => ", source ports by queue",
+            _ => "",
+        };
+        format!("on {name}{tag}, {mode} mode, {queues} a worker{ports}{why}")
     }
 
     /// Makes the filter pick datagrams for a port; `worker` has its socket.
@@ -193,6 +221,25 @@ impl Attachment {
     pub(super) fn letter_box(&self, worker: u32) -> &LetterBox {
         &self.boxes[worker as usize]
     }
+}
+
+/// Puts the program on an interface, in its driver. One that has just gone is waited for.
+fn attach(program: &OwnedFd, interface: u32) -> io::Result<OwnedFd> {
+    let until = Instant::now() + PREDECESSOR_WAIT;
+    loop {
+        match bpf::attach(program, interface, true) {
+            Err(error) if is_in_use(&error) && Instant::now() < until => {
+                // Nothing tells when the interface is free.
+                // SAFETY: no descriptor is watched; the time-out is in milliseconds.
+                unsafe { libc::poll(std::ptr::null_mut(), 0, 5) };
+            }
+            other => return other,
+        }
+    }
+}
+
+fn is_in_use(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
 }
 
 /// The system's words for an error, without its number.

@@ -182,6 +182,17 @@ impl Flows {
         Some(flow.id)
     }
 
+    /// A server's socket sends by the queue that the latest queries came by: on a veth pair, and
+    /// with cards that hash both ways alike, it is also the queue of the client's worker.
+    #[inline]
+    pub(super) fn send_back_by(&mut self, place: u32, queue: usize) {
+        if let Some(flow) = self.flows[place as usize].as_mut()
+            && flow.peer.is_none()
+        {
+            flow.queue = queue;
+        }
+    }
+
     /// The port of each socket.
     pub(super) fn ports(&self) -> impl Iterator<Item = u16> + '_ {
         self.flows.iter().flatten().map(|flow| flow.local.port())

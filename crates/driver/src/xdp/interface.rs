@@ -75,6 +75,8 @@ pub(super) struct Interface {
     /// Frames may come from this host, and then with checksums that nobody has finished: what a
     /// network card would do is left out where there is none.
     pub(super) is_virtual: bool,
+    /// What reads it in the kernel is there for our program only, and leaves with it.
+    pub(super) is_read_for_us: bool,
 }
 
 impl Interface {
@@ -132,12 +134,22 @@ impl Interface {
             vlan: link.vlan,
             queues: queues(device)?,
             is_virtual: is_virtual(&below),
+            is_read_for_us: below.kind == "veth" && !has_receive_offload(device),
         })
     }
 }
 
 fn is_virtual(link: &Link) -> bool {
     matches!(link.kind.as_str(), "veth" | "tun" | "macvlan" | "dummy")
+}
+
+/// The interface puts segments together (GRO), for which a veth interface is read all the time.
+fn has_receive_offload(index: u32) -> bool {
+    const ETHTOOL_GGRO: u32 = 0x2b;
+    let mut value = [ETHTOOL_GGRO, 0];
+    // SAFETY: struct ethtool_value: the command and a number that it fills.
+    let told = unsafe { ethtool(index, &mut value) };
+    told.is_err() || value[1] != 0
 }
 
 /// How many queues of an interface receive; one where its driver does not tell.

@@ -11,6 +11,8 @@
 //! About 250 instructions (two sums over 50 octets are 60 of them), no system call but one for
 //! each 64 frames sent, of which the kernel takes 256 a call, and one when there is nothing to do.
 //!
+//! Under load a veth interface is read by a timer, see `moderation`.
+//!
 //! What it does not do: send fragments, IPv4 options or extension headers, follow a neighbour that
 //! changes its link-layer address during a run, or listen on a wildcard address.
 
@@ -20,10 +22,12 @@ mod flow;
 mod frame;
 mod hops;
 mod interface;
+mod moderation;
 mod netlink;
 mod peers;
 mod program;
 pub(crate) mod ring;
+mod rss;
 mod socket;
 mod stats;
 
@@ -47,6 +51,7 @@ use flow::{Arrived, Flow, Flows};
 use frame::{Checksum, Template};
 use hops::Hops;
 use interface::Interface;
+use moderation::Moderation;
 use peers::Peers;
 use socket::XdpSocket;
 
@@ -62,6 +67,8 @@ const DELIVERIES_MAX: u32 = 256;
 /// How long a wait may be while frames are stuck that the kernel could not send: nothing tells
 /// when it can.
 const STUCK_WAIT: Duration = Duration::from_micros(50);
+/// Ports that are tried for a socket before any will do: other sockets may have them.
+const PORTS_TRIED: usize = 64;
 /// How often the kernel's sockets are looked at while datagrams keep coming.
 const KERNEL_LOOK: Duration = Duration::from_millis(1);
 
@@ -83,7 +90,10 @@ pub struct XdpDriver {
     shared: Arc<Attachment>,
     interface: Interface,
     worker: u32,
+    workers: u32,
     queues: Vec<XdpSocket>,
+    /// How often the interface is read under load, where that is ours to say.
+    moderation: Option<Moderation>,
     hops: Hops,
     flows: Flows,
     peers: Peers,
@@ -125,6 +135,8 @@ impl XdpDriver {
         Ok(XdpDriver {
             kernel,
             worker: place.worker,
+            workers: place.workers,
+            moderation: shared.moderation(queues.len(), place.worker),
             queues,
             hops: Hops::new()?,
             flows: Flows::new(),
@@ -147,7 +159,11 @@ impl XdpDriver {
 
     /// Where and how, in the words of the record.
     pub fn words(&self) -> String {
-        self.shared.words(self.queues.len())
+        let words = self.shared.words(self.queues.len());
+        match &self.moderation {
+            Some(_) => format!("{words}, read every {} us under load", moderation::TIMER_US),
+            None => words,
+        }
     }
 
     /// What a socket needs to send by itself.
@@ -167,8 +183,50 @@ impl XdpDriver {
                 Some(Template::new(hop, local, peer))
             }
         };
-        let queue = id.index as usize % self.queues.len();
+        let queue = match spec.peer.and_then(|peer| self.arrival_queue(peer, local)) {
+            // Those of a worker are so many apart.
+            Some(queue) if self.is_own(queue) => (queue / self.workers) as usize,
+            _ => id.index as usize % self.queues.len(),
+        };
         Ok(Flow::new(id, (local, spec.peer), template, queue))
+    }
+
+    /// Where the card puts what comes from `peer`; none if it does not tell.
+    fn arrival_queue(&self, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
+        self.shared.rss.get()?.queue(peer, local)
+    }
+
+    fn is_own(&self, queue: u32) -> bool {
+        queue % self.workers == self.worker
+    }
+
+    /// Opens the kernel's socket: if nobody has asked for a certain port, on one for which the card
+    /// puts responses into a queue of ours.
+    fn open_by_kernel(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
+        let any = self.kernel.open_udp(spec)?;
+        let local = self.kernel.local_addr(any)?;
+        let is_chosen = spec.local.is_some_and(|local| local.port() != 0);
+        let peer = spec.peer.filter(|_| !is_chosen);
+        let (Some(peer), Some(rss)) = (peer, self.shared.rss.get()) else {
+            return Ok(any);
+        };
+        if rss
+            .queue(peer, local)
+            .is_none_or(|queue| self.is_own(queue))
+        {
+            return Ok(any);
+        }
+        let (worker, workers) = (self.worker, self.workers);
+        let is_own = move |queue| queue % workers == worker;
+        for local in rss.ports(peer, local, is_own).take(PORTS_TRIED) {
+            let local = Some(local);
+            // Another socket has it, mostly.
+            if let Ok(better) = self.kernel.open_udp(&SocketSpec { local, ..*spec }) {
+                self.kernel.close(any, Close::Graceful);
+                return Ok(better);
+            }
+        }
+        Ok(any)
     }
 
     /// Reads what has arrived in one queue, or in the letter box; true if something is ready.
@@ -194,10 +252,12 @@ impl XdpDriver {
 
     fn read_queue(&mut self, queue: usize) {
         let frames = Arc::clone(self.queues[queue].frames());
-        for _ in 0..READ_MAX {
+        let mut taken = 0;
+        while taken < READ_MAX {
             let Some((start, octets)) = self.queues[queue].take() else {
                 break;
             };
+            taken += 1;
             let frame = frames.slice(start, octets);
             let Some(parsed) = frame::parse(frame) else {
                 self.stats.xdp.stray += 1;
@@ -231,6 +291,9 @@ impl XdpDriver {
                 from: parsed.from,
             };
             self.arrive(place, datagram);
+        }
+        if let Some(moderation) = &mut self.moderation {
+            moderation.note_read(taken);
         }
     }
 
@@ -292,7 +355,10 @@ impl XdpDriver {
                 continue;
             };
             match self.arrived_by {
-                Some(queue) => received.lend(self.queues[queue].frames()),
+                Some(queue) => {
+                    self.flows.send_back_by(place, queue);
+                    received.lend(self.queues[queue].frames());
+                }
                 None => received.keep(&self.letters.octets),
             }
             received.socket = id;
@@ -422,7 +488,7 @@ impl Driver for XdpDriver {
     }
 
     fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
-        let id = self.kernel.open_udp(spec)?;
+        let id = self.open_by_kernel(spec)?;
         let added = self.flow(id, spec).and_then(|flow| {
             self.shared.open_port(flow.local.port(), self.worker)?;
             self.flows.insert(flow);

@@ -27,11 +27,28 @@ const RTA_GATEWAY: u16 = 5;
 const RTA_VIA: u16 = 18;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
+// Numbers of linux/genetlink.h and linux/netdev.h.
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const NETDEV_CMD_NAPI_GET: u8 = 11;
+const NETDEV_CMD_NAPI_SET: u8 = 14;
+const NETDEV_A_NAPI_IFINDEX: u16 = 1;
+const NETDEV_A_NAPI_ID: u16 = 2;
+const NETDEV_A_NAPI_DEFER_HARD_IRQS: u16 = 5;
+const NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT: u16 = 6;
 /// The upper bits of an attribute's type are flags.
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
 /// Reachable, stale, delay, probe, no ARP, permanent: states in which the address holds.
 const NEIGHBOUR_IS_KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
 
+// Of linux/netlink.h.
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLM_F_DUMP: u16 = 0x300;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const HEADER_OCTETS: usize = 16;
 /// One answer; that of an interface is the longest, with a few KiB of statistics.
 const ANSWER_OCTETS_MAX: usize = 64 << 10;
@@ -66,10 +83,14 @@ pub(super) struct Netlink(OwnedFd);
 
 impl Netlink {
     pub(super) fn open() -> io::Result<Netlink> {
+        Netlink::with(libc::NETLINK_ROUTE)
+    }
+
+    fn with(protocol: libc::c_int) -> io::Result<Netlink> {
         // SAFETY: a plain system call.
         let raw = check(unsafe {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-            libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)
+            libc::socket(libc::AF_NETLINK, kind, protocol)
         })?;
         // SAFETY: socket returned a new descriptor that nobody else owns.
         Ok(Netlink(unsafe { OwnedFd::from_raw_fd(raw) }))
@@ -151,8 +172,51 @@ impl Netlink {
 
     /// Asks, and returns what follows the header of the one answer.
     fn ask(&self, what: u16, body: &[u8], of: &[(u16, Vec<u8>)]) -> io::Result<Vec<u8>> {
-        const NLM_F_REQUEST: u16 = 1;
-        const NLMSG_ERROR: u16 = 2;
+        self.send((what, NLM_F_REQUEST), body, of)?;
+        let answer = self.receive()?;
+        let (kind, body, _) = message(&answer)?;
+        match kind {
+            NLMSG_ERROR => refusal(body).and(Ok(Vec::new())),
+            _ => Ok(body.to_vec()),
+        }
+    }
+
+    /// Tells the kernel to do something.
+    fn tell(&self, what: u16, body: &[u8], of: &[(u16, Vec<u8>)]) -> io::Result<()> {
+        self.send((what, NLM_F_REQUEST | NLM_F_ACK), body, of)?;
+        refusal(message(&self.receive()?)?.1)
+    }
+
+    /// Asks for all that there are of something; what follows the header of each.
+    fn ask_for_all(
+        &self,
+        what: u16,
+        body: &[u8],
+        of: &[(u16, Vec<u8>)],
+    ) -> io::Result<Vec<Vec<u8>>> {
+        self.send((what, NLM_F_REQUEST | NLM_F_DUMP), body, of)?;
+        let mut all = Vec::new();
+        loop {
+            let answer = self.receive()?;
+            let mut rest = &answer[..];
+            while !rest.is_empty() {
+                let (kind, body, following) = message(rest)?;
+                rest = following;
+                match kind {
+                    NLMSG_DONE => return Ok(all),
+                    NLMSG_ERROR => refusal(body)?,
+                    _ => all.push(body.to_vec()),
+                }
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        (what, flags): (u16, u16),
+        body: &[u8],
+        of: &[(u16, Vec<u8>)],
+    ) -> io::Result<()> {
         let mut message = vec![0; HEADER_OCTETS];
         message.extend_from_slice(body);
         for (name, value) in of {
@@ -164,27 +228,115 @@ impl Netlink {
         let length = message.len() as u32;
         message[0..4].copy_from_slice(&length.to_ne_bytes());
         message[4..6].copy_from_slice(&what.to_ne_bytes());
-        message[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+        message[6..8].copy_from_slice(&flags.to_ne_bytes());
+        // SAFETY: the buffer is valid for its length. A socket that is not bound or connected talks
+        // to the kernel.
+        let sent = unsafe {
+            let fd = self.0.as_raw_fd();
+            libc::send(fd, message.as_ptr().cast(), message.len(), 0)
+        };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        Ok(())
+    }
+
+    /// What the kernel says next, which may be several messages.
+    fn receive(&self) -> io::Result<Vec<u8>> {
         let mut answer = vec![0; ANSWER_OCTETS_MAX];
-        // SAFETY: both buffers are valid for their lengths. A socket that is not bound or
-        // connected talks to the kernel.
+        // SAFETY: the buffer is valid for its length.
         let octets = unsafe {
             let fd = self.0.as_raw_fd();
-            if libc::send(fd, message.as_ptr().cast(), message.len(), 0) < 0 {
-                return Err(io::Error::last_os_error());
-            }
             libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0)
         };
         let octets = usize::try_from(octets).map_err(|_| io::Error::last_os_error())?;
         answer.truncate(octets);
-        let cut = || io::Error::other("the kernel's answer over netlink is cut off");
-        let kind = answer.get(4..6).ok_or_else(cut)?;
-        if u16::from_ne_bytes([kind[0], kind[1]]) == NLMSG_ERROR {
-            let errno = number(answer.get(16..20).ok_or_else(cut)?).ok_or_else(cut)?;
-            return Err(io::Error::from_raw_os_error((errno as i32).wrapping_neg()));
-        }
-        answer.drain(..HEADER_OCTETS.min(answer.len()));
         Ok(answer)
+    }
+}
+
+/// The first of some messages: its type, what follows its header, and the others.
+fn message(octets: &[u8]) -> io::Result<(u16, &[u8], &[u8])> {
+    let cut = || io::Error::other("the kernel's answer over netlink is cut off");
+    let header = octets.get(..HEADER_OCTETS).ok_or_else(cut)?;
+    let length = number(&header[..4]).ok_or_else(cut)? as usize;
+    let body = octets.get(HEADER_OCTETS..length).ok_or_else(cut)?;
+    let kind = u16::from_ne_bytes([header[4], header[5]]);
+    let rest = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Ok((kind, body, rest))
+}
+
+/// What a message of type NLMSG_ERROR says, which may be that there is none.
+fn refusal(body: &[u8]) -> io::Result<()> {
+    let errno = body.get(..4).and_then(number);
+    match errno.map(|errno| (errno as i32).wrapping_neg()) {
+        Some(0) => Ok(()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        None => Err(io::Error::other(
+            "the kernel's answer over netlink is cut off",
+        )),
+    }
+}
+
+/// A conversation about how the kernel reads interfaces (the family `netdev` of generic netlink).
+pub(super) struct Generic {
+    netlink: Netlink,
+    family: u16,
+}
+
+impl Generic {
+    pub(super) fn open() -> io::Result<Generic> {
+        let netlink = Netlink::with(libc::NETLINK_GENERIC)?;
+        // struct genlmsghdr: command, version, reserved.
+        let body = [CTRL_CMD_GETFAMILY, 1, 0, 0];
+        let name = b"netdev\0".to_vec();
+        let answer = netlink.ask(GENL_ID_CTRL, &body, &[(CTRL_ATTR_FAMILY_NAME, name)])?;
+        let mut attributes = attributes(answer.get(4..).unwrap_or_default());
+        let found = attributes.find(|(name, _)| *name == CTRL_ATTR_FAMILY_ID);
+        let family = found.and_then(|(_, value)| value.try_into().ok());
+        let family = family.map(u16::from_ne_bytes);
+        let family = family.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        Ok(Generic { netlink, family })
+    }
+
+    /// The numbers of an interface's NAPI instances, in ascending order: that of its queues.
+    pub(super) fn napis(&self, interface: u32) -> io::Result<Vec<u32>> {
+        let of = [(NETDEV_A_NAPI_IFINDEX, interface.to_ne_bytes().to_vec())];
+        let body = [NETDEV_CMD_NAPI_GET, 1, 0, 0];
+        let answers = self.netlink.ask_for_all(self.family, &body, &of)?;
+        let id = |answer: &Vec<u8>| {
+            let mut attributes = attributes(answer.get(4..).unwrap_or_default());
+            let found = attributes.find(|(name, _)| *name == NETDEV_A_NAPI_ID);
+            found.and_then(|(_, value)| number(value))
+        };
+        let mut ids: Vec<u32> = answers.iter().filter_map(id).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// How often the timer of a NAPI instance of an interface reads, in ns, whichever has it.
+    #[cfg(test)]
+    pub(super) fn timers(&self, interface: u32) -> io::Result<Vec<u32>> {
+        let of = [(NETDEV_A_NAPI_IFINDEX, interface.to_ne_bytes().to_vec())];
+        let body = [NETDEV_CMD_NAPI_GET, 1, 0, 0];
+        let answers = self.netlink.ask_for_all(self.family, &body, &of)?;
+        let timer = |answer: &Vec<u8>| {
+            let mut attributes = attributes(answer.get(4..).unwrap_or_default());
+            let found = attributes.find(|(name, _)| *name == NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT);
+            found.and_then(|(_, value)| number(value))
+        };
+        Ok(answers.iter().filter_map(timer).collect())
+    }
+
+    /// Lets a timer look for what has arrived at a NAPI instance, in place of an interrupt, until
+    /// it has found nothing so many times; all zero for an interrupt each time.
+    pub(super) fn defer_interrupts(&self, napi: u32, rounds: u32, timer_ns: u32) -> io::Result<()> {
+        let of = [
+            (NETDEV_A_NAPI_ID, napi),
+            (NETDEV_A_NAPI_DEFER_HARD_IRQS, rounds),
+            (NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT, timer_ns),
+        ];
+        let of = of.map(|(name, value)| (name, value.to_ne_bytes().to_vec()));
+        let body = [NETDEV_CMD_NAPI_SET, 1, 0, 0];
+        self.netlink.tell(self.family, &body, &of)
     }
 }
 

@@ -11,6 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::socket::check;
 
+/// What is expected of every driver.
+#[path = "../../tests/datagrams/mod.rs"]
+mod datagrams;
+mod queues;
+
 /// No delivery over a veth pair takes that long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -247,6 +252,51 @@ fn datagrams_go_there_and_back_over_ipv4_and_ipv6() {
     }
 }
 
+/// A pair with its namespaces, to open sockets in.
+struct Between {
+    pair: [XdpDriver; 2],
+    ends: [End; 2],
+    family: usize,
+}
+
+impl datagrams::Ends for Between {
+    type Driver = XdpDriver;
+
+    fn near(&mut self) -> &mut XdpDriver {
+        self.ends[0].enter();
+        &mut self.pair[0]
+    }
+
+    fn far(&mut self) -> &mut XdpDriver {
+        self.ends[1].enter();
+        &mut self.pair[1]
+    }
+
+    fn far_address(&self) -> IpAddr {
+        self.ends[1].addresses[self.family]
+    }
+}
+
+#[test]
+fn datagrams_are_treated_as_by_the_drivers_for_the_kernels_sockets() {
+    let Some(ends) = Wire::default().lay() else {
+        return;
+    };
+    let pair = ends.each_ref().map(|end| end.driver().unwrap());
+    let mut between = Between {
+        pair,
+        ends,
+        family: 0,
+    };
+    for family in 0..2 {
+        between.family = family;
+        let lengths = [44, 44, 44, 43, 60, 60, 12, 1_232, 1_232, 512];
+        datagrams::arrive_in_order_and_whole(&mut between, &lengths);
+        datagrams::arrive_in_order_and_whole(&mut between, &[65_507]);
+        datagrams::are_refused_where_nobody_listens(&mut between);
+    }
+}
+
 /// Puts a VLAN interface on each end, if the kernel has such interfaces.
 fn with_vlan(ends: &mut [End; 2]) -> bool {
     ends.iter_mut().all(|end| {
@@ -405,60 +455,6 @@ fn a_port_that_nobody_listens_on_is_reported_as_refused() {
     let mut received = Received::new();
     let refused = Event::DatagramError(SocketError::Refused);
     assert_eq!(next(&mut driver, &mut received), refused);
-}
-
-#[test]
-fn datagrams_in_the_queue_of_another_worker_are_passed_on() {
-    let wire = Wire {
-        queues: 2,
-        ..Wire::default()
-    };
-    let Some([near, far]) = wire.lay() else {
-        return;
-    };
-    far.enter();
-    let server = UdpSocket::bind((far.addresses[0], 0)).unwrap();
-    let target = server.local_addr().unwrap();
-    let workers = [0, 1].map(|worker| near.worker(worker, 2).unwrap());
-    let mut queries = 0;
-    let mut clients = Vec::new();
-    let mut workers = workers.map(|mut driver| {
-        for _ in 0..16 {
-            let client = driver.open_udp(&spec(None, Some(target))).unwrap();
-            driver.send_datagrams(client, &outgoing(&[b"query"], None));
-            queries += 1;
-            clients.push(driver.local_addr(client).unwrap());
-        }
-        driver.flush();
-        driver
-    });
-    let mut buffer = [0; 16];
-    for _ in 0..queries {
-        let (octets, from) = server.recv_from(&mut buffer).unwrap();
-        assert!(clients.contains(&from));
-        server.send_to(&buffer[..octets], from).unwrap();
-    }
-    let deadline = workers[0].now() + PATIENCE;
-    let mut seen = [0, 0];
-    while seen != [16, 16] {
-        for (driver, seen) in workers.iter_mut().zip(&mut seen) {
-            let mut received = Received::new();
-            while driver.receive(&mut received) {
-                *seen += received.datagrams.len();
-                let datagrams = received.datagrams.iter();
-                assert!(
-                    datagrams
-                        .clone()
-                        .all(|it| received.datagram(*it) == b"query")
-                );
-            }
-            assert!(driver.now() < deadline, "not all arrived");
-            let soon = driver.now() + Duration::from_millis(1);
-            driver.wait(soon);
-        }
-    }
-    let stray: u64 = workers.iter().map(|it| it.stats().xdp.stray).sum();
-    assert_eq!(stray, 0);
 }
 
 #[test]
