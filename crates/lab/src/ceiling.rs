@@ -18,7 +18,7 @@ use driver::clock::Clock;
 use driver::null::{NullDriver, NullTime, pair};
 use engine::{Control, Crew, RunInputs, TlsSettings, merged};
 use load::arrival::Arrival;
-use load::{ConnectionPolicy, Plan, Presence, QuestionSource, Resume, names_file};
+use load::{Plan, Resume, names_file};
 use measure::Interval;
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
@@ -289,38 +289,14 @@ fn plan(request: &CeilingRequest, target: SocketAddr) -> io::Result<Plan> {
         false => None,
     };
     Ok(Plan {
-        target,
-        transport,
-        questions: Arc::new(questions),
-        question_source: QuestionSource::default(),
         arrival: Arrival::Closed {
             outstanding: request.outstanding,
             rate_qps_max: None,
         },
         clients: request.clients,
-        workers: 1,
         duration: Some(Duration::from_secs(24 * 60 * 60)),
-        warmup: Duration::ZERO,
-        queries_max: None,
-        timeout: Duration::from_secs(5),
-        interval: Duration::from_secs(1),
-        seed: 1,
-        local_addresses: Vec::new(),
-        local_port: 0,
-        presence: Presence::default(),
-        shape: None,
-        script: None,
-        profile: None,
-        replay: None,
-        connections: ConnectionPolicy::default(),
         doh,
-        tcp_fallback: false,
-        stub: None,
-        socket_buffer_octets: None,
-        offload: true,
-        timestamps: None,
-        client_statistics: true,
-        tsig: None,
+        ..Plan::new(target, transport, Arc::new(questions))
     })
 }
 

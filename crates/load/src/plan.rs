@@ -160,6 +160,45 @@ pub fn share(total: u64, worker: u32, workers: u32) -> u64 {
 }
 
 impl Plan {
+    /// One client on one worker that keeps one query in flight, without an end. Whatever else may
+    /// be asked for is off, or as a run has it unless told otherwise.
+    pub fn new(target: SocketAddr, transport: Transport, questions: Arc<QuestionSet>) -> Plan {
+        Plan {
+            target,
+            transport,
+            questions,
+            question_source: QuestionSource::default(),
+            arrival: Arrival::Closed {
+                outstanding: 1,
+                rate_qps_max: None,
+            },
+            clients: 1,
+            workers: 1,
+            duration: None,
+            warmup: Duration::ZERO,
+            queries_max: None,
+            timeout: Duration::from_secs(5),
+            interval: Duration::from_secs(1),
+            seed: 1,
+            local_addresses: Vec::new(),
+            local_port: 0,
+            presence: Presence::default(),
+            shape: None,
+            script: None,
+            profile: None,
+            replay: None,
+            connections: ConnectionPolicy::default(),
+            doh: None,
+            tcp_fallback: false,
+            stub: None,
+            socket_buffer_octets: None,
+            offload: true,
+            timestamps: None,
+            client_statistics: true,
+            tsig: None,
+        }
+    }
+
     /// How many of the clients `worker` simulates.
     pub fn worker_clients(&self, worker: u32) -> u32 {
         // A share of a u32 is one.

@@ -9,7 +9,7 @@ use driver::sim::{Bounds, Link, SimDriver, Stepper, Turn, World, WorldConfig};
 use driver::{Driver, Event, Outgoing, Received, SocketSpec};
 use engine::{Control, Crew, RunInputs};
 use load::arrival::Arrival;
-use load::{ConnectionPolicy, Plan, Presence, QuestionSet, QuestionSource};
+use load::{Plan, QuestionSet, QuestionSource};
 use proto::{Instant, Transport};
 
 /// Port of the first client; those of the others follow.
@@ -30,35 +30,17 @@ pub(crate) fn plan(
     (clients, workers): (u32, u32),
 ) -> Plan {
     Plan {
-        target: "192.0.2.53:53".parse().unwrap(),
-        transport: Transport::Udp,
-        questions: Arc::new(questions),
         question_source,
         arrival,
         clients,
         workers,
-        duration: None,
-        warmup: Duration::ZERO,
-        queries_max: None,
-        timeout: Duration::from_secs(5),
         interval: Duration::from_secs(3_600),
-        seed: 1,
-        local_addresses: Vec::new(),
         local_port: FIRST_PORT,
-        presence: Presence::default(),
-        shape: None,
-        script: None,
-        profile: None,
-        replay: None,
-        connections: ConnectionPolicy::default(),
-        stub: None,
-        doh: None,
-        tcp_fallback: false,
-        socket_buffer_octets: None,
-        offload: true,
-        timestamps: None,
-        client_statistics: true,
-        tsig: None,
+        ..Plan::new(
+            "192.0.2.53:53".parse().unwrap(),
+            Transport::Udp,
+            Arc::new(questions),
+        )
     }
 }
 

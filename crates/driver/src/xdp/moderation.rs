@@ -15,8 +15,8 @@
 use super::interface::Interface;
 use super::netlink::Generic;
 
-/// How often the timer reads, in us. The ring has room for 256 frames, and what does not fit is
-/// dropped by the sender: nobody sends more than a frame in 0.4 us.
+/// How often the timer reads, in us. The ring has room for 256 frames, of which 15 may have been
+/// read already, and what does not fit is dropped by the sender: nobody sends a frame in 0.4 us.
 pub(super) const TIMER_US: u32 = 100;
 /// How often the timer finds nothing before frames are read at once again.
 const TIMER_ROUNDS: u32 = 2;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use driver::sim::{SimDriver, World};
 use driver::{Driver, Event, Outgoing, Received, SocketSpec};
 use load::arrival::Arrival;
-use load::{Plan, QuestionSet, QuestionSource, names_file};
+use load::{Plan, names_file};
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
 use proto::tls::rustls::ServerConfig;
@@ -113,37 +113,18 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
     let text = lines.collect::<String>();
     let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
     Plan {
-        target: "192.0.2.53:53".parse().unwrap(),
-        transport,
-        questions: Arc::<QuestionSet>::new(questions.unwrap()),
-        question_source: QuestionSource::default(),
         arrival,
         clients,
-        workers: 1,
         duration: Some(Duration::from_secs(2)),
-        warmup: Duration::ZERO,
-        queries_max: None,
-        timeout: Duration::from_secs(5),
         interval: Duration::from_secs(3_600),
-        seed: 1,
-        local_addresses: Vec::new(),
-        local_port: 0,
-        presence: load::Presence::default(),
-        shape: None,
-        script: None,
-        profile: None,
-        replay: None,
-        connections: load::ConnectionPolicy::default(),
         doh: transport.is_doh().then(|| {
             let uri = "https://localhost/dns-query";
             Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
         }),
-        tcp_fallback: false,
-        stub: None,
-        socket_buffer_octets: None,
-        offload: true,
-        timestamps: None,
-        client_statistics: true,
-        tsig: None,
+        ..Plan::new(
+            "192.0.2.53:53".parse().unwrap(),
+            transport,
+            Arc::new(questions.unwrap()),
+        )
     }
 }

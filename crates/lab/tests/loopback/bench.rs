@@ -8,7 +8,7 @@ use driver::kernel::DriverChoice;
 use engine::{Control, Progress, TlsSettings};
 use lab::run::{Description, RunError, RunRequest, Serving, SocketUse, TlsRequest, run, serve};
 use load::arrival::{Arrival, Process};
-use load::{Plan, QuestionSet, QuestionSource, names_file};
+use load::{Plan, names_file};
 use measure::{Counts, RunRecord};
 use proto::Transport;
 use proto::doh::{DohRequest, Method, Scheme};
@@ -48,42 +48,22 @@ impl Load {
         let text = lines.collect::<String>();
         let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
         let plan = Plan {
-            // Nobody is asked before an address is given.
-            target: SocketAddr::from((Ipv4Addr::LOCALHOST, 53)),
-            transport,
-            questions: Arc::<QuestionSet>::new(questions.unwrap()),
-            question_source: QuestionSource::default(),
             arrival: Arrival::Closed {
                 outstanding: 10,
                 rate_qps_max: None,
             },
             clients: 10,
-            workers: 1,
             duration: Some(ms(1_000)),
-            warmup: Duration::ZERO,
-            queries_max: None,
-            timeout: ms(5_000),
-            interval: ms(1_000),
-            seed: 1,
-            local_addresses: Vec::new(),
-            local_port: 0,
-            presence: load::Presence::default(),
-            shape: None,
-            script: None,
-            profile: None,
-            replay: None,
-            connections: load::ConnectionPolicy::default(),
             doh: transport.is_doh().then(|| {
                 let uri = "https://localhost/dns-query";
                 Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
             }),
-            tcp_fallback: false,
-            stub: None,
-            socket_buffer_octets: None,
-            offload: true,
-            timestamps: None,
-            client_statistics: true,
-            tsig: None,
+            // Nobody is asked before an address is given.
+            ..Plan::new(
+                SocketAddr::from((Ipv4Addr::LOCALHOST, 53)),
+                transport,
+                Arc::new(questions.unwrap()),
+            )
         };
         Load {
             plan,

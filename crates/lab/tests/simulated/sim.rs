@@ -11,7 +11,7 @@ use lab::run::{
     Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate_servers,
 };
 use load::arrival::{Arrival, Process};
-use load::{Plan, QuestionSet, QuestionSource, names_file};
+use load::{Plan, QuestionSet, names_file};
 use measure::{Counts, Histogram, RunRecord};
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
@@ -77,38 +77,13 @@ impl fmt::Debug for Sim {
 impl Sim {
     pub(crate) fn seed(seed: u64) -> Sim {
         let plan = Plan {
-            target: SocketAddr::new(TARGET, 53),
-            transport: Transport::Udp,
-            questions: Arc::new(QuestionSet::new()),
-            question_source: QuestionSource::default(),
-            arrival: Arrival::Closed {
-                outstanding: 1,
-                rate_qps_max: None,
-            },
-            clients: 1,
-            workers: 1,
             duration: Some(ms(1_000)),
-            warmup: Duration::ZERO,
-            queries_max: None,
-            timeout: ms(5_000),
-            interval: ms(1_000),
             seed,
-            local_addresses: Vec::new(),
-            local_port: 0,
-            presence: load::Presence::default(),
-            shape: None,
-            script: None,
-            profile: None,
-            replay: None,
-            connections: load::ConnectionPolicy::default(),
-            doh: None,
-            tcp_fallback: false,
-            stub: None,
-            socket_buffer_octets: None,
-            offload: true,
-            timestamps: None,
-            client_statistics: true,
-            tsig: None,
+            ..Plan::new(
+                SocketAddr::new(TARGET, 53),
+                Transport::Udp,
+                Arc::new(QuestionSet::new()),
+            )
         };
         let mut simulation = Simulation::default();
         simulation.world.seed = seed;

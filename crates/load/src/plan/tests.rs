@@ -6,35 +6,15 @@ use crate::arrival::Process;
 pub(crate) fn plan() -> Plan {
     let questions = crate::names_file::parse_text(b"a.test A", &QueryOptions::default());
     Plan {
-        target: "127.0.0.1:53".parse().unwrap(),
-        transport: Transport::Udp,
-        questions: Arc::new(questions.unwrap()),
-        question_source: QuestionSource::default(),
         arrival: closed(100),
         clients: 10,
         workers: 2,
         duration: Some(Duration::from_secs(10)),
-        warmup: Duration::ZERO,
-        queries_max: None,
-        timeout: Duration::from_secs(5),
-        interval: Duration::from_secs(1),
-        seed: 1,
-        local_addresses: Vec::new(),
-        local_port: 0,
-        presence: Presence::default(),
-        shape: None,
-        script: None,
-        profile: None,
-        replay: None,
-        connections: ConnectionPolicy::default(),
-        doh: None,
-        tcp_fallback: false,
-        stub: None,
-        socket_buffer_octets: None,
-        offload: true,
-        timestamps: None,
-        client_statistics: true,
-        tsig: None,
+        ..Plan::new(
+            "127.0.0.1:53".parse().unwrap(),
+            Transport::Udp,
+            Arc::new(questions.unwrap()),
+        )
     }
 }
 

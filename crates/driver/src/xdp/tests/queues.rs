@@ -197,7 +197,7 @@ fn under_load_a_timer_reads_the_interface_until_there_is_little_and_leaves_with_
     pair.exchange(&PAYLOADS);
     assert!(!is_on(&pair));
     assert_eq!(netlink.timers(device).unwrap(), [0]);
-    let many = vec![&[7; 44][..]; 250];
+    let many = vec![&[7; 44][..]; 200];
     pair.exchange(&many);
     assert!(is_on(&pair));
     assert_eq!(netlink.timers(device).unwrap(), [100_000]);
@@ -212,6 +212,15 @@ fn under_load_a_timer_reads_the_interface_until_there_is_little_and_leaves_with_
         pair.near.stats().receive_drops + pair.far.stats().receive_drops,
         0
     );
+    let clock = Clock::start();
     drop(pair);
-    assert_eq!(netlink.timers(device).unwrap(), []);
+    // A child that another test is just starting may hold the program for a moment.
+    loop {
+        let timers = netlink.timers(device).unwrap();
+        if timers.is_empty() {
+            break;
+        }
+        assert_eq!(timers, [0]);
+        assert!(clock.now() < Instant::ZERO + PATIENCE, "it is still there");
+    }
 }
