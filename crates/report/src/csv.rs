@@ -287,7 +287,9 @@ fn cells(name: &str, interval: &Interval, rates: &Rates, scenario: &ScenarioReco
     for (_, part) in distributions.path.parts() {
         cells.extend([0.5, 0.99].map(|p| percentile_us(part, p)));
     }
-    cells.push((counts.stamps.missing + counts.stamps.implausible).to_string());
+    let stamped = scenario.timestamps.map(|_| counts.stamps);
+    let missing = stamped.map(|stamps| (stamps.missing + stamps.implausible).to_string());
+    cells.push(missing.unwrap_or_default());
     cells.extend(set_up_cells(&distributions.connections));
     cells
 }
@@ -401,7 +403,7 @@ mod tests {
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
             5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,0,0,0,0,0,";
         assert!(rows[4].starts_with(total), "{}", rows[4]);
-        let set_up = ",10.000,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,";
+        let set_up = ",10.000,,,,,,,,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,";
         assert!(rows[4].ends_with(set_up), "{}", rows[4]);
     }
 
@@ -411,7 +413,10 @@ mod tests {
         record.intervals = vec![Interval::default()];
         let csv = render(&record);
         let row = csv.lines().nth(1).expect("has a row");
-        assert!(row.ends_with("0.000000000,,,,,,,,,,,,,,,,,,,,,,"), "{row}");
+        assert!(
+            row.ends_with("0.000000000,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"),
+            "{row}"
+        );
     }
 
     #[test]
