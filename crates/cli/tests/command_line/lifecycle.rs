@@ -93,7 +93,18 @@ fn a_run_without_queries_shows_connections_as_its_progress() {
     let progress: Vec<&str> = finished.stderr.lines().collect();
     assert_eq!(progress.len(), 3, "{}", finished.stderr);
     for line in progress {
-        assert!(line.contains("attempted        20  opened "), "{line}");
+        let (_, attempted) = line.split_once("attempted ").unwrap();
+        let attempted: u64 = attempted
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        // One every 5 ms; on a busy host one may slip into the next interval.
+        assert!(
+            (15..=25).contains(&attempted) && line.contains("  opened "),
+            "{line}"
+        );
         assert!(
             line.contains(" a second  failed      0  TCP connect p50 "),
             "{line}"
