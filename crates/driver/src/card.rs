@@ -11,6 +11,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+use crate::clock::try_read_ns;
 use crate::socket::check;
 use crate::xdp::interface::ethtool;
 use crate::xdp::netlink::Netlink;
@@ -62,14 +63,7 @@ pub struct CardClock(File);
 impl CardClock {
     /// Its time in nanoseconds, since whenever; none if the card is gone.
     pub(crate) fn now_ns(&self) -> Option<u64> {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let clock = clock_of_descriptor(self.0.as_raw_fd());
-        // SAFETY: `time` is a valid place for the result.
-        let result = unsafe { libc::clock_gettime(clock, &mut time) };
-        (result == 0).then(|| (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64)
+        try_read_ns(clock_of_descriptor(self.0.as_raw_fd()))
     }
 }
 

@@ -8,6 +8,7 @@ use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::control::{self, ControlMessages};
 use crate::socket::{SockAddr, SocketOptions};
 use crate::{
     Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError,
@@ -372,25 +373,21 @@ struct Controls {
 /// Reads the control messages, SO_RXQ_OVFL into `drops`.
 fn read_controls(header: &libc::msghdr, drops: &mut u32, by: Option<StampSource>) -> Controls {
     let mut found = Controls::default();
-    // SAFETY: the kernel filled msg_control up to msg_controllen; the CMSG functions stay within.
-    unsafe {
-        let mut control = libc::CMSG_FIRSTHDR(header);
-        while !control.is_null() {
-            let data = libc::CMSG_DATA(control);
-            match ((*control).cmsg_level, (*control).cmsg_type) {
-                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                    *drops = data.cast::<u32>().read_unaligned()
-                }
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
-                    found.arrived_ns = by.map_or(0, |by| timestamps::time_ns(control, by));
-                }
-                (libc::SOL_UDP, UDP_GRO) => {
-                    let length = usize::try_from(data.cast::<libc::c_int>().read_unaligned());
-                    found.segment = length.ok();
-                }
-                _ => {}
+    // SAFETY: the kernel filled the control buffer, which this driver keeps for the next call.
+    for (level, kind, data) in unsafe { ControlMessages::of(header) } {
+        match (level, kind) {
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                *drops = control::number(data).unwrap_or(*drops);
             }
-            control = libc::CMSG_NXTHDR(header, control);
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                found.arrived_ns = by.map_or(0, |by| timestamps::time_ns(data, by));
+            }
+            (libc::SOL_UDP, UDP_GRO) => {
+                // An int of the kernel's.
+                let length = control::number(data).map(|number| number as libc::c_int);
+                found.segment = length.and_then(|length| usize::try_from(length).ok());
+            }
+            _ => {}
         }
     }
     found

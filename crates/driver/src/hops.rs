@@ -15,6 +15,7 @@ use std::time::Duration;
 use proto::Instant;
 
 use crate::clock::Clock;
+use crate::control::{ControlMessages, extended_error};
 use crate::socket::{self, SockAddr, SocketOptions};
 use crate::{SocketError, SocketSpec};
 
@@ -191,7 +192,7 @@ impl HopSocket {
                 return ignore_icmp(io::Error::last_os_error()).map(|_: Option<usize>| None);
             };
             let at = self.clock.now();
-            if let Some((error, from)) = extended_error(&message) {
+            if let Some((error, from)) = error_of(&message) {
                 let is_v6 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP6;
                 if is_v6 || error.ee_origin == libc::SO_EE_ORIGIN_ICMP {
                     return Ok(Some(Arrival::Icmp {
@@ -218,29 +219,12 @@ fn ignore_icmp<T>(error: io::Error) -> io::Result<Option<T>> {
 }
 
 /// The error that a message of the queue is about, and who sent it.
-fn extended_error(message: &libc::msghdr) -> Option<(libc::sock_extended_err, Option<IpAddr>)> {
-    // SAFETY: the kernel filled msg_control up to msg_controllen; the CMSG functions stay within,
-    // and what is read is checked against the length of its control message.
-    unsafe {
-        let mut control = libc::CMSG_FIRSTHDR(message);
-        while !control.is_null() {
-            let (level, kind) = ((*control).cmsg_level, (*control).cmsg_type);
-            let is_error = (level, kind) == (libc::SOL_IP, libc::IP_RECVERR)
-                || (level, kind) == (libc::SOL_IPV6, libc::IPV6_RECVERR);
-            let head = libc::CMSG_LEN(0) as usize;
-            let length = ((*control).cmsg_len as usize).saturating_sub(head);
-            let of_error = size_of::<libc::sock_extended_err>();
-            if is_error && length >= of_error {
-                let data = libc::CMSG_DATA(control);
-                let error = data.cast::<libc::sock_extended_err>().read_unaligned();
-                let offender = data.add(of_error);
-                let from = SockAddr::from_octets(offender, length - of_error);
-                return Some((error, from.std_address().map(|address| address.ip())));
-            }
-            control = libc::CMSG_NXTHDR(message, control);
-        }
-    }
-    None
+fn error_of(message: &libc::msghdr) -> Option<(libc::sock_extended_err, Option<IpAddr>)> {
+    // SAFETY: the kernel filled the control buffer, which outlives the message.
+    let mut controls = unsafe { ControlMessages::of(message) };
+    let (error, offender) = controls.find_map(extended_error)?;
+    let from = SockAddr::from_octets(offender);
+    Some((error, from.std_address().map(|address| address.ip())))
 }
 
 #[cfg(test)]

@@ -208,11 +208,11 @@ impl Driver for KernelDriver {
         either!(self, driver => driver.send_datagrams(socket, outgoing))
     }
 
-    #[inline]
     fn read_send_stamps(&mut self, socket: SocketId, stamps: &mut Vec<SendStamp>) {
         either!(self, driver => driver.read_send_stamps(socket, stamps));
     }
 
+    #[inline]
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
         either!(self, driver => driver.send_bytes(socket, bytes))
     }

@@ -11,6 +11,7 @@
 
 pub mod card;
 pub mod clock;
+mod control;
 pub mod cpu;
 mod datagram;
 pub mod epoll;

@@ -49,16 +49,11 @@ pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result
 }
 
 /// Octets of a datagram socket that are on their way out of the host.
-pub(super) fn unsent_octets(fd: &OwnedFd) -> Result<libc::c_int, i32> {
+pub(super) fn unsent_octets(fd: &OwnedFd) -> io::Result<libc::c_int> {
     let mut octets = 0;
     // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut octets) };
-    match result {
-        0 => Ok(octets),
-        _ => Err(io::Error::last_os_error()
-            .raw_os_error()
-            .unwrap_or(libc::EIO)),
-    }
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut octets) })?;
+    Ok(octets)
 }
 
 /// A stream socket that has begun to connect.
@@ -355,16 +350,13 @@ impl SockAddr {
     }
 
     /// A copy of the address at `octets`, as much of it as is there.
-    ///
-    /// # Safety
-    /// `length` octets can be read there.
-    pub(super) unsafe fn from_octets(octets: *const u8, length: usize) -> Self {
+    pub(super) fn from_octets(octets: &[u8]) -> Self {
         let mut new = SockAddr::empty();
-        let length = length.min(size_of::<libc::sockaddr_storage>());
-        // SAFETY: the caller vouches for the source; the storage is at least as long.
+        let length = octets.len().min(size_of::<libc::sockaddr_storage>());
+        // SAFETY: so many octets are there, and the storage is at least as long.
         unsafe {
             let place = (&raw mut new.storage).cast::<u8>();
-            std::ptr::copy_nonoverlapping(octets, place, length);
+            std::ptr::copy_nonoverlapping(octets.as_ptr(), place, length);
         }
         new.length = length as libc::socklen_t;
         new

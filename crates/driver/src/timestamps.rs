@@ -22,6 +22,7 @@ use proto::Instant;
 
 use crate::card::CardClock;
 use crate::clock::Clock;
+use crate::control::{ControlMessages, extended_error};
 use crate::{SendStamp, StampSource, card, socket};
 
 /// Stamps that one call reads from an error queue.
@@ -201,7 +202,7 @@ impl Timestamps {
     /// Begins to number a socket's datagrams anew if it is in doubt and nothing is on its way out,
     /// so that no stamp of the old numbering can come any more.
     pub(super) fn settle(&mut self, fd: &OwnedFd, numbering: &mut Numbering) {
-        if !numbering.is_in_doubt() || socket::unsent_octets(fd) != Ok(0) {
+        if !numbering.is_in_doubt() || !matches!(socket::unsent_octets(fd), Ok(0)) {
             return;
         }
         let off = ask(fd, self.source.receiving());
@@ -281,56 +282,28 @@ impl Timestamps {
     }
 }
 
-/// The time that `source` took, in nanoseconds of its clock; zero stands for none.
-///
-/// # Safety
-/// `control` points to a whole control message of type SCM_TIMESTAMPING.
-pub(super) unsafe fn time_ns(control: *const libc::cmsghdr, source: StampSource) -> u64 {
-    // SAFETY: the caller vouches for it; the length of the message was checked.
-    let time = unsafe {
-        if data_octets(control) < TIMES * size_of::<libc::timespec>() {
-            return 0;
-        }
-        let times = libc::CMSG_DATA(control).cast::<libc::timespec>();
-        times.add(source.place()).read_unaligned()
-    };
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000) + time.tv_nsec as u64
-}
-
-/// # Safety
-/// `control` points to a control message.
-unsafe fn data_octets(control: *const libc::cmsghdr) -> usize {
-    // SAFETY: the caller vouches for it, and CMSG_LEN only computes.
-    unsafe {
-        (*control)
-            .cmsg_len
-            .saturating_sub(libc::CMSG_LEN(0) as usize)
+/// The time that `source` took, of the octets of an SCM_TIMESTAMPING, in nanoseconds of its clock;
+/// zero stands for none.
+pub(super) fn time_ns(data: &[u8], source: StampSource) -> u64 {
+    if data.len() < TIMES * size_of::<libc::timespec>() {
+        return 0;
     }
+    let times = data.as_ptr().cast::<libc::timespec>();
+    // SAFETY: the octets are as long as all times.
+    let time = unsafe { times.add(source.place()).read_unaligned() };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000) + time.tv_nsec as u64
 }
 
 /// Number and time of the datagram that a message of the error queue is about.
 fn stamp_of(message: &libc::msghdr, source: StampSource) -> Option<(u32, u64)> {
     let (mut key, mut stamped_ns) = (None, None);
-    // SAFETY: the kernel filled msg_control up to msg_controllen; the CMSG functions stay within,
-    // and what is read is no longer than its control message.
-    unsafe {
-        let mut control = libc::CMSG_FIRSTHDR(message);
-        while !control.is_null() {
-            match ((*control).cmsg_level, (*control).cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
-                    stamped_ns = Some(time_ns(control, source)).filter(|ns| *ns > 0);
-                }
-                (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
-                    if data_octets(control) >= size_of::<libc::sock_extended_err>() =>
-                {
-                    let data = libc::CMSG_DATA(control);
-                    let error = data.cast::<libc::sock_extended_err>().read_unaligned();
-                    let is_stamp = error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
-                    key = is_stamp.then_some(error.ee_data);
-                }
-                _ => {}
-            }
-            control = libc::CMSG_NXTHDR(message, control);
+    // SAFETY: the kernel filled the control buffer, which is kept for the next call.
+    for control in unsafe { ControlMessages::of(message) } {
+        if let (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, data) = control {
+            stamped_ns = Some(time_ns(data, source)).filter(|ns| *ns > 0);
+        } else if let Some((error, _)) = extended_error(control) {
+            let is_stamp = error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
+            key = is_stamp.then_some(error.ee_data);
         }
     }
     key.zip(stamped_ns)

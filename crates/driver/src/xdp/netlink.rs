@@ -255,10 +255,9 @@ impl Netlink {
 
 /// The first of some messages: its type, what follows its header, and the others.
 fn message(octets: &[u8]) -> io::Result<(u16, &[u8], &[u8])> {
-    let cut = || io::Error::other("the kernel's answer over netlink is cut off");
-    let header = octets.get(..HEADER_OCTETS).ok_or_else(cut)?;
-    let length = number(&header[..4]).ok_or_else(cut)? as usize;
-    let body = octets.get(HEADER_OCTETS..length).ok_or_else(cut)?;
+    let header = octets.get(..HEADER_OCTETS).ok_or_else(cut_off)?;
+    let length = number(&header[..4]).ok_or_else(cut_off)? as usize;
+    let body = octets.get(HEADER_OCTETS..length).ok_or_else(cut_off)?;
     let kind = u16::from_ne_bytes([header[4], header[5]]);
     let rest = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
     Ok((kind, body, rest))
@@ -270,10 +269,12 @@ fn refusal(body: &[u8]) -> io::Result<()> {
     match errno.map(|errno| (errno as i32).wrapping_neg()) {
         Some(0) => Ok(()),
         Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-        None => Err(io::Error::other(
-            "the kernel's answer over netlink is cut off",
-        )),
+        None => Err(cut_off()),
     }
+}
+
+fn cut_off() -> io::Error {
+    io::Error::other("the kernel's answer over netlink is cut off")
 }
 
 /// A conversation about how the kernel reads interfaces (the family `netdev` of generic netlink).
@@ -299,15 +300,7 @@ impl Generic {
 
     /// The numbers of an interface's NAPI instances, in ascending order: that of its queues.
     pub(super) fn napis(&self, interface: u32) -> io::Result<Vec<u32>> {
-        let of = [(NETDEV_A_NAPI_IFINDEX, interface.to_ne_bytes().to_vec())];
-        let body = [NETDEV_CMD_NAPI_GET, 1, 0, 0];
-        let answers = self.netlink.ask_for_all(self.family, &body, &of)?;
-        let id = |answer: &Vec<u8>| {
-            let mut attributes = attributes(answer.get(4..).unwrap_or_default());
-            let found = attributes.find(|(name, _)| *name == NETDEV_A_NAPI_ID);
-            found.and_then(|(_, value)| number(value))
-        };
-        let mut ids: Vec<u32> = answers.iter().filter_map(id).collect();
+        let mut ids = self.of_napis(interface, NETDEV_A_NAPI_ID)?;
         ids.sort_unstable();
         Ok(ids)
     }
@@ -315,15 +308,20 @@ impl Generic {
     /// How often the timer of a NAPI instance of an interface reads, in ns, whichever has it.
     #[cfg(test)]
     pub(super) fn timers(&self, interface: u32) -> io::Result<Vec<u32>> {
+        self.of_napis(interface, NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT)
+    }
+
+    /// One attribute, a number, of each of an interface's NAPI instances that has it.
+    fn of_napis(&self, interface: u32, wanted: u16) -> io::Result<Vec<u32>> {
         let of = [(NETDEV_A_NAPI_IFINDEX, interface.to_ne_bytes().to_vec())];
         let body = [NETDEV_CMD_NAPI_GET, 1, 0, 0];
         let answers = self.netlink.ask_for_all(self.family, &body, &of)?;
-        let timer = |answer: &Vec<u8>| {
+        let value = |answer: &Vec<u8>| {
             let mut attributes = attributes(answer.get(4..).unwrap_or_default());
-            let found = attributes.find(|(name, _)| *name == NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT);
+            let found = attributes.find(|(name, _)| *name == wanted);
             found.and_then(|(_, value)| number(value))
         };
-        Ok(answers.iter().filter_map(timer).collect())
+        Ok(answers.iter().filter_map(value).collect())
     }
 
     /// Lets a timer look for what has arrived at a NAPI instance, in place of an interrupt, until

@@ -122,11 +122,11 @@ impl Offer {
         (start, joins_at, until): (Instant, Instant, Instant),
     ) {
         let share = (worker, plan.workers);
-        let schedule_at =
-            |rate_qps| Schedule::new(rate_qps, Process::Constant, share, plan.seed, joins_at);
         match (self, plan.arrival) {
             (Offer::Closed { pacing, .. }, Arrival::Closed { rate_qps_max, .. }) => {
-                *pacing = rate_qps_max.map(schedule_at);
+                let pace =
+                    |rate| Schedule::new(rate, Process::Constant, share, plan.seed, joins_at);
+                *pacing = rate_qps_max.map(pace);
             }
             (
                 Offer::Open { schedule, .. },
