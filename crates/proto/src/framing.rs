@@ -70,6 +70,25 @@ impl Deframer {
     }
 }
 
+/// Octets of the first message of `stream` with its prefix, or as many of them as there are;
+/// `None` without a whole prefix.
+#[inline]
+pub fn framed_octets(stream: &[u8]) -> Option<usize> {
+    let (prefix, rest) = stream.split_first_chunk()?;
+    let octets = usize::from(u16::from_be_bytes(*prefix)).min(rest.len());
+    Some(PREFIX_OCTETS + octets)
+}
+
+/// The messages of `stream`, each with its prefix; the last may be cut off.
+pub fn framed_messages(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = stream;
+    std::iter::from_fn(move || {
+        let (message, after) = rest.split_at(framed_octets(rest)?);
+        rest = after;
+        Some(message)
+    })
+}
+
 /// Splits `stream` behind its first message and drops the prefix; `None` if it is cut off.
 fn split_message(stream: &[u8]) -> Option<(&[u8], &[u8])> {
     let (prefix, rest) = stream.split_first_chunk()?;

@@ -6,7 +6,6 @@ use load::question_source::Question;
 use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State};
-use proto::tls::ClientTls;
 use script::End;
 
 use super::Worker;
@@ -285,7 +284,11 @@ impl Worker {
         if let Some(tls) = &mut connection.tls {
             self.cipher_out.clear();
             match connection.channel {
-                Channel::Framed(_) => write_records(tls, &self.plain_out, &mut self.cipher_out),
+                // Servers are in use that read one message from a record and leave the rest of it
+                // until more octets come.
+                Channel::Framed(_) => {
+                    tls.write_messages(&mut self.plain_out, &mut self.cipher_out);
+                }
                 _ => tls.write_into(&self.plain_out, &mut self.cipher_out),
             }
             return self.write_cipher_out(driver, index, now);
@@ -475,17 +478,6 @@ fn count_alike(
     let lateness_ns = now.nanos_since(scheduled_at);
     let lateness = &mut interval.distributions.send_lateness;
     lateness.record_many(lateness_ns, queries);
-}
-
-/// Encrypts framed messages, each in a TLS record of its own: servers are in use that read one
-/// message from a record and leave the rest of it until more octets come.
-fn write_records(tls: &mut ClientTls, mut framed: &[u8], records: &mut Vec<u8>) {
-    while let Some((length, rest)) = framed.split_first_chunk() {
-        let octets = 2 + usize::from(u16::from_be_bytes(*length)).min(rest.len());
-        let (message, after) = framed.split_at(octets);
-        tls.write_into(message, records);
-        framed = after;
-    }
 }
 
 /// Copies a question into `message`, with message ID 0: over HTTP so that responses can be cached

@@ -9,6 +9,7 @@ use super::handshake::{HandshakeKind, Negotiated};
 use super::record_layer::{Handover, RecordLayer, ToldSecrets, Version};
 use super::records::RecordBoundaries;
 use super::stream::{Progress, Side, receive, receive_piece, send, take_records};
+use crate::framing::framed_messages;
 use rustls::{ProtocolVersion, SupportedCipherSuite};
 use std::io::Write;
 
@@ -70,7 +71,8 @@ impl<S: Side> Channel<S> {
         }
     }
 
-    #[cfg(test)]
+    /// Our own record layer, once rustls has handed over.
+    #[inline]
     pub(super) fn own(&mut self) -> Option<&mut RecordLayer> {
         match &mut self.layer {
             Layer::Own(records) => Some(records),
@@ -191,6 +193,18 @@ impl<S: Side> Channel<S> {
                 take_records(&mut **session, transmit);
             }
             Layer::Failed(_) => {}
+        }
+    }
+
+    /// As [`Channel::write_into`], with a record for each framed message of `stream`, which is as
+    /// before afterwards.
+    #[inline]
+    pub(super) fn write_messages(&mut self, stream: &mut Vec<u8>, transmit: &mut Vec<u8>) {
+        if let Layer::Own(records) = &mut self.layer {
+            return records.write_messages(stream, transmit);
+        }
+        for message in framed_messages(stream) {
+            self.write_into(message, transmit);
         }
     }
 

@@ -5,6 +5,7 @@ use super::client_session::ClientSession;
 use super::failure::TlsFailure;
 use super::handshake::{EarlyData, Handshake, HandshakeKind, Negotiated};
 use super::stream::{Progress, send, take_records};
+use crate::framing::framed_messages;
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use std::io::Write;
@@ -102,6 +103,10 @@ impl ClientTls {
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
     ) -> Result<Progress, TlsFailure> {
+        // Nothing is remembered any more: tickets are for rustls.
+        if let Some(records) = self.channel.own() {
+            return records.handle_bytes(bytes, plaintext);
+        }
         match self.memory.take() {
             None => self.receive(bytes, plaintext),
             Some(mut memory) => {
@@ -188,6 +193,19 @@ impl ClientTls {
         }
         self.write(plaintext);
         self.poll_transmit(transmit);
+    }
+
+    /// As [`ClientTls::write_into`] for messages with length prefixes (RFC 7858, section 3.3), each
+    /// in a record of its own. `stream` is as before afterwards; it is written to meanwhile, so
+    /// that each message is sealed from where it is.
+    pub fn write_messages(&mut self, stream: &mut Vec<u8>, transmit: &mut Vec<u8>) {
+        if self.set_up.is_none() {
+            return self.channel.write_messages(stream, transmit);
+        }
+        for message in framed_messages(stream) {
+            self.write(message);
+            self.poll_transmit(transmit);
+        }
     }
 
     /// True if `octets` written now go as early data (0-RTT; RFC 8446, section 2.3): they fit into

@@ -11,6 +11,7 @@
 
 use super::failure::TlsFailure;
 use super::stream::Progress;
+use crate::framing::framed_messages;
 use key_schedule::Told;
 use rustls::{
     AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType, InvalidMessage,
@@ -450,13 +451,29 @@ impl RecordLayer {
     pub(super) fn write_into(&mut self, plaintext: &[u8], wire: &mut Vec<u8>) {
         self.poll_transmit(wire);
         for content in plaintext.chunks(CONTENT_OCTETS_MAX) {
-            if self.sending.sequence >= self.records_max {
+            if self.sending.sequence >= self.records_max && !self.closed {
                 self.end_key(wire);
             }
             if self.closed {
                 return;
             }
             self.sending.seal(APPLICATION_DATA, content, wire);
+        }
+    }
+
+    /// Appends what waits, and a record for each framed message of `stream`, to `wire`; `stream` is
+    /// as before afterwards.
+    pub(super) fn write_messages(&mut self, stream: &mut Vec<u8>, wire: &mut Vec<u8>) {
+        self.poll_transmit(wire);
+        let records_left = self.records_max.saturating_sub(self.sending.sequence);
+        // There are fewer messages than octets.
+        let is_simple = self.is_tls13() && !self.closed && records_left > stream.len() as u64;
+        let sealed = match is_simple {
+            true => self.sending.seal_messages(stream, wire),
+            false => 0,
+        };
+        for message in framed_messages(&stream[sealed..]) {
+            self.write_into(message, wire);
         }
     }
 

@@ -6,6 +6,7 @@ use super::key_schedule::TrafficSecret;
 use super::{
     APPLICATION_DATA, CONTENT_OCTETS_MAX, HEADER_OCTETS, InvalidRecord, Version, record_header,
 };
+use crate::framing::framed_octets;
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce,
     UnboundKey,
@@ -123,11 +124,7 @@ impl TrafficKey {
 
     #[inline]
     fn nonce(&self) -> [u8; NONCE_LEN] {
-        let mut nonce = self.iv;
-        for (octet, of_sequence) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
-            *octet ^= of_sequence;
-        }
-        nonce
+        nonce(self.iv, self.sequence)
     }
 
     #[inline]
@@ -177,11 +174,79 @@ impl TrafficKey {
         self.sequence += 1;
     }
 
+    /// Appends records of TLS 1.3 with the framed messages of `stream` to `wire`, one for each, up
+    /// to the first that does not fit into a record. Returns how many octets of `stream` that were.
+    ///
+    /// aws-lc seals from `stream` to `wire`. The octet behind each message is the type of its
+    /// content meanwhile; `stream` is as before afterwards. All records of a batch are made room
+    /// for together, and the key is looked up once.
+    pub(super) fn seal_messages(&mut self, stream: &mut Vec<u8>, wire: &mut Vec<u8>) -> usize {
+        let (records, end) = short_messages(stream);
+        let start = wire.len();
+        wire.resize(start + end + records * (HEADER_OCTETS + 1 + TAG_OCTETS), 0);
+        let mut room = &mut wire[start..];
+        stream.push(0);
+        let (iv, first) = (self.iv, self.sequence);
+        self.sequence += records as u64;
+        self.with(|key| {
+            let mut rest = &mut stream[..=end];
+            for sequence in first.. {
+                let Some(octets) = framed_octets(&rest[..rest.len() - 1]) else {
+                    return;
+                };
+                let behind = std::mem::replace(&mut rest[octets], APPLICATION_DATA);
+                let body_octets = octets + 1 + TAG_OCTETS;
+                let header = record_header(APPLICATION_DATA, body_octets);
+                let (record, after) = room.split_at_mut(HEADER_OCTETS + body_octets);
+                room = after;
+                record[..HEADER_OCTETS].copy_from_slice(&header);
+                let (text, tag) = record[HEADER_OCTETS..].split_at_mut(octets + 1);
+                let nonce = Nonce::assume_unique_for_key(nonce(iv, sequence));
+                let (aad, content) = (Aad::from(header), &rest[..=octets]);
+                key.seal_out_of_place_scatter(nonce, aad, content, text, &[], tag)
+                    .expect("a record is far below the length that ciphers take");
+                rest[octets] = behind;
+                rest = &mut rest[octets..];
+            }
+        });
+        stream.pop();
+        end
+    }
+
     /// Opens a record; appends its content to `plaintext` and returns of what type it is.
     ///
     /// # Errors
     /// The record is not the peer's next, or is longer than it may be. Nothing is appended.
+    #[inline]
     pub(super) fn open(
+        &mut self,
+        header: &[u8; HEADER_OCTETS],
+        body: &[u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<u8, InvalidRecord> {
+        let start = plaintext.len();
+        let opened = match self.version {
+            Version::Tls13 => {
+                let (nonce, aad) = (self.nonce(), Aad::from(*header));
+                self.open_text(nonce, aad, body, plaintext)
+                    .and_then(|()| take_inner_type(start, plaintext))
+            }
+            Version::Tls12 => self.open_tls12(header, body, plaintext),
+        };
+        let is_oversized = plaintext.len() - start > CONTENT_OCTETS_MAX;
+        if opened.is_err() || is_oversized {
+            plaintext.truncate(start);
+        }
+        if opened.is_ok() {
+            self.sequence += 1;
+            if is_oversized {
+                return Err(Error::PeerSentOversizedRecord.into());
+            }
+        }
+        opened
+    }
+
+    fn open_tls12(
         &mut self,
         header: &[u8; HEADER_OCTETS],
         body: &[u8],
@@ -194,30 +259,32 @@ impl TrafficKey {
         }
         let (explicit, sealed) = body.split_at(explicit_octets);
         nonce[NONCE_LEN - explicit_octets..].copy_from_slice(explicit);
-        let (text, tag) = sealed.split_at(sealed.len() - TAG_OCTETS);
-        let additional = self.additional(header, header[0], text.len());
+        let additional = self.additional(header, header[0], sealed.len() - TAG_OCTETS);
+        self.open_text(nonce, additional.aad(), sealed, plaintext)?;
+        Ok(header[0])
+    }
+
+    /// Appends the text of `sealed`, which ends with its tag, to `plaintext`; after an error what
+    /// is appended means nothing.
+    #[inline]
+    fn open_text(
+        &mut self,
+        nonce: [u8; NONCE_LEN],
+        aad: Aad<impl AsRef<[u8]>>,
+        sealed: &[u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<(), InvalidRecord> {
+        let Some((text, tag)) = sealed.split_last_chunk::<TAG_OCTETS>() else {
+            return Err(Error::DecryptError.into());
+        };
         let start = plaintext.len();
         plaintext.resize(start + text.len(), 0);
         let opened = &mut plaintext[start..];
         let is_genuine = self.with(|key| {
             let nonce = Nonce::assume_unique_for_key(nonce);
-            key.open_separate_gather(nonce, additional.aad(), text, tag, opened)
+            key.open_separate_gather(nonce, aad, text, tag, opened)
         });
-        let kind = match (is_genuine, self.version) {
-            (Err(_), _) => Err(Error::DecryptError.into()),
-            (Ok(()), Version::Tls12) => Ok(header[0]),
-            (Ok(()), Version::Tls13) => take_inner_type(start, plaintext),
-        };
-        if kind.is_err() {
-            plaintext.truncate(start);
-            return kind;
-        }
-        self.sequence += 1;
-        if plaintext.len() - start > CONTENT_OCTETS_MAX {
-            plaintext.truncate(start);
-            return Err(Error::PeerSentOversizedRecord.into());
-        }
-        kind
+        is_genuine.map_err(|_| Error::DecryptError.into())
     }
 
     #[inline]
@@ -242,6 +309,29 @@ impl TrafficKey {
         };
         Additional { octets, length }
     }
+}
+
+/// The IV with the sequence number (RFC 8446, section 5.3).
+#[inline]
+fn nonce(iv: [u8; NONCE_LEN], sequence: u64) -> [u8; NONCE_LEN] {
+    let mut nonce = iv;
+    let [_, _, _, _, number @ ..] = &mut nonce;
+    *number = (u64::from_be_bytes(*number) ^ sequence).to_be_bytes();
+    nonce
+}
+
+/// How many framed messages `stream` begins with that fit into a record each, and where the last
+/// of them ends.
+#[inline]
+fn short_messages(stream: &[u8]) -> (usize, usize) {
+    let (mut messages, mut end) = (0, 0);
+    while let Some(octets) = framed_octets(&stream[end..])
+        && octets <= CONTENT_OCTETS_MAX
+    {
+        messages += 1;
+        end += octets;
+    }
+    (messages, end)
 }
 
 /// What is protected and not encrypted.

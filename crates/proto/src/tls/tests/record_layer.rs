@@ -4,6 +4,8 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
+mod messages;
+
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
