@@ -116,6 +116,8 @@ pub struct Encoder {
     fields: u8,
     /// Numbers in the table after the fields.
     numbers: Vec<(u8, u32)>,
+    /// How often the table was changed, or has to be.
+    table_changes: u32,
 }
 
 impl Default for Encoder {
@@ -126,6 +128,7 @@ impl Default for Encoder {
             resized: false,
             fields: 0,
             numbers: Vec::new(),
+            table_changes: 0,
         }
     }
 }
@@ -137,6 +140,7 @@ impl Encoder {
         if octets_max < self.octets_max {
             // Size zero comes first and empties the table (section 4.2).
             self.resized = true;
+            self.note_change();
             self.octets = 0;
             self.fields = 0;
             self.numbers.clear();
@@ -145,10 +149,32 @@ impl Encoder {
         self.octets_max = self.octets_max.min(octets_max);
     }
 
+    /// How often the table was changed so far, or has to be: equal fields have equal octets for as
+    /// long as this stays the same.
+    #[inline]
+    pub fn table_changes(&self) -> u32 {
+        self.table_changes
+    }
+
+    fn note_change(&mut self) {
+        self.table_changes = self.table_changes.wrapping_add(1);
+    }
+
+    /// The octet that stands for a numeric field; `None` if there is no such.
+    #[inline]
+    pub fn known_number(&self, field: NumberField, value: u32) -> Option<u8> {
+        let entry = (field.static_index, value);
+        let place = self.numbers.iter().position(|known| *known == entry)?;
+        // The newest entry is the first behind the static table.
+        let index = static_table::INDEX_MAX as usize + self.numbers.len() - place;
+        (index < 127).then_some(0x80 | index as u8)
+    }
+
     /// Begins a block.
     pub fn start_block(&mut self, out: &mut Vec<u8>) {
         if self.resized {
             self.resized = false;
+            self.note_change();
             out.push(0x20);
             if self.octets_max > 0 {
                 integer::write(0x20, 5, self.octets_max, out);
@@ -171,6 +197,7 @@ impl Encoder {
         } else if ordinal == self.fields && self.numbers.is_empty() && self.admits(&field) {
             self.fields += 1;
             self.octets += field.table_octets;
+            self.note_change();
             out.extend_from_slice(field.inserting);
         } else {
             out.extend_from_slice(field.plain);
@@ -199,6 +226,7 @@ impl Encoder {
         if enters {
             self.octets += octets as u32;
             self.numbers.push(entry);
+            self.note_change();
         }
     }
 

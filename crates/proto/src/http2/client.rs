@@ -12,8 +12,11 @@ use super::{Http2Options, Progress, finish_headers};
 use crate::doh::{DohRequest, Method, Scheme};
 use crate::exchange::ExchangeEnd;
 use crate::hpack::NumberField;
+use ordinary::KnownBlock;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+mod ordinary;
 
 /// Streams that may be open before the peer's SETTINGS are known: the least that a server should
 /// allow (section 6.5.2).
@@ -65,6 +68,7 @@ pub struct Http2Client {
     spare: Option<Box<Surplus>>,
     stream_window: u32,
     known_fields: KnownFields,
+    known_block: KnownBlock,
 }
 
 impl Http2Client {
@@ -100,6 +104,7 @@ impl Http2Client {
             spare: None,
             stream_window: options.stream_window(),
             known_fields: KnownFields::default(),
+            known_block: KnownBlock::default(),
         }
     }
 
@@ -180,6 +185,18 @@ impl Http2Client {
         }
         let id = self.next_id;
         self.next_id += 2;
+        let acknowledged = self.endpoint.settings_acknowledged;
+        let window = ReceiveWindow::new(self.stream_window, acknowledged);
+        let mut stream = Stream::new(token, window);
+        if !self.write_ordinary(id, message, out) {
+            self.write_request(id, message, &mut stream, out);
+        }
+        self.streams.insert(id, stream);
+        Ok(())
+    }
+
+    /// Appends any request.
+    fn write_request(&mut self, id: u32, message: &[u8], stream: &mut Stream, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; FRAME_HEADER_OCTETS]);
         self.write_block(message, out);
@@ -187,19 +204,15 @@ impl Http2Client {
         let flags = if is_get { flag::END_STREAM } else { 0 };
         let payload_max = self.endpoint.peer.frame_octets_max;
         finish_headers(start, id, flags, payload_max, out);
-        let acknowledged = self.endpoint.settings_acknowledged;
-        let window = ReceiveWindow::new(self.stream_window, acknowledged);
-        let mut stream = Stream::new(token, window);
         if !is_get {
-            self.write_content(id, message, &mut stream, out);
+            self.write_content(id, message, stream, out);
         }
-        self.streams.insert(id, stream);
-        Ok(())
     }
 
     /// Appends the field block of a request.
     fn write_block(&mut self, message: &[u8], out: &mut Vec<u8>) {
         let (request, encoder) = (&*self.request, &mut self.endpoint.encoder);
+        let (start, table_changes) = (out.len(), encoder.table_changes());
         encoder.start_block(out);
         let method = match request.method() {
             Method::Get => METHOD_GET,
@@ -227,6 +240,8 @@ impl Http2Client {
             ordinal += 1;
         }
         if request.method() == Method::Post {
+            let known = &mut self.known_block;
+            known.remember(&out[start..], encoder, table_changes);
             encoder.number(NumberField::CONTENT_LENGTH, message.len() as u32, out);
         }
     }
@@ -290,7 +305,7 @@ impl Http2Client {
             return Err(error);
         }
         let mut reader = self.endpoint.begin_call();
-        let read = reader.read(bytes, |frame| self.handle_frame(frame, out, &mut on_end));
+        let read = self.read(&mut reader, bytes, out, &mut on_end);
         self.endpoint.end_call(reader);
         if let Err(error) = read {
             if self.endpoint.fail(error) {
@@ -351,7 +366,7 @@ impl Http2Client {
     fn read_fields(&mut self, block: &[u8]) -> Result<ResponseFields, Http2Error> {
         let before = self.endpoint.decoder.table_changes();
         if let Some(fields) = self.known_fields.find(block, before) {
-            return Ok(fields);
+            return Ok(*fields);
         }
         let mut fields = ResponseFields::default();
         self.endpoint

@@ -175,6 +175,21 @@ impl Endpoint {
         self.trifles = self.trifles.saturating_sub(TRIFLES_AN_EXCHANGE);
     }
 
+    /// True if HEADERS may come now, and DATA of so many octets for which the peer need not be told
+    /// anything.
+    #[inline]
+    pub(super) fn takes_silently(&self, flow_octets: u32) -> bool {
+        let left = self.receive_window.checked_sub(flow_octets);
+        let is_silent = left.is_some_and(|left| left > self.receive_window_max / 2);
+        is_silent && self.settings_received && self.block.is_none()
+    }
+
+    /// Takes DATA that [`Endpoint::takes_silently`].
+    #[inline]
+    pub(super) fn take_silently(&mut self, flow_octets: u32) {
+        self.receive_window -= flow_octets;
+    }
+
     /// Decodes a field block.
     pub(super) fn decode(
         &mut self,
@@ -447,6 +462,12 @@ impl ReceiveWindow {
             false => octets.max(WINDOW_INITIAL),
         };
         ReceiveWindow(i64::from(octets))
+    }
+
+    /// True if so many octets are allowed.
+    #[inline]
+    pub(super) fn allows(&self, octets: u32) -> bool {
+        self.0 >= i64::from(octets)
     }
 
     /// The peer has acknowledged our settings, and counts on no more than `max` from now on.

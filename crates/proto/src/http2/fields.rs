@@ -32,6 +32,18 @@ impl ResponseFields {
     }
 }
 
+impl ResponseFields {
+    /// True if they are those of a response that is a message of so many octets.
+    #[inline]
+    pub(crate) fn has_message(&self, octets: usize) -> bool {
+        let agrees = match self.content_length.octets {
+            Some(said) => said == octets as u64,
+            None => true,
+        };
+        self.status == 200 && self.is_dns_message && !self.is_malformed && agrees && octets > 0
+    }
+}
+
 /// Longest block that is remembered.
 const KNOWN_OCTETS_MAX: usize = 256;
 
@@ -48,9 +60,9 @@ pub(crate) struct KnownFields {
 impl KnownFields {
     /// What `block` says, if it is the one that is remembered.
     #[inline]
-    pub(crate) fn find(&self, block: &[u8], table_changes: u32) -> Option<ResponseFields> {
+    pub(crate) fn find(&self, block: &[u8], table_changes: u32) -> Option<&ResponseFields> {
         let is_known = self.block == block && self.table_changes == table_changes;
-        is_known.then_some(self.fields)
+        is_known.then_some(&self.fields)
     }
 
     /// Remembers what a block said that has not changed the table.

@@ -221,25 +221,41 @@ impl FrameReader {
         mut on_frame: impl FnMut(Frame<'_>) -> Result<(), Http2Error>,
     ) -> Result<(), Http2Error> {
         let mut rest = bytes;
-        if !self.partial.is_empty() {
-            rest = self.extend_partial(rest)?;
-            let Some((frame, _)) = split_frame(&self.partial)? else {
-                return Ok(());
-            };
-            on_frame(frame)?;
-            match self.partial.capacity() > PARTIAL_OCTETS_KEPT {
-                true => self.partial = Vec::new(),
-                false => self.partial.clear(),
-            }
-        }
-        while let Some((frame, after)) = split_frame(rest)? {
-            on_frame(frame)?;
-            rest = after;
-        }
-        if !rest.is_empty() {
-            self.extend_partial(rest)?;
+        while !rest.is_empty() {
+            rest = self.read_one(rest, &mut on_frame)?;
         }
         Ok(())
+    }
+
+    /// True if no frame has been cut off.
+    #[inline]
+    pub(super) fn is_between_frames(&self) -> bool {
+        self.partial.is_empty()
+    }
+
+    /// Hands the next frame to `on_frame`, or keeps what there is of it; returns the octets of
+    /// `bytes`, which is not empty, after it.
+    pub(super) fn read_one<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        on_frame: impl FnOnce(Frame<'_>) -> Result<(), Http2Error>,
+    ) -> Result<&'a [u8], Http2Error> {
+        if !self.partial.is_empty() {
+            let rest = self.extend_partial(bytes)?;
+            if let Some((frame, _)) = split_frame(&self.partial)? {
+                on_frame(frame)?;
+                match self.partial.capacity() > PARTIAL_OCTETS_KEPT {
+                    true => self.partial = Vec::new(),
+                    false => self.partial.clear(),
+                }
+            }
+            return Ok(rest);
+        }
+        let Some((frame, rest)) = split_frame(bytes)? else {
+            return self.extend_partial(bytes);
+        };
+        on_frame(frame)?;
+        Ok(rest)
     }
 
     /// Moves what belongs to the partial frame into the buffer; returns the octets after it.
@@ -291,13 +307,24 @@ fn split_frame(stream: &[u8]) -> Result<Option<(Frame<'_>, &[u8])>, Http2Error> 
     Ok(Some((frame, after)))
 }
 
-/// Appends a frame's header.
-pub(super) fn write_header(octets: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
+/// A frame's header.
+#[inline]
+pub(super) fn frame_header(
+    octets: usize,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+) -> [u8; FRAME_HEADER_OCTETS] {
     let mut header = [0; FRAME_HEADER_OCTETS];
     header[..4].copy_from_slice(&((octets as u32) << 8 | u32::from(kind)).to_be_bytes());
     header[4] = flags;
     header[5..].copy_from_slice(&stream.to_be_bytes());
-    out.extend_from_slice(&header);
+    header
+}
+
+/// Appends a frame's header.
+pub(super) fn write_header(octets: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(&frame_header(octets, kind, flags, stream));
 }
 
 /// Appends a SETTINGS frame.

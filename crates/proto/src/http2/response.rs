@@ -54,6 +54,12 @@ impl Stream {
         }
     }
 
+    /// True if the request is sent, nothing has come yet, and so many octets may.
+    #[inline]
+    pub(super) fn is_fresh(&self, octets: u32) -> bool {
+        self.status == 0 && self.surplus.is_none() && self.receive_window.allows(octets)
+    }
+
     /// True if part of the request is not sent.
     pub(super) fn has_unsent(&self) -> bool {
         self.surplus

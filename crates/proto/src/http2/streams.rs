@@ -39,6 +39,7 @@ impl<S: Default> Streams<S> {
     }
 
     /// Adds a stream; `id` is not 0 and not open.
+    #[inline]
     pub(super) fn insert(&mut self, id: u32, stream: S) {
         if self.open * 2 >= self.places.len() {
             self.grow();
@@ -49,7 +50,16 @@ impl<S: Default> Streams<S> {
 
     /// Removes a stream. Those behind it move up, so that none is behind a free place.
     pub(super) fn remove(&mut self, id: u32) -> Option<S> {
+        self.remove_if(id, |_| true)
+    }
+
+    /// As [`Streams::remove`], if `wanted` says so.
+    #[inline]
+    pub(super) fn remove_if(&mut self, id: u32, wanted: impl FnOnce(&S) -> bool) -> Option<S> {
         let mut hole = self.find(id)?;
+        if !wanted(&self.places[hole].1) {
+            return None;
+        }
         let (_, removed) = std::mem::take(&mut self.places[hole]);
         self.open -= 1;
         let mask = self.places.len() - 1;
@@ -88,6 +98,7 @@ impl<S: Default> Streams<S> {
         ids
     }
 
+    #[inline]
     fn find(&self, id: u32) -> Option<usize> {
         let mask = self.places.len().checked_sub(1)?;
         let mut place = home(id, mask);
@@ -100,6 +111,7 @@ impl<S: Default> Streams<S> {
         }
     }
 
+    #[inline]
     fn place(&mut self, id: u32, stream: S) {
         let mask = self.places.len() - 1;
         let mut place = home(id, mask);
@@ -109,6 +121,7 @@ impl<S: Default> Streams<S> {
         self.places[place] = (id, stream);
     }
 
+    #[cold]
     fn grow(&mut self) {
         let places = (self.places.len() * 2).max(PLACES_MIN);
         let mut new = Vec::new();

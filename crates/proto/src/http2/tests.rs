@@ -229,6 +229,11 @@ fn data(stream: u32, ends: bool, octets: &[u8]) -> Vec<u8> {
     frame(kind::DATA, u8::from(ends), stream, octets)
 }
 
+/// A response in one piece.
+fn whole_response(stream: u32, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    [headers(stream, false, fields), data(stream, true, body)].concat()
+}
+
 /// The fields of a good response.
 const OK: [(&str, &str); 2] = [
     (":status", "200"),

@@ -1,7 +1,7 @@
 //! Whole exchanges of our client with our server.
 
 use super::*;
-use crate::http2::frame::flag;
+use crate::http2::frame::{flag, setting};
 
 /// Messages of several lengths.
 fn messages(number: usize) -> Vec<Vec<u8>> {
@@ -114,6 +114,69 @@ fn message_in_one_frame_is_handed_out_in_place() {
             }
         });
     assert_eq!((progress, in_place), (Ok(Progress::Continues), vec![true]));
+}
+
+#[test]
+fn response_with_the_fields_of_the_one_before_is_judged_by_its_own_message() {
+    let mut client = Client::settled(&[]);
+    let fields = [OK[0], OK[1], ("content-length", "50")];
+    let lengths = [50, 50, 40, 50, 0, 51, 50];
+    let mut bytes = Vec::new();
+    for (token, octets) in (0..).zip(lengths) {
+        client.request(&[7; 30], token).unwrap();
+        let body = vec![token as u8; octets];
+        bytes.extend(whole_response(2 * token + 1, &fields, &body));
+    }
+    client.http2.cancel(3, &mut client.out);
+    client.receive(&bytes).unwrap();
+    let expected = (0..).zip(lengths).map(|(token, octets)| {
+        let end = match octets {
+            _ if token == 3 => End::Late,
+            50 => End::Message(vec![token as u8; 50]),
+            _ => End::Malformed,
+        };
+        (token, end)
+    });
+    assert_eq!(client.take_ends(), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn request_with_the_fields_of_the_one_before_obeys_the_table_and_the_windows() {
+    let mut client = Client::settled(&[]);
+    for token in 0..3 {
+        client.request(&[7; 30], token).unwrap();
+    }
+    let mut server = Server::new();
+    let mut known = client.take_frames();
+    client
+        .receive(&settings(&[(setting::MAX_FRAME_SIZE, 1 << 14)]))
+        .unwrap();
+    // A table of no size is said so once, and nothing enters it.
+    client
+        .receive(&settings(&[(setting::HEADER_TABLE_SIZE, 0)]))
+        .unwrap();
+    for token in 3..6 {
+        client.request(&[7; 30], token).unwrap();
+    }
+    known.extend(client.take_frames());
+    let blocks = known.iter().filter(|frame| frame.kind == kind::HEADERS);
+    let octets: Vec<usize> = blocks.map(|frame| frame.payload.len()).collect();
+    assert_eq!(octets[1..3], [7, 7]);
+    assert!(octets[3] == octets[4] + 1 && octets[4] == octets[5] && octets[5] > 20);
+    server.receive(CLIENT_PREFACE).unwrap();
+    server.receive(&settings(&[])).unwrap();
+    for frame in known {
+        let octets = super::frame(frame.kind, frame.flags, frame.stream, &frame.payload);
+        server.receive(&octets).unwrap();
+    }
+    let requests = server.take_requests();
+    assert_eq!(requests.len(), 6);
+    let expected = (Method::Post, vec![7; 30]);
+    assert!(
+        requests
+            .iter()
+            .all(|(_, request)| request == &Ok(expected.clone()))
+    );
 }
 
 #[test]

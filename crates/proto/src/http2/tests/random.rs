@@ -14,6 +14,8 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     };
     let content = (stream.clone(), any::<bool>(), 0_usize..70)
         .prop_map(|(stream, ends, octets)| data(stream, ends, &vec![7; octets]));
+    let response = (stream.clone(), 0_usize..70)
+        .prop_map(|(stream, octets)| whole_response(stream, &OK, &vec![7; octets]));
     let number = |kind: u8, numbers: std::ops::RangeInclusive<u32>| {
         (stream.clone(), numbers)
             .prop_map(move |(stream, number)| frame(kind, 0, stream, &number.to_be_bytes()))
@@ -28,6 +30,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         6 => field_section(&OK),
         6 => field_section(&POST),
         8 => content,
+        8 => response,
         2 => number(kind::RST_STREAM, 0..=14),
         2 => number(kind::WINDOW_UPDATE, 0..=u32::MAX),
         2 => settings,
