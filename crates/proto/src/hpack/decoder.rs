@@ -91,6 +91,12 @@ impl Decoder {
         self.table_changes
     }
 
+    /// True if the peer has fields in its table. A block that is decoded without, and does not
+    /// change it, has the same fields for every decoder.
+    pub fn has_table(&self) -> bool {
+        !self.table.entries.is_empty()
+    }
+
     /// Hands the fields of a whole `block` to `on_field`, name and value, in order.
     ///
     /// Strings are handed out in place, or from a scratch buffer if they are Huffman codes.

@@ -1,11 +1,12 @@
 //! The client's end of a connection (RFC 9113), for DoH requests (RFC 8484).
 
 use super::endpoint::{Endpoint, Event, ReceiveWindow};
-use super::fields::{KnownFields, ResponseFields};
+use super::fields::ResponseFields;
 use super::frame::{
     CLIENT_PREFACE, ErrorCode, FRAME_HEADER_OCTETS, Frame, Http2Error, WINDOW_MAX, flag, setting,
     write_goaway, write_reset, write_settings,
 };
+use super::known_fields;
 use super::response::{Step, Stream, Surplus};
 use super::streams::Streams;
 use super::{Http2Options, Progress, finish_headers};
@@ -67,7 +68,6 @@ pub struct Http2Client {
     held_back: u32,
     spare: Option<Box<Surplus>>,
     stream_window: u32,
-    known_fields: KnownFields,
     known_block: KnownBlock,
 }
 
@@ -103,7 +103,6 @@ impl Http2Client {
             held_back: 0,
             spare: None,
             stream_window: options.stream_window(),
-            known_fields: KnownFields::default(),
             known_block: KnownBlock::default(),
         }
     }
@@ -137,7 +136,8 @@ impl Http2Client {
     pub fn is_going_away(&self) -> bool {
         let is_used_up = self.next_id > WINDOW_MAX;
         let failed = self.endpoint.failure().is_some();
-        self.going_away.is_some() || self.closing || is_used_up || failed
+        // Without a branch for each: it is asked for every query.
+        self.going_away.is_some() | self.closing | is_used_up | failed
     }
 
     /// The error code of the peer's GOAWAY, if it sent one.
@@ -364,15 +364,16 @@ impl Http2Client {
 
     /// What a block of fields says.
     fn read_fields(&mut self, block: &[u8]) -> Result<ResponseFields, Http2Error> {
-        let before = self.endpoint.decoder.table_changes();
-        if let Some(fields) = self.known_fields.find(block, before) {
-            return Ok(*fields);
+        if let Some(fields) = known_fields::find(block, |fields| *fields) {
+            return Ok(fields);
         }
+        let decoder = &self.endpoint.decoder;
+        let (had_table, before) = (decoder.has_table(), decoder.table_changes());
         let mut fields = ResponseFields::default();
         self.endpoint
             .decode(block, |name, value| fields.add(name, value))?;
-        if self.endpoint.decoder.table_changes() == before {
-            self.known_fields.remember(block, before, fields);
+        if !had_table && self.endpoint.decoder.table_changes() == before {
+            known_fields::remember(block, fields);
         }
         Ok(fields)
     }

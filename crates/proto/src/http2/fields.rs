@@ -44,37 +44,6 @@ impl ResponseFields {
     }
 }
 
-/// Longest block that is remembered.
-const KNOWN_OCTETS_MAX: usize = 256;
-
-/// The last block of fields and what it said. A server says mostly the same of its responses, in
-/// the same octets, which then need not be read again.
-#[derive(Debug, Default)]
-pub(crate) struct KnownFields {
-    block: Vec<u8>,
-    /// State of the peer's table in which it was read.
-    table_changes: u32,
-    fields: ResponseFields,
-}
-
-impl KnownFields {
-    /// What `block` says, if it is the one that is remembered.
-    #[inline]
-    pub(crate) fn find(&self, block: &[u8], table_changes: u32) -> Option<&ResponseFields> {
-        let is_known = self.block == block && self.table_changes == table_changes;
-        is_known.then_some(&self.fields)
-    }
-
-    /// Remembers what a block said that has not changed the table.
-    pub(crate) fn remember(&mut self, block: &[u8], table_changes: u32, fields: ResponseFields) {
-        self.block.clear();
-        if block.len() <= KNOWN_OCTETS_MAX {
-            self.block.extend_from_slice(block);
-            (self.table_changes, self.fields) = (table_changes, fields);
-        }
-    }
-}
-
 /// The value of `content-length`, said any number of times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ContentLength {

@@ -10,6 +10,7 @@ mod client;
 mod endpoint;
 pub(crate) mod fields;
 mod frame;
+mod known_fields;
 mod response;
 pub(crate) mod server;
 mod streams;

@@ -243,7 +243,16 @@ impl ClientTls {
     }
 
     /// Appends all octets that wait for the socket to `transmit`.
+    #[inline]
     pub fn poll_transmit(&mut self, transmit: &mut Vec<u8>) {
+        match (&self.set_up, self.channel.own()) {
+            (None, Some(records)) => records.poll_transmit(transmit),
+            _ => self.poll_any(transmit),
+        }
+    }
+
+    #[cold]
+    fn poll_any(&mut self, transmit: &mut Vec<u8>) {
         if let Some(set_up) = &mut self.set_up {
             transmit.append(&mut set_up.flight);
             if self.handshake.is_none() {

@@ -514,6 +514,13 @@ impl RecordLayer {
     /// Appends what waits for the socket to `wire`.
     #[inline]
     pub(super) fn poll_transmit(&mut self, wire: &mut Vec<u8>) {
+        if !self.waiting.is_empty() || self.owes_key_update {
+            self.transmit_own(wire);
+        }
+    }
+
+    #[cold]
+    fn transmit_own(&mut self, wire: &mut Vec<u8>) {
         if !self.waiting.is_empty() {
             wire.append(&mut std::mem::take(&mut self.waiting));
         }

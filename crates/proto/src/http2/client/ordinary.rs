@@ -7,6 +7,7 @@ use super::super::frame::{
     FRAME_HEADER_OCTETS, FrameReader, Http2Error, PAYLOAD_OCTETS_MAX, WINDOW_MAX, flag,
     frame_header, kind,
 };
+use super::super::known_fields;
 use super::Http2Client;
 use crate::doh::MESSAGE_OCTETS_MAX;
 use crate::exchange::ExchangeEnd;
@@ -116,11 +117,12 @@ impl Http2Client {
         let (data, rest) = rest.split_first_chunk()?;
         let (octets, data_id) = parse_header(data, kind::DATA, flag::END_STREAM)?;
         let message = rest.get(..octets)?;
-        let table_changes = self.endpoint.decoder.table_changes();
-        let fields = self.known_fields.find(block, table_changes)?;
-        let is_message = fields.has_message(octets) && octets <= MESSAGE_OCTETS_MAX;
         let flow_octets = octets as u32;
-        if !is_message || id != data_id || !self.endpoint.takes_silently(flow_octets) {
+        if id != data_id || !self.endpoint.takes_silently(flow_octets) {
+            return None;
+        }
+        let is_message = known_fields::find(block, |fields| fields.has_message(octets))?;
+        if !is_message || octets > MESSAGE_OCTETS_MAX {
             return None;
         }
         let is_fresh = |stream: &super::Stream| stream.is_fresh(flow_octets);

@@ -141,6 +141,37 @@ fn response_with_the_fields_of_the_one_before_is_judged_by_its_own_message() {
 }
 
 #[test]
+fn block_that_refers_to_the_table_means_what_the_connection_has_in_it() {
+    // :status: 200, and content-type with an entry of the table, or into the table.
+    let entry = |media_type: &str| {
+        let mut block = vec![0x88, 0x5f, media_type.len() as u8];
+        block.extend_from_slice(media_type.as_bytes());
+        block
+    };
+    let reference = [0x88, 0xbe];
+    let plain = block(&OK);
+    let cases = [
+        ("application/dns-message", End::Message(vec![8; 50])),
+        ("text/html", End::MediaType),
+        ("application/dns-message", End::Message(vec![8; 50])),
+    ];
+    for (media_type, expected) in cases {
+        let mut client = Client::settled(&[]);
+        let blocks = [&entry(media_type)[..], &reference, &reference, &plain];
+        for (token, block) in (0..).zip(blocks) {
+            client.request(&[7; 30], token).unwrap();
+            let stream = 2 * token + 1;
+            let headers = frame(kind::HEADERS, flag::END_HEADERS, stream, block);
+            let bytes = [headers, data(stream, true, &[8; 50])].concat();
+            client.receive(&bytes).unwrap();
+        }
+        let ends: Vec<End> = client.take_ends().into_iter().map(|(_, end)| end).collect();
+        assert!(ends[..3].iter().all(|end| *end == expected), "{ends:?}");
+        assert_eq!(ends[3], End::Message(vec![8; 50]));
+    }
+}
+
+#[test]
 fn request_with_the_fields_of_the_one_before_obeys_the_table_and_the_windows() {
     let mut client = Client::settled(&[]);
     for token in 0..3 {

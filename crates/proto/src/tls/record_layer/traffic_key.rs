@@ -11,7 +11,7 @@ use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce,
     UnboundKey,
 };
-use rustls::{AlertDescription, ConnectionTrafficSecrets, Error, PeerMisbehaved};
+use rustls::{ConnectionTrafficSecrets, Error, PeerMisbehaved};
 
 const TAG_OCTETS: usize = 16;
 
@@ -42,6 +42,29 @@ impl Cipher {
         match self {
             Cipher::Aes128Gcm => 16,
             Cipher::Aes256Gcm | Cipher::ChaCha20Poly1305 => 32,
+        }
+    }
+}
+
+/// Why a record was not opened. Of two octets with what is expected instead, so that it travels in
+/// a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Not the peer's next record.
+    Forged,
+    /// Longer than a record may be.
+    Oversized,
+    /// Nothing but padding.
+    WithoutType,
+}
+
+impl From<Refused> for InvalidRecord {
+    #[cold]
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Forged => Error::DecryptError.into(),
+            Refused::Oversized => Error::PeerSentOversizedRecord.into(),
+            Refused::WithoutType => PeerMisbehaved::IllegalTlsInnerPlaintext.into(),
         }
     }
 }
@@ -223,7 +246,7 @@ impl TrafficKey {
         header: &[u8; HEADER_OCTETS],
         body: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<u8, InvalidRecord> {
+    ) -> Result<u8, Refused> {
         let start = plaintext.len();
         let opened = match self.version {
             Version::Tls13 => {
@@ -240,7 +263,7 @@ impl TrafficKey {
         if opened.is_ok() {
             self.sequence += 1;
             if is_oversized {
-                return Err(Error::PeerSentOversizedRecord.into());
+                return Err(Refused::Oversized);
             }
         }
         opened
@@ -251,11 +274,11 @@ impl TrafficKey {
         header: &[u8; HEADER_OCTETS],
         body: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<u8, InvalidRecord> {
+    ) -> Result<u8, Refused> {
         let mut nonce = self.nonce();
         let explicit_octets = self.explicit_nonce_octets();
         if body.len() < explicit_octets + TAG_OCTETS {
-            return Err(Error::DecryptError.into());
+            return Err(Refused::Forged);
         }
         let (explicit, sealed) = body.split_at(explicit_octets);
         nonce[NONCE_LEN - explicit_octets..].copy_from_slice(explicit);
@@ -273,9 +296,9 @@ impl TrafficKey {
         aad: Aad<impl AsRef<[u8]>>,
         sealed: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<(), InvalidRecord> {
+    ) -> Result<(), Refused> {
         let Some((text, tag)) = sealed.split_last_chunk::<TAG_OCTETS>() else {
-            return Err(Error::DecryptError.into());
+            return Err(Refused::Forged);
         };
         let start = plaintext.len();
         plaintext.resize(start + text.len(), 0);
@@ -284,7 +307,7 @@ impl TrafficKey {
             let nonce = Nonce::assume_unique_for_key(nonce);
             key.open_separate_gather(nonce, aad, text, tag, opened)
         });
-        is_genuine.map_err(|_| Error::DecryptError.into())
+        is_genuine.map_err(|_| Refused::Forged)
     }
 
     #[inline]
@@ -348,22 +371,19 @@ impl Additional {
 }
 
 /// Takes the padding and the type from the end of what follows `start` (RFC 8446, section 5.4).
-fn take_inner_type(start: usize, plaintext: &mut Vec<u8>) -> Result<u8, InvalidRecord> {
+#[inline]
+fn take_inner_type(start: usize, plaintext: &mut Vec<u8>) -> Result<u8, Refused> {
     // The type counts, the padding does, and so there is one octet more than of content.
     if plaintext.len() - start > CONTENT_OCTETS_MAX + 1 {
-        return Err(Error::PeerSentOversizedRecord.into());
+        return Err(Refused::Oversized);
     }
-    let last = plaintext[start..].iter().rposition(|octet| *octet != 0);
-    let Some(last) = last else {
-        let error = PeerMisbehaved::IllegalTlsInnerPlaintext;
-        return Err(InvalidRecord::new(
-            error,
-            AlertDescription::UnexpectedMessage,
-        ));
-    };
-    let kind = plaintext[start + last];
-    plaintext.truncate(start + last);
-    Ok(kind)
+    while plaintext.len() > start {
+        match plaintext.pop() {
+            Some(0) | None => {}
+            Some(kind) => return Ok(kind),
+        }
+    }
+    Err(Refused::WithoutType)
 }
 
 fn key_of(cipher: Cipher, secret: &TrafficSecret) -> [u8; 32] {
