@@ -6,12 +6,14 @@ const PLACES_MIN: usize = 4;
 /// A table with open addressing; a stream's place follows from its identifier.
 ///
 /// Identifiers of one side are consecutive, so that most streams are at the first place that is
-/// looked at. Grows to twice the streams that were ever open at once; never shrinks.
+/// looked at, and where all are, nothing moves when one goes. Grows to twice the streams that were ever open at once; never shrinks.
 #[derive(Debug)]
 pub(super) struct Streams<S> {
     /// Identifier 0 is a free place. Length 0 or a power of two, at most half used.
     places: Vec<(u32, S)>,
     open: usize,
+    /// Streams that are not where they belong, because another was there.
+    displaced: usize,
 }
 
 impl<S> Default for Streams<S> {
@@ -19,6 +21,7 @@ impl<S> Default for Streams<S> {
         Streams {
             places: Vec::new(),
             open: 0,
+            displaced: 0,
         }
     }
 }
@@ -56,23 +59,33 @@ impl<S: Default> Streams<S> {
     /// As [`Streams::remove`], if `wanted` says so.
     #[inline]
     pub(super) fn remove_if(&mut self, id: u32, wanted: impl FnOnce(&S) -> bool) -> Option<S> {
-        let mut hole = self.find(id)?;
+        let hole = self.find(id)?;
         if !wanted(&self.places[hole].1) {
             return None;
         }
         let (_, removed) = std::mem::take(&mut self.places[hole]);
         self.open -= 1;
+        if self.displaced > 0 {
+            let was_displaced = hole != home(id, self.places.len() - 1);
+            self.displaced -= usize::from(was_displaced);
+            self.close_hole(hole);
+        }
+        Some(removed)
+    }
+
+    fn close_hole(&mut self, mut hole: usize) {
         let mask = self.places.len() - 1;
         let mut next = hole;
         loop {
             next = (next + 1) & mask;
             let id = self.places[next].0;
             if id == 0 {
-                return Some(removed);
+                return;
             }
             // Distance from where it should be, against the distance from the hole.
             let wanted = home(id, mask);
             if (next.wrapping_sub(wanted) & mask) >= (next.wrapping_sub(hole) & mask) {
+                self.displaced -= usize::from(hole == wanted);
                 self.places.swap(hole, next);
                 hole = next;
             }
@@ -118,6 +131,7 @@ impl<S: Default> Streams<S> {
         while self.places[place].0 != 0 {
             place = (place + 1) & mask;
         }
+        self.displaced += usize::from(place != home(id, mask));
         self.places[place] = (id, stream);
     }
 
@@ -127,6 +141,7 @@ impl<S: Default> Streams<S> {
         let mut new = Vec::new();
         new.reserve_exact(places);
         new.resize_with(places, Default::default);
+        self.displaced = 0;
         for (id, stream) in std::mem::replace(&mut self.places, new) {
             if id != 0 {
                 self.place(id, stream);
@@ -161,6 +176,11 @@ mod tests {
                     prop_assert_eq!(streams.remove(id), map.remove(&id));
                 }
                 prop_assert_eq!(streams.len(), map.len());
+                let mask = streams.places.len().wrapping_sub(1);
+                let places = streams.places.iter().enumerate();
+                let open = places.filter(|(_, (id, _))| *id != 0);
+                let displaced = open.filter(|(place, (id, _))| home(*id, mask) != *place);
+                prop_assert_eq!(displaced.count(), streams.displaced);
                 for (id, step) in &map {
                     prop_assert_eq!(streams.get_mut(*id).copied(), Some(*step));
                 }
