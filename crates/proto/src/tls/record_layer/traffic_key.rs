@@ -46,8 +46,7 @@ impl Cipher {
     }
 }
 
-/// Why a record was not opened. Of two octets with what is expected instead, so that it travels in
-/// a register.
+/// Why a record was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Not the peer's next record.
@@ -161,13 +160,7 @@ impl TrafficKey {
     #[inline]
     fn with<R>(&mut self, act: impl FnOnce(&LessSafeKey) -> R) -> R {
         let (cipher, key) = (self.cipher, &self.key);
-        self.place.with(
-            || {
-                let key = UnboundKey::new(cipher.algorithm(), &key[..cipher.key_octets()]);
-                LessSafeKey::new(key.expect("the key has the cipher's length"))
-            },
-            act,
-        )
+        self.place.with(|| make_ready(cipher, key), act)
     }
 
     /// Appends a record with `content`, at most [`CONTENT_OCTETS_MAX`] of it, to `wire`.
@@ -269,6 +262,7 @@ impl TrafficKey {
         opened
     }
 
+    #[inline(never)]
     fn open_tls12(
         &mut self,
         header: &[u8; HEADER_OCTETS],
@@ -332,6 +326,12 @@ impl TrafficKey {
         };
         Additional { octets, length }
     }
+}
+
+#[cold]
+fn make_ready(cipher: Cipher, key: &[u8; 32]) -> LessSafeKey {
+    let key = UnboundKey::new(cipher.algorithm(), &key[..cipher.key_octets()]);
+    LessSafeKey::new(key.expect("the key has the cipher's length"))
 }
 
 /// The IV with the sequence number (RFC 8446, section 5.3).
