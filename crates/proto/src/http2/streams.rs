@@ -6,7 +6,8 @@ const PLACES_MIN: usize = 4;
 /// A table with open addressing; a stream's place follows from its identifier.
 ///
 /// Identifiers of one side are consecutive, so that most streams are at the first place that is
-/// looked at, and where all are, nothing moves when one goes. Grows to twice the streams that were ever open at once; never shrinks.
+/// looked at; where all are, nothing moves when one goes. Grows to twice the streams that were ever
+/// open at once; never shrinks.
 #[derive(Debug)]
 pub(super) struct Streams<S> {
     /// Identifier 0 is a free place. Length 0 or a power of two, at most half used.
