@@ -168,6 +168,24 @@ impl XdpFacts {
     }
 }
 
+/// What the responder built into this tool counted as the target of a self-test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResponderFacts {
+    /// Times that a connection could not be accepted, for want of file descriptors mostly; it
+    /// waits, and is tried again.
+    pub accepts_failed: u64,
+}
+
+impl ResponderFacts {
+    /// Adds everything counted in `other`.
+    pub fn add(&mut self, other: &ResponderFacts) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let ResponderFacts { accepts_failed } = other;
+        self.accepts_failed += accepts_failed;
+    }
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -63,6 +63,7 @@ pub(crate) fn from_outcome(
         intervals,
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
+        responder: None,
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
         steady_state: None,

@@ -132,7 +132,10 @@ pub(super) fn oddities(record: &RunRecord) -> String {
     let counts = &record.total.counts;
     let distributions = &record.total.distributions;
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
-    let rows = odd_messages(record).into_iter().chain(odd_queries(counts));
+    let rows = odd_messages(record)
+        .into_iter()
+        .chain(odd_queries(counts))
+        .chain([not_accepted(record)]);
     for (label, number, what) in rows.filter(|row| row.1 > 0) {
         table.row([label.into(), count(number), what.into()]);
     }
@@ -213,6 +216,13 @@ fn odd_queries(counts: &Counts) -> [(&'static str, u64, &'static str); 2] {
             "queries whose connection carried as many as it may",
         ),
     ]
+}
+
+/// Connections that a self-test's own target did not accept at once.
+fn not_accepted(record: &RunRecord) -> (&'static str, u64, &'static str) {
+    let times = record.responder.map_or(0, |it| it.accepts_failed);
+    let what = "times that the built-in responder had no file descriptor for a connection";
+    ("not accepted", times, what)
 }
 
 /// How hard this tool worked, and whether it was on time.

@@ -1,4 +1,4 @@
-use measure::{ConnectionPolicy, Interval, Transport, judge};
+use measure::{ConnectionPolicy, Interval, ResponderFacts, Transport, judge};
 
 use super::*;
 use crate::example;
@@ -204,7 +204,10 @@ fn tcp_fallback_shows_its_queries_and_connections() {
         .distributions
         .tcp_fallback
         .record_many(2_000_000, 6);
+    record.responder = Some(ResponderFacts { accepts_failed: 3 });
     let text = render(&record);
+    let row = "  not accepted  3  times that the built-in responder had no file descriptor for a";
+    assert!(text.contains(row), "{text}");
     let oddity = "  TCP fallback  7  queries again over TCP: 6 answered, 1 timed out, 0 connection";
     assert!(text.contains(oddity), "{text}");
     assert!(
