@@ -17,6 +17,9 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_TARGET_NETNSID: u16 = 46;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VLAN_ID: u16 = 1;
@@ -63,10 +66,22 @@ pub(crate) struct Link {
     pub(crate) mtu: u32,
     /// `veth`, `vlan`, `bridge` and so on; empty for a network card.
     pub(crate) kind: String,
-    /// The interface below, of a VLAN.
+    /// The interface below, of a VLAN; the other end, of a veth pair.
     pub(crate) below: Option<u32>,
+    /// The network namespace of `below`, as this one numbers it; none if it is this one.
+    pub(crate) namespace: Option<u32>,
     pub(crate) vlan: Option<u16>,
     pub(crate) is_loopback: bool,
+    pub(crate) dropped: Dropped,
+}
+
+/// Frames that an interface dropped since it was made, whoever they were of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// On receiving: `rx_dropped` and `rx_missed_errors`, which do not overlap.
+    pub(crate) received: u64,
+    /// On sending: `tx_dropped`.
+    pub(crate) sent: u64,
 }
 
 /// Where datagrams to an address go.
@@ -98,10 +113,16 @@ impl Netlink {
 
     /// An interface, by index.
     pub(crate) fn link(&self, index: u32) -> io::Result<Link> {
+        self.link_in(None, index)
+    }
+
+    /// As [`Netlink::link`], in the network namespace that this one gives that number.
+    pub(crate) fn link_in(&self, namespace: Option<u32>, index: u32) -> io::Result<Link> {
         // struct ifinfomsg: family, padding, type, index, flags, change.
         let mut body = [0_u8; 16];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
-        let answer = self.ask(RTM_GETLINK, &body, &[])?;
+        let of = namespace.map(|id| (IFLA_TARGET_NETNSID, id.to_ne_bytes().to_vec()));
+        let answer = self.ask(RTM_GETLINK, &body, of.as_slice())?;
         let flags = answer.get(8..12).and_then(number).unwrap_or_default();
         let mut link = Link {
             is_loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
@@ -112,6 +133,8 @@ impl Netlink {
                 IFLA_ADDRESS => link.mac = value.try_into().unwrap_or_default(),
                 IFLA_MTU => link.mtu = number(value).unwrap_or_default(),
                 IFLA_LINK => link.below = number(value),
+                IFLA_LINK_NETNSID => link.namespace = number(value),
+                IFLA_STATS64 => link.dropped = dropped(value),
                 IFLA_LINKINFO => read_kind(value, &mut link),
                 _ => {}
             }
@@ -261,6 +284,19 @@ fn message(octets: &[u8]) -> io::Result<(u16, &[u8], &[u8])> {
     let kind = u16::from_ne_bytes([header[4], header[5]]);
     let rest = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
     Ok((kind, body, rest))
+}
+
+/// What struct rtnl_link_stats64 (linux/if_link.h) says of frames that were dropped.
+fn dropped(statistics: &[u8]) -> Dropped {
+    let counter = |place: usize| {
+        let octets = statistics.get(place * 8..place * 8 + 8)?;
+        octets.try_into().ok().map(u64::from_ne_bytes)
+    };
+    let [received, sent, missed] = [6, 7, 15].map(|place| counter(place).unwrap_or(0));
+    Dropped {
+        received: received + missed,
+        sent,
+    }
 }
 
 /// What a message of type NLMSG_ERROR says, which may be that there is none.

@@ -18,6 +18,7 @@
 
 mod attachment;
 mod bpf;
+mod drops;
 mod flow;
 mod frame;
 mod hops;
@@ -46,6 +47,7 @@ use crate::{
 };
 
 use attachment::{Attachment, Letters};
+use drops::Drops;
 use flow::{Arrived, Flow, Flows};
 use frame::{Checksum, Template};
 use hops::Hops;
@@ -55,7 +57,7 @@ use peers::Peers;
 use socket::XdpSocket;
 
 pub use interface::InterfaceName;
-pub use stats::XdpStats;
+pub use stats::{InterfaceDrops, XdpStats};
 
 /// Frames read from a queue at a time.
 const READ_MAX: usize = 128;
@@ -91,6 +93,8 @@ pub struct XdpDriver {
     worker: u32,
     workers: u32,
     queues: Vec<XdpSocket>,
+    /// With the first worker.
+    drops: Option<Drops>,
     /// How often the interface is read under load, where that is ours to say.
     moderation: Option<Moderation>,
     hops: Hops,
@@ -131,8 +135,11 @@ impl XdpDriver {
         for queue in &queues {
             kernel.watch(queue.fd())?;
         }
+        let is_first = place.worker == 0;
+        let drops = is_first.then(|| Drops::of(shared.interface.device));
         Ok(XdpDriver {
             kernel,
+            drops: drops.transpose()?,
             worker: place.worker,
             workers: place.workers,
             moderation: shared.moderation(queues.len(), place.worker),
@@ -589,6 +596,7 @@ impl Driver for XdpDriver {
         stats.datagrams_sent += self.stats.datagrams_sent;
         stats.datagrams_received += self.stats.datagrams_received;
         stats.xdp = self.stats.xdp;
+        stats.xdp.interface = self.drops.as_ref().map(Drops::so_far).unwrap_or_default();
         for queue in &self.queues {
             let kernel = queue.statistics();
             stats.xdp.receive_ring_full += kernel.rx_ring_full;

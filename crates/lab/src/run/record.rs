@@ -248,6 +248,10 @@ fn xdp_facts(worker: &WorkerOutcome) -> Option<XdpFacts> {
         forwarded: stats.forwarded,
         forward_drops: stats.forward_drops,
         sent_by_kernel: stats.sent_by_kernel,
+        interface_received_dropped: stats.interface.received,
+        interface_sent_dropped: stats.interface.sent,
+        peer_received_dropped: stats.interface.peer_received,
+        peer_sent_dropped: stats.interface.peer_sent,
     })
 }
 

@@ -218,7 +218,9 @@ impl Thread {
             driver.wait(until.min(poll));
         }
         let mut counters = worker.counters().clone();
-        counters.accepts_failed = driver.stats().accepts_failed;
+        let stats = driver.stats();
+        counters.accepts_failed = stats.accepts_failed;
+        counters.receives_dropped = stats.receive_drops;
         worker.close(&mut driver, Close::Graceful);
         counters
     }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use measure::facts::XdpFacts;
 use measure::notation::{count, counted, decimal, percent, share};
 use measure::scenario::{DriverKind, StampSource};
 use measure::{Counts, Histogram, RunRecord, SteadyState, WorkerFacts};
@@ -135,7 +136,8 @@ pub(super) fn oddities(record: &RunRecord) -> String {
     let rows = odd_messages(record)
         .into_iter()
         .chain(odd_queries(counts))
-        .chain([not_accepted(record)]);
+        .chain([not_accepted(record)])
+        .chain(frames_dropped(record));
     for (label, number, what) in rows.filter(|row| row.1 > 0) {
         table.row([label.into(), count(number), what.into()]);
     }
@@ -223,6 +225,23 @@ fn not_accepted(record: &RunRecord) -> (&'static str, u64, &'static str) {
     let times = record.responder.map_or(0, |it| it.accepts_failed);
     let what = "times that the built-in responder had no file descriptor for a connection";
     ("not accepted", times, what)
+}
+
+/// Frames that AF_XDP never saw, or had handed over already.
+fn frames_dropped(record: &RunRecord) -> [(&'static str, u64, &'static str); 2] {
+    let of = |count: fn(&XdpFacts) -> u64| record.network.xdp.as_ref().map_or(0, count);
+    [
+        (
+            "dropped before",
+            of(XdpFacts::dropped_before_ring),
+            "frames to the interface, which had no room before AF_XDP saw them",
+        ),
+        (
+            "dropped beyond",
+            of(XdpFacts::dropped_by_peer),
+            "frames from the interface, on leaving it or at the other end of a veth pair",
+        ),
+    ]
 }
 
 /// How hard this tool worked, and whether it was on time.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::doctor::worst;
 use crate::example::{SECOND, interval, record};
+use crate::facts::XdpFacts;
 use crate::interval::Interval;
 use crate::scenario::{Arrival, Process, Transport};
 use crate::verdict::judge;
@@ -569,6 +570,56 @@ fn waiting_in_the_generators_host_is_told_from_the_rest_by_timestamps() {
             .record_many(4 * MS, 1_000);
     });
     assert!(waits(&record).is_none(), "{:?}", waits(&record));
+}
+
+#[test]
+fn full_queues_of_an_interface_are_told_from_full_buffers() {
+    let mut record = open_loop(10_000.0);
+    lose(&mut record, 1_000);
+    let found =
+        |record: &RunRecord, topic: &str| of_run(record).into_iter().find(|it| it.topic == topic);
+    // Of 900 that came, AF_XDP itself dropped 500, and counts them itself.
+    record.network.receive_drops = 500;
+    record.network.xdp = Some(XdpFacts {
+        receive_dropped: 500,
+        interface_received_dropped: 600,
+        peer_sent_dropped: 300,
+        ..XdpFacts::default()
+    });
+    record.verdict = judge(&record);
+    let seen = "full receive queues of the interface dropped 900 frames, 90.00 % of the 1,000";
+    let topic = "receive queues";
+    check(&record, topic, State::Problem, seen, "--outstanding");
+    assert_eq!(of_run(&record)[0].topic, topic);
+    assert_eq!(record.verdict.limit, Limit::Network);
+    assert_eq!(found(&record, "receive buffers"), None);
+
+    // What nobody misses is none of ours.
+    let mut whole = open_loop(10_000.0);
+    whole.network.xdp = Some(XdpFacts {
+        interface_received_dropped: 3,
+        peer_received_dropped: 3,
+        ..XdpFacts::default()
+    });
+    assert_eq!(found(&whole, topic), None);
+    assert_eq!(found(&whole, "queues beyond the interface"), None);
+
+    record.network.receive_drops = 0;
+    record.network.xdp = Some(XdpFacts {
+        interface_sent_dropped: 1,
+        peer_received_dropped: 900,
+        ..XdpFacts::default()
+    });
+    record.verdict = judge(&record);
+    let seen = "900 frames dropped at the other end of the veth pair, where nobody read them in \
+                time; 1 frame dropped on leaving";
+    let topic = "queues beyond the interface";
+    let beyond = check(&record, topic, State::Warning, seen, "--rate");
+    assert!(
+        record.verdict.evidence.contains(&beyond.seen),
+        "{record:#?}"
+    );
+    assert_eq!(found(&record, "receive queues"), None);
 }
 
 fn waits(record: &RunRecord) -> Option<Diagnosis> {
