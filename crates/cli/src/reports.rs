@@ -1,6 +1,5 @@
 //! `throng report`: records, or folders of them, in the form asked for.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,8 +9,6 @@ use crate::args::{ReportArguments, ReportFormat};
 use crate::failure::{Failure, print};
 use crate::records;
 
-/// Folders within folders are looked into that deep.
-const DEPTH_MAX: usize = 8;
 /// Files that were left out and are named.
 const NAMED_MAX: usize = 3;
 
@@ -117,15 +114,7 @@ fn render(collection: &Collection, format: ReportFormat) -> Result<String, Failu
 
 /// The records in a folder. Other files that end in `.json` are left out, and said.
 fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
-    let mut files = Vec::new();
-    let listed = list(folder, DEPTH_MAX, &mut files);
-    listed.map_err(|error| {
-        Failure::usage(
-            format!("cannot read the folder {}: {error}", folder.display()),
-            "check that it exists and may be read",
-        )
-    })?;
-    files.sort();
+    let files = history::record_files(folder)?;
     let (mut sources, mut left_out) = (Vec::new(), Vec::new());
     for path in &files {
         match records::read(path) {
@@ -170,20 +159,4 @@ fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
         );
     }
     Ok(sources)
-}
-
-/// All files that end in `.json`; links to folders are not followed.
-fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            if depth > 0 {
-                list(&path, depth - 1, files)?;
-            }
-        } else if path.extension().is_some_and(|ending| ending == "json") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }

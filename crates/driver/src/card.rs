@@ -5,16 +5,14 @@
 //! for by then others may want the same, such as ptp4l; `hwstamp_ctl -i INTERFACE -t 0 -r 0` ends
 //! it.
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use crate::clock::try_read_ns;
-use crate::socket::check;
-use crate::xdp::interface::ethtool;
-use crate::xdp::netlink::Netlink;
+use crate::ethtool::{ask, ethtool, interface_name};
+use crate::netlink::Netlink;
 
 /// Command of ethtool: what an interface can stamp (linux/ethtool.h).
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
@@ -87,14 +85,14 @@ pub fn prepare(peer: SocketAddr, local: Option<IpAddr>) -> io::Result<CardClock>
     };
     // SAFETY: the structure is the one that the command fills.
     unsafe { ethtool(interface, &mut abilities) }?;
-    let (name, request) = named(interface)?;
+    let name = interface_name(interface)?;
     if let Some(lack) = abilities.lack() {
         return Err(io::Error::other(format!("{name} {lack}")));
     }
     let failed = |what: &str, error: io::Error| {
         io::Error::new(error.kind(), format!("{name}: cannot {what}: {error}"))
     };
-    stamp_all(request).map_err(|error| failed("have it stamp all datagrams", error))?;
+    stamp_all(interface).map_err(|error| failed("have it stamp all datagrams", error))?;
     let path = format!("/dev/ptp{}", abilities.clock);
     let clock = File::open(&path).map_err(|error| failed(&format!("open {path}"), error))?;
     Ok(CardClock(clock))
@@ -117,40 +115,21 @@ fn interface_to(peer: SocketAddr, local: Option<IpAddr>) -> io::Result<u32> {
     Ok(route.interface)
 }
 
-/// An interface's name, and a request about it.
-fn named(interface: u32) -> io::Result<(String, libc::ifreq)> {
-    // SAFETY: all-zero is a valid ifreq.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // SAFETY: the name has room for IFNAMSIZ octets, which is what the call may write, with a zero
-    // at their end.
-    let name = unsafe {
-        if libc::if_indextoname(interface, request.ifr_name.as_mut_ptr()).is_null() {
-            return Err(io::Error::last_os_error());
-        }
-        CStr::from_ptr(request.ifr_name.as_ptr())
-    };
-    Ok((name.to_string_lossy().into_owned(), request))
-}
-
 /// Has a card stamp all datagrams, if it does not already.
-fn stamp_all(mut request: libc::ifreq) -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+fn stamp_all(interface: u32) -> io::Result<()> {
     let mut config = libc::hwtstamp_config {
         flags: 0,
         tx_type: 0,
         rx_filter: 0,
     };
-    let mut ask = |what: libc::c_ulong, config: &mut libc::hwtstamp_config| {
-        request.ifr_ifru.ifru_data = (&raw mut *config).cast();
-        // SAFETY: the request names an interface and points to the structure of both requests.
-        check(unsafe { libc::ioctl(socket.as_raw_fd(), what as _, &raw mut request) }).map(drop)
-    };
-    let told = ask(libc::SIOCGHWTSTAMP, &mut config);
+    // SAFETY: the structure is the one that the request fills.
+    let told = unsafe { ask(interface, libc::SIOCGHWTSTAMP, &mut config) };
     if told.is_ok() && config.tx_type == ALL && config.rx_filter == ALL {
         return Ok(());
     }
     (config.flags, config.tx_type, config.rx_filter) = (0, ALL, ALL);
-    ask(libc::SIOCSHWTSTAMP, &mut config)
+    // SAFETY: the structure is the one that the request reads and writes.
+    unsafe { ask(interface, libc::SIOCSHWTSTAMP, &mut config) }
 }
 
 #[cfg(test)]

@@ -19,7 +19,17 @@ pub(crate) struct File {
     pub(crate) modified_ns: i64,
 }
 
-/// All files that end in `.json`, in the order of their names. Links are not followed.
+/// Paths of all files in a folder, and in folders within, that may be run records: those that end
+/// in `.json`, in the order of their names. A link to a file stands for it; links to folders are
+/// not followed.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn record_files(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
+    Ok(files(folder)?.into_iter().map(|file| file.path).collect())
+}
+
+/// As [`record_files`], with what tells whether a file has changed.
 pub(crate) fn files(folder: &Path) -> Result<Vec<File>, HistoryError> {
     let mut files = Vec::new();
     let mut waiting = vec![(folder.to_owned(), 0)];
@@ -28,11 +38,11 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<File>, HistoryError> {
         for entry in entries {
             let entry = entry.map_err(|error| HistoryError::of_folder(&at, &error))?;
             let path = entry.path();
-            // One that has gone meanwhile is not there.
-            let Ok(facts) = fs::symlink_metadata(&path) else {
+            // One that has gone meanwhile, or that a link misses, is not there.
+            let (Ok(kind), Ok(facts)) = (entry.file_type(), fs::metadata(&path)) else {
                 continue;
             };
-            if facts.is_dir() && depth < DEPTH_MAX {
+            if kind.is_dir() && depth < DEPTH_MAX {
                 waiting.push((path, depth + 1));
             } else if facts.is_file() && path.extension().is_some_and(|it| it == "json") {
                 files.push(file(folder, path, &facts));

@@ -226,7 +226,9 @@ impl Condition {
                 self.outcome(outcome, found)
             }
             None => {
-                let found = format!("{} was not measured", metric.name());
+                let needs = metric.needs();
+                let needs = needs.map_or_else(String::new, |what| format!(": it takes {what}"));
+                let found = format!("{} was not measured{needs}", metric.name());
                 self.outcome(self.without_evidence(), found)
             }
         }

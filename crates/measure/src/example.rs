@@ -113,6 +113,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         warmup: Interval::default(),
         intervals,
         network: NetworkFacts::default(),
+        responder: None,
         simulation: None,
         ended_by: EndedBy::Duration,
         steady_state: None,

@@ -136,9 +136,36 @@ pub struct XdpFacts {
     pub forward_drops: u64,
     /// Datagrams sent by a socket of the kernel, because they were too long for a frame.
     pub sent_by_kernel: u64,
+    /// Frames that came to the interface, whoever they were for, and that it dropped (`rx_dropped`
+    /// and `rx_missed_errors` of `ip -s link`); most drivers count here too what is in
+    /// `receive_ring_full` and `receive_dropped`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interface_received_dropped: u64,
+    /// Frames that the interface was to send, whoever they were of, and that it dropped
+    /// (`tx_dropped`); over a veth pair the other end had no room for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interface_sent_dropped: u64,
+    /// Frames that came to the other end of a veth pair, and that it dropped: there is no free
+    /// frame of AF_XDP there, mostly.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peer_received_dropped: u64,
+    /// Frames that the other end of a veth pair was to send, and for which this end had no room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peer_sent_dropped: u64,
 }
 
 impl XdpFacts {
+    /// Frames towards this program that were dropped before AF_XDP saw them.
+    pub fn dropped_before_ring(&self) -> u64 {
+        let at_ring = self.receive_ring_full + self.receive_dropped;
+        self.interface_received_dropped.saturating_sub(at_ring) + self.peer_sent_dropped
+    }
+
+    /// Frames of this program's interface that were dropped after they had left it.
+    pub fn dropped_by_peer(&self) -> u64 {
+        self.interface_sent_dropped + self.peer_received_dropped
+    }
+
     fn add(&mut self, other: &XdpFacts) {
         // Names every field, so that a new one cannot be forgotten here.
         let XdpFacts {
@@ -153,6 +180,10 @@ impl XdpFacts {
             forwarded,
             forward_drops,
             sent_by_kernel,
+            interface_received_dropped,
+            interface_sent_dropped,
+            peer_received_dropped,
+            peer_sent_dropped,
         } = other;
         self.receive_ring_full += receive_ring_full;
         self.receive_dropped += receive_dropped;
@@ -165,6 +196,28 @@ impl XdpFacts {
         self.forwarded += forwarded;
         self.forward_drops += forward_drops;
         self.sent_by_kernel += sent_by_kernel;
+        self.interface_received_dropped += interface_received_dropped;
+        self.interface_sent_dropped += interface_sent_dropped;
+        self.peer_received_dropped += peer_received_dropped;
+        self.peer_sent_dropped += peer_sent_dropped;
+    }
+}
+
+/// What the responder built into this tool counted as the target of a self-test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResponderFacts {
+    /// Times that a connection could not be accepted, for want of file descriptors mostly; it
+    /// waits, and is tried again.
+    pub accepts_failed: u64,
+}
+
+impl ResponderFacts {
+    /// Adds everything counted in `other`.
+    pub fn add(&mut self, other: &ResponderFacts) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let ResponderFacts { accepts_failed } = other;
+        self.accepts_failed += accepts_failed;
     }
 }
 

@@ -40,7 +40,7 @@ pub use comparison::Comparison;
 pub use counts::Counts;
 pub use evaluation::Evaluation;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};
-pub use facts::{HostFacts, NetworkFacts, WorkerFacts};
+pub use facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{ConnectionTimes, Distributions, Interval, PathTimes};
 pub use merge::merge;

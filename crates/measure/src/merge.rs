@@ -165,6 +165,9 @@ fn add_figures(merged: &mut RunRecord, record: RunRecord) {
     phases.drain_ns = phases.drain_ns.max(record.phases.drain_ns);
     merged.warmup.merge(&record.warmup);
     merged.network.add(&record.network);
+    if let Some(responder) = &record.responder {
+        merged.responder.get_or_insert_default().add(responder);
+    }
     merged.workers.extend(record.workers);
     add_intervals(&mut merged.intervals, record.intervals);
     add_new(&mut merged.hosts, record.hosts);

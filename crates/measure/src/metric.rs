@@ -11,6 +11,10 @@ use crate::interval::{ConnectionTimes, Interval, per};
 use crate::notation;
 use crate::record::RunRecord;
 
+mod parts;
+
+pub use parts::{LatencyFigure, LatencyPart, PartMetric};
+
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -42,6 +46,9 @@ pub enum Metric {
     Handshake,
     /// CPU time of the generator for each response.
     Cpu,
+    /// A figure of a part of the latency, which timestamps tell: `wire.p99`.
+    #[serde(untagged)]
+    Part(PartMetric),
 }
 
 /// What a metric is measured in.
@@ -56,7 +63,7 @@ pub enum Unit {
 }
 
 impl Metric {
-    /// All of them.
+    /// Those that need no timestamps; see [`Metric::every`].
     pub const ALL: [Metric; 13] = [
         Metric::Qps,
         Metric::Goodput,
@@ -72,6 +79,12 @@ impl Metric {
         Metric::Handshake,
         Metric::Cpu,
     ];
+
+    /// All metrics there are.
+    pub fn every() -> impl Iterator<Item = Metric> {
+        let parts = PartMetric::every().map(Metric::Part);
+        Metric::ALL.into_iter().chain(parts)
+    }
 
     /// Its name, as in conditions and records.
     pub fn name(self) -> &'static str {
@@ -89,17 +102,27 @@ impl Metric {
             Metric::Connect => "connect",
             Metric::Handshake => "handshake",
             Metric::Cpu => "cpu",
+            Metric::Part(part) => part.name(),
         }
     }
 
     /// The metric of that name.
     pub fn named(name: &str) -> Option<Metric> {
-        Metric::ALL.into_iter().find(|metric| metric.name() == name)
+        Metric::every().find(|metric| metric.name() == name)
     }
 
     /// All names, as a list for people.
     pub fn names() -> String {
-        Metric::ALL.map(Metric::name).join(", ")
+        format!(
+            "{}; with --timestamps also mean to max of parts of the latency: generator.p99, \
+             wire.p99, reader.p99",
+            Metric::ALL.map(Metric::name).join(", ")
+        )
+    }
+
+    /// What a run needs for it to be measured, where that is not a matter of course.
+    pub(crate) fn needs(self) -> Option<&'static str> {
+        matches!(self, Metric::Part(_)).then_some("a run over UDP with --timestamps")
     }
 
     /// What it is measured in.
@@ -118,7 +141,11 @@ impl Metric {
 
     /// True if it tells of the target, and not of the generator.
     pub fn is_of_target(self) -> bool {
-        self != Metric::Cpu
+        match self {
+            Metric::Cpu => false,
+            Metric::Part(metric) => metric.part == LatencyPart::Wire,
+            _ => true,
+        }
     }
 
     /// The figure of a whole run; none if it was not measured.
@@ -135,6 +162,7 @@ impl Metric {
                     record.total.counts.responses as f64,
                 )
             }),
+            Metric::Part(metric) => metric.of(&record.total.distributions.path),
             _ => self.of_latency(&record.total.distributions.latency),
         }
     }
@@ -157,6 +185,7 @@ impl Metric {
                 let answered = counts.responses > 0;
                 answered.then(|| interval.cpu_ns as f64 / counts.responses as f64)
             }
+            Metric::Part(metric) => metric.of(&interval.distributions.path),
             _ => self.of_latency(&interval.distributions.latency),
         }
     }
@@ -170,16 +199,16 @@ impl Metric {
     }
 
     fn of_latency(self, latency: &Histogram) -> Option<f64> {
-        let share = match self {
-            Metric::Mean => return latency.mean_ns(),
-            Metric::Max => return latency.max_ns().map(|ns| ns as f64),
-            Metric::P50 => 0.5,
-            Metric::P90 => 0.9,
-            Metric::P95 => 0.95,
-            Metric::P99 => 0.99,
-            _ => 0.999,
+        let figure = match self {
+            Metric::Mean => LatencyFigure::Mean,
+            Metric::P50 => LatencyFigure::P50,
+            Metric::P90 => LatencyFigure::P90,
+            Metric::P95 => LatencyFigure::P95,
+            Metric::P99 => LatencyFigure::P99,
+            Metric::P999 => LatencyFigure::P999,
+            _ => LatencyFigure::Max,
         };
-        latency.percentile(share).map(|ns| ns as f64)
+        figure.of(latency)
     }
 
     /// A value of it for people, with its unit.
@@ -218,19 +247,28 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_record_and_lead_back() {
-        for metric in Metric::ALL {
+        for metric in Metric::every() {
             assert_eq!(Metric::named(metric.name()), Some(metric));
             let json = serde_json::to_string(&metric).expect("serializes");
             assert_eq!(json, format!("\"{}\"", metric.name()));
+            assert_eq!(serde_json::from_str::<Metric>(&json).ok(), Some(metric));
         }
-        assert_eq!(Metric::named("p98"), None);
+        for unknown in ["p98", "wire", "wire.p98", "network.p99", "p99.wire"] {
+            assert_eq!(Metric::named(unknown), None);
+            let json = format!("\"{unknown}\"");
+            assert!(serde_json::from_str::<Metric>(&json).is_err());
+        }
     }
 
     #[test]
     fn figures_of_a_run_and_of_its_parts_agree_where_they_must() {
-        let intervals = (0..4).map(|each| example::interval(each, &[(1_000_000, 500)]));
+        let intervals = (0..4).map(|each| {
+            let mut interval = example::interval(each, &[(1_000_000, 500)]);
+            interval.distributions.path.network.record_many(7_000, 500);
+            interval
+        });
         let record = example::record(intervals.collect());
-        for metric in Metric::ALL {
+        for metric in Metric::every() {
             let whole = metric.of(&record);
             let parts = metric.of_interval(&record.total, &record.scenario.goodput_rcodes);
             assert_eq!(whole, parts, "{metric:?}");
@@ -238,6 +276,10 @@ mod tests {
         assert_eq!(Metric::Qps.of(&record), Some(500.0));
         assert_eq!(Metric::Cpu.of(&record), Some(1e6));
         assert_eq!(Metric::Connect.of(&record), None);
+        let named = |name| Metric::named(name).expect("is one").of(&record);
+        assert_eq!(named("wire.max"), Some(7_000.0));
+        assert_eq!(named("wire.mean"), Some(7_000.0));
+        assert_eq!(named("reader.p99"), None);
         assert_eq!(Metric::Max.of(&example::record(Vec::new())), None);
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::Connections;
 use crate::experience::{ClientExperience, GroupRecord};
-use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
+use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
@@ -78,6 +78,10 @@ pub struct RunRecord {
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.
     pub network: NetworkFacts,
+    /// What the target counted, if it was the responder built into this binary and no simulation;
+    /// none in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder: Option<ResponderFacts>,
     /// There only if the run was a simulation: what it assumed. None of its figures was measured
     /// on a network or a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]

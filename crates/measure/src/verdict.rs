@@ -172,6 +172,7 @@ fn add_context(verdict: &mut Verdict, figures: &Figures<'_>) {
         load::waited_for_streams(figures),
         load::held_by_lost(figures, 0.01),
         target::receive_drops_of_local_target(figures),
+        target::dropped_beyond(figures),
         littles_law(figures),
     ];
     for line in context.into_iter().flatten() {

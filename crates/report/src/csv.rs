@@ -12,7 +12,7 @@ use measure::{
 };
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 72] = [
+pub const COLUMNS: [(&str, &str); 73] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -166,6 +166,10 @@ pub const COLUMNS: [(&str, &str); 72] = [
         "Jain's index of the responses to each client, up to 1; in the total only",
     ),
     (
+        "responder_accepts_failed",
+        "times that the responder of a self-test could not accept a connection; in the total only",
+    ),
+    (
         "part",
         "beginning, sustained or drain; empty where there are too few intervals to tell",
     ),
@@ -195,7 +199,10 @@ pub fn render(record: &RunRecord) -> String {
         };
         let mut row = cells(&index.to_string(), interval, &rates, scenario);
         row.extend(client_cells(None));
-        row.push(part(record, course.as_ref(), interval).into());
+        row.extend([
+            String::new(),
+            part(record, course.as_ref(), interval).into(),
+        ]);
         push_row(&mut csv, &row);
     }
     let rates = Rates {
@@ -206,7 +213,8 @@ pub fn render(record: &RunRecord) -> String {
     };
     let mut row = cells("total", &record.total, &rates, scenario);
     row.extend(client_cells(record.experience()));
-    row.push(String::new());
+    let responder = record.responder.map(|it| it.accepts_failed.to_string());
+    row.extend([responder.unwrap_or_default(), String::new()]);
     push_row(&mut csv, &row);
     csv
 }
@@ -393,7 +401,9 @@ mod tests {
 
     #[test]
     fn rows_hold_intervals_in_order_and_then_the_total() {
-        let csv = render(&example::dot());
+        let mut record = example::dot();
+        record.responder = Some(measure::ResponderFacts { accepts_failed: 7 });
+        let csv = render(&record);
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
         let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
@@ -403,7 +413,7 @@ mod tests {
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
             5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,0,0,0,0,0,";
         assert!(rows[4].starts_with(total), "{}", rows[4]);
-        let set_up = ",10.000,,,,,,,,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,";
+        let set_up = ",10.000,,,,,,,,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,7,";
         assert!(rows[4].ends_with(set_up), "{}", rows[4]);
     }
 
@@ -414,7 +424,7 @@ mod tests {
         let csv = render(&record);
         let row = csv.lines().nth(1).expect("has a row");
         assert!(
-            row.ends_with("0.000000000,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"),
+            row.ends_with("0.000000000,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"),
             "{row}"
         );
     }

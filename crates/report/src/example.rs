@@ -83,6 +83,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         warmup: Interval::default(),
         intervals,
         network: NetworkFacts::default(),
+        responder: None,
         simulation: None,
         ended_by: EndedBy::Duration,
         steady_state: None,

@@ -169,6 +169,9 @@ counters! {
     queue_dropped: u64 = "queries over the modelled queue",
     /// Responses dropped because too many waited to be sent later.
     delayed_dropped: u64 = "delayed responses over the limit",
+    /// Datagrams dropped because a receive buffer, or a ring of AF_XDP, was full. Known to whoever
+    /// has the driver, when serving ends.
+    receives_dropped: u64 = "datagrams dropped on receiving",
     /// Datagrams that the driver did not take.
     send_dropped: u64 = "datagrams not sent",
     /// Responses dropped because the client did not read its stream.

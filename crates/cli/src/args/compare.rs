@@ -9,8 +9,9 @@ use measure::Metric;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Conditions")]
 pub(crate) struct ConditionArguments {
-    /// End with exit code 3 if this is so: 'p99 > 5ms', 'loss > 0.1%', 'qps < 50k'; in a comparison
-    /// also 'p99 > +10%' or 'slower'. May be repeated
+    /// End with exit code 3 if this is so: 'p99 > 5ms', 'loss > 0.1%', 'qps < 50k'; with
+    /// --timestamps also 'wire.p99 > 5ms'; in a comparison also 'p99 > +10%' or 'slower'. May be
+    /// repeated
     #[arg(long, value_name = "CONDITION", help_heading = "Conditions")]
     pub(crate) fail_if: Vec<String>,
     /// End with exit code 3 unless this is so: 'p99 < 5ms', 'goodput > 50k'. May be repeated

@@ -120,9 +120,8 @@ fn watch_groups(
     }
     let responder = serving.map(Serving::stop);
     let mut record = outcome?;
-    let failed = responder.map_or(0, |counted| counted.accepts_failed);
-    if failed > 0 {
-        record.warnings.push(self_test::not_accepted(failed));
+    if let Some(counted) = responder {
+        lab::run::note_responder(&mut record, &counted);
     }
     Ok(record)
 }

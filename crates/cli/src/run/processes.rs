@@ -21,7 +21,7 @@ enum Target {
     /// Somebody else's.
     Foreign,
     /// On threads of this process, until it is dropped.
-    Here { _serving: Serving },
+    Here(Serving),
     /// In processes of its own.
     Parts(Parts),
 }
@@ -44,7 +44,7 @@ pub(super) fn measure(
         Some(responder) if division.responders == 1 => {
             let serving = responder.serve()?;
             let addresses = serving.addresses().to_vec();
-            (Target::Here { _serving: serving }, addresses)
+            (Target::Here(serving), addresses)
         }
         Some(_) => {
             let mut parts = Parts::new(division.responders);
@@ -75,9 +75,10 @@ pub(super) fn measure(
     interrupt.stops(&control);
     let mut display = Display::new(&requests[0], quiet);
     // A responder on threads of this process serves until the run is over.
-    let (responders, _serving) = match target {
+    let (responders, serving) = match target {
+        Target::Foreign => (None, None),
+        Target::Here(serving) => (None, Some(serving)),
         Target::Parts(parts) => (Some(parts), None),
-        here => (None, Some(here)),
     };
     let show = |progress: &engine::Progress| {
         display.show(progress);
@@ -85,7 +86,11 @@ pub(super) fn measure(
     };
     let record = lab::parts::run_parts(requests, (parts, responders), (clock, &control), show);
     display.finish();
-    Ok(record?)
+    let mut record = record?;
+    if let Some(serving) = serving {
+        lab::run::note_responder(&mut record, &serving.stop());
+    }
+    Ok(record)
 }
 
 /// Does a part of a run: simulates a share of the clients, or answers as the target.

@@ -114,15 +114,6 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
     })
 }
 
-/// What a record says of a responder that had no descriptors left for its clients.
-pub(super) fn not_accepted(times: u64) -> String {
-    let times = measure::notation::count(times);
-    format!(
-        "the built-in responder could not accept connections {times} times, for want of file \
-         descriptors mostly: it shares the limit of this process with the clients"
-    )
-}
-
 /// The transports that the groups need, each once.
 fn transports(groups: &[Group]) -> Vec<Transport> {
     let mut transports = Vec::new();

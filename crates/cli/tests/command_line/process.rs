@@ -196,6 +196,11 @@ impl Responder {
         self.addresses[0].1
     }
 
+    /// Sends it a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
     /// Ends it and returns what it counted.
     pub(crate) fn counters(mut self) -> Counters {
         signal(&self.child, "INT");

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use measure::RunRecord;
 use measure::record::EndedBy;
+use measure::{ResponderFacts, RunRecord};
 
 use crate::process::{Folder, Responder, THRONG, execute, measured, signal, throng};
 
@@ -227,10 +227,28 @@ fn the_limit_on_open_files_divides_generator_and_responder() {
         let record = RunRecord::from_json(&execute(&line).succeeded()).unwrap();
         assert_eq!((record.scenario.clients, record.processes), (400, 3));
         assert_eq!(record.total.counts.responses, 2_000);
+        assert_eq!(record.responder, Some(ResponderFacts::default()));
         if transport == "tcp" {
             assert_eq!(record.connections().attempted, 400);
         }
     }
+}
+
+#[test]
+fn what_the_target_of_a_self_test_could_not_accept_is_in_the_record() {
+    let folder = Folder::new("processes-inherited");
+    // Files that come from the parent are not in the sum of what a run needs.
+    let script = "for file in {20..90}; do eval \"exec $file< /dev/null\"; done\nulimit -n 160\n";
+    let script = folder.write("run.sh", format!("{script}exec {THRONG} \"$@\"\n"));
+    let line = format!(
+        "bash {script} run --quiet --format json --transport tcp --clients 60 --rate 500 \
+         --duration 500ms --timeout 200ms"
+    );
+    let record = RunRecord::from_json(&execute(&line).stdout).unwrap();
+    let failed = record.responder.unwrap().accepts_failed;
+    assert!(failed > 0, "{:?}", record.connections());
+    let told = |it: &String| it.contains("the built-in responder could not accept connections");
+    assert!(record.warnings.iter().any(told), "{:?}", record.warnings);
 }
 
 #[test]

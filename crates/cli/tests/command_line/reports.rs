@@ -126,3 +126,33 @@ fn an_ending_that_says_no_form_and_a_folder_that_is_none_are_refused() {
         "{error} {hint}"
     );
 }
+
+#[test]
+fn a_link_to_a_record_stands_for_it_wherever_a_folder_is_read() {
+    let folder = Folder::new("report-links");
+    let records = folder.folder().join("records");
+    fs::create_dir_all(records.join("within")).unwrap();
+    let elsewhere = folder.path("elsewhere.json");
+    let run = "run --quiet --driver sim --duration 2s --record";
+    throng(&format!("{run} {elsewhere}")).succeeded();
+    fs::copy(&elsewhere, records.join("own.json")).unwrap();
+    for (link, to) in [
+        ("link.json", elsewhere.as_str()),
+        ("gone.json", "nothing"),
+        // Leads back, and would without end.
+        ("within/around", ".."),
+        ("around.json", "within"),
+    ] {
+        std::os::unix::fs::symlink(to, records.join(link)).unwrap();
+    }
+    let records = records.display();
+    let table = throng(&format!("report {records} --format csv")).succeeded();
+    let names: Vec<&str> = table.lines().filter_map(|row| row.split(',').next()).collect();
+    assert_eq!(names, ["file", "link.json", "own.json"], "{table}");
+    let list = throng(&format!("history list --in {records} --format csv")).succeeded();
+    let names: Vec<&str> = list
+        .lines()
+        .filter_map(|row| row.split(',').nth(1))
+        .collect();
+    assert_eq!(names, ["record", "link.json", "own.json"], "{list}");
+}

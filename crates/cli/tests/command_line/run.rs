@@ -68,6 +68,7 @@ fn counts_of_a_self_test_are_exact() {
         assert_eq!(record.driver, DriverKind::Epoll);
         assert_eq!(record.ended_by, EndedBy::Queries);
         assert!(record.self_test && record.scenario.server_name.is_none());
+        assert_eq!(record.responder.unwrap().accepts_failed, 0);
         let all = [counts.offered, counts.sent, counts.responses];
         assert_eq!(all, [2000; 3], "{transport}");
         assert_eq!(counts.rcodes.by_rcode[0], 2000, "{transport}");

@@ -134,6 +134,21 @@ fn all_forms_show_where_the_time_went() {
 }
 
 #[test]
+fn conditions_are_on_the_parts_of_the_latency() {
+    let run = "run --quiet --rate 200 --duration 300ms --delay 5ms";
+    let stamped = format!("{run} --timestamps kernel");
+    let met = "--require wire.p50>=4ms --require reader.max<1m --fail-if generator.p99>1m";
+    throng(&format!("{stamped} {met}")).succeeded();
+    let failed = throng(&format!("{stamped} --fail-if wire.p50>4ms"));
+    assert!(failed.stderr.contains("wire.p50 is "), "{}", failed.stderr);
+    failed.ended_with(3);
+    let unstamped = throng(&format!("{run} --require wire.p99<1m"));
+    let why = "wire.p99 was not measured: it takes a run over UDP with --timestamps";
+    assert!(unstamped.stderr.contains(why), "{}", unstamped.stderr);
+    unstamped.ended_with(3);
+}
+
+#[test]
 fn timestamps_that_cannot_be_had_are_refused() {
     for (flags, what, cure) in [
         (

@@ -148,6 +148,40 @@ fn clients_have_many_addresses_and_sockets_reach_a_responder_on_frames() {
 }
 
 #[test]
+fn every_frame_that_the_other_end_drops_is_counted_there_and_here() {
+    let Some(wire) = Wire::lay() else { return };
+    let folder = Folder::new("xdp-drops");
+    let names = folder.write("names.txt", "a.example A\n");
+    let path = folder.path("record.json");
+    let responder = wire.responder("udp:10.78.0.2:0", "--driver xdp --interface far");
+    // A host that is short of CPU time: nobody reads.
+    responder.signal("STOP");
+    let text = wire.near.throng(&format!(
+        "run --quiet --driver xdp --interface near --server {} --names {names} --no-preflight \
+         --queries 20000 --outstanding 20000 --clients 20 --timeout 1s --record {path}",
+        responder.address()
+    ));
+    let text = text.ended_with(1);
+    responder.signal("CONT");
+    let counters = responder.counters();
+    let record = RunRecord::from_json(&fs::read_to_string(&path).unwrap()).unwrap();
+    let xdp = record.network.xdp.as_ref().unwrap();
+    let dropped = counters.get("datagrams dropped on receiving");
+    assert!(dropped > 0, "{}", counters.0);
+    assert_eq!(xdp.peer_received_dropped, dropped, "{}", counters.0);
+    // As many as the responder had frames for waited there.
+    assert_eq!(xdp.dropped_by_peer() + 4_096, 20_000, "{xdp:?}");
+    assert_eq!(xdp.dropped_before_ring(), 0, "{xdp:?}");
+    let row = "frames from the interface, on leaving it or at the other end of a veth pair";
+    assert!(
+        text.contains("dropped beyond") && text.contains(row),
+        "{text}"
+    );
+    let found = throng(&format!("doctor {path}")).stdout;
+    assert!(found.contains("queues beyond the interface"), "{found}");
+}
+
+#[test]
 fn a_run_that_is_killed_leaves_no_program_and_a_second_one_is_refused() {
     let Some(wire) = Wire::lay() else { return };
     let folder = Folder::new("xdp-killed");

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::bpf::{self, Map};
 use super::interface::{Interface, InterfaceName};
 use super::moderation::Moderation;
-use super::netlink::Netlink;
 use super::program;
 use super::rss::Rss;
 use super::socket::{Mode, XdpSocket};
+use crate::netlink::Netlink;
 use crate::socket::check;
 
 /// Ports there are.

@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::netlink::Mac;
+use crate::netlink::Mac;
 
 const ETHERNET_OCTETS: usize = 14;
 const TAG_OCTETS: usize = 4;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::frame::Hop;
 use super::interface::Interface;
-use super::netlink::{Mac, NeighbourChanges, Netlink};
+use crate::ethtool::interface_name;
+use crate::netlink::{Mac, NeighbourChanges, Netlink};
 
 /// How long a neighbour is waited for: Linux itself asks three times, a second apart.
 const NEIGHBOUR_WAIT: Duration = Duration::from_secs(3);
@@ -60,7 +61,8 @@ impl Hops {
     fn ask(&self, interface: &Interface, (from, to): (IpAddr, IpAddr)) -> io::Result<Mac> {
         let route = self.netlink.route(to, from, interface.index)?;
         if route.interface != interface.index {
-            let other = interface_name(route.interface);
+            let index = route.interface;
+            let other = interface_name(index).unwrap_or_else(|_| format!("interface {index}"));
             return Err(io::Error::other(format!(
                 "the way from {from} to {to} leads over `{other}`, not over `{}`",
                 interface.name
@@ -90,17 +92,6 @@ impl Hops {
             }
         }
     }
-}
-
-fn interface_name(index: u32) -> String {
-    let mut name = [0 as libc::c_char; libc::IFNAMSIZ];
-    // SAFETY: the buffer has the octets that the call may write.
-    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
-    if found.is_null() {
-        return format!("interface {index}");
-    }
-    let octets = name.iter().take_while(|octet| **octet != 0);
-    octets.map(|octet| char::from(*octet as u8)).collect()
 }
 
 /// Makes the kernel look for a neighbour.

@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::str::FromStr;
 
-use super::netlink::{Link, Mac, Netlink};
-use crate::socket::check;
+use crate::ethtool::ethtool;
+use crate::netlink::{Link, Mac, Netlink};
 
 /// Octets of a name with the zero at its end (IFNAMSIZ).
 const NAME_OCTETS: usize = libc::IFNAMSIZ;
@@ -178,29 +177,6 @@ fn queues(index: u32) -> io::Result<u32> {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
         Err(error) => Err(error),
     }
-}
-
-/// Asks the driver of an interface (SIOCETHTOOL).
-///
-/// # Safety
-/// `command` must start with the number of a command, and be what that command reads and writes.
-pub(crate) unsafe fn ethtool<C: ?Sized>(index: u32, command: &mut C) -> io::Result<()> {
-    const SIOCETHTOOL: u64 = 0x8946;
-    // SAFETY: a plain system call.
-    let raw =
-        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: socket returned a new descriptor that nobody else owns.
-    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
-    // SAFETY: all-zero is a valid ifreq.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // SAFETY: the name has room for IFNAMSIZ octets, which is what the call may write.
-    let named = unsafe { libc::if_indextoname(index, request.ifr_name.as_mut_ptr()) };
-    if named.is_null() {
-        return Err(io::Error::last_os_error());
-    }
-    request.ifr_ifru.ifru_data = (&raw mut *command).cast();
-    // SAFETY: the request names an interface and points to what the caller promises.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) }).map(drop)
 }
 
 #[cfg(test)]

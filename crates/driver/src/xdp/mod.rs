@@ -18,12 +18,12 @@
 
 mod attachment;
 mod bpf;
+mod drops;
 mod flow;
 mod frame;
 mod hops;
-pub(crate) mod interface;
+mod interface;
 mod moderation;
-pub(crate) mod netlink;
 mod peers;
 mod program;
 pub(crate) mod ring;
@@ -47,6 +47,7 @@ use crate::{
 };
 
 use attachment::{Attachment, Letters};
+use drops::Drops;
 use flow::{Arrived, Flow, Flows};
 use frame::{Checksum, Template};
 use hops::Hops;
@@ -56,7 +57,7 @@ use peers::Peers;
 use socket::XdpSocket;
 
 pub use interface::InterfaceName;
-pub use stats::XdpStats;
+pub use stats::{InterfaceDrops, XdpStats};
 
 /// Frames read from a queue at a time.
 const READ_MAX: usize = 128;
@@ -92,6 +93,8 @@ pub struct XdpDriver {
     worker: u32,
     workers: u32,
     queues: Vec<XdpSocket>,
+    /// With the first worker.
+    drops: Option<Drops>,
     /// How often the interface is read under load, where that is ours to say.
     moderation: Option<Moderation>,
     hops: Hops,
@@ -132,8 +135,11 @@ impl XdpDriver {
         for queue in &queues {
             kernel.watch(queue.fd())?;
         }
+        let is_first = place.worker == 0;
+        let drops = is_first.then(|| Drops::of(shared.interface.device));
         Ok(XdpDriver {
             kernel,
+            drops: drops.transpose()?,
             worker: place.worker,
             workers: place.workers,
             moderation: shared.moderation(queues.len(), place.worker),
@@ -590,6 +596,7 @@ impl Driver for XdpDriver {
         stats.datagrams_sent += self.stats.datagrams_sent;
         stats.datagrams_received += self.stats.datagrams_received;
         stats.xdp = self.stats.xdp;
+        stats.xdp.interface = self.drops.as_ref().map(Drops::so_far).unwrap_or_default();
         for queue in &self.queues {
             let kernel = queue.statistics();
             stats.xdp.receive_ring_full += kernel.rx_ring_full;

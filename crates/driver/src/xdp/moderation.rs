@@ -13,7 +13,7 @@
 //! their own, and settings of their own for it (`ethtool -C`), which are left alone.
 
 use super::interface::Interface;
-use super::netlink::Generic;
+use crate::netlink::Generic;
 
 /// How often the timer reads, in us. The ring has room for 256 frames, of which 15 may have been
 /// read already, and what does not fit is dropped by the sender: nobody sends a frame in 0.4 us.

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use super::interface::ethtool;
+use crate::ethtool::ethtool;
 
 /// Ports that the kernel gives to sockets; and what they are unless somebody has set others.
 const LOCAL_PORTS: &str = "/proc/sys/net/ipv4/ip_local_port_range";

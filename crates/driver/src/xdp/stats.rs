@@ -26,4 +26,20 @@ pub struct XdpStats {
     /// Datagrams that went through the kernel's socket, because they were too long for a frame or
     /// their receiver's link-layer address was not known.
     pub sent_by_kernel: u64,
+    /// What the interface dropped; of several workers of a process the first one tells.
+    pub interface: InterfaceDrops,
+}
+
+/// Frames of an interface that were dropped, whoever they were of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceDrops {
+    /// Those that came; in a driver's own mode (not the generic one) also what
+    /// [`XdpStats::receive_ring_full`] and [`XdpStats::receive_dropped`] count.
+    pub received: u64,
+    /// Those that were to be sent; over a veth pair those for which the other end had no room.
+    pub sent: u64,
+    /// Those that came to the other end of a veth pair, and that it dropped.
+    pub peer_received: u64,
+    /// Those that the other end of a veth pair was to send, and for which this end had no room.
+    pub peer_sent: u64,
 }

@@ -14,6 +14,7 @@ use crate::socket::check;
 /// What is expected of every driver.
 #[path = "../../tests/datagrams/mod.rs"]
 mod datagrams;
+mod drops;
 mod queues;
 
 /// No delivery over a veth pair takes that long.

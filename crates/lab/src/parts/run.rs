@@ -11,7 +11,8 @@ use measure::{Interval, RunRecord};
 
 use super::child;
 use super::parent::{Event, Parts, PartsError};
-use crate::run::{RunError, RunRequest};
+use super::serve::serve_parts;
+use crate::run::{RunError, RunRequest, note_responder};
 use crate::run::{inputs, own_cpus, own_driver, record, rfc3339, setup_error};
 
 /// How often the parent looks whether the run shall stop.
@@ -112,6 +113,16 @@ pub fn run_parts(
     let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
     record.network.kernel = kernel;
     record::finish(&mut record, groups);
+    if let Some(responders) = leading.responders.take() {
+        match serve_parts(responders, |_| true) {
+            Ok(counted) => note_responder(&mut record, &counted),
+            // The run itself is over and complete.
+            Err(PartsError::Refused(error) | PartsError::Broken(error)) => {
+                let warning = format!("what the built-in responder counted is lost: {error}");
+                record.warnings.push(warning);
+            }
+        }
+    }
     Ok(record)
 }
 

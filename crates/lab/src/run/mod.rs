@@ -26,7 +26,9 @@ pub use addresses::choose_local_addresses;
 pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_local_addresses, check_target};
-pub use self_test::{ResponderShare, Serving, SocketUse, serve, serve_hint, serve_share};
+pub use self_test::{
+    ResponderShare, Serving, SocketUse, note_responder, serve, serve_hint, serve_share,
+};
 pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_groups, simulate_servers};
 
 /// A run that has been decided but not started.

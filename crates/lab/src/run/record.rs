@@ -63,6 +63,7 @@ pub(crate) fn from_outcome(
         intervals,
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
+        responder: None,
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
         steady_state: None,
@@ -247,6 +248,10 @@ fn xdp_facts(worker: &WorkerOutcome) -> Option<XdpFacts> {
         forwarded: stats.forwarded,
         forward_drops: stats.forward_drops,
         sent_by_kernel: stats.sent_by_kernel,
+        interface_received_dropped: stats.interface.received,
+        interface_sent_dropped: stats.interface.sent,
+        peer_received_dropped: stats.interface.peer_received,
+        peer_sent_dropped: stats.interface.peer_sent,
     })
 }
 

@@ -12,6 +12,7 @@ use driver::clock::Clock;
 use driver::kernel::{DriverChoice, KernelDriver, Load};
 use driver::uring::Unavailable;
 use driver::{Close, Driver, SocketOptions, cpu};
+use measure::{ResponderFacts, RunRecord};
 use proto::Transport;
 use responder::worker::WorkerPlace;
 use responder::{Counters, ResponderConfig, ResponderWorker};
@@ -41,6 +42,20 @@ pub fn serve_hint(error: &io::Error) -> &'static str {
     match error.get_ref().is_some_and(|it| it.is::<Unavailable>()) {
         true => "let --driver auto choose, or use --driver epoll",
         false => "give addresses of this host and free ports, or port 0 for any free one",
+    }
+}
+
+/// Puts what the target of a self-test counted into the record.
+pub fn note_responder(record: &mut RunRecord, counted: &Counters) {
+    let accepts_failed = counted.accepts_failed;
+    record.responder = Some(ResponderFacts { accepts_failed });
+    if accepts_failed > 0 {
+        record.warnings.push(format!(
+            "the built-in responder could not accept connections {} times, for want of file \
+             descriptors mostly: it shares the limit of a process with the clients, or with others \
+             of its own",
+            measure::notation::count(accepts_failed)
+        ));
     }
 }
 
@@ -203,7 +218,9 @@ impl Thread {
             driver.wait(until.min(poll));
         }
         let mut counters = worker.counters().clone();
-        counters.accepts_failed = driver.stats().accepts_failed;
+        let stats = driver.stats();
+        counters.accepts_failed = stats.accepts_failed;
+        counters.receives_dropped = stats.receive_drops;
         worker.close(&mut driver, Close::Graceful);
         counters
     }

@@ -15,6 +15,7 @@ fn conditions_are_read_with_their_units() {
     use Bound::{Change, Difference, Value};
     use Metric::{Goodput, Loss, P99, P999, Qps};
     use Operator::{Greater, GreaterOrEqual, Less, LessOrEqual};
+    let wire_p99 = Metric::named("wire.p99").expect("is one");
     let cases = [
         ("p99 > 5ms", P99, Greater, Value(5e6)),
         ("p99>500us", P99, Greater, Value(5e5)),
@@ -27,6 +28,8 @@ fn conditions_are_read_with_their_units() {
         ("qps < -5 %", Qps, Less, Change(-0.05)),
         ("loss > +0.1%", Loss, Greater, Change(0.001)),
         ("p99 > +1ms", P99, Greater, Difference(1e6)),
+        ("wire.p99 > 2ms", wire_p99, Greater, Value(2e6)),
+        ("wire.p99>+10%", wire_p99, Greater, Change(0.1)),
         ("qps < -2k", Qps, Less, Difference(-2_000.0)),
     ];
     for (text, metric, operator, bound) in cases {
@@ -54,6 +57,7 @@ fn conditions_are_read_with_their_units() {
 fn faults_name_their_column_and_the_cure() {
     let cases = [
         ("p98 > 5ms", "column 1: unknown metric `p98`", "p99.9"),
+        ("wire > 5ms", "column 1: unknown metric `wire`", "wire.p99"),
         ("", "column 1: no metric", "qps"),
         ("p99", "column 4: no comparison", "p99 > 5ms"),
         ("p99 = 5ms", "column 5: `=` is no comparison", ">="),

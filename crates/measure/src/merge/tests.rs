@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::example::{SECOND, interval, record};
-use crate::facts::HostFacts;
+use crate::facts::{HostFacts, ResponderFacts};
 use crate::record::EndedBy;
 use crate::scenario::Transport;
 use crate::verdict::Limit;
@@ -96,7 +96,11 @@ fn scenario_fields_that_add_up_are_added() {
     second.started_at = "2026-01-28T08:59:59Z".into();
     first.network.kernel.insert("Udp.NoPorts".into(), 1);
     second.network.kernel.insert("Udp.NoPorts".into(), 2);
+    first.responder = Some(ResponderFacts { accepts_failed: 3 });
+    second.responder = Some(ResponderFacts { accepts_failed: 4 });
     let merged = merge(vec![first, second]).expect("alike");
+    let of_responders = ResponderFacts { accepts_failed: 7 };
+    assert_eq!(merged.responder, Some(of_responders));
     let scenario = &merged.scenario;
     assert_eq!(
         (scenario.clients, scenario.workers, merged.generators),

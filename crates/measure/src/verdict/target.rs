@@ -2,6 +2,7 @@
 
 use super::{Figures, Finding, Limit};
 use crate::counts::Connections;
+use crate::facts::XdpFacts;
 use crate::interval::per;
 use crate::notation::{count, counted, share};
 use crate::scenario::{Presence, ScenarioRecord};
@@ -26,18 +27,63 @@ pub(super) fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
         true => 0,
         false => network.kernel_counter("Udp.RcvbufErrors"),
     };
-    let drops = network.receive_drops.max(of_host);
+    let before_ring = network.xdp.as_ref().map(XdpFacts::dropped_before_ring);
+    let drops = network.receive_drops.max(of_host) + before_ring.unwrap_or(0);
     if figures.unanswered_share() < LOSS_MIN || drops < lost.div_ceil(2) {
         return None;
     }
     let evidence = format!(
-        "full receive buffers on this host dropped {}, {} of the {} without response",
-        counted(drops, "datagram"),
+        "{}, {} of the {} without response",
+        dropped_here(figures, drops),
         share(drops.min(lost), lost),
         count(lost)
     );
-    let advice = "raise net.core.rmem_max, or give the generator another worker";
+    let advice = match network.xdp {
+        None => "raise net.core.rmem_max, or give the generator another worker",
+        Some(_) => QUEUES_ADVICE,
+    };
     Some(Finding::new(Limit::Network, evidence, advice))
+}
+
+/// What to do about queues of an interface whose length is given.
+pub(super) const QUEUES_ADVICE: &str = "ask for fewer queries at a time (--rate, --outstanding), \
+    or give the generator a core of its own: a queue of AF_XDP holds 4,096 frames, one of a veth \
+    pair 256";
+
+/// What dropped so many of those that came to this host.
+pub(super) fn dropped_here(figures: &Figures<'_>, drops: u64) -> String {
+    match figures.record.network.xdp {
+        None => format!(
+            "full receive buffers on this host dropped {}",
+            counted(drops, "datagram")
+        ),
+        Some(_) => format!(
+            "full receive queues of the interface dropped {}",
+            counted(drops, "frame")
+        ),
+    }
+}
+
+/// Frames that left AF_XDP here and found no room further on, where some queries got no response.
+pub(super) fn dropped_beyond(figures: &Figures<'_>) -> Option<String> {
+    let xdp = figures.record.network.xdp.as_ref()?;
+    if figures.counts.timeouts == 0 || xdp.dropped_by_peer() == 0 {
+        return None;
+    }
+    let both = [
+        (
+            xdp.peer_received_dropped,
+            "dropped at the other end of the veth pair, where nobody read them in time",
+        ),
+        (
+            xdp.interface_sent_dropped,
+            "dropped on leaving the interface, whose queue was full, or that of the other end of a \
+             veth pair",
+        ),
+    ];
+    let told = both.into_iter().filter(|(frames, _)| *frames > 0);
+    let told = told.map(|(frames, what)| format!("{} {what}", counted(frames, "frame")));
+    Some(told.collect::<Vec<_>>().join("; "))
 }
 
 pub(super) fn send_drops(figures: &Figures<'_>) -> Option<Finding> {

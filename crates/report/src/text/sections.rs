@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use measure::facts::XdpFacts;
 use measure::notation::{count, counted, decimal, percent, share};
 use measure::scenario::{DriverKind, StampSource};
 use measure::{Counts, Histogram, RunRecord, SteadyState, WorkerFacts};
@@ -132,7 +133,11 @@ pub(super) fn oddities(record: &RunRecord) -> String {
     let counts = &record.total.counts;
     let distributions = &record.total.distributions;
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
-    let rows = odd_messages(record).into_iter().chain(odd_queries(counts));
+    let rows = odd_messages(record)
+        .into_iter()
+        .chain(odd_queries(counts))
+        .chain([not_accepted(record)])
+        .chain(frames_dropped(record));
     for (label, number, what) in rows.filter(|row| row.1 > 0) {
         table.row([label.into(), count(number), what.into()]);
     }
@@ -211,6 +216,30 @@ fn odd_queries(counts: &Counts) -> [(&'static str, u64, &'static str); 2] {
             "kept waiting",
             counts.waited_for_stream,
             "queries whose connection carried as many as it may",
+        ),
+    ]
+}
+
+/// Connections that a self-test's own target did not accept at once.
+fn not_accepted(record: &RunRecord) -> (&'static str, u64, &'static str) {
+    let times = record.responder.map_or(0, |it| it.accepts_failed);
+    let what = "times that the built-in responder had no file descriptor for a connection";
+    ("not accepted", times, what)
+}
+
+/// Frames that AF_XDP never saw, or had handed over already.
+fn frames_dropped(record: &RunRecord) -> [(&'static str, u64, &'static str); 2] {
+    let of = |count: fn(&XdpFacts) -> u64| record.network.xdp.as_ref().map_or(0, count);
+    [
+        (
+            "dropped before",
+            of(XdpFacts::dropped_before_ring),
+            "frames to the interface, which had no room before AF_XDP saw them",
+        ),
+        (
+            "dropped beyond",
+            of(XdpFacts::dropped_by_peer),
+            "frames from the interface, on leaving it or at the other end of a veth pair",
         ),
     ]
 }

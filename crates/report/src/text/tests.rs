@@ -1,4 +1,5 @@
-use measure::{ConnectionPolicy, Interval, Transport, judge};
+use measure::facts::XdpFacts;
+use measure::{ConnectionPolicy, Interval, ResponderFacts, Transport, judge};
 
 use super::*;
 use crate::example;
@@ -204,8 +205,23 @@ fn tcp_fallback_shows_its_queries_and_connections() {
         .distributions
         .tcp_fallback
         .record_many(2_000_000, 6);
+    record.responder = Some(ResponderFacts { accepts_failed: 3 });
+    record.network.xdp = Some(XdpFacts {
+        peer_sent_dropped: 5,
+        peer_received_dropped: 9,
+        ..XdpFacts::default()
+    });
     let text = render(&record);
-    let oddity = "  TCP fallback  7  queries again over TCP: 6 answered, 1 timed out, 0 connection";
+    for row in [
+        "  dropped before  5  frames to the interface, which had no room before AF_XDP saw them\n",
+        "  dropped beyond  9  frames from the interface, on leaving it or at the other end of a",
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+    let row = "  not accepted    3  times that the built-in responder had no file descriptor for a";
+    assert!(text.contains(row), "{text}");
+    let oddity =
+        "  TCP fallback    7  queries again over TCP: 6 answered, 1 timed out, 0 connection";
     assert!(text.contains(oddity), "{text}");
     assert!(
         text.contains("  TCP fallback latency: p50 2.000 ms, p99 2.000 ms"),

@@ -120,6 +120,7 @@ impl Printed {
             warmup: Interval::default(),
             intervals,
             network: NetworkFacts::default(),
+            responder: None,
             simulation: None,
             ended_by: EndedBy::Duration,
             steady_state: None,

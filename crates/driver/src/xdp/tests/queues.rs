@@ -1,7 +1,7 @@
 //! Several workers, each with queues of its own: which one a datagram comes to.
 
 use super::*;
-use crate::xdp::netlink::Generic;
+use crate::netlink::Generic;
 use crate::xdp::rss::Rss;
 
 fn wire(queues: u32) -> Wire {

@@ -2,6 +2,7 @@
 
 use super::{Figures, look_at_path};
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::facts::XdpFacts;
 use crate::interval::per;
 use crate::notation::{counted, latency, share};
 use crate::scenario::Transport;
@@ -16,6 +17,7 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
     let found = [
         receive_buffers(figures),
         buffers_of_target(figures),
+        beyond_interface(figures),
         send_buffers(figures),
         backlog(figures),
         conntrack(figures),
@@ -25,9 +27,13 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
     found.into_iter().flatten().collect()
 }
 
-/// This tool's own receive buffers (SO_RXQ_OVFL).
+/// This tool's own receive buffers (SO_RXQ_OVFL), or the queues of the interface that AF_XDP reads.
 fn receive_buffers(figures: &Figures<'_>) -> Option<Diagnosis> {
-    let drops = figures.record.network.receive_drops;
+    let network = &figures.record.network;
+    let before_ring = network.xdp.as_ref().map(XdpFacts::dropped_before_ring);
+    // An interface drops what is of no use to anyone too: that matters if something is missing.
+    let before_ring = before_ring.filter(|_| figures.unanswered() > 0);
+    let drops = network.receive_drops + before_ring.unwrap_or(0);
     let decisive = target::receive_drops(figures).map(|finding| finding.evidence);
     if drops == 0 && decisive.is_none() {
         return None;
@@ -36,13 +42,12 @@ fn receive_buffers(figures: &Figures<'_>) -> Option<Diagnosis> {
         Some(_) => State::Problem,
         None => State::Warning,
     };
-    let seen = decisive.unwrap_or_else(|| {
-        format!(
-            "full receive buffers on this host dropped {}",
-            counted(drops, "datagram")
-        )
-    });
+    let seen = decisive.unwrap_or_else(|| target::dropped_here(figures, drops));
     let matters = "responses that came, and were dropped here, count as lost by the target";
+    if network.xdp.is_some() {
+        let diagnosis = Diagnosis::new("receive queues", state, seen, matters);
+        return Some(diagnosis.cure(Cure::words(target::QUEUES_ADVICE)));
+    }
     let workers = figures.record.scenario.workers + 1;
     Some(
         Diagnosis::new("receive buffers", state, seen, matters)
@@ -70,6 +75,19 @@ fn buffers_of_target(figures: &Figures<'_>) -> Option<Diagnosis> {
             "let each of its threads have a socket of its own (BIND: reuseport yes; and \
                  named -n THREADS; Unbound: so-reuseport: yes and num-threads)",
         )),
+    )
+}
+
+/// What AF_XDP had handed over, and what nobody had room for after that.
+fn beyond_interface(figures: &Figures<'_>) -> Option<Diagnosis> {
+    let seen = target::dropped_beyond(figures)?;
+    let matters = "no server saw these queries: the host at the other end had no time to read them";
+    Some(
+        Diagnosis::new("queues beyond the interface", State::Warning, seen, matters)
+            .cure(Cure::words(
+                "ask for fewer queries at a time: lower --rate or --outstanding",
+            ))
+            .cure(Cure::words("give the target a core of its own")),
     )
 }
 
@@ -152,6 +170,7 @@ fn losses_without_queue(figures: &Figures<'_>) -> Option<Diagnosis> {
     let (p99, shortest) = (service.percentile(0.99)?, figures.path_ns?);
     let is_known = receive_buffers(figures).is_some()
         || buffers_of_target(figures).is_some()
+        || beyond_interface(figures).is_some()
         || path(figures).is_some();
     let is_queued = p99 >= 2 * shortest;
     if scenario.transport != Transport::Udp || lost < LOSS_MIN || is_known || is_queued {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::doctor::worst;
 use crate::example::{SECOND, interval, record};
+use crate::facts::XdpFacts;
 use crate::interval::Interval;
 use crate::scenario::{Arrival, Process, Transport};
 use crate::verdict::judge;
@@ -568,9 +569,128 @@ fn waiting_in_the_generators_host_is_told_from_the_rest_by_timestamps() {
             .network
             .record_many(4 * MS, 1_000);
     });
+    assert!(waits(&record).is_none(), "{:?}", waits(&record));
+}
+
+#[test]
+fn full_queues_of_an_interface_are_told_from_full_buffers() {
+    let mut record = open_loop(10_000.0);
+    lose(&mut record, 1_000);
+    let found =
+        |record: &RunRecord, topic: &str| of_run(record).into_iter().find(|it| it.topic == topic);
+    // Of 900 that came, AF_XDP itself dropped 500, and counts them itself.
+    record.network.receive_drops = 500;
+    record.network.xdp = Some(XdpFacts {
+        receive_dropped: 500,
+        interface_received_dropped: 600,
+        peer_sent_dropped: 300,
+        ..XdpFacts::default()
+    });
+    record.verdict = judge(&record);
+    let seen = "full receive queues of the interface dropped 900 frames, 90.00 % of the 1,000";
+    let topic = "receive queues";
+    check(&record, topic, State::Problem, seen, "--outstanding");
+    assert_eq!(of_run(&record)[0].topic, topic);
+    assert_eq!(record.verdict.limit, Limit::Network);
+    assert_eq!(found(&record, "receive buffers"), None);
+
+    // What nobody misses is none of ours.
+    let mut whole = open_loop(10_000.0);
+    whole.network.xdp = Some(XdpFacts {
+        interface_received_dropped: 3,
+        peer_received_dropped: 3,
+        ..XdpFacts::default()
+    });
+    assert_eq!(found(&whole, topic), None);
+    assert_eq!(found(&whole, "queues beyond the interface"), None);
+
+    record.network.receive_drops = 0;
+    record.network.xdp = Some(XdpFacts {
+        interface_sent_dropped: 1,
+        peer_received_dropped: 900,
+        ..XdpFacts::default()
+    });
+    record.verdict = judge(&record);
+    let seen = "900 frames dropped at the other end of the veth pair, where nobody read them in \
+                time; 1 frame dropped on leaving";
+    let topic = "queues beyond the interface";
+    let beyond = check(&record, topic, State::Warning, seen, "--rate");
     assert!(
-        of_run(&record)
-            .iter()
-            .all(|it| it.topic != "waiting in this host")
+        record.verdict.evidence.contains(&beyond.seen),
+        "{record:#?}"
     );
+    assert_eq!(found(&record, "receive queues"), None);
+}
+
+fn waits(record: &RunRecord) -> Option<Diagnosis> {
+    let mut all = of_run(record).into_iter();
+    all.find(|it| it.topic == "waiting in this host")
+}
+
+/// 100,000 responses of which 2 % waited for so long in the generator, and for so long to be read,
+/// beside `network` on the way.
+fn stamped(generator: u64, network: u64, reader: u64) -> RunRecord {
+    let slow = generator + network + reader;
+    let usual = 10_000 + MS + 10_000;
+    let latencies = [(usual, 9_800), (slow, 200)];
+    let mut record = record((0..10).map(|index| interval(index, &latencies)).collect());
+    let parts = |interval: &mut Interval| {
+        let path = &mut interval.distributions.path;
+        for (part, usual, slow) in [
+            (&mut path.generator, 10_000, generator),
+            (&mut path.network, MS, network),
+            (&mut path.reader, 10_000, reader),
+        ] {
+            part.record_many(usual, 9_800);
+            part.record_many(slow, 200);
+        }
+    };
+    record.intervals.iter_mut().for_each(parts);
+    change(&mut record, |_| ());
+    record
+}
+
+#[test]
+fn a_tail_that_was_made_in_the_generators_host_is_told_by_timestamps() {
+    let late = stamped(3 * MS, 2 * MS, 10_000);
+    let seen = "60.0 % of the p99 was made in this host: it is 4.997 ms, that of wire and server \
+                alone 2.000 ms (until queries left 3.000 ms, until responses were read 10.00 us)";
+    let found = check(
+        &late,
+        "waiting in this host",
+        State::Warning,
+        seen,
+        "--rate",
+    );
+    assert!(found.cures[0].sentence().contains("--rate"), "{found:#?}");
+    assert!(found.matters.contains("wire.p99"), "{found:#?}");
+
+    let unread = stamped(10_000, 2 * MS, 3 * MS);
+    let seen = "60.0 % of the p99 was made in this host";
+    let cure = "net.core.busy_poll";
+    let found = check(&unread, "waiting in this host", State::Warning, seen, cure);
+    let more = found.cures[0].sentence();
+    assert!(more.contains("--workers"), "{found:#?}");
+}
+
+#[test]
+fn a_tail_of_the_targets_is_none_of_this_hosts() {
+    // Below a quarter.
+    for (generator, network) in [(10_000, 5 * MS), (MS, 4 * MS)] {
+        let found = waits(&stamped(generator, network, 10_000));
+        assert!(found.is_none(), "{found:#?}");
+    }
+    // Many without stamps: nobody knows where the slow ones were.
+    let mut record = stamped(3 * MS, 2 * MS, 10_000);
+    change(&mut record, |interval| {
+        let of_tail = 0.02 * interval.counts.responses as f64;
+        interval.counts.offered += of_tail as u64;
+        interval.counts.sent += of_tail as u64;
+        interval.counts.responses += of_tail as u64;
+        interval
+            .distributions
+            .latency
+            .record_many(9 * MS, of_tail as u64);
+    });
+    assert!(waits(&record).is_none(), "{:#?}", waits(&record));
 }

@@ -17,6 +17,9 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_TARGET_NETNSID: u16 = 46;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VLAN_ID: u16 = 1;
@@ -54,19 +57,31 @@ const HEADER_OCTETS: usize = 16;
 const ANSWER_OCTETS_MAX: usize = 64 << 10;
 
 /// A link-layer address of Ethernet.
-pub(super) type Mac = [u8; 6];
+pub(crate) type Mac = [u8; 6];
 
 /// What is told of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Link {
-    pub(super) mac: Mac,
-    pub(super) mtu: u32,
+pub(crate) struct Link {
+    pub(crate) mac: Mac,
+    pub(crate) mtu: u32,
     /// `veth`, `vlan`, `bridge` and so on; empty for a network card.
-    pub(super) kind: String,
-    /// The interface below, of a VLAN.
-    pub(super) below: Option<u32>,
-    pub(super) vlan: Option<u16>,
-    pub(super) is_loopback: bool,
+    pub(crate) kind: String,
+    /// The interface below, of a VLAN; the other end, of a veth pair.
+    pub(crate) below: Option<u32>,
+    /// The network namespace of `below`, as this one numbers it; none if it is this one.
+    pub(crate) namespace: Option<u32>,
+    pub(crate) vlan: Option<u16>,
+    pub(crate) is_loopback: bool,
+    pub(crate) dropped: Dropped,
+}
+
+/// Frames that an interface dropped since it was made, whoever they were of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// On receiving: `rx_dropped` and `rx_missed_errors`, which do not overlap.
+    pub(crate) received: u64,
+    /// On sending: `tx_dropped`.
+    pub(crate) sent: u64,
 }
 
 /// Where datagrams to an address go.
@@ -75,7 +90,7 @@ pub(crate) struct Route {
     /// By index.
     pub(crate) interface: u32,
     /// Who forwards them; none if the receiver is on the link.
-    pub(super) gateway: Option<IpAddr>,
+    pub(crate) gateway: Option<IpAddr>,
 }
 
 /// A conversation with the kernel.
@@ -97,11 +112,17 @@ impl Netlink {
     }
 
     /// An interface, by index.
-    pub(super) fn link(&self, index: u32) -> io::Result<Link> {
+    pub(crate) fn link(&self, index: u32) -> io::Result<Link> {
+        self.link_in(None, index)
+    }
+
+    /// As [`Netlink::link`], in the network namespace that this one gives that number.
+    pub(crate) fn link_in(&self, namespace: Option<u32>, index: u32) -> io::Result<Link> {
         // struct ifinfomsg: family, padding, type, index, flags, change.
         let mut body = [0_u8; 16];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
-        let answer = self.ask(RTM_GETLINK, &body, &[])?;
+        let of = namespace.map(|id| (IFLA_TARGET_NETNSID, id.to_ne_bytes().to_vec()));
+        let answer = self.ask(RTM_GETLINK, &body, of.as_slice())?;
         let flags = answer.get(8..12).and_then(number).unwrap_or_default();
         let mut link = Link {
             is_loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
@@ -112,6 +133,8 @@ impl Netlink {
                 IFLA_ADDRESS => link.mac = value.try_into().unwrap_or_default(),
                 IFLA_MTU => link.mtu = number(value).unwrap_or_default(),
                 IFLA_LINK => link.below = number(value),
+                IFLA_LINK_NETNSID => link.namespace = number(value),
+                IFLA_STATS64 => link.dropped = dropped(value),
                 IFLA_LINKINFO => read_kind(value, &mut link),
                 _ => {}
             }
@@ -150,7 +173,7 @@ impl Netlink {
     }
 
     /// The link-layer address of a neighbour; none if the kernel does not know it now.
-    pub(super) fn neighbour(&self, interface: u32, of: IpAddr) -> io::Result<Option<Mac>> {
+    pub(crate) fn neighbour(&self, interface: u32, of: IpAddr) -> io::Result<Option<Mac>> {
         // struct ndmsg: family, padding, interface, state, flags, type.
         let mut body = [0_u8; 12];
         body[0] = family(of);
@@ -263,6 +286,19 @@ fn message(octets: &[u8]) -> io::Result<(u16, &[u8], &[u8])> {
     Ok((kind, body, rest))
 }
 
+/// What struct rtnl_link_stats64 (linux/if_link.h) says of frames that were dropped.
+fn dropped(statistics: &[u8]) -> Dropped {
+    let counter = |place: usize| {
+        let octets = statistics.get(place * 8..place * 8 + 8)?;
+        octets.try_into().ok().map(u64::from_ne_bytes)
+    };
+    let [received, sent, missed] = [6, 7, 15].map(|place| counter(place).unwrap_or(0));
+    Dropped {
+        received: received + missed,
+        sent,
+    }
+}
+
 /// What a message of type NLMSG_ERROR says, which may be that there is none.
 fn refusal(body: &[u8]) -> io::Result<()> {
     let errno = body.get(..4).and_then(number);
@@ -278,13 +314,13 @@ fn cut_off() -> io::Error {
 }
 
 /// A conversation about how the kernel reads interfaces (the family `netdev` of generic netlink).
-pub(super) struct Generic {
+pub(crate) struct Generic {
     netlink: Netlink,
     family: u16,
 }
 
 impl Generic {
-    pub(super) fn open() -> io::Result<Generic> {
+    pub(crate) fn open() -> io::Result<Generic> {
         let netlink = Netlink::with(libc::NETLINK_GENERIC)?;
         // struct genlmsghdr: command, version, reserved.
         let body = [CTRL_CMD_GETFAMILY, 1, 0, 0];
@@ -299,7 +335,7 @@ impl Generic {
     }
 
     /// The numbers of an interface's NAPI instances, in ascending order: that of its queues.
-    pub(super) fn napis(&self, interface: u32) -> io::Result<Vec<u32>> {
+    pub(crate) fn napis(&self, interface: u32) -> io::Result<Vec<u32>> {
         let mut ids = self.of_napis(interface, NETDEV_A_NAPI_ID)?;
         ids.sort_unstable();
         Ok(ids)
@@ -307,7 +343,7 @@ impl Generic {
 
     /// How often the timer of a NAPI instance of an interface reads, in ns, whichever has it.
     #[cfg(test)]
-    pub(super) fn timers(&self, interface: u32) -> io::Result<Vec<u32>> {
+    pub(crate) fn timers(&self, interface: u32) -> io::Result<Vec<u32>> {
         self.of_napis(interface, NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT)
     }
 
@@ -326,7 +362,7 @@ impl Generic {
 
     /// Lets a timer look for what has arrived at a NAPI instance, in place of an interrupt, until
     /// it has found nothing so many times; all zero for an interrupt each time.
-    pub(super) fn defer_interrupts(&self, napi: u32, rounds: u32, timer_ns: u32) -> io::Result<()> {
+    pub(crate) fn defer_interrupts(&self, napi: u32, rounds: u32, timer_ns: u32) -> io::Result<()> {
         let of = [
             (NETDEV_A_NAPI_ID, napi),
             (NETDEV_A_NAPI_DEFER_HARD_IRQS, rounds),
@@ -339,10 +375,10 @@ impl Generic {
 }
 
 /// Tells when the kernel learns something of a neighbour.
-pub(super) struct NeighbourChanges(OwnedFd);
+pub(crate) struct NeighbourChanges(OwnedFd);
 
 impl NeighbourChanges {
-    pub(super) fn open() -> io::Result<NeighbourChanges> {
+    pub(crate) fn open() -> io::Result<NeighbourChanges> {
         // SAFETY: a plain system call.
         let raw = check(unsafe {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -363,7 +399,7 @@ impl NeighbourChanges {
     }
 
     /// Waits until there is a change, or `until` has come.
-    pub(super) fn wait(&self, until: Instant) {
+    pub(crate) fn wait(&self, until: Instant) {
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         let mut watched = libc::pollfd {
             fd: self.0.as_raw_fd(),
