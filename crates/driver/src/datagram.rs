@@ -275,6 +275,7 @@ impl Batch {
             return Err(last_errno());
         }
         let count = result as usize;
+        received.is_from_peer = peer.is_some();
         self.arrived_ns.clear();
         for message in 0..count {
             self.collect(message, peer, received, drops);

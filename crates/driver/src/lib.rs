@@ -158,6 +158,8 @@ pub struct Received {
     frames: Option<Arc<Frames>>,
     /// Datagrams in `buffer` or in the driver's memory, in order of arrival.
     pub datagrams: Vec<Datagram>,
+    /// The datagrams are all from the socket's one peer; the driver, or the kernel, has seen to it.
+    pub is_from_peer: bool,
     /// How many octets at the start of `buffer` are a stream's.
     pub stream_octets: usize,
     /// Where datagrams are stamped: when each of `datagrams` arrived, zero if that is not known.
@@ -206,6 +208,7 @@ impl Received {
             buffer: Vec::new(),
             frames: None,
             datagrams: Vec::new(),
+            is_from_peer: false,
             stream_octets: 0,
             arrived: Vec::new(),
         }
@@ -275,6 +278,13 @@ impl Outgoing {
     pub fn clear(&mut self) {
         self.octets.clear();
         self.datagrams.clear();
+    }
+
+    /// Adds an entry for a connected peer, whose octets are in `octets` or, of a stream, elsewhere.
+    #[inline]
+    pub fn push_length(&mut self, octets: usize) {
+        let (length, to) = (octets as u32, None);
+        self.datagrams.push(OutgoingDatagram { length, to });
     }
 
     /// Closes the datagram whose octets were appended to `octets` since `start`.

@@ -19,7 +19,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -52,6 +52,7 @@ pub enum NullTime {
 /// One end of a [`pair`].
 #[derive(Debug)]
 pub struct NullDriver {
+    time: Rc<Time>,
     shared: Rc<RefCell<Shared>>,
     /// Which of the two ends.
     side: usize,
@@ -59,14 +60,13 @@ pub struct NullDriver {
 
 #[derive(Debug)]
 struct Shared {
-    time: Time,
     ends: [End; 2],
 }
 
 #[derive(Debug)]
 enum Time {
     Real(Clock),
-    Virtual(Instant),
+    Virtual(Cell<Instant>),
 }
 
 impl Time {
@@ -74,7 +74,7 @@ impl Time {
     fn now(&self) -> Instant {
         match self {
             Time::Real(clock) => clock.now(),
-            Time::Virtual(now) => *now,
+            Time::Virtual(now) => now.get(),
         }
     }
 }
@@ -83,18 +83,17 @@ impl Time {
 pub fn pair(time: NullTime) -> (NullDriver, NullDriver) {
     let time = match time {
         NullTime::Real => Time::Real(Clock::start()),
-        NullTime::Virtual => Time::Virtual(Instant::ZERO),
+        NullTime::Virtual => Time::Virtual(Cell::new(Instant::ZERO)),
     };
+    let time = Rc::new(time);
     let ends = [End::new(), End::new()];
-    let shared = Rc::new(RefCell::new(Shared { time, ends }));
-    let other = Rc::clone(&shared);
-    (
-        NullDriver { shared, side: 0 },
-        NullDriver {
-            shared: other,
-            side: 1,
-        },
-    )
+    let shared = Rc::new(RefCell::new(Shared { ends }));
+    let end = |side| NullDriver {
+        time: Rc::clone(&time),
+        shared: Rc::clone(&shared),
+        side,
+    };
+    (end(0), end(1))
 }
 
 impl Shared {
@@ -112,7 +111,7 @@ impl Shared {
 impl Driver for NullDriver {
     #[inline]
     fn now(&mut self) -> Instant {
-        self.shared.borrow().time.now()
+        self.time.now()
     }
 
     fn unix_time(&self) -> Duration {
@@ -203,7 +202,7 @@ impl Driver for NullDriver {
         if !shared.ends[self.side].receive(received) {
             return false;
         }
-        received.at = shared.time.now();
+        received.at = self.time.now();
         true
     }
 
@@ -212,9 +211,9 @@ impl Driver for NullDriver {
         let mut shared = self.shared.borrow_mut();
         shared.ends[self.side].stats.waits += 1;
         let is_idle = shared.ends.iter().all(End::is_idle);
-        if let Time::Virtual(now) = &mut shared.time {
-            let next = *now + STEP;
-            *now = if is_idle { next.max(until) } else { next };
+        if let Time::Virtual(now) = &*self.time {
+            let next = now.get() + STEP;
+            now.set(if is_idle { next.max(until) } else { next });
         }
     }
 

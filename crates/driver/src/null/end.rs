@@ -196,10 +196,17 @@ impl End {
         (from, connected): (SocketAddr, Option<SocketId>),
     ) {
         if let Some(to) = connected {
-            if let Some(inbox) = self.inbox(to) {
+            let Some(socket) = self.sockets.get_mut(to) else {
+                return;
+            };
+            if let Kind::Datagrams { inbox, .. } = &mut socket.kind {
                 inbox.put_all(outgoing, from);
             }
-            return self.queue(to);
+            if !socket.is_queued && !outgoing.datagrams.is_empty() {
+                socket.is_queued = true;
+                self.ready.push_back(to);
+            }
+            return;
         }
         let mut rest = &outgoing.octets[..];
         for datagram in &outgoing.datagrams {
@@ -261,16 +268,17 @@ impl End {
     /// The next delivery of any socket, without its instant.
     pub(super) fn receive(&mut self, received: &mut Received) -> bool {
         while let Some(&id) = self.ready.front() {
-            let taken = self.sockets.get_mut(id).and_then(|socket| {
-                let event = socket.take(id, received);
-                socket.is_queued = socket.is_ready();
-                event.map(|event| (event, socket.is_queued))
-            });
+            let Some(socket) = self.sockets.get_mut(id) else {
+                self.ready.pop_front();
+                continue;
+            };
+            let event = socket.take(id, received);
+            socket.is_queued = socket.is_ready();
             // What else the socket has comes before that of others, in its own order.
-            if !matches!(taken, Some((_, true))) {
+            if !socket.is_queued || event.is_none() {
                 self.ready.pop_front();
             }
-            if let Some((event, _)) = taken {
+            if let Some(event) = event {
                 received.event = event;
                 self.stats.receive_calls += 1;
                 self.stats.datagrams_received += received.datagrams.len() as u64;

@@ -131,9 +131,8 @@ impl Stream {
             return Some(Event::Connected);
         }
         if self.has_bytes() {
-            received.buffer.clear();
-            received.buffer.extend_from_slice(&self.inbox);
-            received.stream_octets = self.inbox.len();
+            std::mem::swap(&mut received.buffer, &mut self.inbox);
+            received.stream_octets = received.buffer.len();
             self.inbox.clear();
             return Some(Event::Bytes);
         }
@@ -164,15 +163,16 @@ impl Socket {
         received.datagrams.clear();
         received.stream_octets = 0;
         match &mut self.kind {
-            Kind::Datagrams { inbox, .. } => {
+            Kind::Datagrams { inbox, peer } => {
                 if inbox.datagrams.is_empty() {
                     return None;
                 }
-                received.buffer.clear();
-                received.buffer.extend_from_slice(&inbox.octets);
-                received.datagrams.extend_from_slice(&inbox.datagrams);
+                // What is sent to a socket that is connected has only one sender.
+                received.is_from_peer = peer.is_some();
+                // The memory of the last delivery takes what comes next.
+                std::mem::swap(&mut received.buffer, &mut inbox.octets);
+                std::mem::swap(&mut received.datagrams, &mut inbox.datagrams);
                 inbox.octets.clear();
-                inbox.datagrams.clear();
                 Some(Event::Datagrams)
             }
             Kind::Listener { accepted } => {

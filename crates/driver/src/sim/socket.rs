@@ -348,6 +348,7 @@ impl Endpoint {
             received.at = now;
             received.buffer.clear();
             received.datagrams.clear();
+            received.is_from_peer = false;
             received.arrived.clear();
             received.stream_octets = 0;
             match &mut socket.kind {

@@ -369,6 +369,7 @@ impl XdpDriver {
             }
             received.socket = id;
             received.event = Event::Datagrams;
+            received.is_from_peer = false;
             received.at = self.arrived_at;
             received.stream_octets = 0;
             self.stats.datagrams_received += received.datagrams.len() as u64;
