@@ -161,20 +161,25 @@ impl Client {
         self.pending.waiting() + self.pending.in_flight()
     }
 
+    /// How many queries submitted now would be sent at once, or would have the client connect.
+    #[inline]
+    pub(crate) fn room(&self, policy: &ConnectionPolicy) -> u32 {
+        let room = match &self.link {
+            _ if self.has_left => return 0,
+            Link::Datagram { blocked: true, .. } => return 0,
+            Link::Datagram { .. } => return u32::MAX,
+            Link::Connected(connection) if !connection.takes_queries() => return 0,
+            Link::Connected(connection) => connection.room(self.pending.in_flight(), policy),
+            Link::Down { on_demand, .. } if !on_demand => return 0,
+            Link::Down { .. } => policy.in_flight_max.unwrap_or(u32::MAX),
+        };
+        room.saturating_sub(self.pending.waiting())
+    }
+
     /// True if a query submitted now would be sent at once, or would have the client connect.
     #[inline]
     pub(crate) fn can_send(&self, policy: &ConnectionPolicy) -> bool {
-        match &self.link {
-            _ if self.has_left => false,
-            Link::Datagram { blocked, .. } => !blocked,
-            Link::Connected(connection) => {
-                connection.takes_queries()
-                    && self.pending.waiting() < connection.room(self.pending.in_flight(), policy)
-            }
-            Link::Down { on_demand, .. } => {
-                *on_demand && self.pending.waiting() < policy.in_flight_max.unwrap_or(u32::MAX)
-            }
-        }
+        self.room(policy) > 0
     }
 
     /// The connection, if there is one.

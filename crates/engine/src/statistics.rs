@@ -7,7 +7,6 @@
 use measure::experience::IDLE_NS_MIN;
 use measure::{ClientExperience, ClientFigures, Histogram};
 use proto::Instant;
-use proto::pending::Pending;
 
 /// The statistics of all clients of a worker, or none.
 #[derive(Debug)]
@@ -49,25 +48,30 @@ impl Statistics {
         self.clients.as_mut()?.get_mut(client as usize)
     }
 
-    /// A query of the measured run was scheduled for a client, and is now the newest of `pending`
-    /// unless that is full.
+    /// So many queries of the measured run were scheduled for a client; the first of them has this
+    /// number, if no query was open before it.
     #[inline]
-    pub(crate) fn count_query(&mut self, client: u32, pending: &Pending, scheduled_at: Instant) {
+    pub(crate) fn count_queries(
+        &mut self,
+        client: u32,
+        queries: u32,
+        first_after_pause: Option<u32>,
+        scheduled_at: Instant,
+    ) {
         let Some(client) = self.of(client) else {
             return;
         };
-        client.figures.queries += 1;
-        if pending.waiting() + pending.in_flight() != 1 {
+        client.figures.queries += u64::from(queries);
+        let Some(number) = first_after_pause else {
             return;
-        }
+        };
         let idle_ns = scheduled_at.nanos_since(client.touched_at);
         if client.touched_at == Instant::ZERO || idle_ns >= IDLE_NS_MIN {
-            client.after_idle = pending.newest().wrapping_add(1);
+            client.after_idle = number.wrapping_add(1);
         }
     }
 
     /// So many responses came to a client after so long; their queries are of the measured run.
-    /// Each is told to [`Statistics::count_end_of_idleness`] too.
     #[inline]
     pub(crate) fn count_responses(
         &mut self,
@@ -78,6 +82,14 @@ impl Statistics {
         if let Some(client) = self.of(client) {
             client.figures.respond_many(latency_ns, rcode, times);
         }
+    }
+
+    /// True if the response to a query after idleness is waited for.
+    #[inline]
+    pub(crate) fn is_after_idleness(&self, client: u32) -> bool {
+        let clients = self.clients.as_ref();
+        let client = clients.and_then(|clients| clients.get(client as usize));
+        client.is_some_and(|client| client.after_idle != 0)
     }
 
     /// A response came to the query `number` of a client, maybe the first after idleness.
@@ -128,9 +140,7 @@ impl Statistics {
 mod tests {
     use std::time::Duration;
 
-    use proto::pending::State;
-
-    use proto::pending::Question;
+    use proto::pending::{Pending, Question, State};
 
     use super::*;
 
@@ -144,9 +154,9 @@ mod tests {
     /// idleness so far.
     fn ask(statistics: &mut Statistics, pending: &mut Pending, asked_at: Instant) -> u64 {
         assert!(pending.submit(asked_at, Question::plain(0)));
-        statistics.count_query(0, pending, asked_at);
         let query = pending.next_waiting().unwrap();
-        pending.mark_sent(query.position, asked_at);
+        statistics.count_queries(0, 1, Some(query.number), asked_at);
+        pending.send_oldest(1, asked_at, |_, _, _| {});
         statistics.touch(0, asked_at);
         let responded_at = asked_at + Duration::from_millis(5);
         pending.end(query.position, State::Answered);
@@ -179,8 +189,10 @@ mod tests {
         let mut statistics = Statistics::new(1);
         let mut pending = Pending::new(0);
         for asked_ms in [10_000, 20_000] {
+            let is_first = pending.waiting() == 0;
             assert!(pending.submit(at_ms(asked_ms), Question::plain(0)));
-            statistics.count_query(0, &pending, at_ms(asked_ms));
+            let first = is_first.then(|| pending.newest());
+            statistics.count_queries(0, 1, first, at_ms(asked_ms));
         }
         let first = pending.next_waiting().unwrap();
         let second = pending.next_waiting_after(first).unwrap();

@@ -82,13 +82,19 @@ impl Tally {
     /// connection remembers of that, at first 0.
     #[inline]
     pub(crate) fn connection_is_active(&mut self, at: Instant, active_in: &mut u32) {
-        let interval = match at < self.run_start {
-            true => 1,
-            false => 2 + self.intervals_finished,
-        };
+        let interval = self.number_of_interval(at);
         if *active_in != interval {
             *active_in = interval;
             self.of_event(at).connections_active += 1;
+        }
+    }
+
+    /// Tells the interval in which `at` is from others; never 0.
+    #[inline]
+    pub(crate) fn number_of_interval(&self, at: Instant) -> u32 {
+        match at < self.run_start {
+            true => 1,
+            false => 2 + self.intervals_finished,
         }
     }
 

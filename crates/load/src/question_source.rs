@@ -124,7 +124,7 @@ impl QuestionSource {
         };
         message.extend_from_slice(rest);
         let qtypes = self.qtypes.as_ref();
-        if let Some(qtype) = qtypes.and_then(|qtypes| qtypes.qtype(question.qtype)) {
+        if let Some(qtype) = qtypes.and_then(|qtypes| qtypes.qtype(question.qtype())) {
             let end = start + HEADER_OCTETS + label_octets + template.question_octets;
             let at = end - TYPE_AND_CLASS_OCTETS;
             message[at..at + 2].copy_from_slice(&qtype.to_be_bytes());
@@ -134,39 +134,43 @@ impl QuestionSource {
 }
 
 impl Plan {
-    /// Appends the message that asks `question`, with ID 0 and without TSIG.
+    /// Appends the message that asks `question`, without TSIG.
     ///
     /// One copy of the template; a label costs some 350 instructions more. Allocates only where
     /// `message` has to grow.
     #[inline(always)]
-    pub fn write_query(&self, question: Question, message: &mut Vec<u8>) {
-        let template = self.questions.get(question.template as usize);
-        if question.is_plain() {
-            return message.extend_from_slice(template.message);
+    pub fn write_query(&self, question: Question, id: u16, message: &mut Vec<u8>) {
+        match question.is_plain() {
+            true => (self.questions).append_message(question.template as usize, id, message),
+            false => self.write_made(question, id, message),
         }
-        let octets = template.message.len();
-        let source = &self.question_source;
-        source.write(template, octets, question, message);
     }
 
     /// The same behind the length that it has over streams (RFC 1035, section 4.2.2).
     #[inline(always)]
-    pub fn write_framed_query(&self, question: Question, stream: &mut Vec<u8>) {
+    pub fn write_framed_query(&self, question: Question, id: u16, stream: &mut Vec<u8>) {
         match question.is_plain() {
-            true => {
-                let template = self.questions.get(question.template as usize);
-                framing::write_message(template.message, stream);
-            }
-            false => self.write_framed_made(question, stream),
+            true => (self.questions).append_framed(question.template as usize, id, stream),
+            false => self.write_framed_made(question, id, stream),
         }
     }
 
+    /// A message that is not the template alone.
     #[inline(never)]
-    fn write_framed_made(&self, question: Question, stream: &mut Vec<u8>) {
+    fn write_made(&self, question: Question, id: u16, message: &mut Vec<u8>) {
+        let template = self.questions.get(question.template as usize);
+        let (start, octets) = (message.len(), template.message.len());
+        let source = &self.question_source;
+        source.write(template, octets, question, message);
+        message[start..start + 2].copy_from_slice(&id.to_be_bytes());
+    }
+
+    #[inline(never)]
+    fn write_framed_made(&self, question: Question, id: u16, stream: &mut Vec<u8>) {
         let start = stream.len();
         stream.extend_from_slice(&[0; framing::PREFIX_OCTETS]);
         let message = stream.len();
-        self.write_query(question, stream);
+        self.write_made(question, id, stream);
         // The plan has seen to it that no message is longer.
         let octets = (stream.len() - message) as u16;
         stream[start..message].copy_from_slice(&octets.to_be_bytes());

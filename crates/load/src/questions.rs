@@ -1,11 +1,19 @@
 //! The questions of a run, rendered once into message templates.
 
+use proto::framing::PREFIX_OCTETS;
+use proto::response::repeats_question;
+
 /// Octets of the header of a message (RFC 1035, section 4.1.1).
 const HEADER_OCTETS: usize = 12;
+/// Octets of the message ID, with which it starts.
+const ID_OCTETS: usize = 2;
+/// Octets copied at once, which is faster than a loop over their number: most queries have fewer.
+const COPIED_OCTETS: usize = 64;
 
 /// Message templates with ID 0, ready to be copied and given an ID.
 #[derive(Clone, Debug, Default)]
 pub struct QuestionSet {
+    /// Each message behind its length.
     octets: Vec<u8>,
     entries: Vec<Entry>,
     edns_uses: EdnsUses,
@@ -51,8 +59,9 @@ impl QuestionSet {
             message.len() >= HEADER_OCTETS + question_octets,
             "a message holds its header and question"
         );
-        let start = self.octets.len() as u64;
         let message_octets = u16::try_from(message.len()).expect("checked by the builder");
+        self.octets.extend_from_slice(&message_octets.to_be_bytes());
+        let start = self.octets.len() as u64;
         self.octets.extend_from_slice(message);
         let question_octets = u16::try_from(question_octets).expect("less than the message");
         self.entries.push(Entry {
@@ -105,6 +114,51 @@ impl QuestionSet {
         }
     }
 
+    /// Appends the message of the template at `index`, with a message ID. Allocates only where
+    /// `message` has to grow.
+    ///
+    /// # Panics
+    /// If `index` is not below [`QuestionSet::len`].
+    #[inline(always)]
+    pub fn append_message(&self, index: usize, id: u16, message: &mut Vec<u8>) {
+        self.append_template(index, 0, id, message);
+    }
+
+    /// The same behind the message's length, as streams have it (RFC 1035, section 4.2.2).
+    ///
+    /// # Panics
+    /// If `index` is not below [`QuestionSet::len`].
+    #[inline(always)]
+    pub fn append_framed(&self, index: usize, id: u16, stream: &mut Vec<u8>) {
+        self.append_template(index, PREFIX_OCTETS, id, stream);
+    }
+
+    /// Appends a template, and so many octets before its message.
+    #[inline(always)]
+    fn append_template(&self, index: usize, prefix_octets: usize, id: u16, to: &mut Vec<u8>) {
+        let entry = self.entries[index];
+        let from = &self.octets[entry.start as usize - prefix_octets..];
+        let octets = prefix_octets + usize::from(entry.message_octets);
+        let start = to.len();
+        match from.first_chunk::<COPIED_OCTETS>() {
+            Some(chunk) if octets <= COPIED_OCTETS => to.extend_from_slice(chunk),
+            _ => to.extend_from_slice(&from[..octets]),
+        }
+        to[start + prefix_octets..][..ID_OCTETS].copy_from_slice(&id.to_be_bytes());
+        to.truncate(start + octets);
+    }
+
+    /// True if `response` repeats the question of the template at `index` octet for octet.
+    ///
+    /// # Panics
+    /// If `index` is not below [`QuestionSet::len`].
+    #[inline(always)]
+    pub fn is_repeated_by(&self, index: usize, response: &[u8]) -> bool {
+        let entry = self.entries[index];
+        let query = &self.octets[entry.start as usize..];
+        repeats_question(query, entry.question_octets.into(), response)
+    }
+
     /// All templates, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Template<'_>> {
         (0..self.len()).map(|index| self.get(index))
@@ -130,9 +184,32 @@ mod tests {
         set.push(&[2; 30], 18);
         assert_eq!((set.len(), set.message_octets_max()), (2, 30));
         assert_eq!(set.get(0).message, [1; 17]);
+        set.push(&[3; 65], 5);
+        let (mut messages, mut stream) = (vec![0], vec![0]);
+        for index in 0..3 {
+            set.append_message(index, 0x0708, &mut messages);
+            set.append_framed(index, 0x090a, &mut stream);
+        }
+        let expected = [
+            &[0, 7, 8][..],
+            &[1; 15],
+            &[7, 8],
+            &[2; 28],
+            &[7, 8],
+            &[3; 63],
+        ]
+        .concat();
+        assert_eq!(messages, expected);
+        let framed = |octets, rest: &[u8]| [&[0, octets, 9, 10][..], rest].concat();
+        let messages = [
+            framed(17, &[1; 15]),
+            framed(30, &[2; 28]),
+            framed(65, &[3; 63]),
+        ];
+        assert_eq!(stream, [&[0][..], &messages.concat()].concat());
         assert_eq!(set.get(1).message, [2; 30]);
         let questions: Vec<usize> = set.iter().map(|t| t.question_octets).collect();
-        assert_eq!(questions, [5, 18]);
+        assert_eq!(questions, [5, 18, 5]);
     }
 
     #[test]

@@ -20,19 +20,20 @@ impl Deframer {
     /// A prefix of zero gives an empty message. No allocation unless the octets end within a
     /// message; the buffer is freed when the stream is next at a message boundary, so an idle
     /// connection holds none.
+    #[inline]
     pub fn handle_bytes(&mut self, bytes: &[u8], mut on_message: impl FnMut(&[u8])) {
-        let mut rest = bytes;
+        let framed;
+        let (mut next, mut rest) = (None, bytes);
         if !self.partial.is_empty() {
             rest = self.extend_partial(rest);
             if !self.partial_is_whole() {
                 return;
             }
-            let framed = std::mem::take(&mut self.partial);
-            on_message(&framed[PREFIX_OCTETS..]);
+            framed = std::mem::take(&mut self.partial);
+            next = Some(&framed[PREFIX_OCTETS..]);
         }
-        while let Some((message, after)) = split_message(rest) {
+        while let Some(message) = next.take().or_else(|| take_message(&mut rest)) {
             on_message(message);
-            rest = after;
         }
         if !rest.is_empty() {
             self.extend_partial(rest);
@@ -66,7 +67,7 @@ impl Deframer {
     }
 
     fn partial_is_whole(&self) -> bool {
-        split_message(&self.partial).is_some()
+        take_message(&mut &self.partial[..]).is_some()
     }
 }
 
@@ -89,10 +90,14 @@ pub fn framed_messages(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Splits `stream` behind its first message and drops the prefix; `None` if it is cut off.
-fn split_message(stream: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Takes the first message off `stream`, its prefix dropped; `None` if it is cut off.
+#[inline]
+fn take_message<'a>(stream: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (prefix, rest) = stream.split_first_chunk()?;
-    rest.split_at_checked(usize::from(u16::from_be_bytes(*prefix)))
+    let octets = usize::from(u16::from_be_bytes(*prefix));
+    let (message, rest) = rest.split_at_checked(octets)?;
+    *stream = rest;
+    Some(message)
 }
 
 /// Appends the length prefix and `message` to `stream`.

@@ -10,20 +10,21 @@ use super::scripted::{Told, is_answered_by};
 use super::{EndedBy, Worker};
 use crate::client::{Link, Role};
 
-/// What makes responses count alike.
+/// What makes responses of a delivery count alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kind {
-    owner: u32,
     rcode: u16,
     scheduled_at: Instant,
     sent_at: Instant,
-    at: Instant,
 }
 
 /// Responses that count alike, as those of a burst do: one entry in each distribution will do for
 /// all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Alike {
+    /// To whom they came, and when.
+    owner: u32,
+    at: Instant,
     kind: Kind,
     responses: u64,
     octets: u64,
@@ -40,24 +41,25 @@ impl Worker {
                 stub.address(stub.answering)
             }
         };
+        let only_counts = self.only_counts(owner, received.at);
         for (place, datagram) in received.datagrams.iter().enumerate() {
-            if let Some(stamps) = &mut self.stamps {
+            // Whoever reads stamps is told of more than counts.
+            if !only_counts && let Some(stamps) = &mut self.stamps {
                 stamps.arrived(received.arrived.get(place).copied().unwrap_or_default());
             }
-            if datagram.from != peer {
-                self.tally
-                    .of_event(received.at)
-                    .counts
-                    .unexpected
-                    .wrong_source += 1;
+            if !received.is_from_peer && datagram.from != peer {
+                let counts = &mut self.tally.of_event(received.at).counts;
+                counts.unexpected.wrong_source += 1;
                 continue;
             }
-            self.handle_message(owner, received.datagram(*datagram), received.at);
+            let message = received.datagram(*datagram);
+            self.handle_message((owner, only_counts), message, received.at);
         }
         self.after_messages(owner, in_flight_before, received.at);
     }
 
     /// Accounts for the responses that a batch brought to client `owner`.
+    #[inline]
     pub(super) fn after_messages(&mut self, owner: u32, in_flight_before: u32, at: Instant) {
         let client = &self.clients[owner as usize];
         let ended = in_flight_before - client.pending.in_flight();
@@ -74,6 +76,7 @@ impl Worker {
 
     /// Uses the room that a client's connection may have again: for the queries that wait for it,
     /// and for further ones.
+    #[inline]
     pub(super) fn has_room_again(&mut self, owner: u32, at: Instant) {
         let client = &mut self.clients[owner as usize];
         if client.pending.waiting() > 0 && !client.dirty {
@@ -85,6 +88,7 @@ impl Worker {
 
     /// Notes that the queries in flight at client `owner` have become more or fewer. Those of
     /// fallback clients are counted apart, here too.
+    #[inline]
     pub(super) fn change_in_flight(&mut self, owner: u32, at: Instant, change: i64) {
         if self.clients[owner as usize].role == Role::Primary {
             self.tally.change_in_flight(at, change);
@@ -94,9 +98,60 @@ impl Worker {
         }
     }
 
-    /// One message for client `owner`.
+    /// True if a response to client `owner` has to be matched and counted and nothing else: nobody
+    /// is told of it, and it is not the first of its connection, within an interval, or after
+    /// idleness. Holds for all of a delivery, for nothing is asked while it is handled.
+    #[inline]
+    pub(super) fn only_counts(&self, owner: u32, at: Instant) -> bool {
+        let is_known = match &self.clients[owner as usize].link {
+            Link::Connected(connection) => {
+                connection.served && connection.active_in == self.tally.number_of_interval(at)
+            }
+            _ => true,
+        };
+        is_known
+            && !self.is_watched
+            && owner < self.primaries
+            && !self.statistics.is_after_idleness(owner)
+    }
+
+    /// One message for client `owner`, with what [`Worker::only_counts`] says of it.
     #[inline(always)]
-    pub(super) fn handle_message(&mut self, owner: u32, message: &[u8], at: Instant) {
+    pub(super) fn handle_message(
+        &mut self,
+        (owner, only_counts): (u32, bool),
+        message: &[u8],
+        at: Instant,
+    ) {
+        if !only_counts || !self.is_plain_response(owner, message) {
+            self.handle_any_message(owner, message, at);
+        }
+    }
+
+    /// Takes a message if it is what nearly all are: a whole response to a query in flight, whose
+    /// question, that of a template, it repeats. False if it is anything else; nothing has happened
+    /// then.
+    #[inline(always)]
+    fn is_plain_response(&mut self, owner: u32, message: &[u8]) -> bool {
+        let header = Header::parse(message);
+        let Some(header) = header.filter(|header| header.is_response && !header.truncated) else {
+            return false;
+        };
+        let pending = &mut self.clients[owner as usize].pending;
+        let Some(found) = pending.find_in_flight(header.id) else {
+            return false;
+        };
+        let (asked, questions) = (found.question(), &self.plan.questions);
+        if !asked.is_plain() || !questions.is_repeated_by(asked.template as usize, message) {
+            return false;
+        }
+        let instants = found.answer();
+        self.count_response(instants, message);
+        true
+    }
+
+    /// Any message for client `owner`.
+    fn handle_any_message(&mut self, owner: u32, message: &[u8], at: Instant) {
         let Some(header) = Header::parse(message).filter(|header| header.is_response) else {
             self.tally.of_event(at).counts.unexpected.malformed += 1;
             return;
@@ -126,7 +181,6 @@ impl Worker {
     }
 
     /// A response to a query in flight.
-    #[inline(always)]
     pub(super) fn complete(&mut self, owner: u32, query: &Query, message: &[u8], at: Instant) {
         if self.stub.is_some() && self.goes_on(owner, query, message) {
             return;
@@ -144,16 +198,16 @@ impl Worker {
         if is_fallback {
             return self.complete_fallback(owner, query, message, at);
         }
-        self.count_response(owner, query, message, at);
+        if (self.alike.owner, self.alike.at) != (owner, at) {
+            self.begin_delivery(owner, at);
+        }
+        self.count_response((query.scheduled_at, query.sent_at), message);
+        let latency_ns = at.nanos_since(query.scheduled_at);
+        self.statistics
+            .count_end_of_idleness(owner, query.number, latency_ns);
         if self.stamps.is_some() {
             self.record_path(owner, query, at);
         }
-        // The window of a run by queries reaches to its last response.
-        let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
-        if at >= self.timeline.run_started_at && is_before_end {
-            self.tally.responses_in_window += 1;
-        }
-        self.tally.last_response_at = at;
         if response::is_truncated(message) {
             self.count_truncated(owner, query);
         }
@@ -161,15 +215,20 @@ impl Worker {
         self.tell(whose, query, Told::Response(message), at);
     }
 
-    /// Counts and times a response; those that are alike together.
+    /// Has the responses that follow counted as client `owner`'s, and as received at `at`.
+    #[inline]
+    pub(super) fn begin_delivery(&mut self, owner: u32, at: Instant) {
+        self.settle_responses();
+        (self.alike.owner, self.alike.at) = (owner, at);
+    }
+
+    /// Counts and times a response of the delivery; those that are alike together.
     #[inline(always)]
-    fn count_response(&mut self, owner: u32, query: &Query, message: &[u8], at: Instant) {
+    fn count_response(&mut self, (scheduled_at, sent_at): (Instant, Instant), message: &[u8]) {
         let kind = Kind {
-            owner,
             rcode: response::extended_rcode(message),
-            scheduled_at: query.scheduled_at,
-            sent_at: query.sent_at,
-            at,
+            scheduled_at,
+            sent_at,
         };
         if kind != self.alike.kind {
             self.settle_responses();
@@ -177,25 +236,29 @@ impl Worker {
         }
         self.alike.responses += 1;
         self.alike.octets += message.len() as u64;
-        if query.scheduled_at >= self.timeline.run_started_at {
-            let latency_ns = at.nanos_since(query.scheduled_at);
-            self.statistics
-                .count_end_of_idleness(owner, query.number, latency_ns);
-        }
     }
 
     /// Brings the responses that were kept apart because they are alike into the tally.
     pub(super) fn settle_responses(&mut self) {
         let Alike {
+            owner,
+            at,
             kind,
             responses,
             octets,
-        } = std::mem::take(&mut self.alike);
+        } = self.alike;
         if responses == 0 {
             return;
         }
-        let latency_ns = kind.at.nanos_since(kind.scheduled_at);
-        let service_ns = kind.at.nanos_since(kind.sent_at);
+        (self.alike.responses, self.alike.octets) = (0, 0);
+        let latency_ns = at.nanos_since(kind.scheduled_at);
+        let service_ns = at.nanos_since(kind.sent_at);
+        // The window of a run by queries reaches to its last response.
+        let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
+        if at >= self.timeline.run_started_at && is_before_end {
+            self.tally.responses_in_window += responses;
+        }
+        self.tally.last_response_at = at;
         let interval = self.tally.of_query(kind.scheduled_at);
         interval.counts.responses += responses;
         interval.counts.received_octets += octets;
@@ -205,7 +268,7 @@ impl Worker {
         times.service.record_many(service_ns, responses);
         if kind.scheduled_at >= self.timeline.run_started_at {
             self.statistics
-                .count_responses(kind.owner, (latency_ns, kind.rcode), responses);
+                .count_responses(owner, (latency_ns, kind.rcode), responses);
         }
     }
 

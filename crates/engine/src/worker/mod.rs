@@ -207,6 +207,8 @@ pub(crate) struct Worker {
     stub: Option<Box<Stub>>,
     /// When datagrams left and arrived; none where nobody stamps them.
     stamps: Option<Box<Stamps>>,
+    /// Somebody is told of responses: stub resolver, stamps, script or observer.
+    is_watched: bool,
     /// All QUIC connections; none on other transports. Taken out while it is worked with.
     quic: Option<QuicClient>,
     /// Lowest limit of concurrent streams that the target has set.
@@ -216,7 +218,7 @@ pub(crate) struct Worker {
     /// Numbers of queries whose exchange ended unprocessed in the delivery being handled.
     unprocessed: Vec<u32>,
     outgoing: Outgoing,
-    /// Positions of the queries in `outgoing`.
+    /// Positions of the queries in `outgoing`, where somebody is told of them.
     positions: Vec<u32>,
     /// Framed plaintext, ciphertext, and received plaintext of the stream being served.
     plain_out: Vec<u8>,
@@ -233,7 +235,12 @@ impl Worker {
         let first: u32 = (0..index).map(|before| plan.worker_clients(before)).sum();
         let primaries = plan.worker_clients(index);
         let mut clients = make_clients(&plan, first, primaries);
+        let offer = Offer::new(&plan, index, (first, primaries));
         Worker {
+            is_watched: plan.stub.is_some()
+                || plan.timestamps.is_some()
+                || matches!(offer, Offer::Scripted(_))
+                || inputs.observer.is_some(),
             stub: (plan.stub.as_ref()).map(|policy| Stub::new(policy, &mut clients)),
             stamps: (plan.timestamps).map(|_| Box::new(Stamps::new(primaries))),
             clients,
@@ -251,7 +258,7 @@ impl Worker {
             owners: Vec::new(),
             timers: BinaryHeap::with_capacity(2 * primaries as usize),
             dirty: Vec::with_capacity(primaries as usize),
-            offer: Offer::new(&plan, index, (first, primaries)),
+            offer,
             due_allowed: 0,
             questions: QuestionCursor::new(&plan, index, first..first + primaries),
             tally: Tally::new(plan.interval),
@@ -376,6 +383,7 @@ impl Worker {
         let Some(&owner) = self.owners.get(received.socket.index as usize) else {
             return;
         };
+        self.begin_delivery(owner, received.at);
         self.roll_intervals(driver, received.at);
         if self.stub.is_some() && self.handle_racer(driver, owner, received) {
             return;
@@ -504,6 +512,8 @@ impl Worker {
     }
 
     fn end_offering(&mut self, at: Instant, ended_by: EndedBy) {
+        // What came until now is within the window as it was.
+        self.settle_responses();
         let at = at.min(self.run_end).max(self.timeline.run_started_at);
         self.ended_by = ended_by;
         self.run_end = at;

@@ -271,7 +271,9 @@ impl Worker {
         while *free > 0 && self.questions.left > 0 {
             let Some(&index) = ready.front() else { break };
             let client = &mut self.clients[index as usize];
-            if client.open_queries() >= *per_client || !client.can_send(policy) {
+            let open = client.open_queries();
+            let room = per_client.saturating_sub(open).min(client.room(policy));
+            if room == 0 {
                 client.listed = false;
                 ready.pop_front();
                 continue;
@@ -282,22 +284,32 @@ impl Worker {
                 }
                 schedule.advance();
             }
-            let question = self.questions.take(now, is_measured, counts);
-            if client.pending.submit(now, question) {
-                *free -= 1;
+            // One query each in turn, so that few queries are spread over many clients; a client
+            // that is alone takes all that it may.
+            let is_alone = ready.len() == 1 && pacing.is_none();
+            let left = u32::try_from(self.questions.left).unwrap_or(u32::MAX);
+            let most = if is_alone {
+                room.min(*free).min(left)
             } else {
-                counts.not_sent.no_free_id += 1;
-            }
+                1
+            };
+            let questions = || self.questions.take(now, counts);
+            let submitted = client.pending.submit_many(now, most, questions);
+            *free -= submitted;
+            counts.not_sent.no_free_id += u64::from(most - submitted);
+            self.questions.count(most, is_measured, counts);
             if is_measured {
-                self.statistics.count_query(index, &client.pending, now);
+                let first = (open == 0).then(|| client.pending.next_waiting());
+                let first = first.flatten().map(|query| query.number);
+                self.statistics.count_queries(index, most, first, now);
             }
             if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
             }
-            // One query each in turn, so that few queries are spread over many clients.
-            if ready.len() > 1 {
-                ready.pop_front();
+            ready.pop_front();
+            client.listed = submitted < room;
+            if client.listed {
                 ready.push_back(index);
             }
         }
@@ -321,12 +333,11 @@ impl Worker {
             let is_measured = scheduled_at >= self.timeline.run_started_at;
             let counts = &mut self.tally.of_query(scheduled_at).counts;
             let question = match due.question {
-                None => self.questions.take(scheduled_at, is_measured, counts),
-                Some(question) => {
-                    self.questions.count(is_measured, counts);
-                    question
-                }
+                None => self.questions.take(scheduled_at, counts),
+                Some(question) => question,
             };
+            self.questions.count(1, is_measured, counts);
+            let is_alone = client.open_queries() == 0;
             if !client.pending.submit(scheduled_at, question) {
                 counts.not_sent.no_free_id += 1;
             } else if !client.dirty {
@@ -334,8 +345,8 @@ impl Worker {
                 self.dirty.push(index);
             }
             if is_measured {
-                self.statistics
-                    .count_query(index, &client.pending, scheduled_at);
+                let first = is_alone.then(|| client.pending.newest());
+                self.statistics.count_queries(index, 1, first, scheduled_at);
             }
         }
     }
@@ -375,7 +386,7 @@ impl Worker {
     }
 
     /// Puts a client into the list of those that can take a query, if it can (closed loop).
-    #[inline]
+    #[inline(always)]
     pub(super) fn list_client(&mut self, index: u32, now: Instant) {
         if let Offer::ByClient(_) = self.offer {
             return self.think(index, now);

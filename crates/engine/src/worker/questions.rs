@@ -30,27 +30,23 @@ impl QuestionCursor {
         }
     }
 
-    /// The question of a query that is due at `now`, counted as offered; only those of the measured
-    /// run count against the number asked for.
-    #[inline]
-    pub(super) fn take(
-        &mut self,
-        now: Instant,
-        is_measured: bool,
-        counts: &mut Counts,
-    ) -> Question {
+    /// The question of a query that is due at `now`, which is to be counted as offered.
+    #[inline(always)]
+    pub(super) fn take(&mut self, now: Instant, counts: &mut Counts) -> Question {
         let choice = self.chooser.next(now);
-        self.count(is_measured, counts);
         if choice.is_repeat {
             counts.repeated += 1;
         }
         choice.question
     }
 
-    /// Counts a query as offered whose question is not chosen here.
+    /// Counts queries as offered; only those of the measured run count against the number asked
+    /// for.
     #[inline]
-    pub(super) fn count(&mut self, is_measured: bool, counts: &mut Counts) {
-        self.left -= u64::from(is_measured);
-        counts.offered += 1;
+    pub(super) fn count(&mut self, queries: u32, is_measured: bool, counts: &mut Counts) {
+        if is_measured {
+            self.left -= u64::from(queries);
+        }
+        counts.offered += u64::from(queries);
     }
 }

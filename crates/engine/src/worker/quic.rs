@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use driver::{Close, Driver, OutgoingDatagram, Received, SocketError, SocketSpec};
+use driver::{Close, Driver, Received, SocketError, SocketSpec};
 use load::Plan;
 use measure::counts::Connections;
 use proto::quic::{
@@ -159,10 +159,7 @@ impl Worker {
         let Channel::Quic { key, .. } = &mut connection.channel else {
             return;
         };
-        let mut next = pending.next_waiting();
-        while let Some(query) = next
-            && self.positions.len() < room
-        {
+        for query in pending.waiting_queries(room) {
             let message = &mut self.message;
             render_without_id(
                 (&self.plan, &self.offer),
@@ -173,12 +170,10 @@ impl Worker {
             if quic.request(now, *key, message, query.number).is_err() {
                 break;
             }
-            let length = message.len() as u32;
-            self.outgoing
-                .datagrams
-                .push(OutgoingDatagram { length, to: None });
-            self.positions.push(query.position);
-            next = pending.next_waiting_after(query);
+            self.outgoing.push_length(message.len());
+            if self.is_watched {
+                self.positions.push(query.position);
+            }
         }
     }
 
@@ -442,10 +437,7 @@ fn fill_burst(
         let mut left = burst.octets;
         while left > 0 {
             let octets = left.min(burst.datagram_octets);
-            let length = octets as u32;
-            outgoing
-                .datagrams
-                .push(OutgoingDatagram { length, to: None });
+            outgoing.push_length(octets);
             left -= octets;
         }
     }

@@ -86,7 +86,7 @@ impl Worker {
         while replayed.next_due() < end {
             let Some(due) = replayed.take() else { break };
             let counts = &mut self.tally.of_query(due.at).counts;
-            self.questions.count(true, counts);
+            self.questions.count(1, true, counts);
             counts.not_sent.run_ended += 1;
         }
     }

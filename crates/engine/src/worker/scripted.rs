@@ -296,10 +296,11 @@ impl Worker {
         counts.offered += 1;
         let client = &mut self.clients[index as usize];
         let question = Question::plain(question);
+        let is_alone = client.open_queries() == 0;
         let is_submitted = client.pending.submit(scheduled_at, question);
         if is_measured {
-            self.statistics
-                .count_query(index, &client.pending, scheduled_at);
+            let first = is_alone.then(|| client.pending.newest());
+            self.statistics.count_queries(index, 1, first, scheduled_at);
         }
         if is_submitted {
             if !client.dirty {
@@ -331,29 +332,39 @@ impl Worker {
     }
 }
 
-/// Appends the message of a query with ID 0, of the run's questions or of a script.
-#[inline]
-pub(super) fn write_query((plan, offer): (&Plan, &Offer), asked: Question, message: &mut Vec<u8>) {
+/// Appends the message of a query, of the run's questions or of a script.
+#[inline(always)]
+pub(super) fn write_query(
+    (plan, offer): (&Plan, &Offer),
+    asked: Question,
+    id: u16,
+    message: &mut Vec<u8>,
+) {
     match offer {
         Offer::Scripted(scripted) => scripted.with_template(asked.template, |template| {
+            let start = message.len();
             message.extend_from_slice(template.message);
+            message[start..start + 2].copy_from_slice(&id.to_be_bytes());
         }),
-        _ => plan.write_query(asked, message),
+        _ => plan.write_query(asked, id, message),
     }
 }
 
 /// As [`write_query`], with the length before it that streams need (RFC 1035, section 4.2.2).
-#[inline]
+#[inline(always)]
 pub(super) fn write_framed_query(
     (plan, offer): (&Plan, &Offer),
     asked: Question,
+    id: u16,
     stream: &mut Vec<u8>,
 ) {
     match offer {
         Offer::Scripted(scripted) => scripted.with_template(asked.template, |template| {
+            let message = stream.len() + framing::PREFIX_OCTETS;
             framing::write_message(template.message, stream);
+            stream[message..message + 2].copy_from_slice(&id.to_be_bytes());
         }),
-        _ => plan.write_framed_query(asked, stream),
+        _ => plan.write_framed_query(asked, id, stream),
     }
 }
 

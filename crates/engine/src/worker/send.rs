@@ -1,18 +1,17 @@
 //! Sending: the waiting queries of each client that has some, in one batch a client.
 
 use driver::{Driver, Outgoing, SocketId};
-use load::Plan;
 use load::question_source::Question;
+use load::{Plan, QuestionSet};
 use proto::Instant;
 use proto::framing;
-use proto::pending::{Query, State};
+use proto::pending::{Query, State, WaitingQueries};
 use script::End;
 
 use super::Worker;
 use super::offer::Offer;
 use super::scripted::{Told, write_framed_query, write_query};
 use crate::client::{Channel, Client, Link, Role};
-use crate::tally::Tally;
 
 /// Queries of one client sent in one batch; the next batch follows at once.
 const BATCH_MAX: usize = 256;
@@ -23,13 +22,13 @@ impl Worker {
         if self.dirty.is_empty() {
             return;
         }
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for index in dirty.drain(..) {
+        let mut place = 0;
+        while let Some(&index) = self.dirty.get(place) {
+            place += 1;
             self.clients[index as usize].dirty = false;
             self.send_waiting(driver, index);
         }
-        // Sending marks no client dirty, so nothing was added meanwhile.
-        self.dirty = dirty;
+        self.dirty.clear();
     }
 
     /// Sends what waits at one client, as far as its socket or connection takes it.
@@ -61,10 +60,11 @@ impl Worker {
             }
         }
         // What still waits may time out before its connection is usable.
-        let client = &mut self.clients[index as usize];
-        if let Some(query) = client.pending.next_waiting() {
-            let at = query.scheduled_at + self.plan.timeout;
-            self.arm(index, at);
+        let pending = &mut self.clients[index as usize].pending;
+        if pending.waiting() > 0
+            && let Some(query) = pending.next_waiting()
+        {
+            self.arm(index, query.scheduled_at + self.plan.timeout);
         }
     }
 
@@ -74,7 +74,7 @@ impl Worker {
         let socket = self.choose_socket(index, socket, now);
         self.render_datagrams(index, self.signing_time(driver));
         let outcome = driver.send_datagrams(socket, &self.outgoing);
-        let queries = self.positions.len();
+        let queries = self.outgoing.datagrams.len();
         self.count_sent(index, outcome.accepted, now);
         if self.stamps.is_some() {
             self.note_sent(index, outcome.accepted);
@@ -93,8 +93,8 @@ impl Worker {
             }
             return false;
         }
-        // The kernel refused this one datagram; the others may fare better.
-        self.give_up(index, self.positions[outcome.accepted], now);
+        // The kernel refused the next datagram; the others may fare better.
+        self.give_up_next(index, now);
         true
     }
 
@@ -106,16 +106,19 @@ impl Worker {
             Some(stub) if stub.sends_singly() => 1,
             _ => BATCH_MAX,
         };
-        let pending = &mut self.clients[index as usize].pending;
-        let mut next = pending.next_waiting();
-        while let Some(query) = next {
+        let waiting = self.clients[index as usize].pending.waiting_queries(most);
+        if !self.is_watched && self.plan.tsig.is_none() {
+            return render_plain(
+                &self.plan,
+                &self.plan.questions,
+                waiting,
+                &mut self.outgoing,
+            );
+        }
+        for query in waiting {
             let asked = (&*self.plan, &self.offer);
             write_datagram(asked, &query, unix_time, &mut self.outgoing);
             self.positions.push(query.position);
-            if self.positions.len() == most {
-                break;
-            }
-            next = pending.next_waiting_after(query);
         }
     }
 
@@ -127,6 +130,7 @@ impl Worker {
     }
 
     /// One batch of queries on a connection; true if all of it was taken.
+    #[inline(never)]
     fn send_on_connection(&mut self, driver: &mut impl Driver, index: u32) -> bool {
         let client = &mut self.clients[index as usize];
         let (waiting, in_flight) = (client.pending.waiting(), client.pending.in_flight());
@@ -163,10 +167,10 @@ impl Worker {
         }
     }
 
-    /// Counts the queries of `positions` as sent on the client's connection.
+    /// Counts the queries of `outgoing` as sent on the client's connection.
     fn count_batch(&mut self, index: u32, now: Instant) {
-        self.count_sent(index, self.positions.len(), now);
-        let queries = self.positions.len() as u32;
+        let queries = self.outgoing.datagrams.len() as u32;
+        self.count_sent(index, queries as usize, now);
         let client = &mut self.clients[index as usize];
         client.kept_waiting = client.kept_waiting.saturating_sub(queries);
         if let Some(connection) = client.connection() {
@@ -210,28 +214,24 @@ impl Worker {
         self.outgoing.clear();
         self.positions.clear();
         self.plain_out.clear();
-        let client = &mut self.clients[index as usize];
-        let mut next = client.pending.next_waiting();
-        while let Some(query) = next {
-            let start = self.plain_out.len();
-            let message = start + framing::PREFIX_OCTETS;
+        let waiting = self.clients[index as usize].pending.waiting_queries(room);
+        if !self.is_watched && self.plan.tsig.is_none() {
+            let rendered = (&mut self.plain_out, &mut self.outgoing);
+            return render_plain_frames(&self.plan, &self.plan.questions, waiting, rendered);
+        }
+        for query in waiting {
             let stream = &mut self.plain_out;
-            write_framed_query((&self.plan, &self.offer), query.question, stream);
-            self.plain_out[message..message + 2].copy_from_slice(&query.id.to_be_bytes());
+            let start = stream.len();
+            let message = start + framing::PREFIX_OCTETS;
+            let asked = (&*self.plan, &self.offer);
+            write_framed_query(asked, query.question, query.id, stream);
             if let Some(key) = &self.plan.tsig {
-                key.sign(&mut self.plain_out, message, unix_time);
-                let length = (self.plain_out.len() - message) as u16;
-                self.plain_out[start..message].copy_from_slice(&length.to_be_bytes());
+                key.sign(stream, message, unix_time);
+                let length = (stream.len() - message) as u16;
+                stream[start..message].copy_from_slice(&length.to_be_bytes());
             }
-            let length = (self.plain_out.len() - message) as u32;
-            self.outgoing
-                .datagrams
-                .push(driver::OutgoingDatagram { length, to: None });
+            self.outgoing.push_length(stream.len() - message);
             self.positions.push(query.position);
-            if self.positions.len() == room {
-                break;
-            }
-            next = client.pending.next_waiting_after(query);
         }
     }
 
@@ -247,10 +247,7 @@ impl Worker {
         let Channel::Http2(session) = &mut connection.channel else {
             return;
         };
-        let mut next = pending.next_waiting();
-        while let Some(query) = next
-            && self.positions.len() < room
-        {
+        for query in pending.waiting_queries(room) {
             let message = &mut self.message;
             render_without_id(
                 (&self.plan, &self.offer),
@@ -262,12 +259,10 @@ impl Worker {
             if taken.is_err() {
                 break;
             }
-            let length = message.len() as u32;
-            self.outgoing
-                .datagrams
-                .push(driver::OutgoingDatagram { length, to: None });
-            self.positions.push(query.position);
-            next = pending.next_waiting_after(query);
+            self.outgoing.push_length(message.len());
+            if self.is_watched {
+                self.positions.push(query.position);
+            }
         }
     }
 
@@ -340,31 +335,32 @@ impl Worker {
         }
     }
 
-    /// Counts the first `queries` of `positions` as sent at `now`. Those that were scheduled
-    /// together are counted together.
+    /// Counts the first `queries` of `outgoing`, which have waited longest, as sent at `now`. Those
+    /// that were scheduled together are counted together.
     #[inline]
     fn count_sent(&mut self, index: u32, queries: usize, now: Instant) {
         let client = &mut self.clients[index as usize];
-        let batch = self.positions.iter().zip(&self.outgoing.datagrams);
         // A fallback was counted when it was decided on, for it may never get a connection.
         let is_counted = client.role == Role::Primary;
-        let (mut scheduled_at, mut alike) = (Instant::ZERO, (0, 0));
-        for (&position, datagram) in batch.take(queries) {
-            let is_repeated = client.pending.at(position).sent_at != Instant::ZERO;
-            let since = client.pending.mark_sent(position, now);
-            if is_repeated {
-                let retried = u64::from(self.stub.is_none());
-                self.tally.of_query(since).counts.retried_unprocessed += retried;
-            } else if is_counted {
-                if since != scheduled_at {
-                    count_alike(&mut self.tally, scheduled_at, alike, now);
-                    (scheduled_at, alike) = (since, (0, 0));
+        let is_retried = self.stub.is_none();
+        let mut lengths = self.outgoing.datagrams.iter();
+        let tally = &mut self.tally;
+        client
+            .pending
+            .send_oldest(queries as u32, now, |alike, scheduled_at, is_repeated| {
+                let octets = lengths.by_ref().take(alike as usize);
+                let octets: u64 = octets.map(|datagram| u64::from(datagram.length)).sum();
+                let queries = u64::from(alike);
+                let interval = tally.of_query(scheduled_at);
+                if is_repeated {
+                    interval.counts.retried_unprocessed += queries * u64::from(is_retried);
+                } else if is_counted {
+                    interval.counts.sent += queries;
+                    interval.counts.sent_octets += octets;
+                    let lateness = &mut interval.distributions.send_lateness;
+                    lateness.record_many(now.nanos_since(scheduled_at), queries);
                 }
-                alike.0 += 1;
-                alike.1 += u64::from(datagram.length);
-            }
-        }
-        count_alike(&mut self.tally, scheduled_at, alike, now);
+            });
         if self.stub.is_some() {
             for place in 0..queries {
                 let octets = self.outgoing.datagrams[place].length as usize;
@@ -382,6 +378,7 @@ impl Worker {
         }
     }
 
+    #[inline]
     fn after_sending(&mut self, index: u32, queries: usize, now: Instant) {
         if queries > 0 {
             self.change_in_flight(index, now, queries as i64);
@@ -389,11 +386,13 @@ impl Worker {
         }
     }
 
-    /// Ends a waiting query that the kernel refused to send.
-    fn give_up(&mut self, index: u32, position: u32, now: Instant) {
+    /// Ends the query that has waited longest: the kernel refused to send it.
+    fn give_up_next(&mut self, index: u32, now: Instant) {
         let client = &mut self.clients[index as usize];
-        let query: Query = client.pending.at(position);
-        client.pending.end(position, State::Lost);
+        let Some(query) = client.pending.next_waiting() else {
+            return;
+        };
+        client.pending.end(query.position, State::Lost);
         let whose = (client.role, index);
         let told = Told::End(End::NotSent);
         self.tell(whose, &query, told, query.scheduled_at);
@@ -444,8 +443,49 @@ impl Worker {
     }
 }
 
+/// Copies queries to the end of `outgoing` that are neither signed nor made by a script. A function
+/// of its own, so that the compiler knows what does not change meanwhile.
+#[inline(never)]
+fn render_plain(
+    plan: &Plan,
+    questions: &QuestionSet,
+    waiting: WaitingQueries<'_>,
+    outgoing: &mut Outgoing,
+) {
+    for query in waiting {
+        let start = outgoing.octets.len();
+        let asked = query.question;
+        match asked.is_plain() {
+            true => {
+                let template = asked.template as usize;
+                questions.append_message(template, query.id, &mut outgoing.octets);
+            }
+            false => plan.write_query(asked, query.id, &mut outgoing.octets),
+        }
+        outgoing.finish(start, None);
+    }
+}
+
+/// The same for a stream, each behind its length; `outgoing` has the lengths.
+#[inline(never)]
+fn render_plain_frames(
+    plan: &Plan,
+    questions: &QuestionSet,
+    waiting: WaitingQueries<'_>,
+    (stream, outgoing): (&mut Vec<u8>, &mut Outgoing),
+) {
+    for query in waiting {
+        let start = stream.len() + framing::PREFIX_OCTETS;
+        let asked = query.question;
+        match asked.is_plain() {
+            true => questions.append_framed(asked.template as usize, query.id, stream),
+            false => plan.write_framed_query(asked, query.id, stream),
+        }
+        outgoing.push_length(stream.len() - start);
+    }
+}
+
 /// Copies a query to the end of `outgoing`.
-#[inline(always)]
 fn write_datagram(
     asked: (&Plan, &Offer),
     query: &Query,
@@ -453,31 +493,11 @@ fn write_datagram(
     outgoing: &mut Outgoing,
 ) {
     let start = outgoing.octets.len();
-    write_query(asked, query.question, &mut outgoing.octets);
-    outgoing.octets[start..start + 2].copy_from_slice(&query.id.to_be_bytes());
+    write_query(asked, query.question, query.id, &mut outgoing.octets);
     if let Some(key) = &asked.0.tsig {
         key.sign(&mut outgoing.octets, start, unix_time);
     }
     outgoing.finish(start, None);
-}
-
-/// Counts so many queries, of so many octets together, as sent at `now`.
-#[inline]
-fn count_alike(
-    tally: &mut Tally,
-    scheduled_at: Instant,
-    (queries, octets): (u64, u64),
-    now: Instant,
-) {
-    if queries == 0 {
-        return;
-    }
-    let interval = tally.of_query(scheduled_at);
-    interval.counts.sent += queries;
-    interval.counts.sent_octets += octets;
-    let lateness_ns = now.nanos_since(scheduled_at);
-    let lateness = &mut interval.distributions.send_lateness;
-    lateness.record_many(lateness_ns, queries);
 }
 
 /// Copies a question into `message`, with message ID 0: over HTTP so that responses can be cached
@@ -489,8 +509,7 @@ pub(super) fn render_without_id(
     message: &mut Vec<u8>,
 ) {
     message.clear();
-    write_query(asked, question, message);
-    message[..2].fill(0);
+    write_query(asked, question, 0, message);
     if let Some(key) = &asked.0.tsig {
         key.sign(message, 0, unix_time);
     }

@@ -237,7 +237,8 @@ impl Worker {
         match &mut connection.channel {
             Channel::Framed(deframer) => {
                 let mut deframer = std::mem::take(deframer);
-                deframer.handle_bytes(octets, |message| self.handle_message(index, message, at));
+                let whose = (index, self.only_counts(index, at));
+                deframer.handle_bytes(octets, |message| self.handle_message(whose, message, at));
                 if let Some(connection) = self.clients[index as usize].connection() {
                     connection.channel = Channel::Framed(deframer);
                 }

@@ -90,15 +90,22 @@ impl QuestionChooser {
     }
 
     /// The next question, for a query that is due at `now`; instants may not go back.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, now: Instant) -> Choice {
-        if let Picks::Plain { next, step, count } = &mut self.picks {
-            return Choice {
-                question: Question::plain(take_in_order(next, *step, *count)),
-                is_repeat: false,
-            };
+        let (question, is_repeat) = match &mut self.picks {
+            Picks::Plain { next, step, count } => {
+                let template = take_in_order(next, *step, *count);
+                (Question::plain(template), false)
+            }
+            _ => {
+                let made = self.next_made(now);
+                (made.question, made.is_repeat)
+            }
+        };
+        Choice {
+            question,
+            is_repeat,
         }
-        self.next_made(now)
     }
 
     #[inline(never)]

@@ -8,10 +8,8 @@
 pub struct Question {
     /// Index of the template in the run's question set.
     pub template: u32,
-    pub(super) label_low: u32,
-    pub(super) label_high: u16,
-    /// Number of the QTYPE that takes the place of the template's, from 1; 0 for the template's.
-    pub qtype: u8,
+    /// The label's number, and above it the QTYPE's: 7 octets.
+    pub(super) variation: u64,
 }
 
 /// The highest number of a generated label: a million a second last for nine years.
@@ -23,7 +21,7 @@ impl Question {
     pub fn plain(template: u32) -> Self {
         Question {
             template,
-            ..Question::default()
+            variation: 0,
         }
     }
 
@@ -31,7 +29,8 @@ impl Question {
     #[inline]
     #[must_use]
     pub fn with_qtype(self, qtype: u8) -> Self {
-        Question { qtype, ..self }
+        let variation = self.label() | u64::from(qtype) << 48;
+        Question { variation, ..self }
     }
 
     /// The same with another label: numbers go from 1 to [`LABEL_MAX`], 0 is no label.
@@ -39,23 +38,26 @@ impl Question {
     #[must_use]
     pub fn with_label(self, label: u64) -> Self {
         debug_assert!(label <= LABEL_MAX, "labels have numbers of 48 bits");
-        Question {
-            label_low: label as u32,
-            label_high: (label >> 32) as u16,
-            ..self
-        }
+        let variation = self.variation & !LABEL_MAX | label;
+        Question { variation, ..self }
     }
 
     /// Number of the generated label, from 1; 0 if there is none.
     #[inline]
     pub fn label(self) -> u64 {
-        u64::from(self.label_high) << 32 | u64::from(self.label_low)
+        self.variation & LABEL_MAX
+    }
+
+    /// Number of the QTYPE that takes the place of the template's, from 1; 0 for the template's.
+    #[inline]
+    pub fn qtype(self) -> u8 {
+        (self.variation >> 48) as u8
     }
 
     /// True if the template is sent as it is.
     #[inline]
     pub fn is_plain(self) -> bool {
-        self.label_low | u32::from(self.label_high) | u32::from(self.qtype) == 0
+        self.variation == 0
     }
 }
 
@@ -71,6 +73,9 @@ mod tests {
             let labelled = plain.with_label(label);
             assert_eq!((labelled.label(), labelled.template), (label, 7));
             assert!(!labelled.is_plain());
+            let typed = labelled.with_qtype(9);
+            assert_eq!((typed.label(), typed.qtype()), (label, 9));
+            assert_eq!(typed.with_label(3), plain.with_label(3).with_qtype(9));
         }
         assert!(!plain.with_qtype(1).is_plain());
     }

@@ -32,6 +32,32 @@ fn header_only(opcode: u8, rcode: u8) -> Vec<u8> {
 }
 
 #[test]
+fn a_question_is_repeated_if_no_octet_of_it_and_its_count_differs() {
+    for label in [0, 1, 8, 11, 12, 13, 27, 28, 29, 60] {
+        let text = if label == 0 {
+            ".".to_owned()
+        } else {
+            format!("{}.", "x".repeat(label))
+        };
+        let (sent, octets) = query(&text, 1);
+        let answer = response(&text, 1);
+        assert!(repeats_question(&sent, octets, &answer), "{text}");
+        assert!(question_matches(&sent, octets, &answer), "{text}");
+        // QDCOUNT and the question; what is between them are other counts.
+        for octet in (4..6).chain(12..12 + octets) {
+            let mut changed = answer.clone();
+            changed[octet] ^= 1;
+            assert!(
+                !repeats_question(&sent, octets, &changed),
+                "{text}: octet {octet}"
+            );
+        }
+        let cut_off = &answer[..12 + octets - 1];
+        assert!(!repeats_question(&sent, octets, cut_off), "{text}");
+    }
+}
+
+#[test]
 fn same_question_matches_whatever_its_case() {
     let (sent, octets) = query("www.Example.com", 1);
     for text in ["www.Example.com", "www.example.com", "WWW.EXAMPLE.COM"] {

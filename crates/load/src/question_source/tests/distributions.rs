@@ -129,7 +129,7 @@ fn qtypes_come_in_proportion_to_their_weights() {
     for worker in 0..2 {
         let mut counts = [0; 4];
         for choice in choices(&plan, worker).take(100_000) {
-            counts[usize::from(choice.question.qtype) - 1] += 1;
+            counts[usize::from(choice.question.qtype()) - 1] += 1;
         }
         check(&counts, &[60_000.0, 30_000.0, 9_500.0, 500.0], "qtypes");
     }

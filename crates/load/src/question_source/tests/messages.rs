@@ -9,7 +9,7 @@ use super::*;
 
 fn message(plan: &Plan, question: Question) -> Vec<u8> {
     let mut octets = b"before".to_vec();
-    plan.write_query(question, &mut octets);
+    plan.write_query(question, 0, &mut octets);
     octets.split_off(6)
 }
 
@@ -43,7 +43,7 @@ fn a_generated_question_is_the_template_with_a_label_and_another_qtype() {
         let (label, rest) = name.split_once('.').unwrap();
         assert_eq!(rest, "www.Example.test.");
         assert!((1..=20).contains(&label.len()));
-        let qtype = [RecordType::AAAA, RecordType::HTTPS][usize::from(choice.question.qtype) - 1];
+        let qtype = [RecordType::AAAA, RecordType::HTTPS][usize::from(choice.question.qtype()) - 1];
         assert_eq!(asked.query_type(), qtype);
         assert_eq!(made.edns, template.edns);
         names.insert(label.to_owned());

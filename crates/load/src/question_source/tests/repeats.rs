@@ -15,7 +15,7 @@ fn source(share: f64, ttl: Option<Duration>, names_max: u32) -> QuestionSource {
 }
 
 fn key(question: Question) -> (u32, u64, u8) {
-    (question.template, question.label(), question.qtype)
+    (question.template, question.label(), question.qtype())
 }
 
 #[test]
