@@ -147,7 +147,10 @@ fn a_link_to_a_record_stands_for_it_wherever_a_folder_is_read() {
     }
     let records = records.display();
     let table = throng(&format!("report {records} --format csv")).succeeded();
-    let names: Vec<&str> = table.lines().filter_map(|row| row.split(',').next()).collect();
+    let names: Vec<&str> = table
+        .lines()
+        .filter_map(|row| row.split(',').next())
+        .collect();
     assert_eq!(names, ["file", "link.json", "own.json"], "{table}");
     let list = throng(&format!("history list --in {records} --format csv")).succeeded();
     let names: Vec<&str> = list
