@@ -139,7 +139,7 @@ impl Worker {
         };
         let room = connection.room(in_flight, &self.plan.connections);
         if room < waiting {
-            self.count_kept_waiting(index, waiting - room);
+            self.count_kept_waiting(index, room);
         }
         if room == 0 {
             return false;
@@ -188,11 +188,14 @@ impl Worker {
         self.after_sending(index, queries as usize, now);
     }
 
-    /// Counts queries that wait for a place on their connection, each once.
-    fn count_kept_waiting(&mut self, index: u32, waiting: u32) {
+    /// Counts queries that wait for a place on their connection, which has `room` for others now,
+    /// each once.
+    fn count_kept_waiting(&mut self, index: u32, room: u32) {
         let client = &mut self.clients[index as usize];
-        let mut new = waiting.saturating_sub(client.kept_waiting);
-        client.kept_waiting = client.kept_waiting.max(waiting);
+        let waiting = client.pending.waiting();
+        let mut new = waiting.saturating_sub(room.max(client.kept_waiting));
+        // Those that there is room for are taken off when they are sent.
+        client.kept_waiting = waiting;
         // The newest are those not counted yet.
         let mut query = client.pending.next_waiting();
         let mut passed = 0;
