@@ -2,9 +2,6 @@
 //! figures say so.
 //!
 //! In the simulator work takes no time, so the worker is kept from its turns instead.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-mod echo;
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -19,7 +16,7 @@ use measure::Interval;
 use measure::counts::StampCounts;
 use proto::{Instant, Transport};
 
-use echo::Echo;
+use crate::echo::{self, Echo};
 
 const fn at_us(microseconds: u64) -> Instant {
     Instant::from_nanos(microseconds * 1_000)

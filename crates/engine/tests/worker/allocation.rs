@@ -2,9 +2,6 @@
 //!
 //! A worker runs in virtual time against a target that echoes. Allocations are counted within the
 //! turns of the worker alone; closing an interval copies its figures, so none ends meanwhile.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-mod echo;
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, UdpSocket};
@@ -26,7 +23,7 @@ use proto::tls::rustls::{ClientConfig, ServerConfig};
 use proto::tls::{ClientTls, ClientTlsOptions, Roots, ServerTls};
 use proto::{Instant, Transport};
 
-use echo::{Echo, plan};
+use crate::echo::{Echo, plan};
 
 /// Allocations are counted between these instants of a run of 2 s.
 const COUNTED: std::ops::Range<Instant> =

@@ -1,7 +1,5 @@
 //! The random numbers of scripts, compared with their distributions.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use proto::Instant;
 use script::{Script, Settings};
 

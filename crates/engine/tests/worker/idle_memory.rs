@@ -6,9 +6,6 @@
 //!
 //! Not in it are the keys that aws-lc has ready for those who were busy last, which are a worker's:
 //! up to 4,096 of some 600 bytes, two for a client (`proto/src/tls/record_layer/contexts.rs`).
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-mod echo;
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -28,7 +25,7 @@ use proto::tls::{
 };
 use proto::{Instant, Transport};
 
-use echo::{Echo, plan};
+use crate::echo::{Echo, plan};
 
 /// Each client has asked once, and nobody asks for a second.
 const COUNTED_AT: Instant = Instant::from_nanos(1_900_000_000);

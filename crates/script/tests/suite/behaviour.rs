@@ -1,7 +1,5 @@
 //! What scripts can do, and what they cannot.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use proto::Instant;
 use proto::response::ResponseFacts;
 use script::{Action, End, Limits, Script, ScriptError, Settings};

@@ -1,0 +1,7 @@
+//! Workers by themselves: what they allocate, what they hold, and what is said of one that is late.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod allocation;
+mod echo;
+mod idle_memory;
+mod late_generator;
