@@ -18,7 +18,7 @@ use driver::{
 use datagrams::Ends;
 
 /// No delivery on loopback takes that long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The drivers that this host has; io_uring may be forbidden, and says so then.
 fn each(mut check: impl FnMut(DriverChoice)) {

@@ -42,13 +42,16 @@ pub struct ClientLatency {
 }
 
 impl ClientLatency {
+    /// Most allocations in its life: each adds a group of buckets.
+    pub const ALLOCATIONS_MAX: u64 = BUCKETS.div_ceil(GROUP) as u64;
+
     /// No latency yet. Does not allocate.
     pub fn new() -> Self {
         ClientLatency::default()
     }
 
     /// Counts one latency. O(1), about 25 instructions. Allocates only for a latency that is
-    /// shorter or longer than all before: with the first, and at most 16 times after it.
+    /// shorter or longer than all before, at most [`ClientLatency::ALLOCATIONS_MAX`] times.
     #[inline]
     pub fn record(&mut self, latency_ns: u64) {
         self.count += 1;

@@ -4,9 +4,9 @@ use measure::Evaluation;
 use measure::evaluation::{Row, Versus};
 
 use crate::dnsperf::bind;
-use crate::process::{Folder, Listener, Responder, throng};
+use crate::process::{Folder, Listener, Nobody, Responder, throng};
 
-const QUICK: &str = "--interval 10ms --timeout 300ms";
+const QUICK: &str = "--interval 10ms --timeout 2s";
 
 fn evaluated(flags: &str) -> Evaluation {
     let json = throng(&format!("eval {flags} --format json {QUICK}")).succeeded();
@@ -24,10 +24,11 @@ fn a_slow_server_is_slower_and_one_that_is_gone_is_a_row() {
     let fast = Responder::start("udp:127.0.0.1:0", "--delay 1ms");
     let slow = Responder::start("udp:127.0.0.1:0", "--delay 20ms --rcodes NXDOMAIN=1");
     let silent = Listener::new();
-    let gone = Listener::new().address();
+    let gone = Nobody::new();
     let servers = format!(
-        "--server {} --server {gone} --server {} --server {} --server no-such-host.invalid",
+        "--server {} --server {} --server {} --server {} --server no-such-host.invalid",
         slow.address(),
+        gone.address(),
         silent.address(),
         fast.address()
     );
@@ -126,7 +127,8 @@ fn all_forms_show_the_servers_of_a_file() {
 
 #[test]
 fn an_evaluation_without_any_response_ends_with_exit_code_1() {
-    let gone = Listener::new().address();
+    let nobody = Nobody::new();
+    let gone = nobody.address();
     let line = format!("eval a.example --server {gone} {QUICK}");
     let text = throng(&line).ended_with(1);
     assert!(text.contains("  not asked\n"), "{text}");

@@ -7,9 +7,9 @@ use measure::RunRecord;
 use serde_json::Value;
 
 use crate::dnsperf::bind;
-use crate::process::{Folder, Listener, Responder, THRONG, signal, throng};
+use crate::process::{Folder, Listener, Nobody, Responder, THRONG, signal, throng};
 
-const QUICK: &str = "--interval 20ms --timeout 300ms";
+const QUICK: &str = "--interval 20ms --timeout 20s";
 
 /// The lines of `--format json`.
 fn lines(text: &str) -> Vec<Value> {
@@ -221,7 +221,8 @@ fn a_ping_that_makes_no_sense_is_refused() {
     ] {
         throng(&format!("ping {flags}")).refused_with(what, cure);
     }
-    let closed = Listener::new().address();
-    let (error, _) = throng(&format!("ping a.example --server {closed}")).refused();
+    let closed = Nobody::new();
+    let line = format!("ping a.example --server {}", closed.address());
+    let (error, _) = throng(&line).refused();
     assert!(error.contains("nobody listens"), "{error}");
 }

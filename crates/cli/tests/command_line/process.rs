@@ -12,7 +12,7 @@ use measure::RunRecord;
 pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 
 /// A process that is still there after that many seconds is killed, and its test fails.
-const SECONDS_MAX: &str = "60";
+const SECONDS_MAX: &str = "300";
 
 /// A folder of its own, removed when dropped.
 pub(crate) struct Folder(PathBuf);
@@ -170,7 +170,7 @@ impl Responder {
 
     /// As [`Responder::start`], by a command that ends in the binary.
     pub(crate) fn start_by(mut command: Command, listen: &str, flags: &str) -> Responder {
-        command.args(["responder", "--duration", "60s", "--listen", listen]);
+        command.args(["responder", "--duration", "300s", "--listen", listen]);
         command.args(flags.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -265,5 +265,21 @@ impl Listener {
             }
         }
         queries
+    }
+}
+
+/// A UDP port at which nobody listens, held so that no other process gets it: the kernel refuses
+/// what does not come from the peer of a connected socket, and this one's is itself.
+pub(crate) struct Nobody(UdpSocket);
+
+impl Nobody {
+    pub(crate) fn new() -> Nobody {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(socket.local_addr().unwrap()).unwrap();
+        Nobody(socket)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.local_addr().unwrap()
     }
 }

@@ -29,7 +29,7 @@ fn wait_until_gone(pids: &[u32]) {
     };
     let begun = std::time::Instant::now();
     while pids.iter().any(is_there) {
-        assert!(begun.elapsed().as_secs() < 30, "{pids:?} are still there");
+        assert!(begun.elapsed().as_secs() < 120, "{pids:?} are still there");
         std::thread::yield_now();
     }
 }

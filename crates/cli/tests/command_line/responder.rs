@@ -82,7 +82,7 @@ fn run_with(folder: &Folder, faults: &str, flags: &str) -> (RunRecord, Counters)
 fn faults_are_counted_alike_at_both_ends() {
     let folder = Folder::new("faults");
     let faults = "--loss 0.1 --rcodes SERVFAIL=0.2,NXDOMAIN=0.1 --truncate 0.1";
-    let (record, counters) = run_with(&folder, faults, "--timeout 300ms");
+    let (record, counters) = run_with(&folder, faults, "--outstanding 300 --timeout 2s");
     let (counts, text) = (&record.total.counts, &counters.0);
     assert_eq!(
         counts.timeouts,
@@ -122,7 +122,7 @@ fn duplicates_and_spoilt_responses_are_told_apart_from_responses() {
     );
 
     let spoilt = "--wrong-id 0.05 --wrong-question 0.05 --garbage 0.05";
-    let (record, counters) = run_with(&folder, spoilt, "--timeout 300ms");
+    let (record, counters) = run_with(&folder, spoilt, "--outstanding 300 --timeout 2s");
     let (counts, text) = (&record.total.counts, &counters.0);
     let unexpected = &counts.unexpected;
     assert_eq!(

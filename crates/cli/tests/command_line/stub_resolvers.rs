@@ -2,7 +2,7 @@
 
 use measure::RunRecord;
 
-use crate::process::{Folder, Responder, throng};
+use crate::process::{Folder, Nobody, Responder, throng};
 
 /// Checks that a run is refused with these parts in its error and its hint.
 fn check(flags: &str, error_part: &str, hint_part: &str) {
@@ -95,14 +95,10 @@ fn run_goes_on_with_the_second_server_and_says_so() {
     let names = folder.write("names.txt", "a.example A\n");
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let alive = responder.address();
-    // Nobody listens at the first one; its port was free a moment ago.
-    let nobody = {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.local_addr().unwrap()
-    };
+    let nobody = Nobody::new();
     let file = folder.path("r.json");
     let flags = "--rate 100 --duration 1s --retry glibc,timeout=1 --quiet";
-    let servers = format!("--server {nobody} --server {alive}");
+    let servers = format!("--server {} --server {alive}", nobody.address());
     let run = format!("run {servers} --names {names} {flags} --record {file}");
     let text = throng(&run).succeeded();
     let record = RunRecord::from_json(&std::fs::read_to_string(&file).unwrap()).unwrap();

@@ -50,7 +50,6 @@ fn wire_and_server_take_what_the_server_takes() {
         record.total.counts.stamps
     );
     assert!(path.network.min_ns() >= Some(5 * MS), "{path:?}");
-    assert!(path.network.percentile(0.5) < Some(9 * MS), "{path:?}");
     assert!(
         record
             .intervals

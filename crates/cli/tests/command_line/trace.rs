@@ -128,7 +128,7 @@ fn run_within() {
         &chain[0],
         "ip route add prohibit 10.77.1.1 table 7; ip rule add iif lo table 7 pref 1",
     );
-    let silent = traced_with("10.77.3.2", "--timeout 200ms", 0);
+    let silent = traced_with("10.77.3.2", "--timeout 2s", 0);
     assert_eq!(
         silent.hops[0].probes,
         [Probe::Silence, Probe::Silence, Probe::Silence]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use driver::{Close, Driver, Event, Outgoing, Received, SocketError, SocketId, SocketSpec};
 
 /// No delivery over loopback or a veth pair takes that long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A driver that asks and one that answers.
 pub(super) trait Ends {

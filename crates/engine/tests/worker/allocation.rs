@@ -17,6 +17,7 @@ use load::arrival::{Arrival, Process};
 use load::profile::{Population, ProfiledClients, RankNames, questions};
 use load::replay::ReplayQuery;
 use load::{Plan, Profile, Replay, Stamping};
+use measure::client_latency::ClientLatency;
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ServerConfig};
@@ -265,10 +266,12 @@ fn the_kernels_timestamps_allocate_nothing_for_a_query() {
         answered += answer(&target);
     }
     assert!(answered > 5_000, "{answered} queries");
-    // Closing an interval copies its figures.
+    // Closing an interval copies its figures. How long responses take is the machine's affair: the
+    // latencies of a client grow with one that is shorter or longer than all before.
     let of_intervals = std::iter::from_fn(|| worker.poll_interval()).count() as u64 * 100;
+    let of_clients = 10 * ClientLatency::ALLOCATIONS_MAX;
     assert!(
-        allocations <= of_intervals,
+        allocations <= of_intervals + of_clients,
         "{allocations} for {answered} queries"
     );
 }

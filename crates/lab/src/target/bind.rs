@@ -77,7 +77,7 @@ impl Deref for BindTarget {
 }
 
 impl BindTarget {
-    /// Starts `named` and waits until it answers for the zone on all its ports, at most 30 s.
+    /// Starts `named` and waits until it answers for the zone on all its ports, at most a minute.
     ///
     /// # Errors
     /// BIND is not installed, its configuration or the zone is wrong (the message has the end of

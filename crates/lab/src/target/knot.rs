@@ -88,7 +88,7 @@ impl Deref for KnotTarget {
 }
 
 impl KnotTarget {
-    /// Starts `knotd` and waits until it answers for the zone, at most 30 s.
+    /// Starts `knotd` and waits until it answers for the zone, at most a minute.
     ///
     /// # Errors
     /// Knot DNS is not installed, its configuration or the zone is wrong (the message has the end

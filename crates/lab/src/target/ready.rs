@@ -16,7 +16,7 @@ use super::start::StartFailure;
 use super::{Endpoints, ports};
 
 /// How long a server may take to start on a busy machine.
-const START_DURATION_MAX: Duration = Duration::from_secs(30);
+const START_DURATION_MAX: Duration = Duration::from_secs(60);
 
 /// How long one look at the socket blocks; it paces the loop.
 const TURN: Duration = Duration::from_millis(20);
@@ -48,7 +48,7 @@ pub(crate) struct Readiness<'a> {
     pub(crate) fatal_lines: &'a [&'a str],
 }
 
-/// Blocks until `server` is ready as `readiness` says, at most 30 s.
+/// Blocks until `server` is ready as `readiness` says, at most a minute.
 pub(crate) fn wait_until_ready(
     server: &mut ServerProcess,
     readiness: &Readiness<'_>,

@@ -81,8 +81,8 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Starts the server and waits until it answers for the zone on all its ports, at most 30 s
-    /// an attempt.
+    /// Starts the server and waits until it answers for the zone on all its ports, at most a
+    /// minute an attempt.
     ///
     /// `configure` writes the configuration and returns the arguments.
     pub(super) fn run(

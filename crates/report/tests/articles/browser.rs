@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The longest that a browser may take, in seconds.
-const SECONDS_MAX: &str = "120";
+const SECONDS_MAX: &str = "300";
 
 /// The page around it: it writes what it finds into its body as text, a line a frame.
 const AROUND: &str = r#"<!DOCTYPE html><html><head><meta charset="utf-8"><style>
