@@ -1,7 +1,5 @@
 //! Files that are published are those that the code makes.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::path::Path;
 
 fn published(name: &str) -> String {

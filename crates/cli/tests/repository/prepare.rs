@@ -1,0 +1,132 @@
+//! `servers/prepare` makes each thing once for all clones, and never takes a half-made one.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::copy::{Copy, Place, printed};
+
+const FILES: [&str; 3] = [
+    "servers/prepare",
+    "servers/coredns/go.mod",
+    "servers/coredns/go.sum",
+];
+
+/// Stand-ins that note in the file `made` what they were asked to make; building fails as long as
+/// there is a file `broken`.
+fn place(test: &str) -> Place {
+    let place = Place::new(test);
+    place.stand_in(
+        "go",
+        r#"case $1 in
+            env) echo go1.99.0 ;;
+            build)
+                echo coredns >>"$PLACE/made"
+                while [ "$1" != -o ]; do shift; done
+                echo half >"$2"
+                [ ! -e "$PLACE/broken" ]
+                echo coredns >"$2"
+                ;;
+        esac"#,
+    );
+    place.stand_in("apt-get", "echo http://mirror.example/debian");
+    place.stand_in(
+        "mmdebstrap",
+        r#"echo debian13 >>"$PLACE/made"
+        for folder in "$@"; do [ ! -d "$folder" ] || break; done
+        mkdir -p "$folder/usr/bin""#,
+    );
+    place
+}
+
+/// What has been made, in order of the alphabet.
+fn made(place: &Place) -> Vec<String> {
+    let mut made = place.lines("made");
+    made.sort();
+    made
+}
+
+fn prepare(copy: &Copy<'_>) -> String {
+    let output = copy.script("servers/prepare").output().unwrap();
+    assert!(output.status.success(), "{}", printed(&output));
+    assert_whole(copy);
+    printed(&output)
+}
+
+fn assert_whole(copy: &Copy<'_>) {
+    let coredns = fs::read_to_string(copy.path("target/servers/coredns/coredns")).unwrap();
+    assert_eq!(coredns, "coredns\n");
+    assert!(copy.path("target/servers/debian13/usr/bin").is_dir());
+}
+
+fn kept(copy: &Copy<'_>) -> PathBuf {
+    fs::canonicalize(copy.path("target/servers/coredns")).unwrap()
+}
+
+#[test]
+fn a_second_clone_uses_what_the_first_has_made() {
+    let place = place("second-clone");
+    let first = place.copy("first", &FILES);
+    prepare(&first);
+    assert_eq!(made(&place), ["coredns", "debian13"]);
+    // A folder of before there was a cache gives way.
+    let second = place.copy("second", &FILES);
+    fs::create_dir_all(second.path("target/servers/coredns")).unwrap();
+    assert_eq!(prepare(&second), "");
+    assert_eq!(prepare(&first), "");
+    assert_eq!(kept(&second), kept(&first));
+    assert_eq!(made(&place).len(), 2);
+}
+
+#[test]
+fn clones_that_prepare_at_once_make_each_thing_once() {
+    let place = place("at-once");
+    let copies = ["a", "b", "c", "d"].map(|name| place.copy(name, &FILES));
+    let started = copies
+        .each_ref()
+        .map(|copy| copy.script("servers/prepare").spawn().unwrap());
+    for (child, copy) in started.into_iter().zip(&copies) {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", printed(&output));
+        assert_whole(copy);
+    }
+    assert_eq!(made(&place), ["coredns", "debian13"]);
+}
+
+#[test]
+fn what_was_not_finished_is_made_anew() {
+    let place = place("half-made");
+    let copy = place.copy("clone", &FILES);
+    fs::write(place.path("broken"), "").unwrap();
+    let output = copy.script("servers/prepare").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(printed(&output).contains("hint: its modules come from"));
+    assert!(!copy.path("target/servers/coredns").exists());
+    fs::remove_file(place.path("broken")).unwrap();
+    prepare(&copy);
+    // One that lost its mark, as if it had been removed in part.
+    fs::remove_file(kept(&copy).join("whole")).unwrap();
+    fs::write(kept(&copy).join("coredns"), "half").unwrap();
+    prepare(&copy);
+    // Each build that fails is tried once more.
+    assert_eq!(
+        made(&place),
+        ["coredns"; 4]
+            .iter()
+            .chain(&["debian13"])
+            .copied()
+            .collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn other_pins_are_another_build_beside_the_old_one() {
+    let place = place("pins");
+    let (old, new) = (place.copy("old", &FILES), place.copy("new", &FILES));
+    prepare(&old);
+    let sums = new.path("servers/coredns/go.sum");
+    fs::write(&sums, fs::read_to_string(&sums).unwrap() + "other\n").unwrap();
+    prepare(&new);
+    assert_ne!(kept(&old), kept(&new));
+    assert_eq!(made(&place), ["coredns", "coredns", "debian13"]);
+    assert_eq!(prepare(&old), "");
+}
