@@ -1,5 +1,5 @@
-//! The repository's files that are made, and its scripts: `servers/prepare` runs here on copies,
-//! with stand-ins for what it would install and build.
+//! The repository's files that are made, and its scripts: `./test` and `servers/prepare` run here
+//! on copies, with stand-ins for what they would install and build.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
@@ -7,3 +7,4 @@
 mod copy;
 mod prepare;
 mod published;
+mod steps;
