@@ -122,7 +122,7 @@ def library(bench):
     loop against its own other half, with one query on it. All are CPU time of the generator.
     """
     if not os.access(bench.programs.handshakes, os.X_OK):
-        return "Not run: it needs `cargo build --release -p responder --example handshakes`."
+        return "Not run: it needs `cargo build --profile dist -p responder --example handshakes`."
     load = {"clients": HANDSHAKES_AT_A_TIME, "outstanding": HANDSHAKES_AT_A_TIME}
     full = [("throng dot full", "throng", "dot", load | {"queries_per_connection": 0})]
     bare = [("C loop", "C loop", "tcp", one_query(TCP_AT_A_TIME))]

@@ -22,7 +22,7 @@ BUDGETS = Path(__file__).resolve().parent.parent / "budgets.toml"
 # Whose instructions are counted.
 COUNTED = "*Rig*counted_turn*"
 CLIENTS, OUTSTANDING, QUERIES = 20, 100, 10_000
-SECONDS_MAX = 300
+SECONDS_MAX = 1800
 # Functions that are named beside the count.
 DEAREST = 6
 
