@@ -321,6 +321,10 @@ impl Worker {
     /// Does all that can be done without a delivery; returns when it next wants to be called, at
     /// the latest.
     pub(crate) fn turn(&mut self, driver: &mut impl Driver) -> Instant {
+        // Others of its crew may go on for long; it has said all that it has to say.
+        if self.is_finished() {
+            return Instant::FAR_FUTURE;
+        }
         let now = driver.now();
         self.roll_intervals(driver, now);
         self.fire_events(driver, now);
@@ -378,9 +382,10 @@ impl Worker {
         until.nanos_since(from)
     }
 
-    /// Handles one delivery on a socket that this worker opened.
+    /// Handles one delivery on a socket that this worker opened, unless it has finished.
     pub(crate) fn handle(&mut self, driver: &mut impl Driver, received: &Received) {
-        let Some(&owner) = self.owners.get(received.socket.index as usize) else {
+        let owner = self.owners.get(received.socket.index as usize);
+        let Some(&owner) = owner.filter(|_| !self.is_finished()) else {
             return;
         };
         self.begin_delivery(owner, received.at);

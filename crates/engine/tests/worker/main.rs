@@ -3,5 +3,6 @@
 
 mod allocation;
 mod echo;
+mod groups;
 mod idle_memory;
 mod late_generator;
