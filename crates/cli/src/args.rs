@@ -238,7 +238,7 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) choice: QuestionArguments,
 
-    /// Closed loop: keep that many queries in flight [default: 100]
+    /// Closed loop: keep that many queries in flight, all within 64 ms [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
     pub(crate) outstanding: Option<u32>,
     /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M)

@@ -11,6 +11,7 @@ mod by_client;
 mod connections;
 mod exchanges;
 mod failover;
+mod gate;
 mod messages;
 mod offer;
 mod presence;
@@ -460,6 +461,7 @@ impl Worker {
         self.offer
             .start(&self.plan, self.index, (start, self.joins_at, until));
         self.phase = Phase::Offering;
+        self.open_later(self.joins_at);
         self.begin_connections(self.joins_at);
     }
 
@@ -594,9 +596,16 @@ impl Worker {
             Phase::Finished => return Instant::FAR_FUTURE,
             Phase::SettingUp | Phase::Draining => Instant::FAR_FUTURE,
             Phase::Ready => now + Duration::from_micros(200),
-            Phase::Offering if now < self.joins_at => self.joins_at,
-            Phase::Offering if now >= self.leaves_at => self.run_end,
-            Phase::Offering => self.offer.next_due().min(self.run_end),
+            Phase::Offering => {
+                let offer = if now < self.joins_at {
+                    self.joins_at
+                } else if now >= self.leaves_at {
+                    self.run_end
+                } else {
+                    self.offer.next_due().min(self.run_end)
+                };
+                offer.min(self.events.next_due())
+            }
         };
         let again = match &self.stub {
             Some(stub) => stub.next_due(),
@@ -606,7 +615,6 @@ impl Worker {
             .min(phase)
             .min(again)
             .min(self.set_up.next_due())
-            .min(self.events.next_due())
             .min(self.tally.interval_end())
             .min(now + STOP_POLL)
     }

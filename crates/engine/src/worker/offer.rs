@@ -10,6 +10,7 @@ use proto::Instant;
 use proto::pending::OPEN_MAX;
 
 use super::by_client::ByClient;
+use super::gate::{Burst, Gate};
 use super::replayed::Replayed;
 use super::scripted::Scripted;
 use super::{ClientQueue, Worker};
@@ -35,7 +36,7 @@ const DEFERRED_MAX: Duration = Duration::from_micros(100);
 pub(super) enum Offer {
     /// A new query as soon as a place is free.
     Closed {
-        /// Places free.
+        /// Places free, without those that the gate keeps shut.
         free: u32,
         /// Most queries open at one client.
         per_client: u32,
@@ -45,8 +46,10 @@ pub(super) enum Offer {
         deferred_max: u32,
         /// When they are filled at the latest; far in the future if none waits.
         fill_at: Instant,
-        /// Never faster than that.
-        pacing: Option<Schedule>,
+        /// What holds places back; none while nothing does.
+        gate: Option<Gate>,
+        /// Places that may be filled in one burst after their queries were lost.
+        losses: Burst,
     },
     /// Queries at their instants.
     Open {
@@ -98,7 +101,8 @@ impl Offer {
                         false => 0,
                     },
                     fill_at: Instant::FAR_FUTURE,
-                    pacing: None,
+                    gate: None,
+                    losses: Burst::new(plan.workers),
                 }
             }
             Arrival::Open { .. } => Offer::Open {
@@ -123,10 +127,15 @@ impl Offer {
     ) {
         let share = (worker, plan.workers);
         match (self, plan.arrival) {
-            (Offer::Closed { pacing, .. }, Arrival::Closed { rate_qps_max, .. }) => {
+            (
+                Offer::Closed {
+                    free, gate, losses, ..
+                },
+                Arrival::Closed { rate_qps_max, .. },
+            ) => {
                 let pace =
                     |rate| Schedule::new(rate, Process::Constant, share, plan.seed, joins_at);
-                *pacing = rate_qps_max.map(pace);
+                *gate = Gate::at_start(rate_qps_max.map(pace), free, losses.places_max);
             }
             (
                 Offer::Open { schedule, .. },
@@ -153,7 +162,11 @@ impl Offer {
         match self {
             // Without a client that can take a query, time makes none due.
             Offer::Closed {
-                pacing: Some(schedule),
+                gate:
+                    Some(Gate {
+                        schedule: Some(schedule),
+                        ..
+                    }),
                 free: 1..,
                 ready,
                 ..
@@ -176,7 +189,7 @@ impl Offer {
             ready,
             deferred_max,
             fill_at,
-            pacing,
+            gate,
             ..
         } = self
         else {
@@ -186,7 +199,7 @@ impl Offer {
             *fill_at = Instant::FAR_FUTURE;
             return false;
         }
-        if *free > *deferred_max || now >= *fill_at || pacing.is_some() {
+        if *free > *deferred_max || now >= *fill_at || gate.is_some() {
             *fill_at = Instant::FAR_FUTURE;
             return true;
         }
@@ -260,7 +273,7 @@ impl Worker {
             free,
             per_client,
             ready,
-            pacing,
+            gate,
             ..
         } = &mut self.offer
         else {
@@ -278,15 +291,14 @@ impl Worker {
                 ready.pop_front();
                 continue;
             }
-            if let Some(schedule) = pacing {
-                if schedule.next_due() > now {
-                    break;
-                }
-                schedule.advance();
+            if let Some(gate) = gate
+                && !gate.admit(now, free)
+            {
+                break;
             }
             // One query each in turn, so that few queries are spread over many clients; a client
             // that is alone takes all that it may.
-            let is_alone = ready.len() == 1 && pacing.is_none();
+            let is_alone = ready.len() == 1 && gate.is_none();
             let left = u32::try_from(self.questions.left).unwrap_or(u32::MAX);
             let most = if is_alone {
                 room.min(*free).min(left)

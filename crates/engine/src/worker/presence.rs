@@ -19,6 +19,8 @@ enum Event {
     Leave,
     /// This share of their connections is reset.
     Reset(f64),
+    /// Places of the closed loop are opened.
+    OpenPlaces,
 }
 
 /// What is still to happen, in order of time.
@@ -40,6 +42,12 @@ impl Events {
         }
         events.sort_by_key(|(at, _)| *at);
         Events(events.into())
+    }
+
+    /// Lets places be opened at `at`.
+    pub(super) fn open_places(&mut self, at: Instant) {
+        let position = self.0.partition_point(|(before, _)| *before <= at);
+        self.0.insert(position, (at, Event::OpenPlaces));
     }
 
     /// When the next one happens.
@@ -64,6 +72,7 @@ impl Worker {
                 Some((_, Event::Join)) => self.join(driver, now),
                 Some((_, Event::Leave)) => self.leave(driver, now),
                 Some((_, Event::Reset(share))) => self.reset_connections(driver, share, now),
+                Some((_, Event::OpenPlaces)) => self.open_places(now),
                 None => return,
             }
         }

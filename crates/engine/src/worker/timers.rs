@@ -98,11 +98,11 @@ impl Worker {
                 (Role::Primary, true) => counts.timeouts += 1,
                 (Role::Primary, false) => counts.not_sent.timed_out_waiting += 1,
             }
-            if client.role == Role::Primary {
-                self.offer.release(1);
-            }
             let end = if sent { End::TimedOut } else { End::NotSent };
             let whose = (client.role, index);
+            if whose.0 == Role::Primary {
+                self.release_lost(1, now);
+            }
             self.tell(whose, &query, Told::End(end), now);
             if in_flight {
                 self.cancel_exchange(driver, index, query.number, now);

@@ -10,6 +10,7 @@ mod faults;
 mod lifecycle;
 mod load;
 mod octets;
+mod opening;
 mod questions;
 mod scripts;
 mod server_model;
