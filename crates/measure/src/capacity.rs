@@ -197,7 +197,7 @@ pub struct Trial {
     pub breaches: Vec<String>,
     /// Queries scheduled a second.
     pub offered_qps: f64,
-    /// Responses a second within the run.
+    /// Responses a second, as a run's record counts them.
     pub achieved_qps: f64,
     /// Share of the offered queries that got no response.
     pub lost_share: f64,

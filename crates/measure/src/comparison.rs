@@ -90,7 +90,7 @@ pub struct ComparedRun {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
-    /// Responses a second within the window.
+    /// Responses a second, as a run's record counts them.
     pub achieved_qps: f64,
     /// Share of the offered queries that got no response, 0 to 1.
     pub lost_share: f64,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+mod achieved;
 pub mod capacity;
 pub mod client_latency;
 pub mod comparison;

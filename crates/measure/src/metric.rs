@@ -19,9 +19,9 @@ pub use parts::{LatencyFigure, LatencyPart, PartMetric};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// Responses a second.
+    /// Responses a second: those that [`RunRecord::responses_achieved`] counts.
     Qps,
-    /// Responses a second with an RCODE of the goodput set.
+    /// Those with an RCODE of the goodput set.
     Goodput,
     /// Share of the queries without a response.
     Loss,

@@ -116,7 +116,10 @@ fn tiles(record: &RunRecord) -> Vec<Tile> {
         tile(
             "Achieved",
             rate(record.achieved_qps()),
-            "responses within the load".into(),
+            match record.responses_after_window() {
+                0 => "responses within the load".into(),
+                _ => "responses within the load, or as fast after it".into(),
+            },
         ),
         tile(
             "Lost",
@@ -191,6 +194,10 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
         record.responses_in_window,
         true,
     );
+    let after = record.responses_after_window();
+    if after > 0 {
+        row("completed after it as fast as usual", after, true);
+    }
     let size = |mean: Option<f64>, what: &str, bits: f64| {
         let mean = mean?;
         let bits = measure::notation::bit_rate(bits);

@@ -311,8 +311,12 @@ fn rates(record: &RunRecord, table: &mut Table<5>) {
     };
     let none = String::new;
     let window = format!(
-        "responses within the {} of load",
-        seconds(record.measured_ns)
+        "responses within the {} of load{}",
+        seconds(record.measured_ns),
+        match record.responses_after_window() {
+            0 => String::new(),
+            after => format!(", and {} after it as fast as usual", count(after)),
+        }
     );
     row("achieved", rate(record.achieved_qps()), none(), window);
     let good = share(record.goodput(), record.total.counts.responses);

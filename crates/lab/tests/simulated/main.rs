@@ -2,6 +2,7 @@
 //! simulated network. What arithmetic says about a run must be what its record says.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod achieved;
 mod clock;
 mod connections;
 mod determinism;

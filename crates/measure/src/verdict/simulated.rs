@@ -3,7 +3,6 @@
 use super::load::{growing_latency, overloaded};
 use super::{Figures, Finding, Limit};
 use crate::notation::{count, counted, latency, percent, rate, share};
-use crate::scenario::Arrival;
 use crate::simulation::{ModelledServer, SimulatedNetwork};
 
 /// From this share of the workers' time on, they are the limit.
@@ -123,11 +122,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Option<Finding> {
 /// Open loop, and everything answered: queries that left late waited for their connection, for a
 /// simulated generator is never late by itself.
 fn load_carried(figures: &Figures<'_>, server: &ModelledServer) -> Option<Finding> {
-    let is_open = match figures.record.scenario.arrival {
-        Arrival::Open { .. } => true,
-        Arrival::Clients { rate_qps } => rate_qps.is_some(),
-        Arrival::Closed { .. } => false,
-    };
+    let is_open = figures.record.is_open_loop();
     let counts = figures.counts;
     if !is_open || counts.lost() > 0 || overloaded(figures).is_some() {
         return None;
