@@ -13,6 +13,7 @@
 //! | [`question_source`] | which of them is asked next; generated labels |
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
+//! | [`apportion`] | a total divided by weights, among groups and targets |
 //! | [`connection_policy`] | how long connections live, and how they are opened |
 //! | [`plan`] | one run as decided, and what it may not contradict |
 //! | [`client_arrival`] | how each client of a population asks |
@@ -31,6 +32,7 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+pub mod apportion;
 pub mod arrival;
 pub mod client_arrival;
 pub mod connection_policy;

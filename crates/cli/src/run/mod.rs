@@ -28,7 +28,7 @@ use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
 pub(crate) use address::{address_of, lookup_failure};
 use progress::Display;
-pub(crate) use request::{CLIENTS, named_questions, query_options};
+pub(crate) use request::{CLIENTS, OUTSTANDING, named_questions, query_options};
 use self_test::Responder;
 
 /// Runs and prints.
@@ -101,6 +101,7 @@ fn watch_groups(
         return self_test::simulate(groups);
     }
     let mut prepared = prepare(groups, None)?;
+    show_shares(&prepared.requests, first.quiet);
     if let Some(division) = lab::run::divide(&mut prepared.requests, first.processes)? {
         let of_run = (number, first.quiet);
         return processes::measure(prepared, division, of_run, (interrupt, watch));
@@ -130,6 +131,17 @@ fn watch_groups(
 pub(crate) fn request(arguments: &RunArguments) -> Result<RunRequest, Failure> {
     unused::reject(arguments)?;
     request::against(arguments)
+}
+
+/// Says who offers what before a run of several groups or targets starts.
+pub(crate) fn show_shares(requests: &[RunRequest], is_quiet: bool) {
+    use lab::run::shares::{lines, shares};
+    if is_quiet {
+        return;
+    }
+    for line in lines(&shares(requests)) {
+        eprintln!("{line}");
+    }
 }
 
 /// Does the part of a run that is this process's.

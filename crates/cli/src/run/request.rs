@@ -23,7 +23,7 @@ use crate::run::address::address_of;
 use crate::run::{profile, questions, tls};
 
 /// Queries in flight unless told otherwise.
-const OUTSTANDING: u32 = 100;
+pub(crate) const OUTSTANDING: u32 = 100;
 /// Clients unless told otherwise: enough sockets to reach several queues of a server.
 pub(crate) const CLIENTS: u32 = 10;
 /// Length of a run unless told otherwise.

@@ -146,6 +146,7 @@ fn responder(
 /// Runs in virtual time.
 pub(super) fn simulate(groups: &[Group]) -> Result<RunRecord, Failure> {
     let (requests, simulation) = prepare_simulation(groups)?;
+    super::show_shares(&requests, groups[0].arguments.quiet);
     let (record, _) = lab::run::simulate_groups(&requests, &simulation)?;
     Ok(record)
 }

@@ -10,6 +10,7 @@ use proto::time::parse_duration;
 
 use super::file::Table;
 use super::groups::{Part, share, suits, value};
+use super::totals::{divide, is_replaced, is_total, share_out};
 use crate::failure::Failure;
 
 /// Applies the events in order of time.
@@ -49,7 +50,7 @@ fn apply_one(event: &Table, at: Duration, parts: Vec<Part>) -> Result<Vec<Part>,
                     transport = \"dot\"";
         return Err(event.fault("it is not clear what happens", hint));
     }
-    let mut after = Vec::new();
+    let (mut after, mut begun) = (Vec::new(), Vec::new());
     for mut part in parts {
         let is_meant = of_group.is_none_or(|name| part.name == name) && is_there(&part, at);
         if !is_meant {
@@ -61,7 +62,19 @@ fn apply_one(event: &Table, at: Duration, parts: Vec<Part>) -> Result<Vec<Part>,
             after.push(part);
             continue;
         }
-        after.extend(split(event, at, part_share, part));
+        let (goes_on, begins) = split(event, at, part_share, part)?;
+        after.extend(goes_on);
+        begun.extend(begins.is_some().then_some(after.len()));
+        after.extend(begins);
+    }
+    // What the event states, it states once.
+    let each = after.iter_mut().enumerate();
+    let each = each.filter(|(position, _)| begun.contains(position));
+    let mut begun: Vec<&mut Part> = each.map(|(_, part)| part).collect();
+    let clients = begun.iter().map(|part| f64::from(part.clients));
+    let clients: Vec<f64> = clients.collect();
+    for total in event.flags.iter().filter(|given| is_total(&given.name)) {
+        share_out(&total.name, &mut begun, &clients)?;
     }
     Ok(after)
 }
@@ -80,25 +93,38 @@ fn add_reset(part: &mut Part, at: Duration, share: f64) {
     }
 }
 
-/// A part of which a share leaves at `at`, and begins anew if the event changes what it does.
-fn split(event: &Table, at: Duration, share: f64, part: Part) -> Vec<Part> {
+/// A part of which a share leaves at `at`: those that were there before, and those that begin anew
+/// if the event changes what they do.
+fn split(
+    event: &Table,
+    at: Duration,
+    share: f64,
+    part: Part,
+) -> Result<(Vec<Part>, Option<Part>), Failure> {
     let text = format!("{}s", at.as_secs_f64());
-    let changed = (f64::from(part.clients) * share).round() as u32;
-    let (mut stays, mut leaves) = (part.clone(), part);
-    stays.clients -= changed;
-    leaves.clients = changed;
+    if !event.flags.is_empty() && value(&part.flags, "queries").is_some() {
+        let what = "how many of the queries come before it cannot be known";
+        return Err(event.fault(what, "give the run a duration instead of queries"));
+    }
+    let mut divided = divide(&part, &[1.0 - share, share], is_total)?.into_iter();
+    let (stays, leaves) = (divided.next().flatten(), divided.next().flatten());
+    let mut parts = Vec::from_iter(stays);
+    let Some(mut leaves) = leaves else {
+        return Ok((parts, None));
+    };
     let mut begins = leaves.clone();
     leaves.set("leave-after", text.clone());
-    let mut parts = vec![stays, leaves];
+    parts.push(leaves);
     if !event.flags.is_empty() {
         let names: Vec<&str> = event
             .flags
             .iter()
             .map(|given| given.name.as_str())
             .collect();
-        begins
-            .flags
-            .retain(|given| !names.contains(&given.name.as_str()));
+        begins.flags.retain(|given| {
+            let name = given.name.as_str();
+            !names.contains(&name) && !is_replaced(name, &event.flags)
+        });
         begins.flags.extend_from_slice(&event.flags);
         let transport = value(&begins.flags, "transport").and_then(|text| text.parse().ok());
         if let Some(transport) = transport {
@@ -111,8 +137,7 @@ fn split(event: &Table, at: Duration, share: f64, part: Part) -> Vec<Part> {
             None => format!("{} from {text}", begins.name),
         };
         begins.place.clone_from(&event.place);
-        parts.push(begins);
+        return Ok((parts, Some(begins)));
     }
-    parts.retain(|part| part.clients > 0);
-    parts
+    Ok((parts, None))
 }

@@ -9,12 +9,16 @@ use super::events;
 use super::file::{ScenarioFile, Table};
 use super::keys::Given;
 use super::sweep::Point;
+use super::totals::{divide, is_replaced, is_total, share_out, states_arrival};
 use crate::args::{Arguments, Command, RunArguments};
 use crate::failure::Failure;
+use crate::run::OUTSTANDING;
 use crate::run::profile::{self, clients_seen};
 
 /// Clients of a group that says nothing of their number.
 const CLIENTS: u32 = 10;
+/// Connections opened a second.
+const CONNECTS: &str = "connect-rate";
 
 /// Clients that are alike, and all their flags.
 #[derive(Clone, Debug)]
@@ -73,20 +77,23 @@ pub(super) fn compile(
     point: &Point,
     command_line: &[Given],
 ) -> Result<Vec<Group>, Failure> {
+    // What the command line or the sweep says holds for every group; of totals, for all together.
+    let of_all: Vec<Given> = point.flags.iter().chain(command_line).cloned().collect();
+    let file = &file.overridden(&of_all);
     let mut top = file.top.flags.clone();
-    override_with(&mut top, &point.flags);
-    override_with(&mut top, command_line);
+    override_with(&mut top, &of_all);
     let parts = parts(file, &top)?;
     let parts = events::apply(&file.events, parts)?;
     let parts = over_targets(&file.targets, parts)?;
     let parts = over_transports(parts)?;
     let mut groups = Vec::new();
     for (number, mut part) in parts.into_iter().enumerate() {
-        // What the command line or the sweep says holds for every group.
-        let of_all = point.flags.iter().chain(command_line);
-        let of_all = of_all.filter(|it| !["clients", "profile-mix"].contains(&&*it.name));
-        let of_all: Vec<Given> = of_all.cloned().collect();
-        override_with(&mut part.flags, &of_all);
+        let of_each = of_all.iter().filter(|given| {
+            let is_divided = ["clients", "profile-mix"].contains(&&*given.name);
+            !is_divided && !is_total(&given.name)
+        });
+        let of_each: Vec<Given> = of_each.cloned().collect();
+        override_with(&mut part.flags, &of_each);
         groups.push(group(part, number)?);
     }
     Ok(groups)
@@ -98,8 +105,32 @@ fn override_with(flags: &mut Vec<Given>, later: &[Given]) {
     flags.extend_from_slice(later);
 }
 
+impl ScenarioFile {
+    /// The file without what later flags replace in it: their totals, and loads of another kind.
+    fn overridden(&self, later: &[Given]) -> ScenarioFile {
+        const KINDS: [&str; 3] = ["rate", "outstanding", "per-client"];
+        let states = |name: &str| later.iter().any(|given| given.name == name);
+        let of_load = KINDS.into_iter().any(states);
+        let holds = |given: &Given| {
+            let name = given.name.as_str();
+            !(of_load && KINDS.contains(&name) || is_total(name) && states(name))
+        };
+        let mut file = self.clone();
+        let tables = file.clients.iter_mut().chain([&mut file.top]);
+        tables.for_each(|table| table.flags.retain(holds));
+        // An event that changed nothing else does not happen.
+        file.events.retain_mut(|event| {
+            let changed = !event.flags.is_empty();
+            event.flags.retain(holds);
+            !changed || !event.flags.is_empty()
+        });
+        file
+    }
+}
+
 /// The groups as the file lists them, each with the flags of the top that mean something to it.
 fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
+    let top = &with_default_load(file, top);
     let total = value(top, "clients").map(|text| number(&file.top, "clients", text));
     let total = match (total.transpose()?, value(top, "profile")) {
         (Some(total), _) => Some(total),
@@ -117,6 +148,7 @@ fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
     }
     let counts = counts(&file.clients, total)?;
     let mut parts: Vec<Part> = Vec::new();
+    let mut tables: Vec<&Table> = Vec::new();
     for (table, clients) in file.clients.iter().zip(counts) {
         let name = match table.own("name") {
             Some(name) => name.to_owned(),
@@ -138,8 +170,48 @@ fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
             flags,
             clients,
         });
+        tables.push(table);
+    }
+    for total in top.iter().filter(|given| is_total(&given.name)) {
+        over_groups(total, &mut parts, &tables)?;
     }
     Ok(parts)
+}
+
+/// The flags of the top with the load that is offered where nobody states one.
+fn with_default_load(file: &ScenarioFile, top: &[Given]) -> Vec<Given> {
+    let mut top = top.to_vec();
+    let is_divided = [&file.clients, &file.targets, &file.events];
+    let is_divided = is_divided.into_iter().any(|tables| !tables.is_empty());
+    let asks = value(&top, "queries-per-connection") != Some("0");
+    if is_divided && asks && !states_arrival(&top) {
+        top.push(Given {
+            name: "outstanding".to_owned(),
+            values: vec![OUTSTANDING.to_string()],
+        });
+    }
+    top
+}
+
+/// Divides a total of the top among the groups that state none of their own: by their weights, or
+/// by their numbers of clients if not all of them have a weight.
+fn over_groups(total: &Given, parts: &mut [Part], tables: &[&Table]) -> Result<(), Failure> {
+    let name = &total.name;
+    let (mut heirs, mut of_tables) = (Vec::new(), Vec::new());
+    for (part, table) in parts.iter_mut().zip(tables) {
+        let is_own = table.flags.iter().any(|given| given.name == *name);
+        if !is_own && value(&part.flags, name).is_some() {
+            heirs.push(part);
+            of_tables.push(*table);
+        }
+    }
+    let weights = of_tables.iter().map(|table| table.own("weight"));
+    let weights: Option<Vec<f64>> = weights.map(|text| text?.parse().ok()).collect();
+    let weights = weights.unwrap_or_else(|| {
+        let clients = heirs.iter().map(|part| f64::from(part.clients));
+        clients.collect()
+    });
+    share_out(name, &mut heirs, &weights)
 }
 
 /// How many clients each group has: as many as it says, or its part of the population by weight.
@@ -154,8 +226,12 @@ fn counts(tables: &[Table], total: Option<u32>) -> Result<Vec<u32>, Failure> {
             _ => None,
         });
     }
-    let all: f64 = weights.iter().flatten().sum();
-    let (mut counts, mut passed, mut placed) = (Vec::new(), 0.0, 0);
+    let of_weighted: Vec<f64> = weights.iter().flatten().copied().collect();
+    let shares = match of_weighted.is_empty() {
+        true => Vec::new(),
+        false => load::apportion::whole(total.unwrap_or(0).into(), &of_weighted),
+    };
+    let (mut counts, mut shares) = (Vec::new(), shares.into_iter());
     for (table, own) in tables.iter().zip(weights) {
         counts.push(match (table.own("count"), own, total) {
             (Some(text), ..) => number(table, "count", text)?,
@@ -164,13 +240,8 @@ fn counts(tables: &[Table], total: Option<u32>) -> Result<Vec<u32>, Failure> {
                 let hint = "write population = 1000 at the top, or give it a count";
                 return Err(table.fault("a part of an unknown number of clients", hint));
             }
-            (None, Some(own), Some(total)) => {
-                passed += own;
-                let until = (f64::from(total) * passed / all).round() as u32;
-                let count = until - placed;
-                placed = until;
-                count
-            }
+            // A share of a u32 is one.
+            (None, Some(_), Some(_)) => shares.next().unwrap_or(0) as u32,
         });
     }
     match counts.iter().map(|count| u64::from(*count)).sum::<u64>() {
@@ -188,23 +259,12 @@ fn inherited(top: &[Given], table: &Table) -> Vec<Given> {
     let transport = value(&table.flags, "transport").or(value(top, "transport"));
     let transport = transport.and_then(|text| text.parse().ok());
     let transport: Transport = transport.unwrap_or(Transport::Udp);
+    let asks_nothing = value(&table.flags, "queries-per-connection") == Some("0");
     let excludes = |name: &str| table.flags.iter().any(|given| given.name == name);
     let means_something = |given: &&Given| {
         let name = given.name.as_str();
-        let of_arrival = [
-            "rate",
-            "outstanding",
-            "per-client",
-            "shape",
-            "arrival",
-            "burst",
-            "profile",
-            "profile-zone",
-            "profile-mix",
-            "rate-factor",
-        ];
-        let arrivals = ["rate", "outstanding", "per-client", "profile"];
-        let replaced = of_arrival.contains(&name) && arrivals.into_iter().any(excludes)
+        let replaced = is_replaced(name, &table.flags)
+            || name == "outstanding" && asks_nothing
             || name == "profile-mix" && excludes("transport");
         name != "clients" && !replaced && suits(name, transport)
     };
@@ -244,18 +304,13 @@ fn over_targets(targets: &[Table], parts: Vec<Part>) -> Result<Vec<Part>, Failur
             .map_or(Ok(1.0), |text| weight(target, text))?;
         weights.push((server.to_owned(), weight));
     }
-    let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let (servers, weights): (Vec<String>, Vec<f64>) = weights.into_iter().unzip();
     let mut split = Vec::new();
     for part in parts {
-        let (mut passed, mut placed) = (0.0, 0);
-        for (server, weight) in &weights {
-            passed += weight;
-            let until = (f64::from(part.clients) * passed / all).round() as u32;
-            let mut one = part.clone();
-            one.clients = until - placed;
-            one.set("server", server.clone());
-            placed = until;
-            if one.clients > 0 {
+        let each = divide(&part, &weights, is_total)?;
+        for (one, server) in each.into_iter().zip(&servers) {
+            if let Some(mut one) = one {
+                one.set("server", server.clone());
                 split.push(one);
             }
         }
@@ -282,29 +337,34 @@ fn over_transports(parts: Vec<Part>) -> Result<Vec<Part>, Failure> {
             .of(&part.place));
         }
         let (profile, _) = profile::read(Path::new(&path))?;
-        let all: u64 = profile.transports.values().sum();
-        let (mut passed, mut placed) = (0, 0);
-        for (name, queries) in &profile.transports {
+        let shares = profile.transports.values();
+        let shares: Vec<f64> = shares.map(|queries| *queries as f64).collect();
+        if shares.iter().sum::<f64>() <= 0.0 {
+            continue;
+        }
+        // A rate of connections is theirs that have some.
+        let each = divide(&part, &shares, |name| is_total(name) && name != CONNECTS)?;
+        let before = split.len();
+        for (name, one) in profile.transports.keys().zip(each) {
             let transport: Transport = name.parse().map_err(|reason: String| {
                 let hint = "fit it again from the capture, or undo what was changed by hand";
                 Failure::usage(format!("{path}: {reason}"), hint)
             })?;
-            passed += queries;
-            let share = passed as f64 / all.max(1) as f64;
-            let until = (f64::from(part.clients) * share).round() as u32;
-            let mut one = part.clone();
-            one.clients = until - placed;
+            let Some(mut one) = one else { continue };
             one.flags.retain(|given| suits(&given.name, transport));
             one.set("transport", name.clone());
             one.name = match part.name == measure::experience::GroupRecord::PLAIN {
                 true => name.clone(),
                 false => format!("{} over {name}", part.name),
             };
-            placed = until;
-            if one.clients > 0 {
-                split.push(one);
-            }
+            split.push(one);
         }
+        let connected = split.iter_mut().skip(before);
+        let connected = connected.filter(|one| value(&one.flags, CONNECTS).is_some());
+        let mut connected: Vec<&mut Part> = connected.collect();
+        let clients = connected.iter().map(|one| f64::from(one.clients));
+        let weights: Vec<f64> = clients.collect();
+        share_out(CONNECTS, &mut connected, &weights)?;
     }
     match split.is_empty() {
         false => Ok(split),
@@ -318,6 +378,13 @@ fn over_transports(parts: Vec<Part>) -> Result<Vec<Part>, Failure> {
 /// Parses the flags of a part as those of a command line.
 fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
     part.set("clients", part.clients.to_string());
+    // Groups share the threads of the run; few clients or few places keep few of them busy.
+    let outstanding = value(&part.flags, "outstanding").and_then(|text| text.parse().ok());
+    let most = part.clients.min(outstanding.unwrap_or(u32::MAX)).max(1);
+    let workers = value(&part.flags, "workers").and_then(|text| text.parse().ok());
+    if workers.is_some_and(|workers: u32| workers > most) {
+        part.set("workers", most.to_string());
+    }
     let mut line = vec!["throng".into(), "run".into()];
     line.extend(part.flags.iter().flat_map(Given::arguments));
     let of_part = |failure: Failure| failure.of(&part.place);

@@ -12,6 +12,7 @@ mod schema;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod totals;
 
 use std::fs;
 use std::path::Path;

@@ -144,6 +144,120 @@ fn targets_get_clients_by_their_weights() {
     assert_eq!(servers, [(6, "127.0.0.1"), (3, "127.0.0.2")]);
 }
 
+/// Load of each part: its name, server, rate, places and queries.
+fn loads(groups: &[Group]) -> Vec<String> {
+    let load = |group: &Group| {
+        let arguments = &group.arguments;
+        let number = |number: Option<u64>| number.map_or("-".to_owned(), |it| it.to_string());
+        format!(
+            "{} {} {} {} {}",
+            group.name,
+            arguments.server.first().map_or("-", String::as_str),
+            arguments.rate.as_deref().unwrap_or("-"),
+            number(arguments.outstanding.map(u64::from)),
+            number(arguments.queries),
+        )
+    };
+    groups.iter().map(load).collect()
+}
+
+const TARGETS: &str = "[[targets]]\nserver = '127.0.0.1'\nweight = 3\n\
+     [[targets]]\nserver = '127.0.0.2'\n";
+
+#[test]
+fn load_that_is_stated_once_is_divided_among_targets() {
+    let rate = groups(&format!("rate = '2k'\n{TARGETS}"));
+    let expected = ["clients 127.0.0.1 1500 - -", "clients 127.0.0.2 500 - -"];
+    assert_eq!(loads(&rate), expected);
+    let places = groups(&format!("outstanding = 102\nqueries = 9\n{TARGETS}"));
+    let expected = ["clients 127.0.0.1 - 77 7", "clients 127.0.0.2 - 25 2"];
+    assert_eq!(loads(&places), expected);
+    // What a run has without any flag is stated once too.
+    let neither = groups(TARGETS);
+    let expected = ["clients 127.0.0.1 - 75 -", "clients 127.0.0.2 - 25 -"];
+    assert_eq!(loads(&neither), expected);
+}
+
+#[test]
+fn load_of_the_top_is_divided_among_the_groups_that_state_none() {
+    let text = "population = 10\nrate = 1000\narrival = 'poisson'\n\
+         [[clients]]\nname = 'a'\nweight = 1\n[[clients]]\nname = 'b'\nweight = 3\n\
+         [[clients]]\nname = 'c'\nweight = 1\nrate = 7\n\
+         [[clients]]\nname = 'd'\nweight = 5\nper-client = 'poisson:1'\n";
+    let divided = ["a - 250 - -", "b - 750 - -", "c - 7 - -", "d - - - -"];
+    assert_eq!(loads(&groups(text)), divided);
+    let of_two = groups(&format!("{text}{TARGETS}"));
+    let of = |name: &str| -> f64 {
+        let own = of_two.iter().filter(|group| group.name == name);
+        own.map(|it| {
+            it.arguments
+                .rate
+                .as_deref()
+                .unwrap_or("0")
+                .parse::<f64>()
+                .unwrap()
+        })
+        .sum()
+    };
+    assert_eq!(["a", "b", "c", "d"].map(of), [250.0, 750.0, 7.0, 0.0]);
+}
+
+#[test]
+fn load_of_the_command_line_is_that_of_all_groups_together() {
+    let text = "[[clients]]\nname = 'a'\ncount = 3\noutstanding = 9\n\
+         [[clients]]\nname = 'b'\ncount = 1\nrate = 7\n";
+    let line = [Given {
+        name: "rate".to_owned(),
+        values: vec!["2k".to_owned()],
+    }];
+    let compiled = compile(&file(text).unwrap(), &Point::default(), &line).unwrap();
+    assert_eq!(loads(&compiled), ["a - 1500 - -", "b - 500 - -"]);
+    let point = Point {
+        flags: line.to_vec(),
+    };
+    let compiled = compile(&file(text).unwrap(), &point, &[]).unwrap();
+    assert_eq!(loads(&compiled), ["a - 1500 - -", "b - 500 - -"]);
+}
+
+#[test]
+fn event_divides_the_load_of_those_whom_it_changes() {
+    let text = "population = 100\nrate = 1000\n\
+         [[clients]]\nname = 'a'\nweight = 1\n[[clients]]\nname = 'b'\nweight = 1\n";
+    let moved = groups(&format!(
+        "{text}[[events]]\nat = '5s'\nshare = 0.2\ntransport = 'tcp'\n"
+    ));
+    let expected = [
+        "a - 400 - -",
+        "a - 100 - -",
+        "a from 5s - 100 - -",
+        "b - 400 - -",
+        "b - 100 - -",
+        "b from 5s - 100 - -",
+    ];
+    assert_eq!(loads(&moved), expected);
+    let raised = groups(&format!("{text}[[events]]\nat = '5s'\nrate = 3000\n"));
+    let expected = [
+        "a - 500 - -",
+        "a from 5s - 1500 - -",
+        "b - 500 - -",
+        "b from 5s - 1500 - -",
+    ];
+    assert_eq!(loads(&raised), expected);
+}
+
+#[test]
+fn too_little_for_all_who_share_it_is_refused() {
+    let found = refused(&format!("outstanding = 1\n{TARGETS}"));
+    let what = "outstanding 1 is too little for the 2 groups and targets that share it";
+    assert!(found.ends_with(what), "{found}");
+    let text = "queries = 100\n[[events]]\nat = '5s'\ntransport = 'tcp'\n";
+    let found = refused(text);
+    assert!(
+        found.ends_with("how many of the queries come before it cannot be known"),
+        "{found}"
+    );
+}
+
 #[test]
 fn sweep_has_a_point_for_each_combination() {
     let file = file("[sweep]\nclients = '1..100*10'\nqueries-per-connection = [1, 50]\n");

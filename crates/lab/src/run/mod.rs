@@ -7,6 +7,7 @@ mod local;
 mod preflight;
 pub(crate) mod record;
 mod self_test;
+pub mod shares;
 mod simulation;
 
 use std::collections::BTreeMap;

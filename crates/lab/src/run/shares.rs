@@ -1,0 +1,81 @@
+//! Who of the groups of a run offers what, and to whom: a table for people, before it starts.
+
+use load::Arrival;
+use measure::notation;
+
+use super::RunRequest;
+
+/// What one part of the clients is to offer to one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The group that it belongs to.
+    pub group: String,
+    /// The target as the user typed it; none for the built-in responder.
+    pub target: Option<String>,
+    /// How it is reached.
+    pub transport: String,
+    /// Its clients.
+    pub clients: u32,
+    /// Its rate, or its places, in words.
+    pub load: String,
+}
+
+/// What each of the groups offers, in their order.
+pub fn shares(groups: &[RunRequest]) -> Vec<Share> {
+    let share = |request: &RunRequest| Share {
+        group: request.group.clone(),
+        target: request.description.server_name.clone(),
+        transport: request.plan.transport.to_string(),
+        clients: request.plan.clients,
+        load: load_of(request),
+    };
+    groups.iter().map(share).collect()
+}
+
+fn load_of(request: &RunRequest) -> String {
+    let plan = &request.plan;
+    let load = match plan.arrival {
+        _ if plan.connections.asks_nothing() => "no queries".to_owned(),
+        Arrival::Open { rate_qps, .. } => notation::rate(rate_qps),
+        Arrival::Closed { outstanding, .. } => {
+            format!("{} outstanding", notation::count(outstanding.into()))
+        }
+        Arrival::Clients(each) => format!("{each} each"),
+        Arrival::Profile => "as its profile says".to_owned(),
+        Arrival::Script => "as its script says".to_owned(),
+        Arrival::Replay => "as its capture says".to_owned(),
+    };
+    match plan.queries_max {
+        Some(queries) => format!("{load}, {}", notation::counted(queries, "query")),
+        None => load,
+    }
+}
+
+/// The lines of a table, without what would be alike in all; none of a single group.
+pub fn lines(shares: &[Share]) -> Vec<String> {
+    if shares.len() < 2 {
+        return Vec::new();
+    }
+    let clients = |share: &Share| notation::counted(share.clients.into(), "client");
+    let target = |share: &Share| share.target.clone().unwrap_or_default();
+    let width = |of: &dyn Fn(&Share) -> String| {
+        let widths = shares.iter().map(|share| of(share).chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (group, server) = (width(&|share| share.group.clone()), width(&target));
+    let (transport, number) = (width(&|share| share.transport.clone()), width(&clients));
+    let line = |share: &Share| {
+        let name = format!("  {:group$}  ", share.group);
+        let to = match server {
+            0 => String::new(),
+            _ => format!("{:server$}  ", target(share)),
+        };
+        format!(
+            "{name}{to}{:transport$}  {:>number$}  {}",
+            share.transport,
+            clients(share),
+            share.load
+        )
+    };
+    shares.iter().map(line).collect()
+}
