@@ -255,7 +255,8 @@ pub(crate) struct RunArguments {
         help_heading = "Load"
     )]
     pub(crate) burst: u32,
-    /// Simulated clients, each with its own socket or connection [default: 10]
+    /// Simulated clients, each with its own socket or connection and at most 61,440 open queries
+    /// [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
     pub(crate) clients: Option<u32>,
     /// A query without response for that long has timed out

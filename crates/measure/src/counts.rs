@@ -119,7 +119,8 @@ impl StampCounts {
 pub struct NotSent {
     /// The time-out passed while the query waited for its connection.
     pub timed_out_waiting: u64,
-    /// The client had 32,768 open queries, half of the message ID space and the most it may.
+    /// The client had 61,440 open queries, the most that it may: a message ID each, and 4,096 IDs
+    /// stay with the queries that timed out last, so that late responses are known.
     pub no_free_id: u64,
     /// The socket's send buffer was full or the kernel refused the datagram.
     pub send_failed: u64,

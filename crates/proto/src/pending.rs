@@ -7,9 +7,9 @@
 //! late and duplicate responses are told from those that belong to no query.
 //!
 //! A slot that is still open is skipped by later queries. The ring doubles when more than half of
-//! it is open, up to 65,536 slots, so at most [`OPEN_MAX`] queries of one client can be open.
-//! The slots of the last [`TIMED_OUT_MAX`] queries that timed out are kept in the same way: their
-//! responses may come long after, and must be known as late.
+//! it is open, up to 65,536 slots: then there is a slot for each ID, and at most [`OPEN_MAX`]
+//! queries of one client can be open. The slots of the last [`TIMED_OUT_MAX`] queries that timed
+//! out are kept in the same way: their responses may come long after, and must be known as late.
 
 use std::collections::VecDeque;
 
@@ -24,14 +24,16 @@ pub use question::{LABEL_MAX, Question};
 pub use slot::{Found, Query, State, WaitingQueries};
 pub use trail::Trail;
 
-/// Most queries of one client that can be waiting or in flight: half of the ID space, so that a
-/// free ID is always near and a late response is not taken for a new one.
-pub const OPEN_MAX: u32 = 32_768;
+/// Most queries of one client that can be waiting or in flight: all message IDs but those that are
+/// kept for queries that have timed out, whose late responses would else be taken for those of new
+/// queries.
+pub const OPEN_MAX: u32 = (CAPACITY_MAX - TIMED_OUT_MAX) as u32;
 
 /// Most queries of one client that are remembered after they have timed out.
 pub const TIMED_OUT_MAX: usize = 4_096;
 
 const CAPACITY_MIN: usize = 4;
+/// One slot for each message ID.
 const CAPACITY_MAX: usize = 65_536;
 
 /// The open queries of one client.
@@ -121,10 +123,14 @@ impl Pending {
     ) -> u32 {
         let mut left = queries;
         while left > 0 {
-            let kept = (self.waiting + self.in_flight) as usize + self.timed_out.len();
-            let room = (self.slots.len() / 2).saturating_sub(kept) as u32;
+            let open = self.waiting + self.in_flight;
+            // The largest ring has room for all that are kept beside.
+            let room = match self.slots.len() {
+                CAPACITY_MAX => OPEN_MAX.saturating_sub(open),
+                slots => (slots / 2).saturating_sub(open as usize + self.timed_out.len()) as u32,
+            };
             if room == 0 {
-                if self.make_room() {
+                if self.grow() {
                     continue;
                 }
                 break;
@@ -156,20 +162,6 @@ impl Pending {
                 return;
             }
         }
-    }
-
-    /// Makes room for one more query; false if as many are open as may be.
-    #[cold]
-    fn make_room(&mut self) -> bool {
-        if self.grow() {
-            return true;
-        }
-        let open = self.waiting + self.in_flight;
-        let is_full = open >= OPEN_MAX;
-        if !is_full {
-            self.forget_timed_out();
-        }
-        !is_full
     }
 
     /// Number of the query that was submitted last; of no meaning before the first.

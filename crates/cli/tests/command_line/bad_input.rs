@@ -267,7 +267,7 @@ fn contradictory_flags_are_refused() {
         ),
         (
             "--outstanding 100000 --clients 1",
-            "may have 32768 open",
+            "may have 61440 open",
             "more clients",
         ),
         (

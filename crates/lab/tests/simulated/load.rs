@@ -215,8 +215,8 @@ fn more_open_queries_than_a_client_has_ids_are_counted_as_not_sent() {
         .timeout_ms(10_000);
     let run = sim.run();
     assert_eq!(run.offered(), 100_000);
-    assert_eq!(run.sent(), 32_768);
-    assert_eq!(run.counts().not_sent.no_free_id, 100_000 - 32_768);
+    assert_eq!(run.sent(), 61_440);
+    assert_eq!(run.counts().not_sent.no_free_id, 100_000 - 61_440);
 }
 
 #[test]

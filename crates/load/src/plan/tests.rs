@@ -169,10 +169,10 @@ fn contradictions_between_settings_are_named() {
 
 #[test]
 fn every_client_has_message_ids_for_its_queries_in_flight() {
-    check(|plan| plan.arrival = closed(327_680), "");
+    check(|plan| plan.arrival = closed(614_400), "");
     check(
-        |plan| plan.arrival = closed(327_681),
-        "outstanding: 32769 queries in flight fall to one client, which may have 32768 open",
+        |plan| plan.arrival = closed(614_401),
+        "outstanding: 61441 queries in flight fall to one client, which may have 61440 open",
     );
     // Workers have 2 and 1 clients but equal shares of the queries.
     let uneven = |outstanding| {
@@ -181,10 +181,10 @@ fn every_client_has_message_ids_for_its_queries_in_flight() {
             plan.arrival = closed(outstanding);
         }
     };
-    check(uneven(65_537), "");
+    check(uneven(122_881), "");
     check(
-        uneven(65_538),
-        "outstanding: 32769 queries in flight fall to one client, which may have 32768 open",
+        uneven(122_882),
+        "outstanding: 61441 queries in flight fall to one client, which may have 61440 open",
     );
 }
 
@@ -320,7 +320,7 @@ fn connection_times_and_rates_of_zero_are_refused() {
     );
     check_connections(
         |it| it.in_flight_max = Some(0),
-        "pipeline: a connection can have 1 to 32768 in flight",
+        "pipeline: a connection can have 1 to 61440 in flight",
     );
 }
 

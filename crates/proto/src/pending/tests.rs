@@ -228,8 +228,32 @@ fn queries_that_timed_out_make_room_when_all_others_are_open() {
         let query = send_one(&mut pending, at(0));
         pending.end(query.position, State::TimedOut);
     }
+    let mut ids: Vec<u16> = (0..OPEN_MAX)
+        .map(|_| send_one(&mut pending, at(0)).id)
+        .collect();
+    assert!(!pending.submit(at(0), Question::plain(0)));
+    // All message IDs are taken: those of the open queries, and those kept for late responses.
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len() + TIMED_OUT_MAX, 65_536);
+}
+
+#[test]
+fn ids_of_queries_that_timed_out_last_are_not_given_to_others_when_all_are_taken() {
+    let mut pending = Pending::new(3);
     for _ in 0..OPEN_MAX {
         send_one(&mut pending, at(0));
+    }
+    let mut lost = Vec::new();
+    // A target that answers nothing: each query that times out makes room for one.
+    for ms in 0..100_000 {
+        let oldest = pending.oldest_in_flight().unwrap();
+        pending.end(oldest.position, State::TimedOut);
+        lost.push(oldest.id);
+        let query = send_one(&mut pending, at(ms));
+        let kept = &lost[lost.len().saturating_sub(TIMED_OUT_MAX)..];
+        assert!(ms % 1_000 != 0 || !kept.contains(&query.id), "{ms}");
+        assert_eq!(pending.find(oldest.id).unwrap().state, State::TimedOut);
     }
     assert!(!pending.submit(at(0), Question::plain(0)));
 }

@@ -3,7 +3,7 @@
 //! Accepts the options of resperf 2.14 and prints its output line for line. What is different:
 //!
 //! - responses count in the point of the plot in which they came, not in that of their query;
-//! - a client has at most 32,768 queries outstanding, so `-q` may need more of them (`-C`);
+//! - a client has at most 61,440 queries outstanding, so `-q` may need more of them (`-C`);
 //! - limits are looked at ten times a second;
 //! - connections are set up before the ramp begins;
 //! - a public target needs `-O allow-public`.

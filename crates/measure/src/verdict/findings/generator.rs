@@ -232,8 +232,9 @@ fn not_sent(figures: &Figures<'_>) -> Vec<Diagnosis> {
         ),
         (
             no_free_id,
-            "found no free message ID: their clients had 32,768 queries open",
-            "a client tells responses apart by 16 bits, and may have half of them open",
+            "found no free message ID: their clients had 61,440 queries open",
+            "a client tells responses apart by 65,536 message IDs, and 4,096 of them stay with the \
+             queries that timed out last",
             Cure::throng(format!("--clients {more_clients}")),
         ),
         (

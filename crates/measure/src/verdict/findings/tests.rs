@@ -348,7 +348,7 @@ fn queries_not_sent_are_told_by_reason() {
     let states: Vec<State> = reasons.iter().map(|it| it.state).collect();
     assert_eq!(states, [State::Warning, State::Problem, State::Warning]);
     assert!(
-        reasons[1].seen.contains("32,768 queries open"),
+        reasons[1].seen.contains("61,440 queries open"),
         "{reasons:#?}"
     );
     assert_eq!(reasons[1].cures[0].how, "--clients 20");
