@@ -16,6 +16,7 @@ use crate::cpu;
 use crate::datagram::Batch;
 use crate::socket::{self, SocketOptions};
 use crate::table::Table;
+use crate::tcp_info::TcpInfo;
 use crate::timestamps::{Numbering, Timestamps};
 use crate::{
     Accepted, Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SendStamp,
@@ -339,9 +340,11 @@ impl Driver for EpollDriver {
     }
 
     fn was_fast_opened(&self, socket: SocketId) -> bool {
-        self.sockets
+        let info = self
+            .sockets
             .get(socket)
-            .is_some_and(|open| socket::was_fast_opened(&open.fd))
+            .and_then(|open| TcpInfo::read(&open.fd));
+        info.is_some_and(|info| info.was_fast_opened())
     }
 
     fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr> {
@@ -425,9 +428,13 @@ impl Driver for EpollDriver {
     }
 
     fn close(&mut self, socket: SocketId, how: Close) {
-        if let Some(closed) = self.sockets.remove(socket)
-            && how == Close::Reset
-        {
+        let Some(closed) = self.sockets.remove(socket) else {
+            return;
+        };
+        if closed.kind == Kind::Stream && closed.peer.is_some() {
+            self.stats.tcp.note_close(&closed.fd);
+        }
+        if how == Close::Reset {
             socket::set_reset_on_close(&closed.fd);
         }
     }

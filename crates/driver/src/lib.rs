@@ -24,6 +24,7 @@ pub mod null;
 pub mod sim;
 mod socket;
 mod table;
+mod tcp_info;
 mod timestamps;
 pub mod uring;
 pub mod xdp;
@@ -42,6 +43,7 @@ use proto::Instant;
 use xdp::ring::Frames;
 
 pub use socket::SocketOptions;
+pub use tcp_info::TcpStats;
 
 /// A socket of one driver. Never reused while an event for it can still be delivered: `index` is
 /// small and dense (use it as an array index), `generation` tells successive owners apart.
@@ -334,6 +336,8 @@ pub struct DriverStats {
     pub short_sends: u64,
     /// Connections that could not be accepted, for want of descriptors mostly.
     pub accepts_failed: u64,
+    /// What TCP did for the connections that were opened from here.
+    pub tcp: TcpStats,
     /// What AF_XDP counts beside.
     pub xdp: xdp::XdpStats,
 }

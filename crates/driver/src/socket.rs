@@ -111,22 +111,6 @@ pub(super) fn listen_tcp(spec: &SocketSpec, blocking: libc::c_int) -> io::Result
     Ok(fd)
 }
 
-/// True if the peer has acknowledged octets that came with our SYN.
-pub(super) fn was_fast_opened(fd: &OwnedFd) -> bool {
-    // Position and bit of `tcpi_options` in `struct tcp_info` (linux/tcp.h), which only grows.
-    const OPTIONS_AT: usize = 5;
-    const SYN_DATA: u8 = 32;
-    let mut info = [0_u8; 104];
-    let mut length = info.len() as libc::socklen_t;
-    // SAFETY: the buffer is valid for the length given with it.
-    let result = unsafe {
-        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-        let place = info.as_mut_ptr().cast();
-        libc::getsockopt(fd.as_raw_fd(), level, option, place, &mut length)
-    };
-    result == 0 && info[OPTIONS_AT] & SYN_DATA != 0
-}
-
 /// Takes one connection from a listener; `None` if there is none.
 pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
     let mut storage = SockAddr::empty();

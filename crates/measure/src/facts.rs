@@ -99,6 +99,10 @@ pub struct NetworkFacts {
     /// Requests to send of which io_uring sent a part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub short_sends: u64,
+    /// What TCP did for our connections; none where there were none, or in a record of a version
+    /// that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpFacts>,
     /// What AF_XDP counts beside; none with another driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpFacts>,
@@ -107,6 +111,69 @@ pub struct NetworkFacts {
     /// conntrack (`Conntrack.Dropped`), CPU time in ticks (`Cpu.All`, `Cpu.Idle`, `Cpu.Steal`) and
     /// CPU quota (`Cgroup.Throttled`). They count every process of the host.
     pub kernel: BTreeMap<String, u64>,
+}
+
+/// What TCP did for the connections of the run, as their own sockets knew when they were closed
+/// (TCP_INFO).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpFacts {
+    /// Established connections that were closed.
+    pub closed: u64,
+    /// Of those, the ones that were asked: the first 10,000 of each worker, and one in 16 beyond.
+    /// What follows is of these.
+    pub read: u64,
+    /// Segments sent, acknowledgements and repeated ones included.
+    pub segments_sent: u64,
+    /// Segments sent again.
+    pub segments_repeated: u64,
+    /// Segments of which the target said that it had them already (DSACK, RFC 2883): none of these
+    /// was lost.
+    pub segments_repeated_in_vain: u64,
+    /// The sum of the round-trip times as last estimated, in microseconds.
+    pub rtt_us_sum: u64,
+    /// The longest of them.
+    pub rtt_us_max: u64,
+}
+
+impl TcpFacts {
+    /// Segments sent again that the target has not said to have had already: those that were lost,
+    /// or whose acknowledgements were late or lost.
+    pub fn segments_lost(&self) -> u64 {
+        self.segments_repeated
+            .saturating_sub(self.segments_repeated_in_vain)
+    }
+
+    /// Of the segments sent, the share that was lost, 0 to 1.
+    pub fn lost_share(&self) -> f64 {
+        per(self.segments_lost() as f64, self.segments_sent as f64)
+    }
+
+    /// Mean round-trip time in nanoseconds; none if no connection was asked.
+    pub fn rtt_ns_mean(&self) -> Option<f64> {
+        (self.read > 0).then(|| self.rtt_us_sum as f64 * 1e3 / self.read as f64)
+    }
+
+    /// Adds everything counted in `other`.
+    pub fn add(&mut self, other: &TcpFacts) {
+        // Names every field, so that a new one cannot be forgotten here.
+        let TcpFacts {
+            closed,
+            read,
+            segments_sent,
+            segments_repeated,
+            segments_repeated_in_vain,
+            rtt_us_sum,
+            rtt_us_max,
+        } = other;
+        self.closed += closed;
+        self.read += read;
+        self.segments_sent += segments_sent;
+        self.segments_repeated += segments_repeated;
+        self.segments_repeated_in_vain += segments_repeated_in_vain;
+        self.rtt_us_sum += rtt_us_sum;
+        self.rtt_us_max = self.rtt_us_max.max(*rtt_us_max);
+    }
 }
 
 /// What is counted where frames are exchanged with a network interface (AF_XDP).
@@ -253,6 +320,7 @@ impl NetworkFacts {
             ring_overflows,
             buffer_shortages,
             short_sends,
+            tcp,
             xdp,
             kernel,
         } = other;
@@ -268,6 +336,9 @@ impl NetworkFacts {
         self.ring_overflows += ring_overflows;
         self.buffer_shortages += buffer_shortages;
         self.short_sends += short_sends;
+        if let Some(tcp) = tcp {
+            self.tcp.get_or_insert_default().add(tcp);
+        }
         if let Some(xdp) = xdp {
             self.xdp.get_or_insert_default().add(xdp);
         }

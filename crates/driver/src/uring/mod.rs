@@ -32,6 +32,7 @@ use crate::clock::Clock;
 use crate::datagram::Batch;
 use crate::socket::{self, SockAddr, SocketOptions};
 use crate::table::Table;
+use crate::tcp_info::TcpInfo;
 use crate::{
     Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SocketError, SocketId,
     SocketSpec, cpu,
@@ -91,7 +92,7 @@ pub struct UringDriver {
 struct Socket {
     fd: OwnedFd,
     kind: Kind,
-    /// The one peer of a connected datagram socket.
+    /// The one peer of a socket that we connected.
     peer: Option<SocketAddr>,
     /// SO_RXQ_OVFL as last reported.
     drops: u32,
@@ -306,7 +307,7 @@ impl Driver for UringDriver {
             .and_then(|peer| Ok((socket::open_tcp(spec, &self.options, 0)?, peer)));
         let (fd, peer) = opened.map_err(|error| SocketError::of(&error))?;
         let raw = fd.as_raw_fd();
-        let id = self.add(fd, Kind::Connecting, None);
+        let id = self.add(fd, Kind::Connecting, Some(peer));
         if let Some(open) = self.sockets.get_mut(id) {
             open.fast_open = spec.fast_open;
         }
@@ -322,8 +323,11 @@ impl Driver for UringDriver {
     }
 
     fn was_fast_opened(&self, socket: SocketId) -> bool {
-        let open = self.sockets.get(socket);
-        open.is_some_and(|open| socket::was_fast_opened(&open.fd))
+        let info = self
+            .sockets
+            .get(socket)
+            .and_then(|open| TcpInfo::read(&open.fd));
+        info.is_some_and(|info| info.was_fast_opened())
     }
 
     fn local_addr(&self, socket: SocketId) -> io::Result<SocketAddr> {

@@ -392,6 +392,9 @@ impl UringDriver {
         let Some(mut closed) = self.sockets.remove(id) else {
             return;
         };
+        if closed.kind == Kind::Stream && closed.peer.is_some() {
+            self.stats.tcp.note_close(&closed.fd);
+        }
         if how == Close::Reset {
             socket::set_reset_on_close(&closed.fd);
         }

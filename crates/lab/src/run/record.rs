@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use driver::TcpStats;
 use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::arrival::{Arrival, Process};
 use load::{Plan, Stamping};
-use measure::facts::{HostFacts, NetworkFacts, WorkerFacts, XdpFacts};
+use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
@@ -225,11 +226,25 @@ fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
             ring_overflows: stats.ring_overflows,
             buffer_shortages: stats.buffer_shortages,
             short_sends: stats.short_sends,
+            tcp: tcp_facts(&stats.tcp),
             xdp: xdp_facts(worker),
             kernel: BTreeMap::new(),
         });
     }
     facts
+}
+
+/// What TCP did for one worker; none if it closed no connection.
+fn tcp_facts(stats: &TcpStats) -> Option<TcpFacts> {
+    (stats.closed > 0).then_some(TcpFacts {
+        closed: stats.closed,
+        read: stats.read,
+        segments_sent: stats.segments_sent,
+        segments_repeated: stats.segments_repeated,
+        segments_repeated_in_vain: stats.segments_repeated_in_vain,
+        rtt_us_sum: stats.rtt_us_sum,
+        rtt_us_max: stats.rtt_us_max,
+    })
 }
 
 /// What AF_XDP counted for one worker; none with another driver.
