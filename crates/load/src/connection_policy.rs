@@ -27,6 +27,9 @@ pub struct ConnectionPolicy {
     pub in_flight_max: Option<u32>,
     /// Send the first octets with the SYN (RFC 7413), if the kernel and the target can.
     pub tcp_fast_open: bool,
+    /// Pass over STOP_SENDING from a DoQ server, which is fatal to a connection otherwise (RFC
+    /// 9250, section 4.3.3).
+    pub stop_sending_allowed: bool,
     /// Never open more than that many connections a second, over all workers, evenly spaced.
     pub rate_max: Option<f64>,
 }
@@ -46,6 +49,7 @@ impl ConnectionPolicy {
             ("reconnect-delay", !self.reconnect_delay.is_zero()),
             ("pipeline", self.in_flight_max.is_some()),
             ("tcp-fast-open", self.tcp_fast_open),
+            ("doq-allow-stop-sending", self.stop_sending_allowed),
             ("connect-rate", self.rate_max.is_some()),
         ]
         .into_iter()
@@ -64,6 +68,11 @@ impl ConnectionPolicy {
             let what = format!("{} has no TCP connections", plan.transport);
             let hint = "use tcp, dot or doh2; over QUIC, --tls-early-data does what it does";
             return Err(PlanError::new("tcp-fast-open", what, hint));
+        }
+        if self.stop_sending_allowed && plan.transport != Transport::Doq {
+            let what = format!("{} has no such rule", plan.transport);
+            let hint = "use doq, or leave it out";
+            return Err(PlanError::new("doq-allow-stop-sending", what, hint));
         }
         match self.asks_nothing() {
             true => self.validate_without_queries(plan),

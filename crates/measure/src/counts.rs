@@ -32,7 +32,7 @@ mod stub;
 #[cfg(test)]
 mod tests;
 
-pub use codes::{Alerts, CODES_MAX, Codes};
+pub use codes::{CODES_MAX, Codes, Names};
 pub use connections::{ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures};
 pub use exchanges::ExchangeFailures;
 pub use rcodes::{Rcodes, rcode_name};

@@ -156,6 +156,9 @@ pub struct ConnectionPolicy {
     pub in_flight_max: Option<u64>,
     /// TCP Fast Open was asked for (RFC 7413).
     pub tcp_fast_open: bool,
+    /// STOP_SENDING from a DoQ server was passed over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_sending_allowed: bool,
     /// Connections opened a second over all workers, at most; none for as fast as possible.
     pub rate_max: Option<f64>,
 }

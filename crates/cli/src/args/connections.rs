@@ -39,6 +39,10 @@ pub(crate) struct ConnectionArguments {
     /// connection is then opened by its first query
     #[arg(long)]
     tcp_fast_open: bool,
+    /// Go on with a DoQ connection whose server sends STOP_SENDING, as hickory 0.26 does with each
+    /// response, rather than close it (RFC 9250, section 4.3.3)
+    #[arg(long)]
+    doq_allow_stop_sending: bool,
 }
 
 impl ConnectionArguments {
@@ -50,6 +54,11 @@ impl ConnectionArguments {
     /// Leaves out what only TCP has.
     pub(crate) fn leave_out_tcp(&mut self) {
         self.tcp_fast_open = false;
+    }
+
+    /// Leaves out what only DoQ has.
+    pub(crate) fn leave_out_doq(&mut self) {
+        self.doq_allow_stop_sending = false;
     }
 
     /// As the plan wants them.
@@ -65,6 +74,7 @@ impl ConnectionArguments {
             reconnect_delay: self.reconnect_delay.unwrap_or_default(),
             in_flight_max: self.pipeline,
             tcp_fast_open: self.tcp_fast_open,
+            stop_sending_allowed: self.doq_allow_stop_sending,
             rate_max: rate.map(load::arrival::parse_rate).transpose()?,
         })
     }

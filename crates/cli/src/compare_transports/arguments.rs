@@ -74,6 +74,9 @@ fn leave_out_unsuited(run: &mut RunArguments, transports: &[Transport]) {
     if is_for_others(Transport::is_stream) {
         run.connections.leave_out_tcp();
     }
+    if is_for_others(|transport| transport == Transport::Doq) {
+        run.connections.leave_out_doq();
+    }
     if is_for_others(Transport::is_doh) {
         run.doh = DohArguments::default();
     }

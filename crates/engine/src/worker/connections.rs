@@ -290,8 +290,12 @@ impl Worker {
     }
 
     pub(super) fn count_tls_failure(&mut self, failure: &TlsFailure, usable: bool, now: Instant) {
+        if let (true, TlsFailure::Protocol(_)) = (usable, failure) {
+            self.count_violation("TLS protocol error", "RFC 8446, section 6.2", now);
+        }
         let counts = &mut self.tally.of_event(now).counts.connections;
         match (usable, failure) {
+            (true, TlsFailure::Protocol(_)) => {}
             (true, _) => counts.ended_by_tls += 1,
             (false, TlsFailure::Alert(alert)) => counts.failed.tls_alert.record(alert),
             (false, TlsFailure::Certificate(_)) => counts.failed.tls_certificate += 1,
@@ -303,6 +307,14 @@ impl Worker {
         if self.tls_failures.len() < TLS_FAILURES_MAX && !self.tls_failures.contains(&reason) {
             self.tls_failures.push(reason);
         }
+    }
+
+    /// Counts a usable connection that we close because the target broke a rule.
+    #[cold]
+    pub(super) fn count_violation(&mut self, what: &str, rules: &str, now: Instant) {
+        let counts = &mut self.tally.of_event(now).counts.connections;
+        let rule = format!("{what} ({rules})");
+        counts.closed_for_violation.record(&rule);
     }
 
     /// Closes a usable connection in order.

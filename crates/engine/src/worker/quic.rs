@@ -50,14 +50,18 @@ pub(super) fn client(plan: &Plan, worker: u32, driver: &impl Driver) -> Option<Q
         state = mix(state ^ part);
         octets.copy_from_slice(&state.to_be_bytes());
     }
-    Some(QuicClient::new(QuicClientOptions {
+    let mut quic = QuicClient::new(QuicClientOptions {
         protocol,
         // How long a connection stays is for the target and the plan to say.
         idle_timeout: None,
         keep_alive: None,
         seed,
         clock: Clock::new(epoch),
-    }))
+    });
+    if plan.connections.stop_sending_allowed {
+        quic.allow_stop_sending();
+    }
+    Some(quic)
 }
 
 impl Worker {
@@ -410,8 +414,15 @@ impl Worker {
             return;
         };
         let (socket, usable) = (connection.socket, connection.is_open());
+        let key = self.quic_key(index);
+        let broken = key.zip(self.quic.as_ref());
+        let broken = broken.and_then(|(key, quic)| quic.broken_rule(key));
         match reason {
             LostReason::Tls(failure) => self.count_tls_failure(failure, usable, now),
+            LostReason::Application { by: By::Us, .. } if usable => {
+                let (what, rules) = broken.unwrap_or(("broken protocol", "RFC 9000"));
+                self.count_violation(what, rules, now);
+            }
             _ => {
                 let counts = &mut self.tally.of_event(now).counts.connections;
                 count_quic_end(counts, reason, usable);

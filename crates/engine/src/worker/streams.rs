@@ -324,11 +324,10 @@ impl Worker {
         if has_served {
             self.connection_has_served(index, at);
         }
-        if outcome.is_ok() {
+        let Err(broken) = outcome else {
             return true;
-        }
-        let counts = &mut self.tally.of_event(at).counts.connections;
-        counts.ended_by_http += 1;
+        };
+        self.count_violation(broken.what, "RFC 9113", at);
         driver.close(socket, driver::Close::Graceful);
         self.lose_connection(driver, index, super::connections::Ended::here(true), at);
         false

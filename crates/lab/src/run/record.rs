@@ -467,6 +467,7 @@ fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
         reconnect_delay_ns: nanos(policy.reconnect_delay),
         in_flight_max: policy.in_flight_max.map(u64::from),
         tcp_fast_open: policy.tcp_fast_open,
+        stop_sending_allowed: policy.stop_sending_allowed,
         rate_max: policy.rate_max,
     }
 }

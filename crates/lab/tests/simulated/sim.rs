@@ -420,7 +420,7 @@ fn check_connections(record: &RunRecord) -> Result<(), String> {
     let usable = connections.usable(record.scenario.has_handshakes());
     let races_lost = record.warmup.counts.stub.races_lost + record.total.counts.stub.races_lost;
     let begun = usable + connections.failed.total() + connections.abandoned + races_lost;
-    let ended = connections.closed_by_client + connections.ended_by_target();
+    let ended = connections.ended();
     match (connections.attempted, usable) == (begun, ended) {
         true => Ok(()),
         false => Err(format!(

@@ -157,12 +157,9 @@ fn wrong_id_ends_a_doq_connection_and_the_queries_on_it() {
     let run = sim.run();
     let spoilt = run.responder.spoilt;
     assert!((20..80).contains(&spoilt), "{spoilt}");
-    let ended = &run.record.connections().quic_application;
-    // DOQ_PROTOCOL_ERROR (RFC 9250, section 4.3.3).
-    assert!(
-        ended.get(2) > 10 && ended.get(2) == ended.total(),
-        "{ended:?}"
-    );
+    let ended = &run.record.connections().closed_for_violation;
+    let broken = ended.get("message ID is not 0 (RFC 9250, section 4.3.3)");
+    assert!(broken > 10 && broken == ended.total(), "{ended:?}");
     assert!(run.counts().connection_losses >= ended.total());
     let malformed = run.counts().exchange_failures.malformed;
     let ends = run.responses() + run.counts().connection_losses + malformed;

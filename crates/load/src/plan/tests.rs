@@ -269,6 +269,10 @@ fn sound_connection_policies_pass() {
     check_connections(|it| it.reconnect_delay = second, "");
     check_connections(|it| it.in_flight_max = Some(10), "");
     check_connections(|it| it.tcp_fast_open = true, "");
+    check_connections(
+        |it| it.stop_sending_allowed = true,
+        "doq-allow-stop-sending: tcp has no such rule",
+    );
     check_connections(|it| it.rate_max = Some(0.5), "");
 }
 
@@ -276,8 +280,11 @@ fn sound_connection_policies_pass() {
 fn policies_of_connections_need_a_transport_that_has_them() {
     let second = Duration::from_secs(1);
     type Change = fn(&mut ConnectionPolicy, Duration);
-    let policies: [(&str, Change); 7] = [
+    let policies: [(&str, Change); 8] = [
         ("queries-per-connection", |it, _| it.queries_max = Some(1)),
+        ("doq-allow-stop-sending", |it, _| {
+            it.stop_sending_allowed = true
+        }),
         ("connection-duration", |it, time| it.duration = Some(time)),
         ("connection-idle-timeout", |it, time| {
             it.idle_timeout = Some(time)

@@ -138,14 +138,15 @@ impl JsonSchema for Codes {
     }
 }
 
-/// Counts by the name of a TLS alert as in the IANA registry, such as `handshake_failure`; in JSON
-/// a map. An alert is one octet, so there are at most 256 names.
+/// Counts by a name from a list that we have, so that there are only so many: that of a TLS alert
+/// in the IANA registry, such as `handshake_failure`, or of a rule that the target broke. In JSON a
+/// map.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Alerts(BTreeMap<String, u64>);
+pub struct Names(BTreeMap<String, u64>);
 
-impl Alerts {
-    /// Counts one alert; allocates only for a name that is new to the map.
+impl Names {
+    /// Counts one event; allocates only for a name that is new to the map.
     pub fn record(&mut self, name: &str) {
         match self.0.get_mut(name) {
             Some(count) => *count += 1,
@@ -162,12 +163,17 @@ impl Alerts {
         }
     }
 
-    /// Alerts of whatever name.
+    /// True if nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Events of whatever name.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Alerts of that name.
+    /// Events of that name.
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }

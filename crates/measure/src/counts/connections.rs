@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error_codes::{application_error, quic_transport_error};
-use super::{Alerts, Codes};
+use super::{Codes, Names};
 use crate::scenario::Transport;
 
 /// Connections of TCP and QUIC.
@@ -53,7 +53,12 @@ pub struct Connections {
     /// Usable connections that the target ended by GOAWAY, by its error code. HTTP/3 has no code
     /// there: 0.
     pub ended_by_goaway: Codes,
-    /// Usable connections on which the target broke the rules of HTTP/2 or HTTP/3.
+    /// Usable connections that we closed because the target broke a rule of DoQ, HTTP/2, HTTP/3 or
+    /// TLS, by the rule and where it is written.
+    #[serde(default, skip_serializing_if = "Names::is_empty")]
+    pub closed_for_violation: Names,
+    /// In records of versions that did not tell by which rule: usable connections on which the
+    /// target broke the rules of HTTP/2 or HTTP/3.
     pub ended_by_http: u64,
     /// Usable QUIC connections that the target closed with a code of the application: of HTTP/3 or
     /// DoQ, where it is not that for "no error".
@@ -128,7 +133,7 @@ pub struct ConnectionFailures {
     /// Out of file descriptors or kernel memory.
     pub no_resources: u64,
     /// The target sent a TLS alert, by its name; over QUIC as CRYPTO_ERROR (RFC 9001, section 4.8).
-    pub tls_alert: Alerts,
+    pub tls_alert: Names,
     /// The target's certificate was refused.
     pub tls_certificate: u64,
     /// The target's key is none of the pinned ones (SPKI, RFC 7858, section 4.2).
@@ -158,8 +163,8 @@ impl_add!(
         quic_idle_timeouts, quic_stream_limits_met,
     ],
     groups: [
-        handshakes, early_data, failed, closed_by_client_for, ended_by_goaway, quic_application,
-        quic_transport,
+        handshakes, early_data, failed, closed_by_client_for, closed_for_violation,
+        ended_by_goaway, quic_application, quic_transport,
     ]
 );
 impl_add!(Handshakes, numbers: [full, full_with_retry, resumed], groups: []);
@@ -196,7 +201,7 @@ impl Connections {
 
     /// Usable connections that have ended, whoever ended them.
     pub fn ended(&self) -> u64 {
-        self.closed_by_client + self.ended_by_target()
+        self.closed_by_client + self.closed_for_violation.total() + self.ended_by_target()
     }
 
     /// Usable connections that the target ended, in order or not.

@@ -111,6 +111,7 @@ fn adding_doubles_every_number_at_every_depth() {
     let mut counts = balanced();
     let connections = &mut counts.connections;
     connections.ended_by_goaway.record(0);
+    connections.closed_for_violation.record("a rule");
     connections.quic_application.record(5);
     connections.quic_transport.record(10);
     connections.failed.tls_alert.record("unknown_ca");

@@ -43,6 +43,11 @@ pub struct QuicClientOptions {
     pub clock: Clock,
 }
 
+/// Where the rules of DoQ are: what is fatal to a connection.
+const DOQ_RULES: &str = "RFC 9250, section 4.3.3";
+/// Where those of HTTP/3 are.
+const HTTP3_RULES: &str = "RFC 9114, section 8";
+
 /// What a client speaks on its streams.
 #[derive(Clone, Debug)]
 pub enum ClientProtocol {
@@ -137,6 +142,7 @@ pub struct QuicClient {
     scratch: Vec<u8>,
     /// The response that the latest event shows.
     held: Bytes,
+    allows_stop_sending: bool,
     now: Instant,
 }
 
@@ -164,9 +170,27 @@ impl QuicClient {
             outgoing: Vec::new(),
             scratch: Vec::new(),
             held: Bytes::new(),
+            allows_stop_sending: false,
             now: Instant::ZERO,
             options,
         }
+    }
+
+    /// Passes over STOP_SENDING from DoQ servers, which is fatal to a connection otherwise (RFC
+    /// 9250, section 4.3.3): servers are in use that send it together with a complete response.
+    pub fn allow_stop_sending(&mut self) {
+        self.allows_stop_sending = true;
+    }
+
+    /// What the peer did against the rules, and where these are, if we closed the connection for
+    /// that.
+    pub fn broken_rule(&self, key: ConnectionKey) -> Option<(&'static str, &'static str)> {
+        let what = self.connections.get(key)?.broken?;
+        let rules = match self.options.protocol {
+            ClientProtocol::Doq => DOQ_RULES,
+            ClientProtocol::Http3(_) => HTTP3_RULES,
+        };
+        Some((what, rules))
     }
 
     /// Begins a connection; the first flight waits in [`QuicClient::poll_transmit`].
@@ -203,7 +227,8 @@ impl QuicClient {
             quinn_proto::ConnectError::InvalidServerName(name) => ConnectError::ServerName(name),
             _ => ConnectError::NoTls13,
         })?;
-        let connection = Connection::new(quic, handle, self.template.is_some());
+        let mut connection = Connection::new(quic, handle, self.template.is_some());
+        connection.allows_stop_sending = self.allows_stop_sending;
         Ok(self.connections.insert(connection))
     }
 

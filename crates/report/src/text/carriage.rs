@@ -112,6 +112,9 @@ pub(super) fn connections(scenario: &ScenarioRecord) -> String {
     if policy.tcp_fast_open {
         words.push("TCP Fast Open".into());
     }
+    if policy.stop_sending_allowed {
+        words.push("STOP_SENDING passed over".into());
+    }
     words.extend(
         policy
             .rate_max

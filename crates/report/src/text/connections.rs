@@ -30,6 +30,8 @@ type Row = (&'static str, u64, String);
 /// From the attempt to a usable connection.
 fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
     let transport = record.scenario.transport;
+    let violations = connections.closed_for_violation.named();
+    let violations = violations.map(|(rule, number)| (rule.to_owned(), number));
     let none = String::new;
     let mut rows = vec![("attempted", connections.attempted, none())];
     if !transport.is_quic() {
@@ -123,9 +125,16 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         ("reset by the scenario".to_owned(), own.reset),
     ]);
     let application = |codes: &Codes| named(codes, |code| application_error(transport, code));
+    let violations = connections.closed_for_violation.named();
+    let violations = violations.map(|(rule, number)| (rule.to_owned(), number));
     let none = String::new;
     let mut rows = vec![
         ("closed by us", connections.closed_by_client, reasons),
+        (
+            "closed by us for a rule",
+            connections.closed_for_violation.total(),
+            list(violations.collect()),
+        ),
         ("closed by the target", connections.closed_by_target, none()),
         ("reset by the target", connections.reset_by_target, none()),
         ("ended by TLS", connections.ended_by_tls, none()),

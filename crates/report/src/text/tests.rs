@@ -126,6 +126,7 @@ fn policy_of_connections_and_tls_is_told_in_plain_words() {
         reconnect_delay_ns: 500_000_000,
         in_flight_max: Some(1),
         tcp_fast_open: true,
+        stop_sending_allowed: false,
         rate_max: Some(1_000.0),
     };
     let tls = scenario.tls.as_mut().expect("has TLS");

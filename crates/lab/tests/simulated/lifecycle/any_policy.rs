@@ -40,6 +40,7 @@ fn policies() -> impl Strategy<Value = ConnectionPolicy> {
                     reconnect_delay: delay.unwrap_or_default(),
                     in_flight_max,
                     tcp_fast_open: false,
+                    stop_sending_allowed: false,
                     rate_max,
                 }
             },

@@ -85,6 +85,10 @@ pub(super) struct Connection {
     early: Vec<(u32, Vec<u8>)>,
     /// What the client remembers of its sessions, if it resumes any.
     pub(super) memory: Option<ClientSession>,
+    /// What the peer did against the rules, if that ended the connection.
+    pub(super) broken: Option<&'static str>,
+    /// STOP_SENDING is passed over, over DoQ too.
+    pub(super) allows_stop_sending: bool,
     phase: Phase,
 }
 
@@ -115,6 +119,8 @@ impl Connection {
             queued: VecDeque::new(),
             early: Vec::new(),
             memory: None,
+            broken: None,
+            allows_stop_sending: false,
             phase: Phase::Handshaking,
         }
     }
@@ -320,7 +326,7 @@ impl Connection {
 
     /// The peer does not want to read what we send on a stream.
     fn on_stopped(&mut self, id: StreamId, now: Instant) -> Option<Step> {
-        if self.http3.is_none() {
+        if self.http3.is_none() && !self.allows_stop_sending {
             return self.abort(
                 doq::DOQ_PROTOCOL_ERROR,
                 Violation::StopSending.reason(),
@@ -332,6 +338,7 @@ impl Connection {
             return self.abort(code.0, "STOP_SENDING for the control stream", now);
         }
         // The response may still come (RFC 9114, section 4.1); the rest of the request is not sent.
+        // After FIN it means nothing (RFC 9000, section 3.5).
         let exchange = self.exchanges.get_mut(&number(id))?;
         if let Progress::Partial(partial) = &mut exchange.progress {
             partial.unsent.clear();
@@ -392,6 +399,7 @@ impl Connection {
 
     /// Aborts the connection because of what the peer did.
     pub(super) fn abort(&mut self, code: u64, reason: &'static str, now: Instant) -> Option<Step> {
+        self.broken = Some(reason);
         self.close(now, code, reason);
         Some(Step::Lost(LostReason::Application { code, by: By::Us }))
     }

@@ -49,13 +49,23 @@ fn long_response_to(query: &[u8]) -> Vec<u8> {
 /// Asks all queries of a test over one connection, and checks that each is answered once.
 async fn ask_all(protocol: ClientProtocol, tls: Arc<rustls::ClientConfig>, target: SocketAddr) {
     let (clock, now) = clock();
-    let mut client = QuicClient::new(QuicClientOptions {
+    let client = QuicClient::new(QuicClientOptions {
         clock,
         ..client_options(protocol)
     });
+    assert_eq!(ask_all_of(client, now, (&tls, target), AT_ONCE).await, None);
+}
+
+/// The same as `client`, with so many open at once; returns what the server did against the rules, if that ended it.
+async fn ask_all_of(
+    mut client: QuicClient,
+    now: impl Fn() -> Instant,
+    (tls, target): (&Arc<rustls::ClientConfig>, SocketAddr),
+    at_once: u32,
+) -> Option<(&'static str, &'static str)> {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(target).await.unwrap();
-    let key = client.connect(now(), &tls, "dns.example").unwrap();
+    let key = client.connect(now(), tls, "dns.example").unwrap();
     let mut answered = BTreeMap::new();
     let (mut asked, mut octets, mut buffer) = (0, Vec::new(), [0; 2_048]);
     while answered.len() < QUERIES as usize {
@@ -68,11 +78,14 @@ async fn ask_all(protocol: ClientProtocol, tls: Arc<rustls::ClientConfig>, targe
                     *answered.entry(token).or_insert(0) += 1;
                 }
                 Seen::Established(_) | Seen::StreamsAvailable => {}
+                Seen::Lost(LostReason::Application { by: By::Us, .. }) => {
+                    return client.broken_rule(key);
+                }
                 seen => panic!("{seen:?}"),
             }
         }
         while asked < QUERIES
-            && asked - (answered.len() as u32) < AT_ONCE
+            && asked - (answered.len() as u32) < at_once
             && client.request(now(), key, &query(asked), asked).is_ok()
         {
             asked += 1;
@@ -95,6 +108,7 @@ async fn ask_all(protocol: ClientProtocol, tls: Arc<rustls::ClientConfig>, targe
     }
     assert!(answered.values().all(|&times| times == 1));
     assert_eq!(client.exchanges_open(key), 0);
+    client.broken_rule(key)
 }
 
 /// Serves until the task is dropped.

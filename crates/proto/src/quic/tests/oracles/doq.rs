@@ -39,6 +39,56 @@ fn our_client_is_understood_by_quinn() {
     });
 }
 
+/// Reads the query and not its FIN, as hickory 0.26 does: dropping the stream then sends
+/// STOP_SENDING, together with the complete response.
+async fn answer_and_stop(mut send: quinn::SendStream, mut receive: quinn::RecvStream) {
+    let mut prefix = [0; 2];
+    receive.read_exact(&mut prefix).await.unwrap();
+    let mut query = vec![0; u16::from_be_bytes(prefix).into()];
+    receive.read_exact(&mut query).await.unwrap();
+    let mut framed = Vec::new();
+    crate::framing::write_message(&long_response_to(&query), &mut framed);
+    // The client may have closed the connection because of another stream.
+    if send.write_all(&framed).await.is_ok() {
+        let _ = send.finish();
+    }
+    let _ = receive.stop(0_u32.into());
+}
+
+#[test]
+fn rfc9250_4_3_3_stop_sending_ends_a_connection_unless_it_is_allowed() {
+    let broken = |is_allowed: bool| {
+        block_on(async move {
+            let certificates = certificates();
+            let server = quinn_server(&certificates, ALPN);
+            let target = server.local_addr().unwrap();
+            tokio::spawn(async move {
+                while let Some(incoming) = server.accept().await {
+                    let connection = incoming.await.unwrap();
+                    while let Ok((send, receive)) = connection.accept_bi().await {
+                        tokio::spawn(answer_and_stop(send, receive));
+                    }
+                }
+            });
+            let (clock, now) = clock();
+            let mut client = QuicClient::new(QuicClientOptions {
+                clock,
+                ..client_options(ClientProtocol::Doq)
+            });
+            if is_allowed {
+                client.allow_stop_sending();
+            }
+            let tls = client_tls(&certificates, false);
+            // One at a time: STOP_SENDING for a stream that is acknowledged before means nothing.
+            let broken = ask_all_of(client, now, (&tls, target), 1).await;
+            let rule = ("STOP_SENDING from a server", "RFC 9250, section 4.3.3");
+            assert_eq!(broken, (!is_allowed).then_some(rule));
+        });
+    };
+    broken(false);
+    broken(true);
+}
+
 async fn ask(connection: quinn::Connection, number: u32) {
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     let mut message = query(number);
