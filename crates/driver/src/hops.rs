@@ -213,7 +213,8 @@ impl HopSocket {
 fn ignore_icmp<T>(error: io::Error) -> io::Result<Option<T>> {
     match SocketError::of(&error) {
         SocketError::Refused | SocketError::Unreachable => Ok(None),
-        SocketError::Other(libc::EAGAIN | libc::EINTR | libc::EPROTO | libc::EACCES) => Ok(None),
+        SocketError::Forbidden => Ok(None),
+        SocketError::Other(libc::EAGAIN | libc::EINTR | libc::EPROTO) => Ok(None),
         _ => Err(error),
     }
 }

@@ -93,6 +93,8 @@ pub enum SocketError {
     NoLocalPort,
     /// EMFILE, ENFILE, ENOBUFS or ENOMEM.
     NoResources,
+    /// EPERM or EACCES: a rule of this host forbids it.
+    Forbidden,
     /// Anything else, with its errno.
     Other(i32),
 }
@@ -109,9 +111,12 @@ impl SocketError {
             libc::ECONNREFUSED => SocketError::Refused,
             libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => SocketError::Reset,
             libc::ETIMEDOUT => SocketError::TimedOut,
-            libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
-                SocketError::Unreachable
-            }
+            libc::ENETUNREACH
+            | libc::EHOSTUNREACH
+            | libc::ENETDOWN
+            | libc::EHOSTDOWN
+            | libc::ENODEV => SocketError::Unreachable,
+            libc::EPERM | libc::EACCES => SocketError::Forbidden,
             libc::EADDRINUSE | libc::EADDRNOTAVAIL => SocketError::NoLocalPort,
             libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM => SocketError::NoResources,
             other => SocketError::Other(other),

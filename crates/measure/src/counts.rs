@@ -122,11 +122,31 @@ pub struct NotSent {
     /// The client had 61,440 open queries, the most that it may: a message ID each, and 4,096 IDs
     /// stay with the queries that timed out last, so that late responses are known.
     pub no_free_id: u64,
-    /// The socket's send buffer was full or the kernel refused the datagram.
+    /// The kernel refused the datagram.
     pub send_failed: u64,
+    /// Of those, why.
+    #[serde(default, skip_serializing_if = "SendFailures::is_empty")]
+    pub send_failed_for: SendFailures,
     /// The run ended while the query waited for its connection, or for the generator, which
     /// could not keep up.
     pub run_ended: u64,
+}
+
+/// Why the kernel refused datagrams. All zero in a record of a version that did not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendFailures {
+    /// No route to the target: the interface is down or gone, or has lost its address (ENETUNREACH,
+    /// EHOSTUNREACH, ENETDOWN, EHOSTDOWN, ENODEV, EADDRNOTAVAIL).
+    pub unreachable: u64,
+    /// A firewall of this host forbids it (EPERM, EACCES).
+    pub forbidden: u64,
+    /// Nobody listens on the port: ICMP port unreachable came for those before (ECONNREFUSED).
+    pub refused: u64,
+    /// The queue of the interface or the kernel's memory was full (ENOBUFS, ENOMEM).
+    pub no_resources: u64,
+    /// Any other error.
+    pub other: u64,
 }
 
 /// Why a received message matched no query.
@@ -167,7 +187,16 @@ impl_add!(
         not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, stub, connections, stamps,
     ]
 );
-impl_add!(NotSent, numbers: [timed_out_waiting, no_free_id, send_failed, run_ended], groups: []);
+impl_add!(
+    NotSent,
+    numbers: [timed_out_waiting, no_free_id, send_failed, run_ended],
+    groups: [send_failed_for]
+);
+impl_add!(
+    SendFailures,
+    numbers: [unreachable, forbidden, refused, no_resources, other],
+    groups: []
+);
 impl_add!(
     Unexpected,
     numbers: [wrong_id, wrong_question, wrong_source, malformed],
@@ -183,6 +212,13 @@ impl NotSent {
     /// Queries not sent for whatever cause.
     pub fn total(&self) -> u64 {
         self.timed_out_waiting + self.no_free_id + self.send_failed + self.run_ended
+    }
+}
+
+impl SendFailures {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == SendFailures::default()
     }
 }
 

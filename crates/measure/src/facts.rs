@@ -288,7 +288,7 @@ impl ResponderFacts {
     }
 }
 
-fn is_zero(count: &u64) -> bool {
+pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

@@ -265,6 +265,9 @@ impl Worker {
         let counts = &mut self.tally.of_event(now).counts.connections;
         match (usable, error) {
             (true, None) => counts.closed_by_target += 1,
+            (true, Some(SocketError::TimedOut | SocketError::Unreachable)) => {
+                counts.given_up_by_kernel += 1;
+            }
             (true, Some(_)) => counts.reset_by_target += 1,
             (false, error) => *failure_counter(&mut counts.failed, error) += 1,
         }
@@ -564,6 +567,6 @@ pub(super) fn failure_counter(
         Some(SocketError::Unreachable) => &mut failed.unreachable,
         Some(SocketError::NoLocalPort) => &mut failed.no_local_port,
         Some(SocketError::NoResources) => &mut failed.no_resources,
-        Some(SocketError::Other(_)) => &mut failed.other,
+        Some(SocketError::Forbidden | SocketError::Other(_)) => &mut failed.other,
     }
 }

@@ -1,8 +1,9 @@
 //! Sending: the waiting queries of each client that has some, in one batch a client.
 
-use driver::{Driver, Outgoing, SocketId};
+use driver::{Driver, Outgoing, SocketError, SocketId};
 use load::question_source::Question;
 use load::{Plan, QuestionSet};
+use measure::counts::SendFailures;
 use proto::Instant;
 use proto::framing;
 use proto::pending::{Query, State, WaitingQueries};
@@ -87,14 +88,14 @@ impl Worker {
         if outcome.accepted == queries {
             return true;
         }
-        if outcome.error.is_none() {
+        let Some(error) = outcome.error else {
             if let Link::Datagram { blocked, .. } = &mut self.clients[index as usize].link {
                 *blocked = true;
             }
             return false;
-        }
+        };
         // The kernel refused the next datagram; the others may fare better.
-        self.give_up_next(index, now);
+        self.give_up_next(index, error, now);
         true
     }
 
@@ -390,7 +391,7 @@ impl Worker {
     }
 
     /// Ends the query that has waited longest: the kernel refused to send it.
-    fn give_up_next(&mut self, index: u32, now: Instant) {
+    fn give_up_next(&mut self, index: u32, error: SocketError, now: Instant) {
         let client = &mut self.clients[index as usize];
         let Some(query) = client.pending.next_waiting() else {
             return;
@@ -399,11 +400,9 @@ impl Worker {
         let whose = (client.role, index);
         let told = Told::End(End::NotSent);
         self.tell(whose, &query, told, query.scheduled_at);
-        self.tally
-            .of_query(query.scheduled_at)
-            .counts
-            .not_sent
-            .send_failed += 1;
+        let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+        counts.not_sent.send_failed += 1;
+        *send_failure(&mut counts.not_sent.send_failed_for, error) += 1;
         self.offer.release(1);
         self.list_client(index, now);
     }
@@ -443,6 +442,17 @@ impl Worker {
                 self.list_client(index, now);
             }
         }
+    }
+}
+
+/// Where a datagram that the kernel refused is counted.
+fn send_failure(failures: &mut SendFailures, error: SocketError) -> &mut u64 {
+    match error {
+        SocketError::Unreachable | SocketError::NoLocalPort => &mut failures.unreachable,
+        SocketError::Forbidden => &mut failures.forbidden,
+        SocketError::Refused => &mut failures.refused,
+        SocketError::NoResources => &mut failures.no_resources,
+        SocketError::Reset | SocketError::TimedOut | SocketError::Other(_) => &mut failures.other,
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error_codes::{application_error, quic_transport_error};
 use super::{Codes, Names};
+use crate::facts::is_zero;
 use crate::scenario::Transport;
 
 /// Connections of TCP and QUIC.
@@ -48,6 +49,10 @@ pub struct Connections {
     pub closed_by_target: u64,
     /// Usable connections reset by the target; over QUIC by a stateless reset.
     pub reset_by_target: u64,
+    /// Usable TCP connections that our kernel gave up: nothing was acknowledged for too long, or
+    /// there was no route any more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub given_up_by_kernel: u64,
     /// Usable connections ended by a TLS alert or a TLS error.
     pub ended_by_tls: u64,
     /// Usable connections that the target ended by GOAWAY, by its error code. HTTP/3 has no code
@@ -159,7 +164,8 @@ impl_add!(
     numbers: [
         attempted, established, fast_opened, quic_datagrams_not_sent, tickets_missed,
         handshake_sent_octets, handshake_received_octets, abandoned,
-        closed_by_client, closed_by_target, reset_by_target, ended_by_tls, ended_by_http,
+        closed_by_client, closed_by_target, reset_by_target, given_up_by_kernel, ended_by_tls,
+        ended_by_http,
         quic_idle_timeouts, quic_stream_limits_met,
     ],
     groups: [
@@ -201,7 +207,8 @@ impl Connections {
 
     /// Usable connections that have ended, whoever ended them.
     pub fn ended(&self) -> u64 {
-        self.closed_by_client + self.closed_for_violation.total() + self.ended_by_target()
+        let by_us = self.closed_by_client + self.closed_for_violation.total();
+        by_us + self.given_up_by_kernel + self.ended_by_target()
     }
 
     /// Usable connections that the target ended, in order or not.

@@ -112,6 +112,9 @@ fn adding_doubles_every_number_at_every_depth() {
     let connections = &mut counts.connections;
     connections.ended_by_goaway.record(0);
     connections.closed_for_violation.record("a rule");
+    // Left out while it is zero.
+    connections.given_up_by_kernel = 1;
+    counts.not_sent.send_failed_for.other = 1;
     connections.quic_application.record(5);
     connections.quic_transport.record(10);
     connections.failed.tls_alert.record("unknown_ca");

@@ -220,6 +220,7 @@ fn not_sent(figures: &Figures<'_>) -> Vec<Diagnosis> {
         timed_out_waiting,
         no_free_id,
         send_failed,
+        send_failed_for: _,
         run_ended,
     } = counts.not_sent;
     let more_clients = 2 * figures.record.scenario.clients;
