@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bins;
 mod client;
 mod control;
 mod crew;

@@ -9,8 +9,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use driver::CpuTime;
-use measure::Interval;
+use measure::timeline::Bin;
+use measure::{Interval, Timeline};
 use proto::Instant;
+
+use crate::bins::Bins;
 
 /// Counters and distributions of one worker.
 pub(crate) struct Tally {
@@ -21,6 +24,9 @@ pub(crate) struct Tally {
     start: Instant,
     run_start: Instant,
     interval_end: Instant,
+    /// The next end of an interval or of a tick of the timeline.
+    roll_at: Instant,
+    bins: Bins,
     /// Intervals of the measured run that are finished.
     intervals_finished: u32,
     cpu_at_interval_start: CpuTime,
@@ -44,6 +50,8 @@ impl Tally {
             start: Instant::ZERO,
             run_start: Instant::FAR_FUTURE,
             interval_end: Instant::FAR_FUTURE,
+            roll_at: Instant::FAR_FUTURE,
+            bins: Bins::new(),
             intervals_finished: 0,
             cpu_at_interval_start: CpuTime::default(),
             cpu_at_run_start: CpuTime::default(),
@@ -55,11 +63,17 @@ impl Tally {
         }
     }
 
-    /// Fixes when warm-up and the measured run start.
-    pub(crate) fn set_start(&mut self, start: Instant, run_start: Instant) {
+    /// Fixes when warm-up and the measured run start, and whether time makes queries due.
+    pub(crate) fn set_start(&mut self, start: Instant, run_start: Instant, is_due_by_time: bool) {
         self.start = start;
         self.run_start = run_start;
         self.interval_end = run_start;
+        self.bins.set_start(run_start, is_due_by_time);
+        self.aim();
+    }
+
+    fn aim(&mut self) {
+        self.roll_at = self.interval_end.min(self.bins.tick_end());
     }
 
     /// Where a query scheduled at `scheduled_at` is counted.
@@ -70,6 +84,22 @@ impl Tally {
         } else {
             &mut self.current
         }
+    }
+
+    /// Where it is counted that `queries` which were due at `scheduled_at` have ended without a
+    /// response; books them as lost.
+    pub(crate) fn of_lost(&mut self, scheduled_at: Instant, queries: u64) -> &mut Interval {
+        if scheduled_at >= self.run_start {
+            self.bins.lose(scheduled_at, queries);
+        }
+        self.of_query(scheduled_at)
+    }
+
+    /// Queries that were due at `scheduled_at` will never be sent: the run is over.
+    pub(crate) fn count_unoffered(&mut self, scheduled_at: Instant, queries: u64) {
+        let counts = &mut self.of_lost(scheduled_at, queries).counts;
+        counts.offered += queries;
+        counts.not_sent.run_ended += queries;
     }
 
     /// Where an event that belongs to no query is counted.
@@ -116,6 +146,36 @@ impl Tally {
         self.interval_end
     }
 
+    /// When [`Tally::roll`] or [`Tally::tick`] is due.
+    #[inline]
+    pub(crate) fn roll_at(&self) -> Instant {
+        self.roll_at
+    }
+
+    /// Books what happened until `now` into the timeline, if one of its ticks is over.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        if now >= self.bins.tick_end() {
+            self.bins.tick(now, &Bin::of(&self.current));
+        }
+        self.aim();
+    }
+
+    /// The last instant of the timeline's bin in which queries are becoming due.
+    #[inline]
+    pub(crate) fn due_last(&self) -> Instant {
+        self.bins.due_last()
+    }
+
+    /// The next query is due at `at`, which may be in another bin.
+    pub(crate) fn due_at(&mut self, at: Instant) {
+        self.bins.due_at(at, self.current.counts.offered);
+    }
+
+    /// What happened when; complete once the last interval is.
+    pub(crate) fn timeline(&self) -> &Timeline {
+        self.bins.timeline()
+    }
+
     /// Closes the current interval (or the warm-up) at its end. The next ends one interval later,
     /// or at `run_end` if that is earlier.
     pub(crate) fn roll(&mut self, cpu_time: CpuTime, connections_open: u64, run_end: Instant) {
@@ -147,6 +207,7 @@ impl Tally {
         if is_running && self.interval_end > self.run_start {
             let has_begun = now > self.interval_start();
             self.interval_end = if has_begun { now } else { Instant::FAR_FUTURE };
+            self.aim();
         }
     }
 
@@ -163,6 +224,8 @@ impl Tally {
     pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime, connections_open: u64) {
         let now = now.max(self.interval_start() + Duration::from_nanos(1));
         self.integrate(now);
+        self.bins.finish(&Bin::of(&self.current));
+        self.aim();
         let nothing = measure::Counts::default();
         if self.current.counts != nothing || self.current.in_flight_ns > 0 {
             self.finish_current(now, cpu_time, connections_open);
@@ -173,6 +236,7 @@ impl Tally {
         self.current.end_ns = end.nanos_since(self.run_start);
         self.current.cpu_ns = nanos(cpu_time.since(self.cpu_at_interval_start).used);
         self.current.connections_open = connections_open;
+        self.bins.finish_interval(&Bin::of(&self.current));
         let mut finished = self.current.clone();
         finished.shrink_to_fit();
         self.finished.push_back(finished);

@@ -73,6 +73,7 @@ pub(crate) fn group(total: &Interval) -> GroupRecord {
         clients: 10,
         scenario: scenario(SECOND),
         total: total.clone(),
+        timeline: None,
         experience: Some(experience),
         script: None,
     }
@@ -112,6 +113,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         total,
         warmup: Interval::default(),
         intervals,
+        timeline: None,
         network: NetworkFacts::default(),
         responder: None,
         simulation: None,

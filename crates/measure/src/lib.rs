@@ -29,6 +29,7 @@ pub mod script;
 pub mod simulation;
 pub mod statistics;
 pub mod steady_state;
+pub mod timeline;
 pub mod trace;
 pub mod verdict;
 
@@ -59,5 +60,6 @@ pub use simulation::{
     ModelledCache, ModelledServer, ServerActivity, SimulatedNetwork, SimulationRecord,
 };
 pub use steady_state::SteadyState;
+pub use timeline::Timeline;
 pub use trace::Trace;
 pub use verdict::{Limit, Verdict, judge};

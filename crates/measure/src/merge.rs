@@ -11,6 +11,7 @@ use crate::interval::Interval;
 use crate::notation::seconds;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord, TlsFacts};
+use crate::timeline::Timeline;
 
 #[cfg(test)]
 mod tests;
@@ -170,6 +171,7 @@ fn add_figures(merged: &mut RunRecord, record: RunRecord) {
     }
     merged.workers.extend(record.workers);
     add_intervals(&mut merged.intervals, record.intervals);
+    Timeline::join(&mut merged.timeline, record.timeline.as_ref());
     add_new(&mut merged.hosts, record.hosts);
     add_new(&mut merged.warnings, record.warnings);
 }

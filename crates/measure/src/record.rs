@@ -16,6 +16,7 @@ use crate::interval::{ConnectionTimes, Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
+use crate::timeline::Timeline;
 use crate::verdict::{Verdict, judge};
 
 mod pretty;
@@ -73,6 +74,10 @@ pub struct RunRecord {
     pub warmup: Interval,
     /// The measured phase and its drain, successive intervals of all workers together.
     pub intervals: Vec<Interval>,
+    /// What was due, sent, answered and lost when, in steps of 10 ms or more; none in a record of a
+    /// version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// The groups of clients, in the order of the scenario: what was measured of each, and how its
     /// clients fared.
     #[schemars(length(min = 1))]
@@ -214,6 +219,9 @@ impl RunRecord {
             ));
         }
         counts.check_identity()?;
+        if let Some(timeline) = &self.timeline {
+            timeline.check(&self.total)?;
+        }
         let warmup = self.warmup.counts.check_identity();
         warmup.map_err(|reason| format!("warm-up: {reason}"))?;
         self.check_groups()

@@ -235,9 +235,8 @@ impl Worker {
                 false => queries.min(*left),
             };
             *left -= if due < run_start { 0 } else { queries };
-            let counts = &mut tally.of_query(due).counts;
-            counts.offered += queries;
-            counts.not_sent.run_ended += queries;
+            tally.due_at(due);
+            tally.count_unoffered(due, queries);
         });
     }
 }

@@ -441,7 +441,8 @@ impl Worker {
             }
             let client = &mut self.clients[index as usize];
             client.pending.end(query.position, State::Lost);
-            let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+            let queries = u64::from(client.role == Role::Primary);
+            let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
             match client.role {
                 Role::Primary => counts.connection_losses += 1,
                 Role::Fallback => counts.tcp_fallback.connection_losses += 1,

@@ -51,6 +51,7 @@ impl Worker {
     fn lose_exchange(&mut self, index: u32, query: &Query, at: Instant) {
         let client = &mut self.clients[index as usize];
         client.pending.end(query.position, State::Lost);
+        self.tally.of_lost(query.scheduled_at, 1);
         let whose = (client.role, index);
         self.tell(whose, query, Told::End(End::Lost), at);
     }

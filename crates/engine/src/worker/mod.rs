@@ -136,6 +136,8 @@ pub struct WorkerSummary {
     pub timeline: Timeline,
     /// Everything scheduled during warm-up.
     pub warmup: Interval,
+    /// What happened when, from the start of the measured run on.
+    pub bins: measure::Timeline,
     /// Responses received within the measured window, whenever their queries were scheduled.
     pub responses_in_window: u64,
     /// When the last response came.
@@ -359,6 +361,7 @@ impl Worker {
         WorkerSummary {
             timeline: self.timeline,
             warmup: self.tally.warmup.clone(),
+            bins: self.tally.timeline().clone(),
             responses_in_window: self.tally.responses_in_window,
             last_response_at: self.tally.last_response_at,
             ended_by: self.ended_by,
@@ -452,7 +455,9 @@ impl Worker {
             self.timeline.run_started_at + duration
         });
         self.reached_at = start;
-        self.tally.set_start(start, self.timeline.run_started_at);
+        let run_start = self.timeline.run_started_at;
+        let is_due_by_time = self.offer.is_due_by_time();
+        self.tally.set_start(start, run_start, is_due_by_time);
         let presence = &self.plan.presence;
         self.joins_at = start + presence.joins_after;
         self.leaves_at = (presence.leaves_after).map_or(Instant::FAR_FUTURE, |after| start + after);
@@ -574,17 +579,27 @@ impl Worker {
         is_connecting || client.open_queries() > 0
     }
 
+    #[inline]
     fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
+        if now >= self.tally.roll_at() {
+            self.roll(driver, now);
+        }
+    }
+
+    /// An interval is over, or a tick of the timeline is.
+    #[cold]
+    fn roll(&mut self, driver: &impl Driver, now: Instant) {
+        self.settle_responses();
         let run_end = match self.ended_by {
             EndedBy::Queries => Instant::FAR_FUTURE,
             _ => self.run_end,
         };
         while now >= self.tally.interval_end() {
-            self.settle_responses();
             let connections_open = self.connections_open - self.connections_silent;
             self.tally
                 .roll(driver.cpu_time(), connections_open, run_end);
         }
+        self.tally.tick(now);
     }
 
     fn wake_up(&self, now: Instant) -> Instant {

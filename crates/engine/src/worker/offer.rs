@@ -157,6 +157,11 @@ impl Offer {
         }
     }
 
+    /// True if queries are due at instants that a worker may come to late.
+    pub(super) fn is_due_by_time(&self) -> bool {
+        !matches!(self, Offer::Closed { .. })
+    }
+
     /// When time alone makes a query due.
     pub(super) fn next_due(&self) -> Instant {
         match self {
@@ -281,6 +286,7 @@ impl Worker {
         };
         let is_measured = now >= self.timeline.run_started_at;
         let counts = &mut self.tally.of_query(now).counts;
+        let mut refused = 0;
         while *free > 0 && self.questions.left > 0 {
             let Some(&index) = ready.front() else { break };
             let client = &mut self.clients[index as usize];
@@ -308,13 +314,13 @@ impl Worker {
             let questions = || self.questions.take(now, counts);
             let submitted = client.pending.submit_many(now, most, questions);
             *free -= submitted;
-            counts.not_sent.no_free_id += u64::from(most - submitted);
             self.questions.count(most, is_measured, counts);
             if is_measured {
                 let first = (open == 0).then(|| client.pending.next_waiting());
                 let first = first.flatten().map(|query| query.number);
                 self.statistics.count_queries(index, most, first, now);
             }
+            refused += u64::from(most - submitted);
             if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
@@ -325,11 +331,29 @@ impl Worker {
                 ready.push_back(index);
             }
         }
+        if refused > 0 {
+            let counts = &mut self.tally.of_lost(now, refused).counts;
+            counts.not_sent.no_free_id += refused;
+        }
     }
 
-    /// Submits the queries that time has made due.
+    /// Submits the queries that time has made due, those of one bin of the timeline after those of
+    /// the other.
     fn fill_due(&mut self, now: Instant) {
         let end = self.offer_end();
+        loop {
+            let last = self.tally.due_last();
+            self.fill_due_until(now.min(last), end);
+            let next = self.offer.next_due();
+            if self.due_allowed == 0 || next <= last || next > now || next >= end {
+                return;
+            }
+            self.tally.due_at(next);
+        }
+    }
+
+    /// Submits the queries that are due at `now` at the latest.
+    fn fill_due_until(&mut self, now: Instant, end: Instant) {
         let waits = matches!(&self.offer, Offer::ByClient(clients) if !clients.is_open());
         while self.due_allowed > 0 && self.questions.left > 0 {
             let Some(due) = self.offer.take_due(now, end, self.primaries) else {
@@ -351,6 +375,7 @@ impl Worker {
             self.questions.count(1, is_measured, counts);
             let is_alone = client.open_queries() == 0;
             if !client.pending.submit(scheduled_at, question) {
+                let counts = &mut self.tally.of_lost(scheduled_at, 1).counts;
                 counts.not_sent.no_free_id += 1;
             } else if !client.dirty {
                 client.dirty = true;
@@ -388,12 +413,14 @@ impl Worker {
         };
         let run_start = self.timeline.run_started_at.min(end);
         let of_warmup = schedule.skip_until(run_start, u64::MAX);
-        let of_run = schedule.skip_until(end, self.questions.left);
-        self.questions.left -= of_run;
-        for (scheduled_at, queries) in [(Instant::ZERO, of_warmup), (run_start, of_run)] {
-            let counts = &mut self.tally.of_query(scheduled_at).counts;
-            counts.offered += queries;
-            counts.not_sent.run_ended += queries;
+        self.tally.count_unoffered(Instant::ZERO, of_warmup);
+        while self.questions.left > 0 && schedule.next_due() < end {
+            let due = schedule.next_due();
+            self.tally.due_at(due);
+            let until = end.min(self.tally.due_last() + Duration::from_nanos(1));
+            let queries = schedule.skip_until(until, self.questions.left);
+            self.questions.left -= queries;
+            self.tally.count_unoffered(due, queries);
         }
     }
 

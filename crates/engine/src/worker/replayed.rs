@@ -85,9 +85,9 @@ impl Worker {
         };
         while replayed.next_due() < end {
             let Some(due) = replayed.take() else { break };
-            let counts = &mut self.tally.of_query(due.at).counts;
-            self.questions.count(1, true, counts);
-            counts.not_sent.run_ended += 1;
+            self.tally.due_at(due.at);
+            self.questions.left -= 1;
+            self.tally.count_unoffered(due.at, 1);
         }
     }
 }

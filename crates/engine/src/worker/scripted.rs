@@ -292,8 +292,8 @@ impl Worker {
         }
         let is_measured = scheduled_at >= self.timeline.run_started_at;
         self.questions.left -= u64::from(is_measured);
-        let counts = &mut self.tally.of_query(scheduled_at).counts;
-        counts.offered += 1;
+        self.tally.due_at(scheduled_at);
+        self.tally.of_query(scheduled_at).counts.offered += 1;
         let client = &mut self.clients[index as usize];
         let question = Question::plain(question);
         let is_alone = client.open_queries() == 0;
@@ -309,6 +309,7 @@ impl Worker {
             }
             return;
         }
+        let counts = &mut self.tally.of_lost(scheduled_at, 1).counts;
         counts.not_sent.no_free_id += 1;
         if let Offer::Scripted(scripted) = &mut self.offer
             && let Some(script) = &mut scripted.script

@@ -400,7 +400,7 @@ impl Worker {
         let whose = (client.role, index);
         let told = Told::End(End::NotSent);
         self.tell(whose, &query, told, query.scheduled_at);
-        let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+        let counts = &mut self.tally.of_lost(query.scheduled_at, 1).counts;
         counts.not_sent.send_failed += 1;
         *send_failure(&mut counts.not_sent.send_failed_for, error) += 1;
         self.offer.release(1);

@@ -92,7 +92,8 @@ impl Worker {
                 query.position,
                 if sent { State::TimedOut } else { State::Lost },
             );
-            let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+            let queries = u64::from(client.role == Role::Primary);
+            let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
             match (client.role, sent) {
                 (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
                 (Role::Primary, true) => counts.timeouts += 1,
@@ -146,9 +147,10 @@ impl Worker {
         for index in 0..self.clients.len() {
             let client = &mut self.clients[index];
             let in_flight = client.pending.in_flight();
+            let queries = u64::from(client.role == Role::Primary);
             while let Some(query) = client.pending.next_waiting() {
                 client.pending.end(query.position, State::Lost);
-                let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
                 match client.role {
                     // It waits to be sent again.
                     Role::Primary if query.sent_at != Instant::ZERO => counts.timeouts += 1,
@@ -158,7 +160,7 @@ impl Worker {
             }
             while let Some(query) = client.pending.oldest_in_flight() {
                 client.pending.end(query.position, State::TimedOut);
-                let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
                 match client.role {
                     Role::Primary => counts.timeouts += 1,
                     Role::Fallback => counts.tcp_fallback.timeouts += 1,

@@ -11,6 +11,7 @@ use measure::interval::Interval;
 use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
 use measure::simulation::SimulationRecord;
+use measure::timeline::Timeline;
 use measure::verdict::Verdict;
 
 use super::local::{TargetScope, target_scope};
@@ -62,6 +63,7 @@ pub(crate) fn from_outcome(
         total: Interval::default(),
         warmup,
         intervals,
+        timeline: Some(timeline(outcome.workers.iter())),
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
         responder: None,
@@ -73,6 +75,11 @@ pub(crate) fn from_outcome(
     };
     conclude(&mut record);
     record
+}
+
+/// What happened when at some of the workers.
+fn timeline<'a>(workers: impl Iterator<Item = &'a WorkerOutcome>) -> Timeline {
+    Timeline::merged(workers.map(|worker| &worker.summary.bins))
 }
 
 fn driver_kind(outcome: &Outcome) -> DriverKind {

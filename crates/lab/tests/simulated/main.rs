@@ -18,5 +18,6 @@ mod server_model;
 mod sim;
 mod stall;
 mod stub;
+mod timeline;
 mod unexpected;
 mod verdicts;

@@ -221,11 +221,19 @@ impl Connections {
 }
 
 impl ConnectionFailures {
-    /// Attempts that never became usable, whatever the cause.
+    /// Attempts that never became usable, whatever the cause. Allocates nothing.
     pub fn total(&self) -> u64 {
-        // The transport decides the words alone.
-        let causes = self.by_cause(Transport::Doq);
-        causes.iter().map(|(_, count)| count).sum()
+        let of_sockets = [self.refused, self.reset, self.closed, self.timed_out];
+        let of_host = [self.unreachable, self.no_local_port, self.no_resources];
+        let all = of_sockets.iter().chain(&of_host).sum::<u64>();
+        all + self.handshakes() + self.other
+    }
+
+    /// Of those, attempts that a handshake of TLS, QUIC or HTTP ended. Allocates nothing.
+    pub fn handshakes(&self) -> u64 {
+        let tls = self.tls_certificate + self.tls_pin + self.tls_alpn + self.tls_protocol;
+        let quic = self.quic_version + self.quic_transport.total() + self.quic_application.total();
+        self.tls_alert.total() + tls + self.http_protocol + quic
     }
 
     /// Every cause in plain words with its count, zero counts left out.

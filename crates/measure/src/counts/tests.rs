@@ -199,6 +199,23 @@ fn codes_are_a_map_in_json_and_nonsense_is_refused() {
 }
 
 #[test]
+fn failures_of_every_cause_add_up() {
+    let json = serde_json::to_value(ConnectionFailures::default()).expect("serializes");
+    let causes = json.as_object().expect("has a field for each cause");
+    for cause in causes.keys() {
+        let mut one = json.clone();
+        one[cause] = match cause.as_str() {
+            "tls_alert" => serde_json::json!({"unknown_ca": 1}),
+            "quic_transport" | "quic_application" => serde_json::json!({"2": 1}),
+            _ => 1.into(),
+        };
+        let failed: ConnectionFailures = serde_json::from_value(one).expect("same structure");
+        assert_eq!(failed.total(), 1, "{cause}");
+        assert_eq!(failed.by_cause(Transport::Doq).len(), 1, "{cause}");
+    }
+}
+
+#[test]
 fn causes_are_named_in_the_words_of_their_protocol() {
     let mut failed = ConnectionFailures {
         refused: 3,
@@ -217,7 +234,7 @@ fn causes_are_named_in_the_words_of_their_protocol() {
     ];
     let expected = expected.map(|(cause, count)| (cause.to_owned(), count));
     assert_eq!(failed.by_cause(Transport::Doq), expected);
-    assert_eq!(failed.total(), 8);
+    assert_eq!((failed.total(), failed.handshakes()), (8, 5));
     let expected = [
         ("HTTP 429 Too Many Requests", 4),
         ("HTTP 503 Service Unavailable", 1),

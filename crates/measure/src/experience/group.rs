@@ -8,6 +8,7 @@ use crate::histogram::Histogram;
 use crate::interval::Interval;
 use crate::scenario::ScenarioRecord;
 use crate::script::ScriptRecord;
+use crate::timeline::Timeline;
 
 /// One group of clients in a run. A plain run has a single one, named [`GroupRecord::PLAIN`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +23,10 @@ pub struct GroupRecord {
     /// Every measured query of the group and what became of it; the totals of all groups add up
     /// to that of the run.
     pub total: Interval,
+    /// What happened to its queries when; none if it is the only group, or in a record of a version
+    /// that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// How its clients fared; none if no statistics of single clients were kept.
     pub experience: Option<ClientExperience>,
     /// What its scripts did and measured; none without a script.
@@ -36,6 +41,7 @@ impl GroupRecord {
     pub fn merge(&mut self, other: &GroupRecord) {
         self.clients += other.clients;
         self.total.merge(&other.total);
+        Timeline::join(&mut self.timeline, other.timeline.as_ref());
         crate::merge::add_scenario(&mut self.scenario, other.scenario.clone());
         match (&mut self.experience, &other.experience) {
             (Some(own), Some(other)) => own.merge(other),
@@ -61,10 +67,13 @@ impl GroupRecord {
     /// # Errors
     /// Names the group and what does not add up, with both numbers.
     pub fn check(&self) -> Result<(), String> {
+        let in_group = |reason: String| format!("group {}: {reason}", self.name);
+        if let Some(timeline) = &self.timeline {
+            timeline.check(&self.total).map_err(in_group)?;
+        }
         let Some(experience) = &self.experience else {
             return Ok(());
         };
-        let in_group = |reason: String| format!("group {}: {reason}", self.name);
         experience.check().map_err(in_group)?;
         let responses = self.total.counts.responses;
         let of_clients = experience.responses.sum_ns();

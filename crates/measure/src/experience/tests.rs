@@ -188,6 +188,7 @@ fn group(name: &str, clients: &[ClientFigures]) -> GroupRecord {
         clients: clients.len() as u64,
         scenario: crate::example::scenario(MS),
         total,
+        timeline: None,
         experience: Some(experience),
         script: None,
     }

@@ -75,6 +75,10 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
             clients: super::clients(&request.plan, group, outcome),
             scenario: super::scenario(request, group, outcome),
             total,
+            timeline: match groups.len() {
+                1 => None,
+                _ => Some(super::timeline(outcome.of_group(group))),
+            },
             experience: experience(outcome, group),
             script: script(outcome, group),
         }

@@ -1,0 +1,389 @@
+//! Outages: spans in which nothing came back, told from overload, from loss and from slow patches.
+//!
+//! A span is an outage if no usable response came in it although queries waited for one, if it was
+//! long, and if many responses would have come in it at the rate outside. Which queries waited is
+//! told by the bins: those that were due and would be answered later, and those that were due
+//! within the span, but for its last moments. A query that was lost before the span waits for
+//! nobody: places of a closed loop that wait for time-outs, one after the other, are loss and no
+//! outage. Overload and random loss leave no such span, for some responses always come.
+//!
+//! Not found: an outage shorter than two bins (four seconds, in a run of an hour), one from which
+//! some of the target is spared, and a target that never answered at all.
+
+use super::{Bin, Timeline};
+use crate::interval::{Interval, per};
+use crate::record::RunRecord;
+
+/// Shortest outage: a TCP segment that was lost is sent again after 200 ms.
+pub const LENGTH_NS_MIN: u64 = 250_000_000;
+
+/// Shortest outage that fewer than [`MET_MIN`] queries met: a few can be slow by themselves.
+pub const LENGTH_NS_MIN_OF_FEW: u64 = 500_000_000;
+
+/// Queries that an outage meets in open loop, and responses that it keeps from coming.
+pub const MET_MIN: u64 = 20;
+
+/// A span has to be longer than this many usual latencies: the first response of a run takes one.
+const LATENCIES: u64 = 3;
+
+/// What was in the way, as far as the generator could see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutageKind {
+    /// Workers of the generator were not let run: stopped, or starved of their CPU.
+    OwnFreeze,
+    /// The generator's kernel sent nothing: interface down or gone, no route.
+    Unsendable,
+    /// Connections were refused, or datagrams answered by ICMP port unreachable.
+    Refusal,
+    /// Handshakes of TLS, QUIC or HTTP failed.
+    Handshakes,
+    /// Every response was an error.
+    Errors,
+    /// Connections were reset or closed.
+    Reset,
+    /// Nothing came back.
+    Silence,
+}
+
+/// One outage. Instants are in nanoseconds since the start of the measured run and as exact as the
+/// bins are wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The last response came before.
+    pub begin_ns: u64,
+    /// Responses came again; the end of the window if `lasts` is true.
+    pub end_ns: u64,
+    /// What had queued up was answered.
+    pub recovered_ns: u64,
+    /// What was in the way.
+    pub kind: OutageKind,
+    /// Queries due within it. In closed loop none are, while all places wait.
+    pub due: u64,
+    /// Of those, the ones that got no response.
+    pub lost: u64,
+    /// Queries that were answered when it was over.
+    pub late: u64,
+    /// It had not ended when the window did.
+    pub lasts: bool,
+}
+
+impl Outage {
+    /// How long no response came, in nanoseconds.
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+}
+
+/// What the run was like outside of its outages, and of the moments in which it recovered.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outside {
+    /// Nanoseconds of the window.
+    pub length_ns: u64,
+    /// Queries due a second.
+    pub due_qps: f64,
+    /// Responses a second.
+    pub responses_qps: f64,
+    /// Queries due.
+    pub due: u64,
+    /// Of those, the ones that got no response.
+    pub lost: u64,
+    /// Mean latency in nanoseconds of the responses; none without any.
+    pub latency_ns_mean: Option<f64>,
+}
+
+/// The outages of a run, in order, and the rest of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outages {
+    /// In order; none overlaps another, but for those of kind [`OutageKind::OwnFreeze`].
+    pub each: Vec<Outage>,
+    /// The rest of the run.
+    pub outside: Outside,
+}
+
+impl Outages {
+    /// True if an outage, or what followed from it, was under way between those instants.
+    pub fn touch(&self, start_ns: u64, end_ns: u64) -> bool {
+        let within = |it: &Outage| it.begin_ns < end_ns && start_ns < it.recovered_ns;
+        self.each.iter().any(within)
+    }
+}
+
+/// What is usual for the run in question.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual {
+    /// Length of the measured window in nanoseconds.
+    pub window_ns: u64,
+    /// Median latency in nanoseconds.
+    pub latency_ns: u64,
+    /// Places of the closed loop; none in open loop.
+    pub places: Option<u64>,
+}
+
+/// Finds the outages of a run.
+pub fn outages(timeline: &Timeline, usual: Usual) -> Outages {
+    let search = Search::new(timeline, usual);
+    let mut each: Vec<Outage> = search.silences().map(|span| search.outage(span)).collect();
+    for (first, end) in search.freezes() {
+        let begin_ns = first as u64 * search.width_ns;
+        let is_known = |it: &Outage| {
+            it.kind == OutageKind::OwnFreeze
+                && it.begin_ns < end as u64 * search.width_ns
+                && begin_ns < it.end_ns
+        };
+        if !each.iter().any(is_known) {
+            each.push(Outage {
+                kind: OutageKind::OwnFreeze,
+                ..search.outage((first, end))
+            });
+        }
+    }
+    each.sort_by_key(|outage| outage.begin_ns);
+    let mut found = Outages {
+        each,
+        outside: Outside::default(),
+    };
+    found.outside = search.outside(&found);
+    found
+}
+
+impl RunRecord {
+    /// The outages of the run; none if the record has no timeline.
+    pub fn outages(&self) -> Option<Outages> {
+        let usual = Usual {
+            window_ns: self.measured_ns,
+            latency_ns: self
+                .total
+                .distributions
+                .latency
+                .percentile(0.5)
+                .unwrap_or(0),
+            places: self.outstanding(),
+        };
+        Some(outages(self.timeline.as_ref()?, usual))
+    }
+
+    /// The intervals of the window that no outage touched, as one: latencies outside of outages.
+    pub fn outside_of(&self, outages: &Outages) -> Interval {
+        let is_outside = |it: &&Interval| !outages.touch(it.start_ns, it.end_ns);
+        Interval::joined(self.intervals_in_window().filter(is_outside))
+    }
+}
+
+/// From the first bin to the one after the last.
+type Span = (usize, usize);
+
+struct Search {
+    bins: Vec<Bin>,
+    width_ns: u64,
+    workers: u64,
+    usual: Usual,
+    /// Of the queries due until the end of each bin, those that will be answered later.
+    waiting: Vec<u64>,
+    /// Errors are what the target answers most of the time.
+    errors_are_usual: bool,
+    /// Responses a second where there were any.
+    responses_qps: f64,
+}
+
+impl Search {
+    fn new(timeline: &Timeline, usual: Usual) -> Search {
+        let width_ns = timeline.width_ns();
+        let wanted = usual.window_ns.div_ceil(width_ns) as usize;
+        let mut bins: Vec<Bin> = timeline.bins().iter().take(wanted).copied().collect();
+        bins.resize(wanted, Bin::default());
+        let mut asked = 0;
+        let waiting = bins.iter().map(|bin| {
+            asked += (bin.due as i64) - (bin.lost as i64) - (bin.responses as i64);
+            asked.max(0) as u64
+        });
+        let waiting = waiting.collect();
+        let sum = |of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>();
+        let errors_are_usual = 2 * sum(|bin| bin.errors) > sum(|bin| bin.responses);
+        let mut search = Search {
+            bins,
+            width_ns,
+            workers: timeline.workers(),
+            usual,
+            waiting,
+            errors_are_usual,
+            responses_qps: 0.0,
+        };
+        search.responses_qps = search.rate_where_answered();
+        search
+    }
+
+    fn usable(&self, bin: &Bin) -> u64 {
+        match self.errors_are_usual {
+            true => bin.responses,
+            false => bin.usable(),
+        }
+    }
+
+    fn of(&self, (first, end): Span) -> &[Bin] {
+        &self.bins[first..end]
+    }
+
+    fn ns(&self, (first, end): Span) -> u64 {
+        let end_ns = (end as u64 * self.width_ns).min(self.usual.window_ns);
+        end_ns.saturating_sub(first as u64 * self.width_ns)
+    }
+
+    /// Responses a second without the spans that might be outages.
+    fn rate_where_answered(&self) -> f64 {
+        let silent_ns: u64 = self.long_silences().map(|span| self.ns(span)).sum();
+        let usable: u64 = self.bins.iter().map(|bin| self.usable(bin)).sum();
+        let answered_ns = self.usual.window_ns.saturating_sub(silent_ns);
+        per(usable as f64 * 1e9, answered_ns as f64)
+    }
+
+    /// Spans without a usable response that are long enough.
+    fn long_silences(&self) -> impl Iterator<Item = Span> + '_ {
+        let length_ns_min = LENGTH_NS_MIN
+            .max(LATENCIES * self.usual.latency_ns)
+            .max(2 * self.width_ns);
+        spans(&self.bins, |bin| self.usable(bin) == 0)
+            .filter(move |span| self.ns(*span) >= length_ns_min)
+    }
+
+    /// Those of them that are outages.
+    fn silences(&self) -> impl Iterator<Item = Span> + '_ {
+        self.long_silences().filter(|span| self.is_outage(*span))
+    }
+
+    fn is_outage(&self, span: Span) -> bool {
+        let expected = self.responses_qps * self.ns(span) as f64 / 1e9;
+        if expected < MET_MIN as f64 {
+            return false;
+        }
+        let met = self.met(span);
+        let waits_in_places =
+            |places: u64| met >= places.div_ceil(2).max(1) && self.ns(span) >= LENGTH_NS_MIN_OF_FEW;
+        met >= MET_MIN || self.usual.places.is_some_and(waits_in_places) || self.is_told(span)
+    }
+
+    /// Queries that waited for a response within the span, longer than usual or in vain.
+    fn met(&self, (first, end): Span) -> u64 {
+        let moments = (LATENCIES * self.usual.latency_ns).div_ceil(self.width_ns) as usize;
+        let until = end.saturating_sub(moments).max(first);
+        let due: u64 = self.of((first, until)).iter().map(|bin| bin.due).sum();
+        due + first
+            .checked_sub(1)
+            .map_or(0, |before| self.waiting[before])
+    }
+
+    /// A closed loop asks nothing while it has no connection, or while its places wait for the
+    /// time-outs of queries that were refused.
+    fn is_told(&self, (first, end): Span) -> bool {
+        let is_told = |bin: &Bin| {
+            let failed = bin.handshakes_failed + bin.attempts_failed;
+            bin.refused + failed + bin.send_failed
+        };
+        let wide = (first.saturating_sub(1), end);
+        self.usual.places.is_some() && self.stands_out(wide, is_told)
+    }
+
+    /// True if a count is more than twice what it would be as everywhere else.
+    fn stands_out(&self, span: Span, count: impl Fn(&Bin) -> u64) -> bool {
+        let within: u64 = self.of(span).iter().map(&count).sum();
+        let all: u64 = self.bins.iter().map(&count).sum();
+        let (length, whole) = (self.ns(span) as f64, self.usual.window_ns as f64);
+        let elsewhere = per((all - within) as f64, whole - length) * length;
+        within > 0 && within as f64 > 2.0 * elsewhere
+    }
+
+    fn outage(&self, (first, end): Span) -> Outage {
+        let lasts = end == self.bins.len();
+        let sum = |of: fn(&Bin) -> u64| self.of((first, end)).iter().map(of).sum();
+        let recovered = self.recovered_at(end);
+        let at = |bin: usize| (bin as u64 * self.width_ns).min(self.usual.window_ns);
+        Outage {
+            begin_ns: at(first),
+            end_ns: at(end),
+            recovered_ns: at(recovered),
+            kind: self.kind((first, end)),
+            due: sum(|bin| bin.due),
+            lost: sum(|bin| bin.lost),
+            late: self.waiting[end - 1],
+            lasts,
+        }
+    }
+
+    /// The first bin from `end` on at whose start no more queries waited than usual.
+    fn recovered_at(&self, end: usize) -> usize {
+        let usual_ns = (2 * self.usual.latency_ns).max(self.width_ns) as f64;
+        let usual = self.responses_qps * usual_ns / 1e9;
+        // Of the queries in places of a closed loop all wait, always.
+        let usual = (usual as u64).max(self.usual.places.unwrap_or(0));
+        let later = &self.waiting[end.min(self.waiting.len())..];
+        let recovered = later.iter().position(|waiting| *waiting <= usual);
+        recovered.map_or(self.bins.len(), |bins| end + bins + 1)
+    }
+
+    fn kind(&self, (first, end): Span) -> OutageKind {
+        let wide = (first.saturating_sub(1), (end + 1).min(self.bins.len()));
+        let sum = |of: fn(&Bin) -> u64| self.of(wide).iter().map(of).sum::<u64>();
+        let stands_out = |of: fn(&Bin) -> u64| self.stands_out(wide, of);
+        let frozen_us = sum(|bin| bin.frozen_us) / self.workers.max(1);
+        let errors: u64 = self.of((first, end)).iter().map(|bin| bin.errors).sum();
+        if 2 * frozen_us * 1_000 >= self.ns((first, end)) {
+            OutageKind::OwnFreeze
+        } else if stands_out(|bin| bin.send_failed) {
+            OutageKind::Unsendable
+        } else if stands_out(|bin| bin.refused) {
+            OutageKind::Refusal
+        } else if stands_out(|bin| bin.handshakes_failed) {
+            OutageKind::Handshakes
+        } else if errors >= MET_MIN {
+            OutageKind::Errors
+        } else if stands_out(|bin| bin.reset + bin.closed) {
+            OutageKind::Reset
+        } else {
+            OutageKind::Silence
+        }
+    }
+
+    /// Spans in which a worker or more took no turn.
+    fn freezes(&self) -> impl Iterator<Item = Span> + '_ {
+        let is_frozen = |bin: &Bin| 2_000 * bin.frozen_us >= self.width_ns;
+        spans(&self.bins, is_frozen).filter(|span| {
+            let frozen_us: u64 = self.of(*span).iter().map(|bin| bin.frozen_us).sum();
+            frozen_us * 1_000 >= LENGTH_NS_MIN
+        })
+    }
+
+    fn outside(&self, found: &Outages) -> Outside {
+        let (mut all, mut length_ns) = (Bin::default(), 0);
+        for (index, bin) in self.bins.iter().enumerate() {
+            let start_ns = index as u64 * self.width_ns;
+            let bin_ns = self.ns((index, index + 1));
+            if !found.touch(start_ns, start_ns + bin_ns) {
+                all.add(bin);
+                length_ns += bin_ns;
+            }
+        }
+        let rate = |count: u64| per(count as f64 * 1e9, length_ns as f64);
+        Outside {
+            length_ns,
+            due_qps: rate(all.due),
+            responses_qps: rate(all.responses),
+            due: all.due,
+            lost: all.lost,
+            latency_ns_mean: (all.responses > 0)
+                .then(|| all.latency_us as f64 * 1e3 / all.responses as f64),
+        }
+    }
+}
+
+/// The longest spans all of whose bins are such.
+fn spans<'a>(
+    bins: &'a [Bin],
+    is_such: impl Fn(&Bin) -> bool + 'a,
+) -> impl Iterator<Item = Span> + 'a {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let first = next + bins[next..].iter().position(&is_such)?;
+        let length = bins[first..].iter().position(|bin| !is_such(bin));
+        next = length.map_or(bins.len(), |length| first + length);
+        Some((first, next))
+    })
+}
