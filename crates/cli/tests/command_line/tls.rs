@@ -45,6 +45,49 @@ fn stock_records_are_asked_for_and_said_by_the_record() {
     throng("run -t doq --queries 1 --tls-stock").refused_with("--tls-stock has no effect", "dot");
 }
 
+/// A responder with the certificate that `openssl` has made, and its address.
+fn certified(folder: &Folder, script: &str) -> (Responder, String, String) {
+    let (certificate, key) = (folder.path("own.pem"), folder.path("own-key.pem"));
+    let script = folder.write(
+        "make.sh",
+        format!("set -e\nCERTIFICATE={certificate} KEY={key}\n{script}\n"),
+    );
+    execute(&format!("sh {script}")).succeeded();
+    let flags = format!("--tls-certificate {certificate} --tls-key {key}");
+    let responder = Responder::start("dot:127.0.0.1:0,doq:127.0.0.1:0", &flags);
+    let names = folder.write("names.txt", "a.example A\n");
+    (responder, certificate, names)
+}
+
+#[test]
+fn a_servers_own_certificate_is_known_though_it_is_an_authoritys() {
+    let folder = Folder::new("ca-true");
+    let script = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+                  -subj /CN=dns.test -addext subjectAltName=DNS:dns.test -keyout $KEY \
+                  -out $CERTIFICATE";
+    let (responder, certificate, names) = certified(&folder, script);
+    for (transport, address) in &responder.addresses {
+        let run = format!(
+            "run --quiet -t {transport} --server {address} --names {names} --queries 20 --tls-ca \
+             {certificate}"
+        );
+        throng(&format!("{run} --tls-name dns.test")).succeeded();
+        throng(&format!("{run} --tls-name other.test")).refused_with("other.test", "--tls-pin");
+    }
+}
+
+#[test]
+fn a_certificate_of_version_1_is_said_to_be_one() {
+    let folder = Folder::new("version-1");
+    let script = "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+                  -subj /CN=dns.test -keyout $KEY -out $CERTIFICATE.csr\n\
+                  openssl x509 -req -in $CERTIFICATE.csr -signkey $KEY -days 2 -out $CERTIFICATE";
+    let (responder, certificate, names) = certified(&folder, script);
+    let address = responder.address();
+    let run = format!("run -t dot --server {address} --names {names} --tls-ca {certificate}");
+    throng(&run).refused_with("X.509 version 1", "--tls-pin");
+}
+
 #[test]
 fn a_responder_can_be_pinned_by_what_openssl_says() {
     let folder = Folder::new("pinned");

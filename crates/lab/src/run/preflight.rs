@@ -268,8 +268,9 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
     let what = format!("the TLS handshake with {target} fails: {failure}");
     let hint = match failure {
         TlsFailure::Certificate(_) => format!(
-            "verified as `{}`: give the issuer with --tls-ca FILE, the name in the certificate \
-             with --tls-name NAME, or skip verification with --tls-insecure",
+            "verified as `{}`: give the issuer or the certificate itself with --tls-ca FILE, the \
+             name in it with --tls-name NAME, the pin of its key with --tls-pin PIN, or skip \
+             verification with --tls-insecure",
             request.name
         ),
         TlsFailure::Pin(_) => "give the pin of its key with --tls-pin, after making sure that it \

@@ -5,7 +5,7 @@ use super::handshake::Alpn;
 use super::pins::{Pinned, SpkiPin};
 use super::record_layer::Listener;
 use super::registry::{CipherSuite, Group};
-use super::verifier::{AnyChain, ChainVerifier, JudgeChain};
+use super::verifier::{AnyChain, ChainVerifier, JudgeChain, OwnAuthorities};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -308,7 +308,7 @@ fn verifier(
         true => Some(authorities(&options.roots, &provider)?),
         false => None,
     };
-    let judge: Arc<dyn JudgeChain> = match (authorities, options.pins.is_empty()) {
+    let judge = match (authorities, options.pins.is_empty()) {
         (Some(authorities), true) => authorities,
         (None, true) => Arc::new(AnyChain),
         (authorities, false) => Arc::new(Pinned {
@@ -323,16 +323,24 @@ fn verifier(
 fn authorities(
     roots: &Roots,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, TlsConfigError> {
-    let roots = match roots {
+) -> Result<Arc<dyn JudgeChain>, TlsConfigError> {
+    let store = match roots {
         Roots::WebPki => RootCertStore {
             roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
         },
         Roots::Pem(pem) => root_store(pem)?,
     };
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .build()
-        .map_err(|error| TlsConfigError::new(TlsSetting::Roots, error))
+    let authorities =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone())
+            .build()
+            .map_err(|error| TlsConfigError::new(TlsSetting::Roots, error))?;
+    Ok(match roots {
+        Roots::WebPki => authorities,
+        Roots::Pem(pem) => Arc::new(OwnAuthorities {
+            authorities,
+            given: certificates(pem, TlsSetting::Roots)?,
+        }),
+    })
 }
 
 /// The certificates of a PEM file as authorities.

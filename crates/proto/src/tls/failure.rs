@@ -1,6 +1,7 @@
 //! Naming how TLS failed, for the record and for people.
 
 use super::pins::PinMismatch;
+use super::verifier::CA_AS_SERVER;
 use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerMisbehaved};
 use std::fmt;
 
@@ -126,7 +127,10 @@ fn reason(error: &CertificateError) -> String {
         CertificateError::NotValidForName => "it is not valid for the name asked for",
         CertificateError::InvalidPurpose => "it is not meant for servers",
         CertificateError::Other(other) => match other.to_string().as_str() {
-            "CaUsedAsEndEntity" => "it is the certificate of an authority, not of a server",
+            CA_AS_SERVER => "it says that it is the certificate of an authority, not of a server",
+            "UnsupportedCertVersion" => {
+                "it is an X.509 version 1 certificate, which names no server; it takes version 3"
+            }
             unnamed => return unnamed.to_owned(),
         },
         // The others carry details, which rustls puts into words.

@@ -79,7 +79,7 @@ impl std::error::Error for PinMismatch {}
 pub(super) struct Pinned {
     pub(super) pins: Vec<SpkiPin>,
     /// Has to be content as well, if there is one.
-    pub(super) authorities: Option<Arc<WebPkiServerVerifier>>,
+    pub(super) authorities: Option<Arc<dyn JudgeChain>>,
     pub(super) provider: Arc<CryptoProvider>,
 }
 

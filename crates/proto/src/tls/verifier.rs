@@ -2,10 +2,11 @@
 //! whom it should be, and the signatures are checked here, alike for all who judge.
 
 use super::accepted_chain::AcceptedChains;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::fmt;
 use std::sync::Arc;
@@ -41,6 +42,38 @@ impl JudgeChain for WebPkiServerVerifier {
         } = *presented;
         self.verify_server_cert(end_entity, intermediates, name, ocsp, now)
             .map(drop)
+    }
+}
+
+/// What webpki calls a certificate of an authority that a server shows as its own.
+pub(super) const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
+
+/// Takes what the user's authorities have signed, and a certificate that is among them itself: what
+/// `openssl req -x509` makes for a server says that it is an authority's.
+#[derive(Debug)]
+pub(super) struct OwnAuthorities {
+    pub(super) authorities: Arc<WebPkiServerVerifier>,
+    pub(super) given: Vec<CertificateDer<'static>>,
+}
+
+impl JudgeChain for OwnAuthorities {
+    fn judge(&self, presented: &Presented<'_>, now: UnixTime) -> Result<(), Error> {
+        let refused = match self.authorities.judge(presented, now) {
+            Err(Error::InvalidCertificate(CertificateError::Other(other)))
+                if other.to_string() == CA_AS_SERVER =>
+            {
+                Error::InvalidCertificate(CertificateError::Other(other))
+            }
+            judged => return judged,
+        };
+        // Its time was looked at before that, its name was not.
+        match self.given.contains(presented.end_entity) {
+            true => verify_server_name(
+                &ParsedCertificate::try_from(presented.end_entity)?,
+                presented.name,
+            ),
+            false => Err(refused),
+        }
     }
 }
 
