@@ -188,8 +188,9 @@ counters! {
     streams_cancelled: u64 = "streams reset by clients",
     /// HTTP requests refused: too many streams, or after GOAWAY.
     streams_refused: u64 = "streams refused",
-    /// HTTP requests that broke the rules; their streams were reset.
-    streams_malformed: u64 = "malformed HTTP requests",
+    /// HTTP requests that broke the rules, and messages over DoQ that are no query; their streams
+    /// were reset.
+    streams_malformed: u64 = "malformed HTTP requests and DoQ messages",
     /// GOAWAYs sent on purpose.
     goaways: u64 = "GOAWAY sent",
     /// Connections ended because they broke HTTP.
@@ -243,6 +244,7 @@ impl Counters {
             Reply::Message => self.responses.add(transport, 1),
             Reply::Status(_) => self.http_statuses += 1,
             Reply::Reset => self.streams_reset += 1,
+            Reply::Malformed => self.streams_malformed += 1,
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) enum Reply {
     Status(u16),
     /// A reset of the query's stream.
     Reset,
+    /// A reset of a DoQ stream whose message is no query (RFC 9250, section 4.3.3).
+    Malformed,
 }
 
 impl Destination {

@@ -306,6 +306,10 @@ impl Quic {
                 };
                 self.server.reset_stream(key, stream, code)
             }
+            Reply::Malformed => {
+                let code = doq::DOQ_PROTOCOL_ERROR;
+                self.server.reset_stream(key, stream, code)
+            }
         };
         match sent {
             true => respondent.counters.count_reply(self.transport, reply),
@@ -431,7 +435,8 @@ impl Quic {
                 }
                 false
             }
-            LostReason::Application { code, by: By::Peer } => *code == no_error,
+            // Many clients of HTTP/3 close with the 0 of other protocols, whose own is 0x100.
+            LostReason::Application { code, by: By::Peer } => [0, no_error].contains(code),
             LostReason::Transport { code, by: By::Peer } => *code == 0,
             _ => false,
         };
@@ -544,9 +549,12 @@ impl Query {
             Fate::Instead(reply) => Some(reply),
             Fate::Later(0) | Fate::Dropped => {
                 let is_doh = self.context.1.is_doh();
-                // No query: HTTP has a word for it.
-                if is_doh && respondent.counters.ignored > ignored_before {
-                    return Some(Reply::Status(400));
+                // No query: HTTP has a word for it, and over DoQ nobody would end its stream.
+                if respondent.counters.ignored > ignored_before {
+                    return Some(match is_doh {
+                        true => Reply::Status(400),
+                        false => Reply::Malformed,
+                    });
                 }
                 life.dropped += 1;
                 None

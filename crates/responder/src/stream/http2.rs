@@ -89,10 +89,12 @@ impl Connection {
         let replied = match reply {
             Reply::Message => server.respond(stream, message, ttl_min(message), out),
             Reply::Status(status) => server.respond_status(stream, status, out),
-            Reply::Reset => match server.reset_stream(stream, ErrorCode::INTERNAL_ERROR, out) {
-                true => Ok(()),
-                false => Err(RespondError::Closed),
-            },
+            Reply::Reset | Reply::Malformed => {
+                match server.reset_stream(stream, ErrorCode::INTERNAL_ERROR, out) {
+                    true => Ok(()),
+                    false => Err(RespondError::Closed),
+                }
+            }
         };
         match replied {
             Ok(()) => Delivery::Sent,
