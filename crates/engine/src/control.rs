@@ -18,6 +18,9 @@ pub struct Control {
     start_ns: AtomicU64,
     /// Called when the last worker is ready, where somebody else fixes the start.
     on_ready: Option<fn()>,
+    /// The run ends when nothing but failures has come back to any of its workers.
+    gives_up: bool,
+    workers_in_vain: AtomicU32,
 }
 
 impl Control {
@@ -29,6 +32,8 @@ impl Control {
             workers_ready: AtomicU32::new(0),
             start_ns: AtomicU64::new(0),
             on_ready: None,
+            gives_up: false,
+            workers_in_vain: AtomicU32::new(0),
         }
     }
 
@@ -39,6 +44,28 @@ impl Control {
             on_ready: Some(on_ready),
             ..Control::new(workers)
         }
+    }
+
+    /// Lets the run end early where the first queries of all workers have failed.
+    #[must_use]
+    pub fn giving_up(self) -> Self {
+        Control {
+            gives_up: true,
+            ..self
+        }
+    }
+
+    /// Called once by each worker whose first queries have all failed.
+    pub(crate) fn worker_is_in_vain(&self) {
+        let in_vain = 1 + self.workers_in_vain.fetch_add(1, Ordering::Relaxed);
+        if self.gives_up && in_vain == self.workers {
+            self.stop();
+        }
+    }
+
+    /// True if the run was stopped because nothing was answered.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.gives_up && self.workers_in_vain.load(Ordering::Relaxed) >= self.workers
     }
 
     /// Fixes the common start, of [`Control::of_part`].

@@ -54,6 +54,7 @@ impl Worker {
         self.tally.of_lost(query.scheduled_at, 1);
         let whose = (client.role, index);
         self.tell(whose, query, Told::End(End::Lost), at);
+        self.count_failure();
     }
 
     /// The message that came on a query's own stream. The stream is over, so a message that is no

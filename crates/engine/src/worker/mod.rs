@@ -56,6 +56,10 @@ pub(crate) use scripted::Told;
 use stamps::Stamps;
 use stub::Stub;
 
+/// So many of a worker's queries have to fail, and none be answered, before it says that they are in
+/// vain: more than a server drops while it starts or a burst takes.
+pub(crate) const FAILURES_LOOKED_AT: u32 = 100;
+
 /// How often a waiting worker looks at the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(20);
 /// Connections that one worker sets up at a time before the run starts: many small servers have a
@@ -96,6 +100,8 @@ pub enum EndedBy {
     Queries,
     /// No connection could be had any more, and nothing but queries would have ended the run.
     TargetGone,
+    /// The first queries had all failed, and the run was to end then.
+    NoAnswer,
     /// It was stopped.
     Interrupted,
 }
@@ -203,6 +209,8 @@ pub(crate) struct Worker {
     connections_silent: u64,
     /// When a connection was last usable.
     reached_at: Instant,
+    /// Queries that failed, of the first that did.
+    failures_looked_at: u32,
     tls_failures: Vec<String>,
     tls_negotiated: Option<Negotiated>,
     set_up: SetUp,
@@ -274,6 +282,7 @@ impl Worker {
             connections_open_max: 0,
             connections_silent: 0,
             reached_at: Instant::ZERO,
+            failures_looked_at: 0,
             tls_failures: Vec::new(),
             tls_negotiated: None,
             set_up: SetUp::default(),
@@ -470,9 +479,26 @@ impl Worker {
         self.begin_connections(self.joins_at);
     }
 
+    /// A query was sent and has failed. Of the first that do, the last tells that all have.
+    fn count_failure(&mut self) {
+        if self.failures_looked_at == FAILURES_LOOKED_AT {
+            return;
+        }
+        self.failures_looked_at += 1;
+        if self.failures_looked_at == FAILURES_LOOKED_AT
+            && self.tally.last_response_at == Instant::ZERO
+        {
+            self.control.worker_is_in_vain();
+        }
+    }
+
     fn offer_queries(&mut self, driver: &mut impl Driver, now: Instant) {
         if self.control.is_stopped() {
-            return self.end_offering(now, EndedBy::Interrupted);
+            let ended_by = match self.control.has_given_up() {
+                true => EndedBy::NoAnswer,
+                false => EndedBy::Interrupted,
+            };
+            return self.end_offering(now, ended_by);
         }
         self.allow_due(0, true);
         if now >= self.joins_at && self.offer.is_fill_due(now) {

@@ -92,16 +92,20 @@ impl Worker {
                 query.position,
                 if sent { State::TimedOut } else { State::Lost },
             );
-            let queries = u64::from(client.role == Role::Primary);
+            let role = client.role;
+            let queries = u64::from(role == Role::Primary);
             let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
-            match (client.role, sent) {
+            match (role, sent) {
                 (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
-                (Role::Primary, true) => counts.timeouts += 1,
+                (Role::Primary, true) => {
+                    counts.timeouts += 1;
+                    self.count_failure();
+                }
                 (Role::Primary, false) => counts.not_sent.timed_out_waiting += 1,
             }
             let end = if sent { End::TimedOut } else { End::NotSent };
-            let whose = (client.role, index);
-            if whose.0 == Role::Primary {
+            let whose = (role, index);
+            if role == Role::Primary {
                 self.release_lost(1, now);
             }
             self.tell(whose, &query, Told::End(end), now);

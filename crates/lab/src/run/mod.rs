@@ -47,7 +47,8 @@ pub struct RunRequest {
     pub driver: DriverChoice,
     /// Words for the record.
     pub description: Description,
-    /// Try to reach the target before anything else.
+    /// Try to reach the target before anything else, and end the run where its first queries have all
+    /// failed.
     pub preflight: bool,
     /// Told of every query and connection.
     pub observer: Option<Observer>,
@@ -216,7 +217,13 @@ pub(crate) fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
 
 /// Shared by the workers of a run of these groups.
 pub fn control(groups: &[RunRequest]) -> Arc<Control> {
-    Arc::new(Control::new(engine::Crew::workers(&inputs(groups))))
+    let control = Control::new(engine::Crew::workers(&inputs(groups)));
+    let gives_up = groups.iter().all(|request| request.preflight);
+    Arc::new(if gives_up {
+        control.giving_up()
+    } else {
+        control
+    })
 }
 
 /// The CPUs of a run's threads: those of the first group.

@@ -139,7 +139,10 @@ fn measured_ns(outcome: &Outcome) -> u64 {
         let timeline = &worker.summary.timeline;
         let end = match worker.summary.ended_by {
             EndedBy::Queries => worker.summary.last_response_at.max(timeline.run_ended_at),
-            EndedBy::Duration | EndedBy::TargetGone | EndedBy::Interrupted => timeline.run_ended_at,
+            EndedBy::Duration
+            | EndedBy::TargetGone
+            | EndedBy::NoAnswer
+            | EndedBy::Interrupted => timeline.run_ended_at,
         };
         end.nanos_since(timeline.run_started_at)
     };
@@ -159,7 +162,7 @@ fn ended_by(outcome: &Outcome) -> measure::record::EndedBy {
     };
     if ended(EndedBy::Interrupted) {
         measure::record::EndedBy::Interrupted
-    } else if ended(EndedBy::TargetGone) {
+    } else if ended(EndedBy::TargetGone) || ended(EndedBy::NoAnswer) {
         measure::record::EndedBy::TargetGone
     } else if ended(EndedBy::Duration) {
         measure::record::EndedBy::Duration
@@ -413,6 +416,13 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
         warnings.push(
             "generator and target share this host: they compete for its CPUs, and loopback is not \
              a network"
+                .to_owned(),
+        );
+    }
+    let gave_up = |worker: &WorkerOutcome| worker.summary.ended_by == EndedBy::NoAnswer;
+    if outcome.workers.iter().any(gave_up) {
+        warnings.push(
+            "the run was ended early: its first queries had all failed; --no-preflight lets it go on"
                 .to_owned(),
         );
     }
