@@ -39,6 +39,18 @@ impl Clock {
         Duration::from_nanos(read_ns(libc::CLOCK_REALTIME))
     }
 
+    /// By how much [`Clock::unix_time`] may be wrong; none if the kernel does not know, because
+    /// nobody keeps its clock.
+    pub fn unix_time_error() -> Option<Duration> {
+        // SAFETY: all of it is integers, for which zeros are values; with `modes` 0 it is only read.
+        let mut state: libc::timex = unsafe { std::mem::zeroed() };
+        // SAFETY: `state` is a valid place for the result.
+        let result = unsafe { libc::adjtimex(&mut state) };
+        let is_kept = result >= 0 && result != libc::TIME_ERROR;
+        let micros = u64::try_from(state.maxerror).ok();
+        micros.filter(|_| is_kept).map(Duration::from_micros)
+    }
+
     /// CPU time, user and system, that the calling thread has used.
     pub fn thread_cpu_time() -> Duration {
         Duration::from_nanos(read_ns(libc::CLOCK_THREAD_CPUTIME_ID))

@@ -6,9 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use measure::HostFacts;
+use measure::facts::HostIdentity;
 
 mod counters;
 mod interfaces;
@@ -102,7 +104,23 @@ impl Host {
             clock_source: self
                 .text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
             hypervisor: self.hypervisor(&cpuinfo),
+            identity: self.identity(),
         }
+    }
+
+    /// What tells it from its equals.
+    fn identity(&self) -> Option<HostIdentity> {
+        let namespace = fs::metadata(self.root.join("proc/self/ns/net"));
+        Some(HostIdentity {
+            boot_id: self.text("proc/sys/kernel/random/boot_id")?,
+            node: self.text("proc/sys/kernel/hostname")?,
+            network_namespace: namespace.ok().map(|it| it.ino()),
+        })
+    }
+
+    /// Another name each time, that no run has had before.
+    pub(crate) fn random_id(&self) -> Option<String> {
+        self.text("proc/sys/kernel/random/uuid")
     }
 
     /// The file's text without the blanks around it; none if it cannot be read or is empty.

@@ -3,7 +3,7 @@
 use crate::experience::{ClientExperience, ClientFigures, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::interval::Interval;
-use crate::record::{EndedBy, Phases, RunRecord, SCHEMA_VERSION};
+use crate::record::{EndedBy, Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
 use crate::scenario::{
     Arrival, ConnectionPolicy, DriverKind, QuestionChoice, Questions, ScenarioRecord, Transport,
 };
@@ -97,6 +97,13 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
             cores: Some(8),
             ..HostFacts::default()
         }],
+        runs: vec![RunIdentity {
+            id: "first".into(),
+            began_us: 1_769_590_800_000_000,
+            window_us: seconds * SECOND / 1_000,
+            clock_error_us: Some(500),
+        }],
+        merged_by_force: Vec::new(),
         phases: Phases {
             run_ns: seconds * SECOND,
             ..Phases::default()

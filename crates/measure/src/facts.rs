@@ -33,6 +33,39 @@ pub struct HostFacts {
     pub clock_source: Option<String>,
     /// Hypervisor; none on bare metal or if unknown.
     pub hypervisor: Option<String>,
+    /// Which host it was; none in a simulation, or in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<HostIdentity>,
+}
+
+/// What tells a host from one that is its equal: two runs with the same share the kernel's counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostIdentity {
+    /// Identity of the kernel since it booted, as in /proc/sys/kernel/random/boot_id.
+    pub boot_id: String,
+    /// Name of the node, of the UTS namespace that the run was in.
+    pub node: String,
+    /// Inode of the network namespace that the run was in; none if unknown.
+    pub network_namespace: Option<u64>,
+}
+
+impl HostFacts {
+    /// True if it is the same host. Of hosts whose identity is not known, equal ones are taken for
+    /// the same.
+    pub fn is(&self, other: &HostFacts) -> bool {
+        match (&self.identity, &other.identity) {
+            (Some(own), Some(others)) => own == others,
+            _ => self == other,
+        }
+    }
+
+    /// True if nothing but their identity tells them apart.
+    pub fn is_like(&self, other: &HostFacts) -> bool {
+        let (mut own, mut others) = (self.clone(), other.clone());
+        (own.identity, others.identity) = (None, None);
+        own == others
+    }
 }
 
 /// What one worker did in the measured window.
@@ -54,6 +87,9 @@ pub struct WorkerFacts {
     /// The lowest limit of streams open at once that the target set on one of its connections;
     /// none if the transport has no such limit or no connection was set up.
     pub streams_max: Option<u64>,
+    /// Position of its host in `hosts` of the record.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host: u64,
 }
 
 impl WorkerFacts {
@@ -109,8 +145,13 @@ pub struct NetworkFacts {
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
     /// `Tcp.RetransSegs` and so on; beside them those of packet backlog (`Softnet.Dropped`),
     /// conntrack (`Conntrack.Dropped`), CPU time in ticks (`Cpu.All`, `Cpu.Idle`, `Cpu.Steal`) and
-    /// CPU quota (`Cgroup.Throttled`). They count every process of the host.
+    /// CPU quota (`Cgroup.Throttled`). They count every process of the host. Of several hosts, the
+    /// sum over them, each counted once.
     pub kernel: BTreeMap<String, u64>,
+    /// `kernel` of each host, in the order of `hosts` of the record; empty of a single one. Of
+    /// several runs on one host it is the larger count of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_of_hosts: Vec<BTreeMap<String, u64>>,
 }
 
 /// What TCP did for the connections of the run, as their own sockets knew when they were closed
@@ -304,7 +345,7 @@ impl NetworkFacts {
         (bursts > 0).then(|| self.datagrams_offloaded as f64 / bursts as f64)
     }
 
-    /// Adds everything counted in `other`.
+    /// Adds everything counted in `other`; of the hosts' kernels as if they were other hosts.
     pub fn add(&mut self, other: &NetworkFacts) {
         // Names every field, so that a new one cannot be forgotten here.
         let NetworkFacts {
@@ -323,6 +364,7 @@ impl NetworkFacts {
             tcp,
             xdp,
             kernel,
+            kernel_of_hosts: _,
         } = other;
         self.send_calls += send_calls;
         self.datagrams_sent += datagrams_sent;

@@ -1,39 +1,60 @@
 //! Exact merging of the records of several generators that ran one scenario together.
 //!
 //! Counts add, histograms add bucket by bucket, intervals merge by their position, groups of
-//! clients by their names, workers and hosts are listed; nothing is averaged, so percentiles of the
-//! merged record are those of all responses (P23). Records whose figures do not mean the same are
-//! refused. What differs and does not change the meaning is kept from the first record and named in
-//! `warnings`.
+//! clients by their names, workers and hosts are listed, and what a host's kernel counted counts
+//! once; nothing is averaged, so percentiles of the merged record are those of all responses (P23).
+//! Records whose figures do not mean the same are refused, and those of runs that were not one
+//! concurrent load on one target, unless the caller insists: then the record says so. What differs
+//! and does not change the meaning is kept from the first record and named in `warnings`.
+
+mod fitness;
+
+use std::collections::BTreeMap;
 
 use crate::experience::{GroupRecord, merge_groups};
+use crate::facts::NetworkFacts;
 use crate::interval::Interval;
-use crate::notation::seconds;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord, TlsFacts};
 use crate::timeline::Timeline;
 
+pub use fitness::Misfit;
+
 #[cfg(test)]
 mod tests;
 
+/// What to do with runs that were not one concurrent load on one target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfits {
+    /// Refuse them.
+    Refused,
+    /// Merge them as far as their figures mean the same, and say so in the record.
+    Forced,
+}
+
 /// Merges records in order. One record is returned as it is.
 ///
-/// The window is the longest one; rates of the result are exact if all ran at the same time.
-/// The verdict is judged anew from the merged figures.
+/// The window is the longest one. The verdict is judged anew from the merged figures.
 ///
 /// # Errors
-/// No record, or a record that differs from the first one in schema version, transport, interval
-/// length, kind of load or goodput set; the message names its position, from 1, and the field.
-pub fn merge(records: Vec<RunRecord>) -> Result<RunRecord, String> {
+/// No record, or records that do not fit: everything that speaks against merging them.
+pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec<Misfit>> {
+    let mut found = fitness::misfits(&records);
+    found.retain(|misfit| misfits == Misfits::Refused || misfit.is_final);
+    if !found.is_empty() {
+        return Err(found);
+    }
+    let reasons = fitness::misfits(&records).into_iter().map(|it| it.reason);
+    let reasons: Vec<String> = reasons.collect();
     let mut rest = records.into_iter();
-    let mut merged = rest.next().ok_or("no record to merge")?;
+    let mut merged = rest.next().ok_or_else(|| vec![Misfit::nothing()])?;
     let mut alone = true;
     for (index, record) in rest.enumerate() {
-        check_alike(&merged, &record, index + 2)?;
         add(&mut merged, record, index + 2);
         alone = false;
     }
     if !alone {
+        merged.merged_by_force.extend(reasons);
         merged.conclude();
     }
     Ok(merged)
@@ -49,6 +70,7 @@ pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
     let mut merged = rest.next()?;
     for record in rest {
         let generators = merged.generators;
+        add_window_of_part(&mut merged, &record);
         add_part(&mut merged.scenario, &record.scenario);
         add_groups_of_part(&mut merged.groups, &record.groups);
         add_figures(&mut merged, record);
@@ -56,6 +78,14 @@ pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
     }
     merged.conclude();
     Some(merged)
+}
+
+/// The parts are one run: it began with the first and ended with the last of them.
+fn add_window_of_part(merged: &mut RunRecord, part: &RunRecord) {
+    if let (Some(run), Some(other)) = (merged.runs.first_mut(), part.runs.first()) {
+        run.began_us = run.began_us.min(other.began_us);
+        run.window_us = run.window_us.max(other.window_us);
+    }
 }
 
 /// Adds the groups of a further part by their names.
@@ -83,75 +113,76 @@ fn add_part(merged: &mut ScenarioRecord, part: &ScenarioRecord) {
     }
 }
 
-/// Refuses a record whose figures mean something else than those of the first.
-fn check_alike(first: &RunRecord, record: &RunRecord, position: usize) -> Result<(), String> {
-    let (a, b) = (&first.scenario, &record.scenario);
-    let kind = |scenario: &ScenarioRecord| match scenario.arrival {
-        Arrival::Closed { .. } => "closed loop".to_string(),
-        Arrival::Open { process, burst, .. } => match burst {
-            1 => format!("open loop, {process:?}"),
-            _ => format!("open loop, {process:?}, bursts of {burst}"),
-        },
-        Arrival::Clients { .. } => "each client by itself".to_string(),
-    };
-    let fields = [
-        (
-            "schema_version",
-            first.schema_version.clone(),
-            record.schema_version.clone(),
-        ),
-        (
-            "scenario.transport",
-            a.transport.to_string(),
-            b.transport.to_string(),
-        ),
-        (
-            "scenario.interval_ns",
-            a.interval_ns.to_string(),
-            b.interval_ns.to_string(),
-        ),
-        ("scenario.arrival", kind(a), kind(b)),
-        (
-            "scenario.goodput_rcodes",
-            format!("{:?}", a.goodput_rcodes),
-            format!("{:?}", b.goodput_rcodes),
-        ),
-    ];
-    match fields
-        .into_iter()
-        .find(|(_, of_first, of_record)| of_first != of_record)
-    {
-        None => Ok(()),
-        Some((field, of_first, of_record)) => Err(format!(
-            "record {position} cannot be merged with record 1: {field} is {of_record}, in \
-             record 1 {of_first}"
-        )),
-    }
-}
-
 /// Adds `record` to `merged`; `total` and `verdict` are left to the caller.
 fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     let differing = differing_fields(merged, &record);
-    let (window_ns, merged_window_ns) = (record.measured_ns, merged.measured_ns);
     merge_groups(&mut merged.groups, record.groups.clone());
     add_scenario(&mut merged.scenario, record.scenario.clone());
+    add_new(&mut merged.merged_by_force, record.merged_by_force.clone());
+    merged.runs.extend(record.runs.iter().cloned());
     add_figures(merged, record);
-    let mut warnings: Vec<String> = differing
+    let warnings = differing
         .into_iter()
-        .map(|field| format!("{field} of record {position} differs from that of record 1"))
-        .collect();
-    if merged_window_ns != window_ns {
-        warnings.push(format!(
-            "record {position} measured for {}, those before it for {}: rates are of the longer",
-            seconds(window_ns),
-            seconds(merged_window_ns)
-        ));
+        .map(|field| format!("{field} of record {position} differs from that of record 1"));
+    add_new(&mut merged.warnings, warnings.collect());
+    if let Some(warning) = fitness::clocks(merged) {
+        add_new(&mut merged.warnings, vec![warning]);
     }
-    add_new(&mut merged.warnings, warnings);
+}
+
+/// Adds the hosts that are not there yet, what each of them counted once, and the workers.
+fn add_hosts(merged: &mut RunRecord, record: &mut RunRecord) {
+    let mut kernels = self::kernels(&merged.network, merged.hosts.len());
+    let others = self::kernels(&record.network, record.hosts.len());
+    let mut positions = Vec::new();
+    for (host, kernel) in record.hosts.drain(..).zip(others) {
+        let known = merged.hosts.iter().position(|other| other.is(&host));
+        let position = known.unwrap_or(merged.hosts.len());
+        positions.push(position as u64);
+        if known.is_none() {
+            merged.hosts.push(host);
+            kernels.push(kernel);
+            continue;
+        }
+        // Runs on one host have seen the same growth, each as far as it overlapped.
+        for (name, count) in kernel {
+            let most = kernels[position].entry(name).or_default();
+            *most = (*most).max(count);
+        }
+    }
+    for mut worker in record.workers.drain(..) {
+        let position = positions.get(worker.host as usize);
+        worker.host = position.copied().unwrap_or_default();
+        merged.workers.push(worker);
+    }
+    merged.network.kernel = BTreeMap::new();
+    for (name, count) in kernels.iter().flatten() {
+        *merged.network.kernel.entry(name.clone()).or_default() += count;
+    }
+    merged.network.kernel_of_hosts = match kernels.len() {
+        0 | 1 => Vec::new(),
+        _ => kernels,
+    };
+}
+
+/// What the kernel of each of the hosts counted. What cannot be told apart counts for the first.
+fn kernels(network: &NetworkFacts, hosts: usize) -> Vec<BTreeMap<String, u64>> {
+    let mut kernels = network.kernel_of_hosts.clone();
+    if kernels.is_empty() && hosts > 0 {
+        kernels.push(network.kernel.clone());
+    }
+    kernels.resize(hosts, BTreeMap::new());
+    kernels
 }
 
 /// Adds everything that was measured, but for the groups.
-fn add_figures(merged: &mut RunRecord, record: RunRecord) {
+fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
+    add_hosts(merged, &mut record);
+    let (kernel, kernel_of_hosts) = (
+        std::mem::take(&mut merged.network.kernel),
+        std::mem::take(&mut merged.network.kernel_of_hosts),
+    );
+    record.network.kernel.clear();
     merged.generators += record.generators;
     merged.processes += record.processes;
     merged.responses_in_window += record.responses_in_window;
@@ -166,13 +197,12 @@ fn add_figures(merged: &mut RunRecord, record: RunRecord) {
     phases.drain_ns = phases.drain_ns.max(record.phases.drain_ns);
     merged.warmup.merge(&record.warmup);
     merged.network.add(&record.network);
+    (merged.network.kernel, merged.network.kernel_of_hosts) = (kernel, kernel_of_hosts);
     if let Some(responder) = &record.responder {
         merged.responder.get_or_insert_default().add(responder);
     }
-    merged.workers.extend(record.workers);
     add_intervals(&mut merged.intervals, record.intervals);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());
-    add_new(&mut merged.hosts, record.hosts);
     add_new(&mut merged.warnings, record.warnings);
 }
 
@@ -204,7 +234,7 @@ pub(crate) fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
         (Arrival::Clients { rate_qps }, Arrival::Clients { rate_qps: more }) => {
             *rate_qps = both(*rate_qps, more, |a, b| a + b);
         }
-        // Refused before by `check_alike`.
+        // Refused before.
         (Arrival::Closed { .. } | Arrival::Open { .. } | Arrival::Clients { .. }, _) => {}
     }
 }
@@ -250,12 +280,7 @@ fn differing_fields(first: &RunRecord, record: &RunRecord) -> Vec<&'static str> 
             first.throng_version != record.throng_version,
         ),
         ("driver", first.driver != record.driver),
-        ("simulation", first.simulation != record.simulation),
-        ("self_test", first.self_test != record.self_test),
         ("scenario.target", a.target != b.target),
-        ("scenario.questions", !a.questions.are_like(&b.questions)),
-        ("scenario.warmup_ns", a.warmup_ns != b.warmup_ns),
-        ("scenario.timeout_ns", a.timeout_ns != b.timeout_ns),
         (
             "scenario.connections",
             alike(a.connections) != alike(b.connections),

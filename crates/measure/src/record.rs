@@ -17,7 +17,7 @@ use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
 use crate::timeline::Timeline;
-use crate::verdict::{Verdict, judge};
+use crate::verdict::{Limit, Verdict, judge};
 
 mod pretty;
 #[cfg(test)]
@@ -53,8 +53,16 @@ pub struct RunRecord {
     pub driver_reason: Option<String>,
     /// The target was the responder built into this binary.
     pub self_test: bool,
-    /// The generating hosts, each different one once.
+    /// The generating hosts, each once.
     pub hosts: Vec<HostFacts>,
+    /// The runs that are in this record, one a generator; none in a simulation, or in a record of a
+    /// version that did not write it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunIdentity>,
+    /// Why its runs were not one concurrent load on one target, and were merged nevertheless (`throng
+    /// merge --force`), one sentence each. Rates over all of it never were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_by_force: Vec<String>,
     /// How long each phase took.
     pub phases: Phases,
     /// The window for rates. Of a run bound by duration (or interrupted): how long measured
@@ -104,6 +112,20 @@ pub struct RunRecord {
     pub verdict: Verdict,
     /// What a reader of the figures must know, one sentence each.
     pub warnings: Vec<String>,
+}
+
+/// Which run it was, and when it measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunIdentity {
+    /// Random, of this run alone.
+    pub id: String,
+    /// When its measured window began by the wall clock of its host: microseconds since 1970.
+    pub began_us: u64,
+    /// Length of the window, microseconds.
+    pub window_us: u64,
+    /// By how much that clock may be wrong, microseconds; none if its host does not know.
+    pub clock_error_us: Option<u64>,
 }
 
 /// How long each phase of a run took, in nanoseconds.
@@ -158,7 +180,16 @@ impl RunRecord {
     pub fn conclude(&mut self) {
         self.total = Interval::total(&self.intervals);
         self.steady_state = SteadyState::found(self);
-        self.verdict = judge(self);
+        self.verdict = match self.merged_by_force.as_slice() {
+            [] => judge(self),
+            reasons => Verdict {
+                limit: Limit::Unknown,
+                evidence: (reasons.iter())
+                    .map(|reason| format!("merged by force, its rates never were: {reason}"))
+                    .collect(),
+                ..Verdict::default()
+            },
+        };
     }
 
     /// Reads a record and checks that it agrees with itself.

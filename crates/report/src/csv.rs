@@ -3,7 +3,8 @@
 //! Every column names its unit; [`COLUMNS`] says what each holds. Decimal point, no thousands
 //! separators, empty where there is no value (a percentile of no responses). The rates of an
 //! interval are over its length, those of the total over the measured window: responses that came
-//! in the drain are counted in the total, and not in its rate.
+//! in the drain are counted in the total, and not in its rate. Of a record that was merged by force
+//! the last row is named `total, merged by force`: its rates never were.
 
 use measure::counts::Connections;
 use measure::{
@@ -211,7 +212,11 @@ pub fn render(record: &RunRecord) -> String {
         achieved_qps: record.achieved_qps(),
         in_flight: record.mean_in_flight(),
     };
-    let mut row = cells("total", &record.total, &rates, scenario);
+    let name = match record.merged_by_force.is_empty() {
+        true => "total",
+        false => "total, merged by force",
+    };
+    let mut row = cells(name, &record.total, &rates, scenario);
     row.extend(client_cells(record.experience()));
     let responder = record.responder.map(|it| it.accepts_failed.to_string());
     row.extend([responder.unwrap_or_default(), String::new()]);

@@ -53,6 +53,7 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
         clock: Some(part.clock),
     };
     let started_at = rfc3339(SystemTime::now());
+    let started = record::Started::now();
     let tell = |progress: &Progress| {
         let interval = serde_json::to_string(&progress.interval);
         child::say("interval", &interval.unwrap_or_default());
@@ -62,6 +63,7 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
     let surroundings = record::Surroundings {
         simulation: None,
         started_at,
+        started,
         host: crate::host::facts(),
         // The host's, which the parent reads once.
         kernel: std::collections::BTreeMap::new(),

@@ -172,12 +172,14 @@ pub fn run_groups(
         ..RunOptions::default()
     };
     let started_at = rfc3339(SystemTime::now());
+    let started = record::Started::now();
     let kernel_before = crate::host::counters();
     let outcome = engine::run(&inputs, &options, control, on_progress)
         .map_err(|error| setup_error(&error))?;
     let kernel = crate::host::difference(&kernel_before, &crate::host::counters());
     let surroundings = record::Surroundings {
         started_at,
+        started,
         host: crate::host::facts(),
         kernel,
         simulation: None,

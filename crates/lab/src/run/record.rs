@@ -1,14 +1,16 @@
 //! The run record of a finished run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use driver::TcpStats;
+use driver::clock::Clock;
 use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::arrival::{Arrival, Process};
 use load::{Plan, Stamping};
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
-use measure::record::{Phases, RunRecord, SCHEMA_VERSION};
+use measure::record::{Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
 use measure::simulation::SimulationRecord;
 use measure::timeline::Timeline;
@@ -16,6 +18,7 @@ use measure::verdict::Verdict;
 
 use super::local::{TargetScope, target_scope};
 use super::{RunRequest, carriage};
+use crate::host::Host;
 
 mod population;
 mod questions;
@@ -23,11 +26,41 @@ mod questions;
 /// What the record says about time and place of the run.
 pub(crate) struct Surroundings {
     pub(crate) started_at: String,
+    /// The same for the run's identity; none in virtual time.
+    pub(crate) started: Option<Started>,
     pub(crate) host: HostFacts,
     /// Growth of the kernel's network counters.
     pub(crate) kernel: BTreeMap<String, u64>,
     /// The model, if nothing of this was real.
     pub(crate) simulation: Option<SimulationRecord>,
+}
+
+/// Which run it is, and when its clients began to connect.
+pub(crate) struct Started {
+    id: String,
+    unix_time: Duration,
+}
+
+impl Started {
+    /// A run that starts now.
+    pub(crate) fn now() -> Option<Started> {
+        Some(Started {
+            id: Host::this().random_id()?,
+            unix_time: Clock::unix_time(),
+        })
+    }
+
+    /// Its identity, once it is known how long it took.
+    fn identity(self, phases: &Phases, measured_ns: u64) -> RunIdentity {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let before_ns = phases.connect_ns + phases.warmup_ns;
+        RunIdentity {
+            id: self.id,
+            began_us: micros(self.unix_time + Duration::from_nanos(before_ns)),
+            window_us: measured_ns / 1_000,
+            clock_error_us: Clock::unix_time_error().map(micros),
+        }
+    }
 }
 
 /// Puts everything together and judges it.
@@ -37,6 +70,7 @@ pub(crate) fn from_outcome(
     surroundings: Surroundings,
 ) -> RunRecord {
     let measured_ns = measured_ns(outcome);
+    let phases = phases(outcome);
     let mut warmup = Interval::default();
     for worker in &outcome.workers {
         warmup.merge(&worker.summary.warmup);
@@ -56,7 +90,11 @@ pub(crate) fn from_outcome(
         driver_reason: driver_reason(outcome),
         self_test: groups.iter().all(|request| request.description.self_test),
         hosts: vec![surroundings.host],
-        phases: phases(outcome),
+        runs: (surroundings.started.into_iter())
+            .map(|started| started.identity(&phases, measured_ns))
+            .collect(),
+        merged_by_force: Vec::new(),
+        phases,
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
         groups: population::groups(groups, outcome),
@@ -139,10 +177,9 @@ fn measured_ns(outcome: &Outcome) -> u64 {
         let timeline = &worker.summary.timeline;
         let end = match worker.summary.ended_by {
             EndedBy::Queries => worker.summary.last_response_at.max(timeline.run_ended_at),
-            EndedBy::Duration
-            | EndedBy::TargetGone
-            | EndedBy::NoAnswer
-            | EndedBy::Interrupted => timeline.run_ended_at,
+            EndedBy::Duration | EndedBy::TargetGone | EndedBy::NoAnswer | EndedBy::Interrupted => {
+                timeline.run_ended_at
+            }
         };
         end.nanos_since(timeline.run_started_at)
     };
@@ -211,6 +248,7 @@ fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
             streams_max: (of_thread.iter())
                 .filter_map(|worker| worker.summary.streams_max)
                 .min(),
+            host: 0,
         }
     };
     threads.into_iter().map(facts).collect()
@@ -239,6 +277,7 @@ fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
             tcp: tcp_facts(&stats.tcp),
             xdp: xdp_facts(worker),
             kernel: BTreeMap::new(),
+            kernel_of_hosts: Vec::new(),
         });
     }
     facts

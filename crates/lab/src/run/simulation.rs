@@ -129,6 +129,7 @@ pub fn simulate_servers(
     let stats = world.network_stats();
     let surroundings = Surroundings {
         started_at,
+        started: None,
         host: HostFacts::default(),
         kernel: BTreeMap::new(),
         simulation: Some(account::account(simulation, stats, seen)),

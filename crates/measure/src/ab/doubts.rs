@@ -31,6 +31,12 @@ pub fn doubts(a: &Side<'_>, b: &Side<'_>) -> Doubts {
         doubts.of_generator(name, side);
         for (file, record) in &side.runs {
             doubts.of_records(first, record, &format!("{name} ({file})"));
+            if !record.merged_by_force.is_empty() {
+                doubts.warnings.push(format!(
+                    "{name} ({file}) was merged by force from runs that were not one concurrent \
+                     load on one target: its rates never were"
+                ));
+            }
         }
     }
     let limits = |side: &Side<'_>| -> BTreeSet<&str> {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::example::{SECOND, interval, record};
-use crate::facts::{HostFacts, ResponderFacts};
+use crate::facts::{HostIdentity, ResponderFacts};
 use crate::record::EndedBy;
 use crate::scenario::Transport;
 use crate::verdict::Limit;
@@ -48,10 +48,10 @@ proptest! {
     fn merging_is_associative_for_counts_and_histograms(
         a in any_record(), b in any_record(), c in any_record(),
     ) {
-        let two = |a: &RunRecord, b: &RunRecord| merge(vec![a.clone(), b.clone()]).expect("alike");
+        let two = |a: &RunRecord, b: &RunRecord| forced(vec![a.clone(), b.clone()]);
         let left = two(&two(&a, &b), &c);
         let right = two(&a, &two(&b, &c));
-        let at_once = merge(vec![a, b, c]).expect("alike");
+        let at_once = forced(vec![a, b, c]);
         prop_assert_eq!(&left.total, &right.total);
         prop_assert_eq!(&left.intervals, &right.intervals);
         prop_assert_eq!(&left.total, &at_once.total);
@@ -65,40 +65,64 @@ proptest! {
     fn merged_percentiles_are_those_of_all_values(a in any_record(), b in any_record()) {
         let mut all = a.total.distributions.latency.clone();
         all.merge(&b.total.distributions.latency);
-        let merged = merge(vec![a, b]).expect("alike");
+        let merged = forced(vec![a, b]);
         prop_assert_eq!(merged.total.distributions.latency.percentile(0.99), all.percentile(0.99));
     }
 
     #[test]
     fn merging_one_record_gives_it_back(record in any_record()) {
-        prop_assert_eq!(merge(vec![record.clone()]), Ok(record));
+        prop_assert_eq!(merge(vec![record.clone()], Misfits::Refused), Ok(record));
     }
 }
 
+/// Merged whatever speaks against it.
+fn forced(records: Vec<RunRecord>) -> RunRecord {
+    merge(records, Misfits::Forced).expect("their figures mean the same")
+}
+
+/// Two runs at the same time, on hosts that are each other's equal.
 fn pair() -> (RunRecord, RunRecord) {
     let first = record(vec![
         interval(0, &[(1_000_000, 500)]),
         interval(1, &[(2_000_000, 400)]),
     ]);
-    let second = record(vec![
+    let mut second = record(vec![
         interval(0, &[(3_000_000, 50)]),
         interval(1, &[(4_000_000, 40)]),
         interval(2, &[(5_000_000, 30)]),
     ]);
-    (first, second)
+    // The last interval is that of the drain.
+    second.measured_ns = first.measured_ns;
+    second.scenario.duration_ns = first.scenario.duration_ns;
+    second.runs[0].window_us = first.runs[0].window_us;
+    second.runs[0].id = "second".into();
+    (on_host(first, "one"), on_host(second, "two"))
+}
+
+/// The same on a host with that boot identity.
+fn on_host(mut record: RunRecord, boot_id: &str) -> RunRecord {
+    record.hosts[0].identity = Some(HostIdentity {
+        boot_id: boot_id.into(),
+        node: "generator".into(),
+        network_namespace: Some(4_026_531_840),
+    });
+    record
+}
+
+fn merged(first: RunRecord, second: RunRecord) -> RunRecord {
+    merge(vec![first, second], Misfits::Refused).expect("one concurrent load on one target")
 }
 
 #[test]
 fn scenario_fields_that_add_up_are_added() {
     let (mut first, mut second) = pair();
-    second.hosts = vec![HostFacts::default()];
     second.ended_by = EndedBy::Interrupted;
     second.started_at = "2026-01-28T08:59:59Z".into();
     first.network.kernel.insert("Udp.NoPorts".into(), 1);
     second.network.kernel.insert("Udp.NoPorts".into(), 2);
     first.responder = Some(ResponderFacts { accepts_failed: 3 });
     second.responder = Some(ResponderFacts { accepts_failed: 4 });
-    let merged = merge(vec![first, second]).expect("alike");
+    let merged = merged(first, second);
     let of_responders = ResponderFacts { accepts_failed: 7 };
     assert_eq!(merged.responder, Some(of_responders));
     let scenario = &merged.scenario;
@@ -119,7 +143,7 @@ fn scenario_fields_that_add_up_are_added() {
         ),
         (2, 2, 3)
     );
-    assert_eq!(merged.measured_ns, 3 * SECOND);
+    assert_eq!(merged.measured_ns, 2 * SECOND);
     assert_eq!(merged.ended_by, EndedBy::Interrupted);
     assert_eq!(merged.started_at, "2026-01-28T08:59:59Z");
     assert_eq!(merged.network.kernel_counter("Udp.NoPorts"), 3);
@@ -138,64 +162,215 @@ fn open_loop_rates_add_up() {
     };
     first.scenario.arrival = open(1_000.5);
     second.scenario.arrival = open(2_000.0);
-    let merged = merge(vec![first, second]).expect("alike");
+    let merged = merged(first, second);
     assert_eq!(merged.scenario.arrival, open(3_000.5));
     assert_ne!(merged.verdict.limit, Limit::Outstanding);
 }
 
+/// Why a third record is refused that differs from the second by `change` alone; true if nobody can
+/// insist.
+fn refusal(change: impl Fn(&mut RunRecord)) -> Vec<(String, bool)> {
+    let (first, second) = pair();
+    let mut third = on_host(second.clone(), "three");
+    third.runs[0].id = "third".into();
+    assert_eq!(
+        merge(
+            vec![first.clone(), second.clone(), third.clone()],
+            Misfits::Refused
+        )
+        .map(|merged| merged.merged_by_force),
+        Ok(Vec::new())
+    );
+    change(&mut third);
+    let records = vec![first, second, third];
+    let found = merge(records.clone(), Misfits::Refused).expect_err("it differs");
+    let is_final = found.iter().any(|misfit| misfit.is_final);
+    match merge(records, Misfits::Forced) {
+        Err(misfits) => assert!(is_final && misfits.iter().all(|it| it.is_final)),
+        Ok(merged) => {
+            assert!(!is_final);
+            let reasons: Vec<&String> = found.iter().map(|it| &it.reason).collect();
+            assert_eq!(merged.merged_by_force.iter().collect::<Vec<_>>(), reasons);
+            assert_eq!(merged.verdict.limit, Limit::Unknown);
+            assert!(
+                merged.verdict.evidence[0].starts_with("merged by force, its rates never were")
+            );
+            assert_eq!(merged.check(), Ok(()));
+        }
+    }
+    let each = found.into_iter();
+    each.map(|misfit| (misfit.reason, misfit.is_final))
+        .collect()
+}
+
 #[test]
-fn records_that_do_not_mean_the_same_are_refused_by_position_and_field() {
-    let check = |change: fn(&mut RunRecord), message: &str| {
-        let (first, second) = pair();
-        let mut third = second.clone();
-        change(&mut third);
-        let error = merge(vec![first, second, third]).expect_err(message);
-        assert!(
-            error.starts_with("record 3 cannot be merged with record 1: "),
-            "{error}"
-        );
-        assert!(error.contains(message), "{error}");
-    };
-    check(
-        |r| r.schema_version = "2".into(),
-        "schema_version is 2, in record 1 3",
-    );
-    check(
-        |r| r.scenario.transport = Transport::Dot,
-        "scenario.transport is dot, in record 1 udp",
-    );
-    check(
-        |r| r.scenario.interval_ns = 5,
-        "scenario.interval_ns is 5, in record 1 1000000000",
-    );
-    check(
-        |r| r.scenario.goodput_rcodes = vec![0],
-        "scenario.goodput_rcodes is [0]",
-    );
-    check(
-        |r| {
-            r.scenario.arrival = Arrival::Open {
-                rate_qps: 1.0,
-                process: crate::Process::Constant,
-                burst: 1,
-            }
-        },
-        "scenario.arrival is open loop, Constant, in record 1 closed loop",
-    );
-    assert_eq!(merge(Vec::new()), Err("no record to merge".into()));
+fn what_was_not_one_concurrent_load_on_one_target_is_refused_unless_forced() {
+    type Change = fn(&mut RunRecord);
+    let cases: [(Change, &str, bool); 16] = [
+        (
+            |r| r.schema_version = "2".into(),
+            "schema_version of record 3 is 2, of record 1 3",
+            true,
+        ),
+        (
+            |r| r.scenario.transport = Transport::Dot,
+            "scenario.transport of record 3 is dot, of record 1 udp",
+            true,
+        ),
+        (
+            |r| r.scenario.interval_ns = 5,
+            "scenario.interval_ns of record 3 is 5, of record 1 1000000000",
+            true,
+        ),
+        (
+            |r| r.scenario.goodput_rcodes = vec![0],
+            "scenario.goodput_rcodes of record 3 is [0]",
+            true,
+        ),
+        (
+            |r| {
+                r.scenario.arrival = Arrival::Open {
+                    rate_qps: 1.0,
+                    process: crate::Process::Constant,
+                    burst: 1,
+                }
+            },
+            "scenario.arrival of record 3 is open loop, Constant, of record 1 closed loop",
+            true,
+        ),
+        (
+            |r| r.runs[0].id = "second".into(),
+            "record 3 has a run that is in record 2 already",
+            false,
+        ),
+        (
+            |r| r.runs[0].began_us += 5_000_000,
+            "record 3 measured for 2.0 s, from 5.0 s after record 1, which measured for 2.0 s: they \
+             share 0.0 % of their time",
+            false,
+        ),
+        (
+            |r| r.runs[0].began_us -= 1_000_000,
+            "from 1.0 s before record 1",
+            false,
+        ),
+        (
+            |r| r.runs[0].window_us = 1_000_000,
+            "record 3 measured for 1.0 s",
+            false,
+        ),
+        (
+            |r| r.runs.clear(),
+            "when record 3 or record 1 measured is not known",
+            false,
+        ),
+        (
+            |r| {
+                r.scenario.target = "192.0.2.9:53".into();
+                r.scenario.server_name = Some("ns9.example".into());
+            },
+            "the target of record 3 is 192.0.2.9:53, of record 1 192.0.2.1:53",
+            false,
+        ),
+        (
+            |r| r.scenario.questions.source = "other.txt".into(),
+            "scenario.questions of record 3 is 1000 of other.txt",
+            false,
+        ),
+        (
+            |r| r.scenario.timeout_ns = SECOND,
+            "scenario.timeout_ns of record 3 is 1.0 s",
+            false,
+        ),
+        (
+            |r| r.scenario.warmup_ns = SECOND,
+            "scenario.warmup_ns of record 3 is 1.0 s",
+            false,
+        ),
+        (
+            |r| r.scenario.duration_ns = Some(SECOND),
+            "scenario.duration_ns of record 3 is 1.0 s",
+            false,
+        ),
+        (
+            |r| r.self_test = true,
+            "the kind of record 3 is a self-test, of record 1 against a server",
+            false,
+        ),
+    ];
+    for (change, words, is_final) in cases {
+        let found = refusal(change);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].0.contains(words), "{words}: {found:?}");
+        assert_eq!(found[0].1, is_final, "{words}");
+    }
+    let nothing = merge(Vec::new(), Misfits::Forced).expect_err("nothing to merge");
+    assert_eq!(nothing, [Misfit::nothing()]);
+}
+
+#[test]
+fn all_reasons_are_named_at_once() {
+    let found = refusal(|record| {
+        record.runs[0].id = "first".into();
+        record.runs[0].began_us += 60_000_000;
+        record.scenario.timeout_ns = SECOND;
+    });
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[test]
+fn a_loopback_target_is_another_one_on_each_host() {
+    let (mut first, mut second) = pair();
+    for record in [&mut first, &mut second] {
+        record.scenario.target = "127.0.0.1:53".into();
+    }
+    let elsewhere = merge(vec![first.clone(), second.clone()], Misfits::Refused);
+    assert!(elsewhere.is_err_and(|found| found[0].reason.contains("is its own host")));
+    let second = on_host(second, "one");
+    assert!(merge(vec![first, second], Misfits::Refused).is_ok());
 }
 
 #[test]
 fn harmless_differences_are_named_as_warnings() {
     let (first, mut second) = pair();
-    second.scenario.timeout_ns = SECOND;
     second.scenario.connections.rate_max = Some(5.0);
-    let merged = merge(vec![first, second]).expect("alike");
+    second.scenario.tcp_fallback = true;
+    second.runs[0].clock_error_us = None;
+    let merged = merged(first, second);
     let warnings = [
-        "scenario.timeout_ns of record 2 differs from that of record 1",
-        "record 2 measured for 3.0 s, those before it for 2.0 s: rates are of the longer",
+        "scenario.tcp_fallback of record 2 differs from that of record 1",
+        "the clock of a generating host is not synchronised: nobody can tell how concurrent the \
+         runs were",
     ];
     assert_eq!(merged.warnings, warnings);
+}
+
+#[test]
+fn what_a_hosts_kernel_counted_counts_once() {
+    let drops = |mut record: RunRecord, count: u64| {
+        record.network.kernel.insert("Udp.InErrors".into(), count);
+        record
+    };
+    let (first, second) = pair();
+    let mut third = second.clone();
+    third.runs[0].id = "third".into();
+    let records = vec![drops(first, 100), drops(second, 7), drops(third, 9)];
+    let merged = merge(records, Misfits::Refused).expect("one load");
+    // Ten equal machines are ten hosts, two runs on one machine are on one.
+    assert_eq!(merged.hosts.len(), 2);
+    let hosts: Vec<u64> = merged.workers.iter().map(|worker| worker.host).collect();
+    assert_eq!(hosts, [0, 1, 1]);
+    assert_eq!(merged.network.kernel_counter("Udp.InErrors"), 109);
+    let of_hosts: Vec<u64> = (merged.network.kernel_of_hosts.iter())
+        .map(|kernel| kernel["Udp.InErrors"])
+        .collect();
+    assert_eq!(of_hosts, [100, 9]);
+    let (other, _) = pair();
+    let mut other = drops(on_host(other, "two"), 50);
+    other.runs[0].id = "fourth".into();
+    let again = merge(vec![merged, other], Misfits::Refused).expect("one load");
+    assert_eq!(again.network.kernel_counter("Udp.InErrors"), 150);
+    assert_eq!(again.runs.len(), 4);
 }
 
 #[test]

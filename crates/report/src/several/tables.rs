@@ -1,7 +1,7 @@
 //! Tables of several runs: a row for each cell, for each run, for each host.
 
-use measure::RunRecord;
 use measure::notation::{count, decimal, latency, percent};
+use measure::{HostFacts, RunRecord};
 
 use crate::collection::{Cell, Collection, Spread};
 use crate::document::{Block, Column, Section, Sheet};
@@ -281,7 +281,7 @@ pub(super) fn hosts(collection: &Collection) -> Sheet {
     }
     let mut seen = Vec::new();
     for host in collection.runs.iter().flat_map(|it| &it.record.hosts) {
-        if !seen.contains(&host) {
+        if !seen.iter().any(|other: &&HostFacts| other.is_like(host)) {
             seen.push(host);
         }
     }

@@ -2,7 +2,7 @@
 
 use measure::doctor::{self, Cure};
 use measure::notation::{count, counted, decimal, percent, rate};
-use measure::{Limit, RunRecord};
+use measure::{HostFacts, Limit, RunRecord};
 
 use super::transports::comparison_of;
 use super::{is_full, merge_alike};
@@ -327,6 +327,12 @@ fn limits(collection: &Collection) -> Vec<Remark> {
     remarks
 }
 
+/// True if the hosts are alike one by one; the same ones or not.
+fn are_like(hosts: &[HostFacts], others: &[HostFacts]) -> bool {
+    let mut pairs = hosts.iter().zip(others);
+    hosts.len() == others.len() && pairs.all(|(one, other)| one.is_like(other))
+}
+
 /// What a reader must know before comparing the runs.
 fn cautions(collection: &Collection) -> Vec<Remark> {
     let mut remarks = Vec::new();
@@ -338,7 +344,7 @@ fn cautions(collection: &Collection) -> Vec<Remark> {
         }
     };
     caution(
-        records().any(|it| it.hosts != first.hosts),
+        records().any(|it| !are_like(&it.hosts, &first.hosts)),
         "the generating hosts differ between the runs: so may the rates for that alone",
     );
     caution(

@@ -91,6 +91,8 @@ impl Printed {
             driver: DriverKind::Epoll,
             driver_reason: None,
             self_test: false,
+            runs: Vec::new(),
+            merged_by_force: Vec::new(),
             hosts: vec![HostFacts {
                 cpu_model: Some("Example CPU".into()),
                 cores: Some(8),
