@@ -181,7 +181,7 @@ pub(crate) struct RunArguments {
     /// Allow a target on a public address: only where you have permission to send load
     #[arg(long, help_heading = "Target")]
     pub(crate) allow_public: bool,
-    /// Do not look whether somebody listens before the run
+    /// Skip the preflight check, and go on though the first queries have all failed
     #[arg(long, help_heading = "Target")]
     pub(crate) no_preflight: bool,
 
@@ -782,6 +782,9 @@ pub(crate) struct MergeArguments {
     /// The run records
     #[arg(value_name = "RECORD", required = true)]
     pub(crate) records: Vec<PathBuf>,
+    /// Merge although they are not of one concurrent load on one target; the result says so
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Write the merged record here instead of to standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -77,7 +77,7 @@ impl Conditions {
         printed: &str,
     ) -> Result<bool, Failure> {
         for check in checks {
-            eprintln!("{}", check.line());
+            tell!("{}", check.line());
         }
         if let Some(junit) = &self.junit {
             junit.write_text(&report::junit::render(command, checks, printed))?;

@@ -7,10 +7,14 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 
 use crate::args::Arguments;
+use crate::signals;
 
 /// Exit code of a command that did what it was asked to, and whose result is not as a condition
 /// demands.
 pub(crate) const CONDITION_FAILED: u8 = 3;
+
+/// Stands for that of the signal that came.
+const INTERRUPTED: u8 = 128;
 
 /// A command that failed.
 #[derive(Debug)]
@@ -49,7 +53,9 @@ impl Failure {
                 | ErrorKind::DisplayVersion
                 | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         ) {
-            error.exit();
+            // Nobody has to read it.
+            let _ = error.print();
+            std::process::exit(error.exit_code());
         }
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -80,6 +86,14 @@ impl Failure {
         }
     }
 
+    /// It was interrupted before there was anything to tell. The exit code is the signal's.
+    pub(crate) fn interrupted(what: impl Display) -> Self {
+        Failure {
+            code: INTERRUPTED,
+            ..Failure::in_operation(what)
+        }
+    }
+
     /// What is wrong, without the hint.
     pub(crate) fn what(&self) -> &str {
         &self.what
@@ -101,11 +115,14 @@ impl Failure {
 
     /// Prints it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("error: {}", self.what);
+        tell!("error: {}", self.what);
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            tell!("hint: {hint}");
         }
-        ExitCode::from(self.code)
+        match self.code {
+            INTERRUPTED => signals::exit_code(ExitCode::FAILURE),
+            code => ExitCode::from(code),
+        }
     }
 }
 

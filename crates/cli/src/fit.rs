@@ -12,6 +12,7 @@ use capture::{Capture, CaptureError, Format, Observed, Options, Skipped};
 use crate::args::fit::FitArguments;
 use crate::failure::{Failure, print};
 use crate::records;
+use crate::terminal;
 
 pub(crate) use summary::skipped;
 
@@ -33,11 +34,11 @@ pub(crate) fn execute(arguments: &FitArguments) -> Result<ExitCode, Failure> {
         skipped.merge(&contents.skipped);
         fit.next_capture();
     }
-    eprint!("{}", summary::skipped(&skipped));
+    terminal::text(&summary::skipped(&skipped));
     let fitted = fit
         .finish()
         .map_err(|error| Failure::usage(error, error.cure()))?;
-    eprint!("{}", summary::notes(&fitted.notes));
+    terminal::text(&summary::notes(&fitted.notes));
     let text = summary::profile(&fitted.profile);
     match &arguments.output {
         None => print(&text)?,
@@ -75,9 +76,9 @@ impl Contents {
     /// Says on standard error what it is, and whether it was read to its end.
     pub(crate) fn report(&self) {
         let counted = measure::notation::counted(self.queries, "query");
-        eprintln!("{}: {}, {counted}", self.name, self.format);
+        tell!("{}: {}, {counted}", self.name, self.format);
         if let Some((error, cure)) = &self.end {
-            eprintln!("warning: {}: {error}\nhint: {cure}", self.name);
+            tell!("warning: {}: {error}\nhint: {cure}", self.name);
         }
     }
 }

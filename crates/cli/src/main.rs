@@ -5,13 +5,19 @@
 //! Exit codes: 0 the command did what it was asked to; 1 it ran but failed (no response at all, a
 //! file could not be written); 2 it could not be started: wrong usage, bad input, or a target that
 //! cannot be reached. Nothing was sent then. 3 it did, and a condition of `--fail-if` or
-//! `--require` was not as it must be, or `throng doctor` found a problem.
+//! `--require` was not as it must be, or `throng doctor` found a problem. 129, 130 or 143 SIGHUP,
+//! SIGINT or SIGTERM interrupted it: what it had measured until then is printed and recorded.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+#[macro_use]
+mod terminal;
 
 mod args;
 mod capacity;
 mod ceiling;
+mod child;
 mod compare;
 mod compare_transports;
 mod conditions;
@@ -21,6 +27,7 @@ mod experiment;
 mod failure;
 mod fit;
 mod history;
+mod inputs;
 mod manual;
 mod names;
 mod part;
@@ -69,11 +76,12 @@ fn main() -> ExitCode {
     {
         return part::main(arguments.split_off(2));
     }
+    child::end_with_parent();
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
     let parsed =
         parse(arguments).map_err(|error| Failure::of_flags(&error, &subcommand.to_string_lossy()));
     match parsed.and_then(execute) {
-        Ok(code) => code,
+        Ok(code) => signals::exit_code(code),
         Err(failure) => failure.report(),
     }
 }

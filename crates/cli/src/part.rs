@@ -16,7 +16,7 @@ use crate::args::Command;
 use crate::failure::Failure;
 use crate::scenario::Group;
 use crate::{
-    capacity, compare_transports, ramp, records, replay, responder as responder_command, run,
+    capacity, compare_transports, inputs, ramp, replay, responder as responder_command, run,
     scenario,
 };
 
@@ -35,9 +35,7 @@ impl Setup {
             setup["certificate_pem"] = json!(identity.certificate_pem);
             setup["key_pem"] = json!(identity.key_pem);
         }
-        if let Some(octets) = records::input() {
-            setup["input"] = json!(data_encoding::BASE64.encode(octets));
-        }
+        setup["inputs"] = inputs::to_json();
         Setup(setup)
     }
 
@@ -64,16 +62,6 @@ impl Setup {
         };
         let identity = from_pem(certificate, key).map_err(Failure::in_operation)?;
         Ok(Some(identity))
-    }
-
-    /// Standard input of its parent, in place of its own.
-    fn provide_input(&self) -> Result<(), Failure> {
-        let Some(text) = self.0["input"].as_str() else {
-            return Ok(());
-        };
-        let octets = data_encoding::BASE64.decode(text.as_bytes());
-        records::provide_input(octets.map_err(Failure::in_operation)?);
-        Ok(())
     }
 }
 
@@ -119,7 +107,7 @@ fn execute(mut arguments: Vec<OsString>) -> Result<(), Failure> {
     let place = arguments.first().and_then(place);
     let place = place.ok_or_else(|| by_hand("it has no place".to_owned()))?;
     let setup = Setup(child::receive_setup().map_err(by_hand)?);
-    setup.provide_input()?;
+    inputs::provide(setup.field("inputs")).map_err(Failure::in_operation)?;
     arguments[0] = "throng".into();
     let parsed = crate::parse(arguments).map_err(|error| Failure::of_flags(&error, "run"))?;
     let number = setup.number("run") as usize;

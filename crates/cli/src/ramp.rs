@@ -1,6 +1,5 @@
 //! `throng ramp`: a rate that grows until the target, or a limit, gives in.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 use crate::args::ramp::RampArguments;
 use crate::args::{Format, RunArguments};
 use crate::failure::{Failure, print, refuse};
-use crate::records::Destination;
+use crate::records::{Destination, replace};
 use crate::run;
 use crate::signals;
 
@@ -27,7 +26,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
         .map(|path| Destination::check("--plot", path).map(|_| path))
         .transpose()?;
     let interrupt = signals::watch(|| {
-        eprintln!("ending the ramp; waiting for open queries (again to abort)");
+        tell!("ending the ramp; waiting for open queries (again to abort)");
     });
     let mut watch = Watch::new(plan);
     let mut stop: Option<Stop> = None;
@@ -58,7 +57,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
 }
 
 fn write_plot(path: &Path, ramp: &Ramp) -> Result<(), Failure> {
-    fs::write(path, report::ramp::plot(ramp))
+    replace(path, &report::ramp::plot(ramp))
         .map_err(|error| Failure::in_operation(format!("cannot write {}: {error}", path.display())))
 }
 

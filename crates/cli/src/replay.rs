@@ -16,8 +16,10 @@ use crate::args::fit::ClientChoice;
 use crate::args::replay::{OF_THE_CAPTURE, ReplayArguments};
 use crate::failure::Failure;
 use crate::fit::{self, Contents};
+use crate::inputs;
 use crate::records;
 use crate::run;
+use crate::terminal;
 
 /// What a capture leaves to ask again.
 #[derive(Debug)]
@@ -169,30 +171,30 @@ fn filters(arguments: &ReplayArguments) -> Vec<String> {
 
 /// A file, or standard input, which the parts of a run are given too.
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    if path == Path::new("-") {
+    if !inputs::can_be_read_again(path) {
         return Ok(Box::new(Cursor::new(records::read_input(path)?)));
     }
     Ok(Box::new(records::open(path)?))
 }
 
 fn report_skipped(skipped: &Skipped) {
-    eprint!("{}", fit::skipped(skipped));
+    terminal::text(&fit::skipped(skipped));
 }
 
 /// What is about to be asked.
 fn remark(record: &ReplayRecord, clients: u32) {
     for (reason, count) in &record.skipped {
-        eprintln!("passed over: {} {reason}", notation::count(*count));
+        tell!("passed over: {} {reason}", notation::count(*count));
     }
     for (count, what) in [
         (record.filtered, "held back by the filters"),
         (record.beyond_limit, "beyond --queries"),
     ] {
         if count > 0 {
-            eprintln!("left out: {} {what}", notation::counted(count, "query"));
+            tell!("left out: {} {what}", notation::counted(count, "query"));
         }
     }
-    eprintln!(
+    tell!(
         "replaying: {} of {} within {}",
         notation::counted(record.queries, "query"),
         notation::counted(clients.into(), "client"),

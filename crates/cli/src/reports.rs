@@ -150,7 +150,7 @@ fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
         } else {
             ""
         };
-        eprintln!(
+        tell!(
             "note: {}: {} of {} files are no run records and were left out: {}{more}",
             folder.display(),
             left_out.len(),

@@ -18,7 +18,6 @@ use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_s
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
 use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::{
@@ -26,9 +25,11 @@ use crate::args::{
     ServerDriverChoice, ServerTlsArguments,
 };
 use crate::failure::{Failure, print};
+use crate::inputs;
 use crate::part::{self, Place, Setup};
 use crate::run::processes::addresses;
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
+use crate::signals;
 
 /// How long a responder without --duration may run: a forgotten one must end some day.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -207,7 +208,7 @@ fn config(
 }
 
 fn stop_signal() -> Result<std::sync::mpsc::Receiver<()>, Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::in_operation)?;
+    let mut signals = Signals::new(signals::ending()).map_err(Failure::in_operation)?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for _ in signals.forever() {
@@ -222,7 +223,7 @@ fn zone(arguments: &ResponderArguments) -> Result<Zone, Failure> {
     let Some(path) = &arguments.zone else {
         return Ok(Zone::synthesised(arguments.ttl));
     };
-    let text = fs::read_to_string(path)
+    let text = inputs::text(path)
         .map_err(|error| Failure::plain(format!("cannot read {}: {error}", path.display())))?;
     Zone::from_text(&text, arguments.origin.as_deref())
         .map_err(|error| Failure::plain(format!("{}: {error}", path.display())))
@@ -246,7 +247,7 @@ fn identity(
     let identity = match (&arguments.tls_certificate, &arguments.tls_key) {
         (Some(certificate), Some(key)) => {
             let read = |path: &std::path::Path| {
-                fs::read_to_string(path).map_err(|error| {
+                inputs::text(path).map_err(|error| {
                     Failure::plain(format!("cannot read {}: {error}", path.display()))
                 })
             };

@@ -15,7 +15,7 @@ use measure::notation::seconds;
 use crate::args::Format;
 use crate::args::capacity::CapacityArguments;
 use crate::failure::{Failure, print};
-use crate::records::Destination;
+use crate::records::{Destination, replace};
 use crate::run;
 use crate::signals::{self, Interrupt};
 
@@ -29,7 +29,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     let plan = arguments::plan(arguments)?;
     let answer_file = arguments.records.as_deref().map(make_folder).transpose()?;
     let interrupt = signals::watch(|| {
-        eprintln!("ending the search; waiting for open queries (again to abort)");
+        tell!("ending the search; waiting for open queries (again to abort)");
     });
     let quiet = arguments.run.quiet;
     if !quiet {
@@ -42,13 +42,13 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         quiet,
     };
     let Some(capacity) = lab::capacity::find(&plan, &mut trials)? else {
-        return Err(Failure::in_operation(
+        return Err(Failure::interrupted(
             "interrupted within the first trial: nothing is known",
         ));
     };
     let json = report::capacity::json(&capacity);
     if let Some(path) = answer_file {
-        fs::write(&path, &json).map_err(|error| {
+        replace(&path, &json).map_err(|error| {
             Failure::in_operation(format!("cannot write {}: {error}", path.display()))
         })?;
     }
@@ -80,11 +80,11 @@ fn announce(plan: &CapacityPlan) {
     let trials = plan.trials_estimated();
     let each_ns = facts.trial_ns + facts.trial_ns / 10;
     let all_ns = (trials * each_ns).min(facts.time_max_ns);
-    eprintln!(
+    tell!(
         "looking for the highest load with {}",
         plan.objective.text()
     );
-    eprintln!(
+    tell!(
         "some {trials} trials of {}, about {}, at most {} (--max-duration)",
         seconds(facts.trial_ns),
         seconds(all_ns),
@@ -123,7 +123,7 @@ impl Bench for Trials<'_> {
         if !self.quiet {
             let sought = self.plan.search.sought;
             let line = report::capacity::trial_line(sought, attempt.position, trial);
-            eprintln!("{line}");
+            tell!("{line}");
         }
     }
 

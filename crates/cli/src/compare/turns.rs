@@ -14,7 +14,8 @@ use super::Records;
 use crate::args::compare::AbArguments;
 use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
-use crate::{records, run, signals};
+use crate::signals::Interrupt;
+use crate::{child, inputs, records, run, signals};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -46,7 +47,7 @@ pub(super) fn make(
         make_folder(&side.folder)?;
     }
     let interrupt = signals::watch(|| {
-        eprintln!("ending the comparison; waiting for open queries (again to abort)");
+        tell!("ending the comparison; waiting for open queries (again to abort)");
     });
     let mut made = [Vec::new(), Vec::new()];
     'rounds: for round in 1..=rounds {
@@ -55,20 +56,25 @@ pub(super) fn make(
             let side = &sides[index];
             let number = 2 * round as usize - 1 + position;
             let name = side.name.to_ascii_uppercase();
-            eprintln!(
+            tell!(
                 "run {number} of {}: {name} (round {round} of {rounds})",
                 2 * rounds
             );
-            let (file, record) = side.run(round, rounds)?;
-            if interrupt.has_come() || record.ended_by == EndedBy::Interrupted {
-                eprintln!("interrupted in round {round} of {rounds}: the runs before are compared");
-                break 'rounds;
+            match side.run((round, rounds), &interrupt)? {
+                Some((file, record))
+                    if !interrupt.has_come() && record.ended_by != EndedBy::Interrupted =>
+                {
+                    made[index].push((file, record));
+                }
+                _ => {
+                    tell!("interrupted in round {round} of {rounds}: the runs before are compared");
+                    break 'rounds;
+                }
             }
-            made[index].push((file, record));
         }
     }
     if made.iter().any(Vec::is_empty) {
-        return Err(Failure::in_operation(
+        return Err(Failure::interrupted(
             "interrupted within the first round: nothing to compare",
         ));
     }
@@ -146,6 +152,12 @@ impl Side {
             side.check()
                 .map_err(|failure| failure.of(&format!("--{name}")))?;
         }
+        if let Some(path) = inputs::exhausted() {
+            return refuse(
+                &format!("{} can be read once, and each run reads it", path.display()),
+                "give a file in its place",
+            );
+        }
         Ok(side)
     }
 
@@ -169,8 +181,12 @@ impl Side {
         }
     }
 
-    /// Makes one run and reads its record.
-    fn run(&self, round: u32, rounds: u32) -> Result<(String, measure::RunRecord), Failure> {
+    /// Makes one run and reads its record; none if it was interrupted before it had one.
+    fn run(
+        &self,
+        (round, rounds): (u32, u32),
+        interrupt: &Interrupt,
+    ) -> Result<Option<(String, measure::RunRecord)>, Failure> {
         // As many digits for each, so that names sort as the runs were made.
         let width = rounds.to_string().len();
         let file = self.folder.join(format!("{round:0width$}.json"));
@@ -184,10 +200,13 @@ impl Side {
             process.arg("--quiet");
         }
         process.stdin(Stdio::null()).stdout(Stdio::null());
-        let status = process.status().map_err(|error| {
+        let status = child::run(&mut process, interrupt).map_err(|error| {
             let program = self.program.display();
             Failure::in_operation(format!("--{}: cannot start {program}: {error}", self.name))
         })?;
+        if !file.exists() && interrupt.has_come() {
+            return Ok(None);
+        }
         if !file.exists() {
             return Err(Failure::in_operation(format!(
                 "--{}: the run of round {round} failed ({status})",
@@ -195,7 +214,7 @@ impl Side {
             )));
         }
         let record = records::read(&file)?;
-        Ok((file.display().to_string(), record))
+        Ok(Some((file.display().to_string(), record)))
     }
 
     fn records(self, runs: Vec<(String, measure::RunRecord)>) -> Records {

@@ -1,7 +1,6 @@
 //! From the flags of a comparison to those of each of its runs.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 
 use proto::Transport;
 
@@ -23,12 +22,6 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
                 "name each transport once; --repeat makes several runs of each",
             ));
         }
-    }
-    if arguments.run.names.as_deref() == Some(Path::new("-")) {
-        return Err(Failure::usage(
-            "--names - can be read once, and each run reads the names",
-            "give a file with --names FILE",
-        ));
     }
     if arguments.run.profile.profile_mix {
         return Err(Failure::usage(

@@ -53,12 +53,12 @@ pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure>
     }
     let turns = turns(&each, arguments)?;
     let interrupt = signals::watch(|| {
-        eprintln!("ending the comparison; waiting for open queries (again to abort)");
+        tell!("ending the comparison; waiting for open queries (again to abort)");
     });
     let made = make(&turns, &interrupt)?;
     let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
     let Some(comparison) = Comparison::new(&cells) else {
-        return Err(Failure::in_operation(
+        return Err(Failure::interrupted(
             "interrupted within the first run: nothing to compare",
         ));
     };
@@ -138,9 +138,11 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<Vec<Made>, Failure>
         }
         if !turn.arguments.quiet {
             let (position, all) = (index + 1, turns.len());
-            eprintln!(
+            tell!(
                 "run {position} of {all}: {} ({} of {})",
-                turn.arguments.transport, turn.round, turn.rounds
+                turn.arguments.transport,
+                turn.round,
+                turn.rounds
             );
         }
         let record = run::measure(turn.arguments, turn.transport, interrupt)?;
@@ -154,7 +156,7 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<Vec<Made>, Failure>
     }
     if interrupt.has_come() {
         let (complete, all) = (made.len(), turns.len());
-        eprintln!("interrupted: {complete} of {all} runs are compared");
+        tell!("interrupted: {complete} of {all} runs are compared");
     }
     Ok(made)
 }

@@ -3,17 +3,16 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 
 use super::cells::Turn;
+use crate::child::{LOOK_EVERY, signal};
 use crate::failure::Failure;
 use crate::signals::Interrupt;
 
-/// How often something that may take its time is looked at.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a hook may take, and readiness be waited for, unless the file says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two tries whether a server is ready.
@@ -122,11 +121,6 @@ impl Shell<'_> {
             self.interrupt.wait(LOOK_EVERY);
         }
     }
-}
-
-/// Sends a signal to a child and all that it has started; one that has gone hears nothing.
-pub(super) fn signal(child: &Child, signal: Signal) {
-    let _ = kill_process_group(Pid::from_child(child), signal);
 }
 
 fn failed(what: &str, command: &str, why: &str) -> Failure {

@@ -10,7 +10,6 @@ mod folder;
 mod hooks;
 mod turn;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use measure::notation::counted;
 
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand};
 use crate::failure::{Failure, print};
+use crate::inputs;
 use crate::signals::{self, Interrupt};
 use cells::Turn;
 use file::Experiment;
@@ -51,7 +51,7 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
 }
 
 fn read(path: &Path, repetitions: Option<u32>) -> Result<(Experiment, String), Failure> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = inputs::text(path).map_err(|error| {
         Failure::usage(
             format!("cannot read the experiment {}: {error}", path.display()),
             "give a TOML file; there are some in the folder experiments",
@@ -111,13 +111,13 @@ fn minutes(time: Duration) -> String {
 /// Makes the runs that are not made yet.
 fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitCode, Failure> {
     let interrupt = signals::watch(|| {
-        eprintln!("ending this run, then the experiment (again to abort)");
+        tell!("ending this run, then the experiment (again to abort)");
     });
     let waiting: Vec<&Turn> = turns.iter().filter(|it| !folder.has(it)).collect();
-    eprintln!("{}: {}", experiment.name, counts(experiment, turns));
+    tell!("{}: {}", experiment.name, counts(experiment, turns));
     if waiting.len() < turns.len() {
         let made = turns.len() - waiting.len();
-        eprintln!(
+        tell!(
             "{} of them made before: they stay",
             counted(made as u64, "run")
         );
@@ -131,8 +131,8 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     let failed = progress.make(experiment, &waiting, folder)?;
     let update = folder.index()?;
     let records = folder.path().display();
-    eprintln!("{} in {records}", counted(update.runs, "record"));
-    eprintln!("next: throng report {records} -o report.html; throng history list --in {records}");
+    tell!("{} in {records}", counted(update.runs, "record"));
+    tell!("next: throng report {records} -o report.html; throng history list --in {records}");
     Ok(match failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(1),
@@ -158,11 +158,11 @@ impl Progress<'_> {
     ) -> Result<u32, Failure> {
         let (mut failed, mut in_a_row) = (0, 0);
         for (number, turn) in waiting.iter().enumerate() {
-            eprintln!("[{}/{}] {turn}", self.before + number + 1, self.all);
+            tell!("[{}/{}] {turn}", self.before + number + 1, self.all);
             let made = turn::make(experiment, turn, folder, self.interrupt);
             if self.interrupt.has_come() {
                 let done = self.before + number + usize::from(made.is_ok());
-                return Err(Failure::in_operation(format!(
+                return Err(Failure::interrupted(format!(
                     "interrupted with {done} of {} runs made; the same command goes on from there",
                     self.all
                 )));
@@ -170,7 +170,7 @@ impl Progress<'_> {
             match made {
                 Ok(figures) => {
                     in_a_row = 0;
-                    eprintln!("    {figures}{}", self.left(number + 1, waiting.len()));
+                    tell!("    {figures}{}", self.left(number + 1, waiting.len()));
                 }
                 Err(failure) => {
                     failed += 1;
@@ -190,7 +190,7 @@ impl Progress<'_> {
         }
         if failed > 0 {
             let runs = counted(failed.into(), "run");
-            eprintln!("{runs} failed; the same command tries them again");
+            tell!("{runs} failed; the same command tries them again");
         }
         Ok(failed)
     }

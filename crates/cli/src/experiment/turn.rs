@@ -1,19 +1,18 @@
 //! One run of an experiment, in a process of its own.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use measure::RunRecord;
 use measure::metric::Metric;
 use measure::record::EndedBy;
-use rustix::process::Signal;
 
 use super::cells::Turn;
 use super::file::Experiment;
 use super::folder::Folder;
-use super::hooks::{self, Hooks, Shell};
+use super::hooks::{Hooks, Shell};
+use crate::child;
 use crate::failure::Failure;
 use crate::signals::Interrupt;
 
@@ -73,21 +72,9 @@ fn start_and_wait(
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
     command.args(turn.arguments()).arg("--quiet");
     command.arg("--record").arg(record);
-    // Ctrl-C is passed on once: two would abort it.
-    command.process_group(0).stdin(Stdio::null());
+    command.stdin(Stdio::null());
     command.stderr(log.try_clone().map_err(cannot)?).stdout(log);
-    let mut child = command.spawn().map_err(cannot)?;
-    let mut is_told = false;
-    loop {
-        if let Some(status) = child.try_wait().map_err(cannot)? {
-            return Ok(status);
-        }
-        if interrupt.has_come() && !is_told {
-            is_told = true;
-            hooks::signal(&child, Signal::INT);
-        }
-        interrupt.wait(hooks::LOOK_EVERY);
-    }
+    child::run(&mut command, interrupt).map_err(cannot)
 }
 
 /// A run in a line.

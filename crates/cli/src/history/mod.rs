@@ -73,13 +73,14 @@ fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
     let mut history = History::open(&selection.folder)?;
     let update = history.update()?;
     for unreadable in update.unreadable.iter().take(UNREADABLE_SHOWN) {
-        eprintln!(
+        tell!(
             "warning: {} is no run record: {}",
-            unreadable.file, unreadable.why
+            unreadable.file,
+            unreadable.why
         );
     }
     if let Some(more @ 1..) = update.unreadable.len().checked_sub(UNREADABLE_SHOWN) {
-        eprintln!("warning: {more} more files are no run records");
+        tell!("warning: {more} more files are no run records");
     }
     if update.runs == 0 {
         let what = format!("no run records in {}", selection.folder.display());

@@ -1,7 +1,6 @@
 //! `throng eval`: several servers, asked in turn under the same conditions.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use measure::{ConnectionTimes, Evaluation, ProbeStatistics, RunRecord};
 use super::{questions, reject_hidden, run_of};
 use crate::args::probe::{EvalArguments, EvalFormat};
 use crate::failure::{Failure, print};
+use crate::inputs;
 use crate::records::Destination;
 use crate::run;
 use crate::signals;
@@ -33,7 +33,7 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
     let questions = questions(&arguments.probe)?;
     let mut candidates = candidates(arguments, &questions)?;
     let destination = Destination::of_record(&arguments.probe.run)?;
-    let interrupt = signals::watch(|| eprintln!("ending; waiting for open queries"));
+    let interrupt = signals::watch(|| tell!("ending; waiting for open queries"));
     if !arguments.probe.run.no_preflight {
         look_before(&mut candidates);
     }
@@ -99,7 +99,7 @@ fn show(mut evaluation: Evaluation, arguments: &EvalArguments) -> Result<ExitCod
 fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
     let mut servers = arguments.probe.run.server.clone();
     if let Some(path) = &arguments.servers {
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = inputs::text(path).map_err(|error| {
             Failure::usage(
                 format!("cannot read --servers {}: {error}", path.display()),
                 "give a text file with a server a line",

@@ -33,7 +33,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     let questions = questions(&arguments.probe)?;
     let request = request(arguments, &questions)?;
     let destination = Destination::of_record(&arguments.probe.run)?;
-    let interrupt = signals::watch(|| eprintln!("ending; waiting for open queries"));
+    let interrupt = signals::watch_for_end(|| tell!("ending; waiting for open queries"));
     if request.preflight {
         lab::run::check_target(&request)?;
     }
@@ -187,7 +187,7 @@ impl Shown {
             PingFormat::Json => line(&json!({"event": "statistics", "statistics": statistics})),
         })?;
         if missed > 0 {
-            eprintln!("note: {missed} lines were left out: queries ended faster than they print");
+            tell!("note: {missed} lines were left out: queries ended faster than they print");
         }
         Ok(match statistics.received {
             0 => ExitCode::FAILURE,

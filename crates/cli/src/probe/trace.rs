@@ -31,7 +31,7 @@ pub(crate) fn execute(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
         ));
     };
     let request = request(arguments, question, server)?;
-    let interrupt = signals::watch(|| eprintln!("ending the trace"));
+    let interrupt = signals::watch(|| tell!("ending the trace"));
     let (address, hops_max) = (request.target.to_string(), request.hops_max);
     let tracer = Tracer::open(request)?;
     let is_text = arguments.form.format == DocumentFormat::Text;

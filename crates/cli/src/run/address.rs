@@ -19,6 +19,19 @@ pub(crate) fn address_of(
         Place::Address(address) => (address, address.ip().to_string()),
         Place::Name { host, port } => (resolve(host, port, arguments)?, host.to_owned()),
     };
+    if let Some(meant) = with_port(parts.authority)
+        && target_scope(meant.ip()) != TargetScope::Public
+        && target_scope(target.ip()) == TargetScope::Public
+    {
+        return Err(Failure::usage(
+            format!("--server {server}: that is an address without a port"),
+            format!(
+                "write [{}]:{} for the port of {0}",
+                meant.ip(),
+                meant.port()
+            ),
+        ));
+    }
     if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
         return Err(Failure::usage(
             format!("{} is a public address", target.ip()),
@@ -34,6 +47,17 @@ pub(crate) fn lookup_failure(server: &str) -> Option<String> {
         Ok(Place::Name { host, port }) => look_up(host, port).err(),
         Ok(Place::Address(_)) | Err(_) => None,
     }
+}
+
+/// The address and port that somebody may have meant with an IPv6 address without brackets: the
+/// last group of `::1:5300` is one of the address, and looks like a port.
+fn with_port(authority: &str) -> Option<SocketAddr> {
+    authority.parse::<IpAddr>().ok().filter(IpAddr::is_ipv6)?;
+    let (address, port) = authority.rsplit_once(':')?;
+    Some(SocketAddr::new(
+        IpAddr::V6(address.parse().ok()?),
+        port.parse().ok()?,
+    ))
 }
 
 /// What a server is called.
@@ -90,4 +114,27 @@ fn resolve(host: &str, port: u16, arguments: &RunArguments) -> Result<SocketAddr
     let wants_ipv6 = local.is_some_and(|text| text.contains(':'));
     let wanted = addresses.iter().find(|it| it.is_ipv6() == wants_ipv6);
     Ok(*wanted.unwrap_or(&addresses[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_that_an_address_without_brackets_seems_to_have_is_found() {
+        let cases = [
+            ("::1:5300", Some("[::1]:5300")),
+            ("fd00::1:53", Some("[fd00::1]:53")),
+            ("::1", None),
+            ("[::1]:5300", None),
+            ("::1:abcd", None),
+            ("2001:db8::", None),
+            ("127.0.0.1:53", None),
+            ("localhost:53", None),
+        ];
+        for (text, meant) in cases {
+            let found = with_port(text).map(|address| address.to_string());
+            assert_eq!(found.as_deref(), meant, "{text}");
+        }
+    }
 }

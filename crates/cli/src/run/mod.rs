@@ -39,7 +39,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let conditions = Conditions::of_run(&arguments.conditions)?;
     let destination = Destination::of_record(arguments)?;
     let interrupt = signals::watch(|| {
-        eprintln!("ending the run; waiting for open queries (again to abort)");
+        tell!("ending the run; waiting for open queries (again to abort)");
     });
     let record = measure(arguments, 0, &interrupt)?;
     if let Some(destination) = &destination {

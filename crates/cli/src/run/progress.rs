@@ -119,7 +119,7 @@ impl Display {
             Display::Quiet => {}
             // What comes after the run is the drain: part of the result, not of the progress.
             Display::Lines { run_ns, .. } if interval.start_ns >= *run_ns => {}
-            Display::Lines { of, .. } => eprintln!("{}", of.line(interval)),
+            Display::Lines { of, .. } => tell!("{}", of.line(interval)),
             Display::Bar {
                 bar,
                 by_queries,

@@ -1,6 +1,5 @@
 //! From flags to a decided run.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::Path;
@@ -18,6 +17,7 @@ use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions};
 use crate::args::doh::Server;
 use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments, TimestampChoice};
 use crate::failure::Failure;
+use crate::inputs;
 use crate::records::read_input;
 use crate::run::address::address_of;
 use crate::run::{profile, questions, tls};
@@ -455,7 +455,7 @@ fn tsig(arguments: &RunArguments) -> Result<Option<proto::tsig::Key>, Failure> {
     let Some(path) = &arguments.tsig_file else {
         return Ok(None);
     };
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = inputs::text(path).map_err(|error| {
         Failure::usage(
             format!("cannot read --tsig-file {}: {error}", path.display()),
             "make one with `tsig-keygen NAME > FILE`",

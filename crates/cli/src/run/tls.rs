@@ -1,8 +1,8 @@
 //! From flags to TLS as it is spoken.
 
+use std::env;
 use std::path::Path;
 use std::sync::Arc;
-use std::{env, fs};
 
 use engine::TlsSettings;
 use lab::key_log::KeyLogFile;
@@ -18,6 +18,7 @@ use proto::tls::{
 
 use crate::args::{RunArguments, TlsArguments};
 use crate::failure::Failure;
+use crate::inputs;
 
 /// Early data that the responder takes on a connection: more than clients have to send at once.
 pub(crate) const EARLY_DATA_OCTETS_MAX: u32 = 1 << 24;
@@ -144,7 +145,7 @@ pub(super) fn check(arguments: &RunArguments) -> Result<(), Failure> {
 pub(super) fn report_losses(request: Option<&TlsRequest>) {
     let key_log = request.and_then(|tls| tls.key_log.as_ref());
     if let Some(losses) = key_log.and_then(|file| file.losses()) {
-        eprintln!("warning: the key log cannot decrypt all connections: {losses}");
+        tell!("warning: the key log cannot decrypt all connections: {losses}");
     }
 }
 
@@ -282,7 +283,7 @@ fn certificate(flags: &TlsArguments) -> Result<Option<ClientCertificate>, Failur
 
 /// The contents of the file that `flag` names.
 pub(crate) fn read(flag: &str, path: &Path, hint: &str) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| {
+    inputs::read(path).map_err(|error| {
         Failure::usage(
             format!("cannot read {flag} {}: {error}", path.display()),
             hint,

@@ -14,13 +14,13 @@ mod sweep;
 mod tests;
 mod totals;
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use crate::args::RunArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
+use crate::inputs;
 use crate::records::{self, Destination};
 use crate::run;
 use crate::signals;
@@ -50,7 +50,7 @@ fn runs(
 }
 
 fn read(path: &Path) -> Result<ScenarioFile, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = inputs::text(path).map_err(|error| {
         Failure::usage(
             format!("cannot read the scenario {}: {error}", path.display()),
             "give a TOML file; there are some in the folder scenarios",
@@ -79,7 +79,7 @@ pub(crate) fn groups_of(
 pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let runs = runs(path, arguments)?;
     let interrupt = signals::watch(|| {
-        eprintln!("ending the run; waiting for open queries (again to abort)");
+        tell!("ending the run; waiting for open queries (again to abort)");
     });
     let mut in_vain = false;
     let (mut printed, mut all_checks) = (String::new(), Vec::new());
@@ -94,7 +94,7 @@ pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<E
             .map(|path| Destination::check("--record", &point.file(path)))
             .transpose()?;
         if !point.is_only() {
-            eprintln!("{point}");
+            tell!("{point}");
         }
         let record = run::measure_groups(groups, number, &interrupt)?;
         if let Some(destination) = &destination {

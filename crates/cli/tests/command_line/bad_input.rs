@@ -142,6 +142,16 @@ fn a_server_that_cannot_be_found_or_reached_is_named() {
 }
 
 #[test]
+fn an_address_with_a_port_and_no_brackets_is_shown_with_them() {
+    let folder = Folder::new("brackets");
+    let names = names_in(&folder);
+    for flags in ["", "--allow-public"] {
+        throng(&format!("run --server ::1:5300 --names {names} {flags}"))
+            .refused_with("an address without a port", "write [::1]:5300");
+    }
+}
+
+#[test]
 fn a_public_address_needs_permission() {
     let folder = Folder::new("public");
     let names = names_in(&folder);

@@ -209,7 +209,7 @@ fn interrupted_search_tells_what_is_known_so_far() {
         .unwrap()
         .read_to_string(&mut stdout)
         .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     let capacity: Capacity = serde_json::from_str(&stdout).unwrap();
     assert_eq!(capacity.ended_by, EndedBy::Interrupted);
     let search = |trial: &&measure::capacity::Trial| trial.purpose == Purpose::Search;

@@ -205,7 +205,7 @@ fn an_interrupt_ends_all_parts_with_a_complete_record() {
     let parts = parts_of(running.child.id());
     signal(&running.child, "INT");
     let (code, stdout, stderr) = running.ended();
-    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(code, Some(130), "{stderr}");
     assert!(stdout.contains("then interrupted"), "{stdout}");
     let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(record.ended_by, EndedBy::Interrupted);

@@ -67,12 +67,22 @@ fn merging_adds_counts_and_one_record_stays_as_it_is() {
         "b.json",
         "--queries 500 --clients 4 --rcodes SERVFAIL=1",
     );
+    // Runs one after the other, each against a target of its own, and one of them twice.
+    let (error, hint) = throng(&format!("merge {a} {b} {a}")).refused();
+    for reason in [
+        "the target of record 2 is ",
+        "they share 0.0 % of their time",
+        "record 3 has a run that is in record 1 already",
+    ] {
+        assert!(error.contains(reason), "{reason}: {error}");
+    }
+    assert!(hint.contains("--force"), "{hint}");
     let alone = throng(&format!("merge {a}")).succeeded();
     assert_eq!(alone, fs::read_to_string(&a).unwrap());
 
-    let merged = throng(&format!("merge {a} {b}")).succeeded();
+    let merged = throng(&format!("merge {a} {b} --force")).succeeded();
     let file = folder.path("merged.json");
-    let silent = throng(&format!("merge {a} {b} --output {file}")).succeeded();
+    let silent = throng(&format!("merge {a} {b} --force --output {file}")).succeeded();
     assert_eq!(silent, "");
     assert_eq!(fs::read_to_string(&file).unwrap(), merged);
 
@@ -88,6 +98,14 @@ fn merging_adds_counts_and_one_record_stays_as_it_is() {
     assert_eq!((merged.generators, merged.scenario.clients), (2, 7));
     let text = throng(&format!("report {file}")).succeeded();
     assert!(text.contains("1,500"), "{text}");
+    // Every rendering says that there was no such load.
+    for form in ["text", "html", "markdown", "csv", "json", "dns-metrics"] {
+        let text = throng(&format!("report {file} --format {form}")).succeeded();
+        let is_marked = text.contains("merged by force") || text.contains("merged_by_force");
+        assert!(is_marked, "{form}: {text}");
+    }
+    let compared = throng(&format!("compare {file} {file} --force")).succeeded();
+    assert!(compared.contains("was merged by force"), "{compared}");
 }
 
 #[test]
@@ -97,17 +115,20 @@ fn records_of_different_scenarios_are_not_merged() {
     let (tcp, _) = recorded(&folder, "tcp.json", "--queries 100 --transport tcp");
     let (open, _) = recorded(&folder, "open.json", "--rate 1k --queries 100");
     for (other, reason) in [
-        (tcp, "scenario.transport is tcp, in record 1 udp"),
-        (open, "scenario.arrival is open loop"),
+        (
+            tcp,
+            "scenario.transport of record 2 is tcp, of record 1 udp",
+        ),
+        (open, "scenario.arrival of record 2 is open loop"),
     ] {
         let (error, hint) = throng(&format!("merge {udp} {other}")).refused();
         assert!(
-            error.starts_with("these records cannot be merged: record 2 "),
+            error.starts_with("these records cannot be merged: "),
             "{error}"
         );
         assert!(error.contains(reason), "{error}");
         assert!(
-            hint.starts_with("merge only records of the same scenario"),
+            hint.starts_with("merge only records of one load") && !hint.contains("--force"),
             "{hint}"
         );
     }

@@ -1,0 +1,50 @@
+//! Runs in processes of their own, which end with the command that made them.
+
+use std::io::Result;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getppid, kill_process_group, set_parent_process_death_signal};
+
+use crate::signals::Interrupt;
+
+/// Tells a run which process it ends with.
+const ENDS_WITH: &str = "THRONG_ENDS_WITH";
+
+/// How often something that may take its time is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Starts a run and waits for its end; the first signal is passed on to it. If this process dies,
+/// the run ends as if SIGTERM had come.
+pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitStatus> {
+    command.env(ENDS_WITH, std::process::id().to_string());
+    // Ctrl-C is passed on once: two would abort it.
+    let mut child = command.process_group(0).spawn()?;
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.has_come() && !is_told {
+            is_told = true;
+            signal(&child, Signal::INT);
+        }
+        interrupt.wait(LOOK_EVERY);
+    }
+}
+
+/// Sends a signal to a child and all that it has started; one that has gone hears nothing.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    let _ = kill_process_group(Pid::from_child(child), signal);
+}
+
+/// Lets this process end with the one that made it, if it is such a run: as by SIGTERM.
+pub(crate) fn end_with_parent() {
+    let parent = std::env::var_os(ENDS_WITH);
+    let is_own = |pid: Pid| parent.is_some_and(|own| own == *pid.as_raw_nonzero().to_string());
+    if getppid().is_some_and(is_own) {
+        // Where the kernel refuses, the run goes on to its own end.
+        let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    }
+}

@@ -1,0 +1,89 @@
+//! Files that a command reads. What can be read but once, such as standard input, a named pipe or
+//! the `<(...)` of a shell, is read once and kept: for every use in this process, and for the
+//! processes that have a part in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+
+/// Standard input's name on a command line.
+const STANDARD_INPUT: &str = "-";
+
+/// What was read and cannot be read again.
+static KEPT: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
+
+fn kept() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<[u8]>>> {
+    // Nothing panics while it is held, and the map is whole at any time.
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The octets of a file, or of standard input for `-`.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    if can_be_read_again(path) {
+        return fs::read(path);
+    }
+    let mut kept = kept();
+    if let Some(octets) = kept.get(path) {
+        return Ok(octets.to_vec());
+    }
+    let octets = match path == Path::new(STANDARD_INPUT) {
+        true => {
+            let mut octets = Vec::new();
+            std::io::stdin().lock().read_to_end(&mut octets)?;
+            octets
+        }
+        false => fs::read(path)?,
+    };
+    kept.insert(path.to_owned(), octets.as_slice().into());
+    Ok(octets)
+}
+
+/// As [`read`], for text.
+///
+/// # Errors
+/// It cannot be read, or is not UTF-8.
+pub(crate) fn text(path: &Path) -> Result<String> {
+    let invalid = |_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text");
+    String::from_utf8(read(path)?).map_err(invalid)
+}
+
+/// True for an ordinary file. (One that is not there can be looked for again.)
+pub(crate) fn can_be_read_again(path: &Path) -> bool {
+    let is_kept = path == Path::new(STANDARD_INPUT) || kept().contains_key(path);
+    !is_kept && fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
+}
+
+/// One that was read and cannot be read again by another process.
+pub(crate) fn exhausted() -> Option<PathBuf> {
+    kept().keys().next().cloned()
+}
+
+/// All that cannot be read again, for [`provide`] in another process.
+pub(crate) fn to_json() -> Value {
+    let encode = |octets: &[u8]| data_encoding::BASE64.encode(octets).into();
+    let of_one = |(path, octets): (&PathBuf, &Arc<[u8]>)| {
+        // One whose name is no text is read by its path.
+        Some((path.to_str()?.to_owned(), encode(octets)))
+    };
+    Value::Object(kept().iter().filter_map(of_one).collect::<Map<_, _>>())
+}
+
+/// Lets what another process has read stand for the files of that name.
+///
+/// # Errors
+/// It is not what [`to_json`] makes.
+pub(crate) fn provide(inputs: &Value) -> std::result::Result<(), String> {
+    for (path, text) in inputs.as_object().into_iter().flatten() {
+        let octets = data_encoding::BASE64.decode(text.as_str().unwrap_or_default().as_bytes());
+        let octets = octets.map_err(|error| format!("{path}: {error}"))?;
+        kept().insert(path.into(), octets.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Where a record or another document goes: checked before the run, written whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Result, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
+
+use measure::RunRecord;
+
+use crate::args::RunArguments;
+use crate::failure::Failure;
+
+/// A place where a record can be written, checked before the run.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    path: PathBuf,
+    /// Held until it is dropped: no other process writes there meanwhile.
+    _claim: Option<UnixDatagram>,
+}
+
+impl Destination {
+    /// Makes sure that the file that `flag` names can be written, and that no other process is
+    /// about to.
+    ///
+    /// Until the record is written an existing file stays as it is, and no new one is left behind.
+    pub(crate) fn check(flag: &str, path: &Path) -> std::result::Result<Self, Failure> {
+        let cannot = |reason: String| {
+            Failure::usage(
+                format!("cannot write to {}: {reason}", path.display()),
+                format!("give {flag} a file in a folder that exists and may be written"),
+            )
+        };
+        // What a link leads to is replaced, not the link.
+        let resolved = fs::canonicalize(path);
+        let is_pipe = |path: &PathBuf| path.metadata().is_ok_and(|it| it.file_type().is_fifo());
+        if resolved.as_ref().is_ok_and(is_pipe) {
+            return Err(cannot(
+                "it is a named pipe, which may have no reader".into(),
+            ));
+        }
+        let existed = path.exists();
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|error| cannot(error.to_string()))?;
+        if !existed {
+            // Only a folder that somebody changes meanwhile can keep the empty file.
+            let _ = fs::remove_file(path);
+        }
+        let path = resolved.unwrap_or_else(|_| path.to_owned());
+        match claim(&path) {
+            Ok(claim) => Ok(Destination {
+                path,
+                _claim: claim,
+            }),
+            Err(()) => Err(Failure::usage(
+                format!("{}: another run is about to write to it", path.display()),
+                format!("give {flag} another file, or wait for the end of that run"),
+            )),
+        }
+    }
+
+    /// As [`Destination::check`] for `--record`, if it is given.
+    pub(crate) fn of_record(
+        arguments: &RunArguments,
+    ) -> std::result::Result<Option<Self>, Failure> {
+        let path = arguments.record.as_deref();
+        path.map(|path| Destination::check("--record", path))
+            .transpose()
+    }
+
+    /// The file's name as text.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Writes the record: all of it or, if the process dies meanwhile, none.
+    pub(crate) fn write(&self, record: &RunRecord) -> std::result::Result<(), Failure> {
+        self.write_text(&report::json::render(record))
+    }
+
+    /// Writes a text, as [`Destination::write`] does. Where that has become impossible, it is
+    /// written to the folder for temporary files.
+    pub(crate) fn write_text(&self, text: &str) -> std::result::Result<(), Failure> {
+        let Err(error) = replace(&self.path, text) else {
+            return Ok(());
+        };
+        let path = self.path.display();
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let kept = std::env::temp_dir().join(format!("throng-{}-{name}", std::process::id()));
+        let failed = Failure::in_operation(format!("cannot write to {path}: {error}"));
+        Err(match replace(&kept, text) {
+            Ok(()) => failed.or_hint(&format!("it is in {} instead", kept.display())),
+            Err(error) => {
+                let kept = kept.display();
+                failed.or_hint(&format!("nor to {kept}, for want of a place: {error}"))
+            }
+        })
+    }
+}
+
+/// Claims a file for this process until it ends, however it does; none where the kernel has no such
+/// means.
+///
+/// A file beside it would be left behind by a process that is killed. A name among the abstract
+/// sockets is not, but processes in other network namespaces do not see it.
+fn claim(path: &Path) -> std::result::Result<Option<UnixDatagram>, ()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(folder) = folder.metadata().map(|it| (it.dev(), it.ino())) else {
+        return Ok(None);
+    };
+    let is_file = path.metadata().map_or(true, |it| it.is_file());
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let text = format!("throng-writes-{:x}-{:x}-", folder.0, folder.1);
+    let mut whole = text.into_bytes();
+    whole.extend_from_slice(name);
+    match SocketAddr::from_abstract_name(whole).and_then(|name| UnixDatagram::bind_addr(&name)) {
+        // Any number of processes may write to /dev/null and the like.
+        Ok(socket) => Ok(is_file.then_some(socket)),
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_file => Err(()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Makes `text` the content of a file: all of it or, if process or machine die meanwhile, none.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+    // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
+    if path.exists() && !path.is_file() {
+        return fs::write(path, text);
+    }
+    let mut partial = path.to_owned().into_os_string();
+    partial.push(format!(".partial-{}", std::process::id()));
+    let written = write_synced(Path::new(&partial), text).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+fn write_synced(path: &Path, text: &str) -> Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -1,0 +1,172 @@
+//! How runs end whose surroundings give way, and what they have written then.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+
+use measure::RunRecord;
+use measure::record::EndedBy;
+
+use crate::process::{Folder, Responder, THRONG, execute, signal, throng};
+
+fn read(path: &str) -> RunRecord {
+    RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A named pipe that has `text` for whoever opens it, once.
+fn pipe(folder: &Folder, name: &str, text: &str) -> String {
+    let path = folder.path(name);
+    execute(&format!("mkfifo {path}")).succeeded();
+    let (to, text) = (path.clone(), text.to_owned());
+    // Ends with the process at the latest, should nobody open it.
+    thread::spawn(move || fs::write(to, text));
+    path
+}
+
+#[test]
+fn nobody_has_to_hear_what_is_said() {
+    let folder = Folder::new("deaf");
+    let record = folder.path("record.json");
+    for redirected in ["2>/dev/full", "2>&-", ">/dev/full 2>/dev/full"] {
+        let line = format!(
+            "{THRONG} run --duration 300ms --interval 50ms --rate 200 --record {record} {redirected}"
+        );
+        let status = Command::new("sh")
+            .args(["-c", &line])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status();
+        let code = if redirected.starts_with('>') { 1 } else { 0 };
+        assert_eq!(status.unwrap().code(), Some(code), "{redirected}");
+        assert_eq!(read(&record).total.counts.responses, 60, "{redirected}");
+        fs::remove_file(&record).unwrap();
+    }
+}
+
+#[test]
+fn what_can_be_read_once_is_read_once_for_all_processes() {
+    let folder = Folder::new("pipes");
+    for processes in [1, 2] {
+        let names = pipe(&folder, &format!("names-{processes}"), "a.example A\n");
+        let secret = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=";
+        let key = format!("key \"k\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n");
+        let key = pipe(&folder, &format!("key-{processes}"), &key);
+        let stdout = throng(&format!(
+            "run --quiet --format json --names {names} --tsig-file {key} --queries 100 --clients 4 \
+             --processes {processes}"
+        ));
+        let record = RunRecord::from_json(&stdout.succeeded()).unwrap();
+        assert_eq!(record.processes, processes);
+        assert_eq!(record.total.counts.responses, 100);
+        assert_eq!(
+            record.scenario.tsig_algorithm.as_deref(),
+            Some("hmac-sha256")
+        );
+    }
+}
+
+/// A run that would take a minute; killed when dropped.
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Running {
+    /// Returns when the first interval is over.
+    fn start(record: &str) -> Running {
+        let line = format!("run --rate 50 --interval 50ms --duration 60s --record {record}");
+        let mut child = Command::new(THRONG)
+            .args(line.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        assert!(stderr.read_line(&mut String::new()).unwrap() > 0);
+        Running { child, stderr }
+    }
+
+    /// Its exit code after Ctrl-C, and what it said.
+    fn interrupted(mut self) -> (Option<i32>, String) {
+        signal(&self.child, "INT");
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_record_that_has_lost_its_place_is_kept_elsewhere() {
+    let folder = Folder::new("lost-place");
+    let inner = folder.path("inner");
+    fs::create_dir(&inner).unwrap();
+    let running = Running::start(&format!("{inner}/record.json"));
+    fs::remove_dir_all(&inner).unwrap();
+    let (code, said) = running.interrupted();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot write to "), "{said}");
+    let kept = said.split("hint: it is in ").nth(1);
+    let kept = kept.and_then(|rest| rest.split(" instead").next());
+    let kept = kept.unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(read(kept).ended_by, EndedBy::Interrupted);
+    fs::remove_file(kept).unwrap();
+}
+
+#[test]
+fn two_runs_do_not_write_one_record() {
+    let folder = Folder::new("one-record");
+    let record = folder.path("record.json");
+    let first = Running::start(&record);
+    let second = throng(&format!("run --queries 1 --record {record}"));
+    second.refused_with("another run is about to write to it", "another file");
+    assert_eq!(first.interrupted().0, Some(130));
+    assert_eq!(read(&record).ended_by, EndedBy::Interrupted);
+    throng(&format!("run --quiet --queries 1 --record {record}")).succeeded();
+}
+
+#[test]
+fn a_record_is_not_written_to_a_named_pipe() {
+    let folder = Folder::new("record-pipe");
+    let path = folder.path("pipe");
+    execute(&format!("mkfifo {path}")).succeeded();
+    throng(&format!("run --queries 1 --record {path}"))
+        .refused_with("it is a named pipe", "a file");
+}
+
+#[test]
+fn a_run_that_is_in_vain_ends_after_a_look_at_its_first_queries() {
+    let folder = Folder::new("in-vain");
+    let names = folder.write("names.txt", "a.example A\n");
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap();
+    let http = Responder::start("doh2+http:127.0.0.1:0", "--http-statuses 404=1");
+    let flags = format!("--names {names} --format json --quiet --timeout 100ms");
+    for server in [
+        format!("--server {silent} --rate 2k"),
+        format!("-t doh2 --server http://{}/dns-query", http.address()),
+    ] {
+        let run = format!("run {flags} {server}");
+        let stdout = throng(&format!("{run} --duration 40s")).ended_with(1);
+        let record = RunRecord::from_json(&stdout).unwrap();
+        assert_eq!(record.ended_by, EndedBy::TargetGone, "{server}");
+        assert!(record.measured_seconds() < 30.0, "{server}");
+        let warnings = record.warnings.join("\n");
+        assert!(
+            warnings.contains("--no-preflight lets it go on"),
+            "{warnings}"
+        );
+        let stdout = throng(&format!("{run} --duration 1s --no-preflight")).ended_with(1);
+        let record = RunRecord::from_json(&stdout).unwrap();
+        assert_eq!(record.ended_by, EndedBy::Duration, "{server}");
+    }
+}
