@@ -1,5 +1,8 @@
 //! What testers choose of TLS, in whole runs.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
 use crate::process::{Folder, Responder, THRONG, execute, measured, throng};
 
 #[test]
@@ -79,13 +82,62 @@ fn a_servers_own_certificate_is_known_though_it_is_an_authoritys() {
 #[test]
 fn a_certificate_of_version_1_is_said_to_be_one() {
     let folder = Folder::new("version-1");
-    let script = "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
-                  -subj /CN=dns.test -keyout $KEY -out $CERTIFICATE.csr\n\
-                  openssl x509 -req -in $CERTIFICATE.csr -signkey $KEY -days 2 -out $CERTIFICATE";
-    let (responder, certificate, names) = certified(&folder, script);
-    let address = responder.address();
-    let run = format!("run -t dot --server {address} --names {names} --tls-ca {certificate}");
-    throng(&run).refused_with("X.509 version 1", "--tls-pin");
+    let (certificate, key) = (folder.path("own.pem"), folder.path("own-key.pem"));
+    let request = folder.path("request.pem");
+    execute(&format!(
+        "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=dns.test -keyout \
+         {key} -out {request}"
+    ))
+    .succeeded();
+    // Without extensions it has version 1.
+    execute(&format!(
+        "openssl x509 -req -in {request} -signkey {key} -days 2 -out {certificate}"
+    ))
+    .succeeded();
+    let names = folder.write("names.txt", "a.example A\n");
+    let server = Server::start(&certificate, &key);
+    let flags = format!("--names {names} --tls-ca {certificate}");
+    throng(&format!("run -t dot --server {} {flags}", server.address))
+        .refused_with("X.509 version 1", "--tls-pin");
+}
+
+/// `openssl s_server`, which shows any certificate; killed when dropped.
+struct Server {
+    child: Child,
+    _stdout: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Server {
+    fn start(certificate: &str, key: &str) -> Server {
+        let mut child = Command::new("openssl")
+            .args(["s_server", "-accept", "127.0.0.1:0"])
+            .args(["-cert", certificate, "-key", key])
+            // At the end of its input it ends.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("ACCEPT ") {
+            line.clear();
+            assert!(stdout.read_line(&mut line).unwrap() > 0);
+        }
+        Server {
+            child,
+            _stdout: stdout,
+            address: line["ACCEPT ".len()..].trim().to_owned(),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
