@@ -41,10 +41,16 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
 
 /// Lets this process end with the one that made it, if it is such a run: as by SIGTERM.
 pub(crate) fn end_with_parent() {
-    let parent = std::env::var_os(ENDS_WITH);
-    let is_own = |pid: Pid| parent.is_some_and(|own| own == *pid.as_raw_nonzero().to_string());
-    if getppid().is_some_and(is_own) {
+    if std::env::var_os(ENDS_WITH).is_some() && !is_orphan() {
         // Where the kernel refuses, the run goes on to its own end.
         let _ = set_parent_process_death_signal(Some(Signal::TERM));
     }
+}
+
+/// True if this process is such a run, and the one that made it has gone. The kernel says so once
+/// for each of its threads that had this process for a child: all of these signals are one.
+pub(crate) fn is_orphan() -> bool {
+    let parent = std::env::var_os(ENDS_WITH);
+    let now = getppid().map(|pid| pid.as_raw_nonzero().to_string());
+    parent.is_some_and(|made_by| now.is_none_or(|now| made_by != *now))
 }

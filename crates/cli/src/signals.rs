@@ -12,6 +12,8 @@ use engine::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::child;
+
 /// What a shell adds to the number of the signal that ended a process.
 const BY_SIGNAL: i32 = 128;
 
@@ -95,6 +97,9 @@ fn watch_and(on_first: impl Fn(i32) + Send + 'static) -> Interrupt {
     let handler = interrupt.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {
+            if handler.has_come() && child::is_orphan() {
+                continue;
+            }
             if handler.has_come() {
                 std::process::exit(BY_SIGNAL + signal);
             }
