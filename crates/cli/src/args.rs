@@ -34,6 +34,7 @@ pub(crate) mod doctor;
 pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
+pub(crate) mod flags;
 pub(crate) mod population;
 pub(crate) mod probe;
 pub(crate) mod profile;
@@ -156,7 +157,7 @@ pub(crate) struct RunCommand {
 /// Flags of a run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Flags as they were given, where a scenario is to take them.
+    /// Flags as they were given, on the command line or in a scenario.
     #[arg(skip)]
     pub(crate) given: Vec<crate::scenario::Given>,
     /// What is replayed, once the capture was read.

@@ -95,7 +95,7 @@ fn abort_on_panic() {
     }));
 }
 
-/// The arguments; those of commands that look at them keep the flags as they were given too.
+/// The arguments; those of a run keep the flags as they were given too.
 fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
@@ -103,6 +103,9 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
     let run = match &mut parsed.command {
         Command::Run(command) => Some(&mut command.run),
         Command::Replay(replay) => Some(&mut replay.run),
+        Command::CompareTransports(comparison) => Some(&mut comparison.run),
+        Command::Capacity(search) => Some(&mut search.run),
+        Command::Ramp(ramp) => Some(&mut ramp.run),
         Command::Ping(ping) => Some(&mut ping.probe.run),
         Command::Eval(eval) => Some(&mut eval.probe.run),
         Command::Trace(trace) => Some(&mut trace.probe.run),

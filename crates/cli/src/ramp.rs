@@ -7,11 +7,12 @@ use std::time::Duration;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 
+use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
 use crate::args::{Format, RunArguments};
 use crate::failure::{Failure, print, refuse};
 use crate::records::{Destination, replace};
-use crate::run;
+use crate::run::{self, unused};
 use crate::signals;
 
 /// Limits are looked at as often, whatever the length of a point.
@@ -107,43 +108,14 @@ fn plan(arguments: &RampArguments) -> Result<RampPlan, Failure> {
 /// Refuses flags of a run that mean nothing on a ramp.
 fn reject_unused(arguments: &RampArguments) -> Result<(), Failure> {
     let run = &arguments.run;
-    let flags = [
-        ("--rate", run.rate.is_some(), "use --to"),
-        (
-            "--outstanding",
-            run.outstanding.is_some(),
-            "use --max-outstanding",
-        ),
-        (
-            "--per-client",
-            run.population.per_client.is_some(),
-            "use --to",
-        ),
-        ("--shape", run.population.shape.is_some(), "use --over"),
-        ("--script", run.population.script.is_some(), "use --to"),
-        (
-            "--duration",
-            run.duration.is_some(),
-            "use --over and --sustain",
-        ),
-        ("--warmup", !run.warmup.is_zero(), "a ramp begins slowly"),
-        (
-            "--profile",
-            run.profile.profile.is_some(),
-            "use `throng run` with --shape",
-        ),
-        (
-            "--fail-if, --require or --junit",
-            !run.conditions.is_empty(),
-            "use them with `throng run`",
-        ),
-        (
-            "--queries-per-connection 0",
-            run.connections.asks_nothing(),
-            "use `throng run`",
-        ),
-    ];
-    refuse(&flags, "on a ramp")
+    let place = "on a ramp";
+    unused::refuse(run, Asker::Ramp, place)?;
+    let flags = [(
+        "--queries-per-connection 0",
+        run.connections.asks_nothing(),
+        "use `throng run`",
+    )];
+    refuse(&flags, place)
 }
 
 fn rate(arguments: &RampArguments) -> Result<f64, Failure> {

@@ -13,7 +13,8 @@ use measure::scenario::{CaptureRecord, ClientsBy, ReplayRecord};
 
 use crate::args::RunArguments;
 use crate::args::fit::ClientChoice;
-use crate::args::replay::{OF_THE_CAPTURE, ReplayArguments};
+use crate::args::flags::{self, Asker};
+use crate::args::replay::ReplayArguments;
 use crate::failure::Failure;
 use crate::fit::{self, Contents};
 use crate::inputs;
@@ -116,8 +117,10 @@ pub(crate) fn run_of(
 }
 
 /// Refuses flags that a capture leaves nothing to say.
-fn reject(run: &RunArguments) -> Result<(), Failure> {
-    let is_refused = |name: &str| OF_THE_CAPTURE.contains(&name);
+pub(crate) fn reject(run: &RunArguments) -> Result<(), Failure> {
+    let is_refused = |name: &str| {
+        flags::find(name).is_some_and(|flag| flag.refused_by(Asker::Capture).is_some())
+    };
     match run.given.iter().find(|given| is_refused(&given.name)) {
         None => Ok(()),
         Some(given) => Err(Failure::usage(

@@ -3,21 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 
+use super::flags::{self, Asker};
 use super::{RunArguments, duration};
+
+/// The flags of a run as this command has them.
+fn of_search(arg: Arg) -> Arg {
+    flags::shown(arg, Asker::Capacity)
+}
 
 /// Flags of `throng capacity`: its own, and those of each trial.
 #[derive(Clone, Debug, Args)]
-#[command(mut_arg("rate", |arg| arg.hide(true)))]
-#[command(mut_arg("outstanding", |arg| arg.hide(true)))]
-#[command(mut_arg("per_client", |arg| arg.hide(true)))]
-#[command(mut_arg("shape", |arg| arg.hide(true)))]
-#[command(mut_arg("script", |arg| arg.hide(true)))]
-#[command(mut_arg("duration", |arg| arg.hide(true)))]
-#[command(mut_arg("queries", |arg| arg.hide(true)))]
-#[command(mut_arg("loops", |arg| arg.hide(true)))]
-#[command(mut_arg("record", |arg| arg.hide(true)))]
+#[command(mut_args(of_search))]
 #[command(mut_arg("timeout", |arg| arg.default_value("1s")))]
 #[command(mut_arg("interval", |arg| arg.default_value("200ms")))]
 #[command(mut_arg("format", |arg| arg.help("Form of the result on standard output")))]

@@ -22,13 +22,6 @@ pub(crate) struct ConditionArguments {
     pub(crate) junit: Option<PathBuf>,
 }
 
-impl ConditionArguments {
-    /// True if nothing is asked for.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.fail_if.is_empty() && self.require.is_empty() && self.junit.is_none()
-    }
-}
-
 /// Flags of `throng compare`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AbArguments {

@@ -51,16 +51,6 @@ impl ConnectionArguments {
         self.queries_per_connection == Some(0)
     }
 
-    /// Leaves out what only TCP has.
-    pub(crate) fn leave_out_tcp(&mut self) {
-        self.tcp_fast_open = false;
-    }
-
-    /// Leaves out what only DoQ has.
-    pub(crate) fn leave_out_doq(&mut self) {
-        self.doq_allow_stop_sending = false;
-    }
-
     /// As the plan wants them.
     ///
     /// # Errors

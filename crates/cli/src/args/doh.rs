@@ -77,16 +77,6 @@ impl<'a> Server<'a> {
 }
 
 impl DohArguments {
-    /// The flags that were given.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 4] {
-        [
-            ("--doh-method", self.doh_method.is_some()),
-            ("--doh-path", self.doh_path.is_some()),
-            ("--doh-authority", self.doh_authority.is_some()),
-            ("--doh-header", !self.doh_header.is_empty()),
-        ]
-    }
-
     /// The requests of a run against `server`; `None` on transports without HTTP.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use load::{ClientArrival, Presence, Shape, client_arrival};
 
 use super::{ArrivalProcess, RunArguments, duration};
 use crate::failure::Failure;
+use crate::scenario::Given;
 
 /// How each client asks by itself, and when it is there.
 #[derive(Args, Clone, Debug, Default)]
@@ -84,13 +85,25 @@ impl PopulationArguments {
 }
 
 impl RunArguments {
+    /// Offers that rate, as if the flag had been given.
+    pub(crate) fn set_rate(&mut self, rate: String) {
+        self.given.retain(|given| given.name != "rate");
+        self.given.push(Given {
+            name: "rate".to_owned(),
+            values: vec![rate.clone()],
+        });
+        self.rate = Some(rate);
+    }
+
     /// Lets each client ask by itself, so many queries a second, spaced as `--arrival` says.
     pub(crate) fn let_each_ask(&mut self, rate_qps: f64) {
         let kind = match self.arrival {
             ArrivalProcess::Constant => "constant",
             ArrivalProcess::Poisson => "poisson",
         };
+        // It is said now.
         self.arrival = ArrivalProcess::Constant;
+        self.given.retain(|given| given.name != "arrival");
         self.population.per_client = Some(format!("{kind}:{rate_qps}"));
     }
 }

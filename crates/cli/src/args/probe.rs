@@ -5,41 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Arg, Args, ValueEnum};
 
+use super::flags::{self, Calls};
 use super::{DocumentFormat, RunArguments};
-
-/// Flags of `throng run` that all three commands take.
-const OF_ALL: [&str; 11] = [
-    "server",
-    "allow-public",
-    "no-recursion",
-    "edns-size",
-    "dnssec",
-    "edns-option",
-    "timeout",
-    "local-address",
-    "socket-buffer",
-    "help",
-    "version",
-];
-/// Those that ping and eval take too, which are runs.
-const OF_RUNS: [&str; 14] = [
-    "transport",
-    "no-preflight",
-    "edns-padding",
-    "allow-plain-padding",
-    "edns-keepalive",
-    "tsig",
-    "tsig-file",
-    "queries-per-connection",
-    "tcp-fast-open",
-    "driver",
-    "interval",
-    "record",
-    "label",
-    "format",
-];
-/// Headings of flags that ping and eval take, all of them.
-const HEADINGS_OF_RUNS: [&str; 2] = ["TLS", "DNS over HTTPS"];
 
 /// Name and types, and what all three commands have in common.
 #[derive(Clone, Debug, Args)]
@@ -179,37 +146,12 @@ pub(crate) enum EvalFormat {
     Json,
 }
 
-/// Hides the flags of `throng run` that ping and eval have no use for.
+/// The flags of a run as ping and eval have them.
 fn of_run(arg: Arg) -> Arg {
-    let heading = arg.get_help_heading().unwrap_or_default();
-    let name = arg.get_long().unwrap_or_default();
-    match HEADINGS_OF_RUNS.contains(&heading) || OF_RUNS.contains(&name) {
-        true => arg,
-        false => of_all(arg),
-    }
+    flags::called(arg, Calls::Runs)
 }
 
-/// Hides the flags of `throng run` that none of the commands has a use for.
+/// The flags of a run as trace has them.
 fn of_all(arg: Arg) -> Arg {
-    let is_taken = OF_ALL.contains(&arg.get_long().unwrap_or_default());
-    match is_own(&arg) || is_taken {
-        true => arg,
-        false => arg.hide(true),
-    }
-}
-
-/// True if one of the commands has defined the flag itself.
-fn is_own(arg: &Arg) -> bool {
-    const OWN: [&str; 9] = [
-        "name",
-        "types",
-        "count",
-        "form",
-        "servers",
-        "sorted",
-        "max_hops",
-        "first_hop",
-        "probes",
-    ];
-    OWN.contains(&arg.get_id().as_str())
+    flags::called(arg, Calls::All)
 }

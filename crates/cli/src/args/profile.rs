@@ -4,29 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Flags that a profile leaves nothing to say.
-const OF_THE_PROFILE: [&str; 12] = [
-    "rate",
-    "outstanding",
-    "loops",
-    "per_client",
-    "script",
-    "question_order",
-    "zipf",
-    "qtypes",
-    "random_labels",
-    "walk",
-    "water_torture",
-    "cache_hit_ratio",
-];
-
 /// Whom the clients are drawn from.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Population")]
 pub(crate) struct ProfileArguments {
     /// Draw each client from this profile, which `throng fit` made of a capture: its rate, gaps and
     /// pauses, QTYPEs, names and repeats [default number of clients: as many as were seen]
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_THE_PROFILE)]
+    #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
     /// Make the names of the profile below this zone, 000000000000.ZONE and so on, those most asked
     /// for first; not needed where the profile has names, or --names

@@ -3,20 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Arg, Args};
 
 use super::capacity::share;
+use super::flags::{self, Asker};
 use super::{RunArguments, duration};
+
+/// The flags of a run as this command has them.
+fn of_ramp(arg: Arg) -> Arg {
+    flags::shown(arg, Asker::Ramp)
+}
 
 /// Flags of `throng ramp`: its own, and those of its run.
 #[derive(Clone, Debug, Args)]
-#[command(mut_arg("rate", |arg| arg.hide(true)))]
-#[command(mut_arg("outstanding", |arg| arg.hide(true)))]
-#[command(mut_arg("per_client", |arg| arg.hide(true)))]
-#[command(mut_arg("shape", |arg| arg.hide(true)))]
-#[command(mut_arg("script", |arg| arg.hide(true)))]
-#[command(mut_arg("duration", |arg| arg.hide(true)))]
-#[command(mut_arg("warmup", |arg| arg.hide(true)))]
+#[command(mut_args(of_ramp))]
 #[command(mut_arg("interval", |arg| arg.default_value("500ms").help("Length of a point")))]
 #[command(mut_arg("format", |arg| arg.help("Form of the result on standard output")))]
 pub(crate) struct RampArguments {

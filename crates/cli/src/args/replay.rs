@@ -9,40 +9,8 @@ use clap::{Arg, Args};
 use proto::Transport;
 
 use super::fit::ClientChoice;
+use super::flags::{self, Asker};
 use super::{RunArguments, duration};
-
-/// Flags of `throng run` that a capture leaves nothing to say.
-pub(crate) const OF_THE_CAPTURE: [&str; 29] = [
-    "names",
-    "names-format",
-    "outstanding",
-    "rate",
-    "arrival",
-    "burst",
-    "clients",
-    "warmup",
-    "per-client",
-    "script",
-    "profile",
-    "profile-zone",
-    "profile-mix",
-    "rate-factor",
-    "shape",
-    "join-after",
-    "leave-after",
-    "reset",
-    "question-order",
-    "zipf",
-    "qtypes",
-    "random-labels",
-    "walk",
-    "water-torture",
-    "label-octets",
-    "label-seed",
-    "cache-hit-ratio",
-    "cache-ttl",
-    "hot-names",
-];
 
 /// Flags of `throng replay`: its own, and those of the run.
 #[derive(Clone, Debug, Args)]
@@ -129,10 +97,9 @@ fn qtype(text: &str) -> Result<u16, String> {
 /// The flags of a run as a replay has them.
 fn of_replay(arg: Arg) -> Arg {
     match arg.get_long() {
-        Some(name) if OF_THE_CAPTURE.contains(&name) => arg.hide(true),
         Some("duration") => arg.help("End after that long [default: with the last query]"),
         Some("queries") => arg.help("Only that many queries, the first that pass the filters"),
         Some("loops") => arg.help("Ask everything that many times [default: once]"),
-        _ => arg,
+        _ => flags::shown(arg, Asker::Capture),
     }
 }

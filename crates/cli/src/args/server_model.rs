@@ -51,7 +51,7 @@ pub(crate) struct ServerModelArguments {
 
 impl ServerModelArguments {
     /// The flags that were given, by name.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 11] {
+    fn given(&self) -> [(&'static str, bool); 11] {
         [
             ("--sim-service-time", self.sim_service_time.is_some()),
             ("--sim-workers", self.sim_workers.is_some()),
@@ -68,36 +68,6 @@ impl ServerModelArguments {
                 self.sim_miss_service_time.is_some(),
             ),
         ]
-    }
-
-    /// A flag that says nothing without another one, and that other one. Not told to clap: each may
-    /// be given on the command line and the other in a scenario.
-    pub(crate) fn incomplete(&self) -> Option<(&'static str, &'static str)> {
-        let is_cached = self.sim_cache_ttl.is_some();
-        let flags = [
-            (
-                self.sim_backlog.is_some() && self.sim_accept_time.is_none(),
-                ("--sim-backlog", "--sim-accept-time"),
-            ),
-            (
-                self.sim_resumption_time.is_some() && self.sim_handshake_time.is_none(),
-                ("--sim-resumption-time", "--sim-handshake-time"),
-            ),
-            (
-                self.sim_cache_size.is_some() && !is_cached,
-                ("--sim-cache-size", "--sim-cache-ttl"),
-            ),
-            (
-                self.sim_miss_time.is_some() && !is_cached,
-                ("--sim-miss-time", "--sim-cache-ttl"),
-            ),
-            (
-                self.sim_miss_service_time.is_some() && !is_cached,
-                ("--sim-miss-service-time", "--sim-cache-ttl"),
-            ),
-        ];
-        let mut flags = flags.into_iter();
-        flags.find_map(|(is_incomplete, names)| is_incomplete.then_some(names))
     }
 
     /// The model, if any flag asks for one.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 
 /// TLS of `throng run`.
 #[derive(Clone, Debug, Args)]
@@ -66,18 +66,6 @@ pub(crate) struct TlsArguments {
     /// that takes over after the handshake; to cross-check it
     #[arg(long)]
     pub(crate) tls_stock: bool,
-}
-
-impl Default for TlsArguments {
-    /// What no flag at all means; read from the definitions, which hold the defaults.
-    fn default() -> Self {
-        #[derive(Parser)]
-        struct NoFlags {
-            #[command(flatten)]
-            tls: TlsArguments,
-        }
-        NoFlags::parse_from(["throng"]).tls
-    }
 }
 
 /// TLS of `throng responder`.

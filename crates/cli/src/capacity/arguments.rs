@@ -7,8 +7,10 @@ use load::arrival::parse_rate;
 use measure::capacity::{CapacityPlan, Objective, SearchFacts, Sought};
 
 use crate::args::capacity::{CapacityArguments, SearchFor};
+use crate::args::flags::Asker;
 use crate::args::{DriverChoice, RunArguments};
 use crate::failure::{Failure, refuse};
+use crate::run::unused;
 
 /// Tried first unless told otherwise.
 const START_QPS: f64 = 1_000.0;
@@ -140,23 +142,9 @@ fn check_times(arguments: &CapacityArguments) -> Result<(), Failure> {
 /// Refuses flags of a run that mean nothing where the search decides.
 fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
     let run = &arguments.run;
-    let decides = "the search decides what is offered";
+    let place = "in a search for capacity";
+    unused::refuse(run, Asker::Capacity, place)?;
     let flags = [
-        ("--rate", run.rate.is_some(), "use --start and --max"),
-        ("--outstanding", run.outstanding.is_some(), decides),
-        ("--per-client", run.population.per_client.is_some(), decides),
-        ("--shape", run.population.shape.is_some(), decides),
-        ("--script", run.population.script.is_some(), decides),
-        ("--duration", run.duration.is_some(), "use --trial-duration"),
-        ("--queries", run.queries.is_some(), "use --trial-duration"),
-        ("--loops", run.loops.is_some(), "use --trial-duration"),
-        ("--record", run.record.is_some(), "use --records FOLDER"),
-        ("--profile", run.profile.profile.is_some(), decides),
-        (
-            "--fail-if, --require or --junit",
-            !run.conditions.is_empty(),
-            "use them with `throng run`",
-        ),
         (
             "--clients",
             run.clients.is_some() && arguments.search == SearchFor::Clients,
@@ -168,7 +156,7 @@ fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
             "use --connect-rate with `throng run`",
         ),
     ];
-    refuse(&flags, "in a search for capacity")
+    refuse(&flags, place)
 }
 
 /// Values have three decimals at most.
@@ -195,7 +183,7 @@ pub(crate) fn run_of(
     // What is drawn in one trial is not drawn again in the next.
     run.seed = run.seed.wrapping_add(position);
     match arguments.search {
-        SearchFor::Rate => run.rate = Some(format!("{value:.3}")),
+        SearchFor::Rate => run.set_rate(format!("{value:.3}")),
         SearchFor::Clients => {
             let each = rate_per_client(arguments)?.unwrap_or_default();
             run.clients = Some(value as u32);

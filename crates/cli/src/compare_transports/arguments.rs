@@ -4,10 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use proto::Transport;
 
-use crate::args::connections::ConnectionArguments;
-use crate::args::doh::{DohArguments, Server};
-use crate::args::{CompareArguments, RunArguments, TlsArguments};
+use crate::args::doh::Server;
+use crate::args::flags::{self, Asker, Flag};
+use crate::args::{CompareArguments, RunArguments};
 use crate::failure::Failure;
+use crate::run::unused;
+use crate::scenario::Given;
 
 /// The flags of one run of each transport, in order.
 ///
@@ -23,18 +25,11 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
             ));
         }
     }
-    if arguments.run.profile.profile_mix {
-        return Err(Failure::usage(
-            "--profile-mix has no effect on a comparison, where each transport has its turn",
-            "leave it out; `throng run --profile FILE --profile-mix` is one run over all of them",
-        ));
-    }
-    if arguments.run.choice.label_seed.is_some() {
-        return Err(Failure::usage(
-            "--label-seed would have each run ask for the names of the one before",
-            "leave it out: each run then makes names of its own",
-        ));
-    }
+    unused::refuse(
+        &arguments.run,
+        Asker::Transports,
+        "in a comparison of transports",
+    )?;
     if arguments.run.connections.asks_nothing() {
         return Err(Failure::usage(
             "--queries-per-connection 0: queries are compared, and this asks none",
@@ -42,40 +37,43 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
         ));
     }
     let servers = Servers::read(arguments)?;
-    let runs = transports.iter().map(|&transport| {
-        let mut run = arguments.run.clone();
-        run.server = servers.of(transport)?.into_iter().collect();
-        run.transport = transport;
-        leave_out_unsuited(&mut run, transports);
-        Ok(run)
-    });
-    runs.collect()
+    let run = |transport: &Transport| of_one(arguments, *transport, servers.of(*transport)?);
+    transports.iter().map(run).collect()
 }
 
-/// Leaves out the flags that the run's transport does not have and another one has.
-fn leave_out_unsuited(run: &mut RunArguments, transports: &[Transport]) {
-    let transport = run.transport;
-    let is_for_others = |suits: fn(Transport) -> bool| {
-        !suits(transport) && transports.iter().any(|other| suits(*other))
+/// The flags of the run over one transport: without those that it does not have and another one has.
+fn of_one(
+    arguments: &CompareArguments,
+    transport: Transport,
+    server: Option<String>,
+) -> Result<RunArguments, Failure> {
+    let is_plain = server
+        .as_deref()
+        .is_some_and(|it| Server::parse(it).is_plain_http());
+    let is_meant = |flag: &Flag| {
+        let is_for_others = arguments
+            .transports
+            .iter()
+            .any(|other| *other != transport && flag.suits(*other));
+        let suits = flag.suits(transport) && !(is_plain && flag.is_of_tls());
+        suits || !is_for_others
     };
-    if is_for_others(Transport::has_tls) {
-        run.tls = TlsArguments::default();
+    let is_own = |name: &str| ["server", "transport"].contains(&name);
+    let given = arguments.run.given.iter();
+    let meant = given
+        .filter(|given| !is_own(&given.name) && flags::find(&given.name).is_some_and(is_meant));
+    let mut flags: Vec<Given> = meant.cloned().collect();
+    let mut add = |name: &str, value: String| {
+        flags.push(Given {
+            name: name.to_owned(),
+            values: vec![value],
+        });
+    };
+    add("transport", transport.to_string());
+    if let Some(server) = server {
+        add("server", server);
     }
-    if is_for_others(Transport::has_connections) {
-        run.connections = ConnectionArguments::default();
-    }
-    if is_for_others(Transport::is_stream) {
-        run.connections.leave_out_tcp();
-    }
-    if is_for_others(|transport| transport == Transport::Doq) {
-        run.connections.leave_out_doq();
-    }
-    if is_for_others(Transport::is_doh) {
-        run.doh = DohArguments::default();
-    }
-    if is_for_others(|transport| transport == Transport::Udp) {
-        run.tcp_fallback = false;
-    }
+    RunArguments::of_flags(&flags)
 }
 
 /// The servers that `--server` names, and the ports that `--port` gives.
@@ -236,15 +234,13 @@ fn has_port(server: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-    use crate::args::{Arguments, Command};
+    use crate::args::Command;
 
     fn parse(flags: &str) -> CompareArguments {
         let words = ["throng", "compare-transports"].into_iter();
-        let arguments = Arguments::try_parse_from(words.chain(flags.split_whitespace()));
-        match arguments.unwrap().command {
+        let line = words.chain(flags.split_whitespace()).map(Into::into);
+        match crate::parse(line.collect()).unwrap().command {
             Command::CompareTransports(arguments) => *arguments,
             other => panic!("{other:?}"),
         }

@@ -40,12 +40,6 @@ struct Made {
 
 /// Compares and prints.
 pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
-    if !arguments.run.conditions.is_empty() {
-        return Err(Failure::usage(
-            "--fail-if, --require and --junit have no effect on a comparison of transports",
-            "leave them out, or compare records: throng compare A B",
-        ));
-    }
     let each = arguments::of_each(arguments)?;
     for run in &each {
         let transport = run.transport;

@@ -36,7 +36,7 @@ fn questions(arguments: &ProbeArguments) -> Result<Vec<String>, Failure> {
 }
 
 /// Refuses flags of `throng run` that the help of the command does not show.
-fn reject_hidden(command: &str, arguments: &RunArguments) -> Result<(), Failure> {
+pub(crate) fn reject_hidden(command: &str, arguments: &RunArguments) -> Result<(), Failure> {
     let all = Arguments::command();
     let Some(own) = all.find_subcommand(command) else {
         return Ok(());

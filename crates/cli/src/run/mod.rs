@@ -8,7 +8,7 @@ mod questions;
 mod request;
 mod self_test;
 pub(crate) mod tls;
-mod unused;
+pub(crate) mod unused;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -1,55 +1,53 @@
 //! Flags that a run would ignore: a figure must not hide what it does not measure.
 
-use std::time::Duration;
-
-use proto::tls::Group;
-
-use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments, TimestampChoice};
+use crate::args::doh::Server;
+use crate::args::flags::{self, Asker, Situation};
+use crate::args::{DriverChoice, NamesFormat, RunArguments, TimestampChoice};
 use crate::failure::Failure;
 use crate::run::{questions, tls};
 
-/// The default of `--sim-delay`.
-const SIM_DELAY: Duration = Duration::from_millis(1);
-
 /// Refuses flags that have no effect on this run.
-pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
-    if arguments.arrival == ArrivalProcess::Poisson && arguments.rate.is_none() {
-        return Err(unused("--arrival", "a load without a rate", "add --rate"));
+pub(crate) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
+    let situation = situation(arguments);
+    for given in &arguments.given {
+        let idle = flags::find(&given.name).and_then(|flag| flag.idle(&situation));
+        if let Some((what, cure)) = idle {
+            return Err(unused(&format!("--{}", given.name), &what, &cure));
+        }
     }
-    if arguments.burst != 1 && arguments.rate.is_none() {
-        return Err(unused("--burst", "a load without a rate", "add --rate"));
+    if arguments.transport.has_tls() {
+        tls::check(arguments)?;
     }
-    reject_tls(arguments)?;
-    reject_doh(arguments)?;
     reject_questions(arguments)?;
     questions::reject(arguments)?;
     reject_interface(arguments)?;
-    reject_timestamps(arguments)?;
-    let is_simulated = arguments.driver == DriverChoice::Sim;
-    let model = given(&arguments.simulation.server.given());
-    match given(&simulation(arguments)).or(model) {
-        Some(flag) if !is_simulated => {
-            return Err(unused(flag, "sockets of the kernel", "add --driver sim"));
-        }
-        _ => {}
+    reject_timestamps(arguments)
+}
+
+fn situation(arguments: &RunArguments) -> Situation<'_> {
+    let server = arguments.server.first().map(String::as_str);
+    Situation {
+        transport: arguments.transport,
+        is_plain_http: server.is_some_and(|server| Server::parse(server).is_plain_http()),
+        is_simulated: arguments.driver == DriverChoice::Sim,
+        is_xdp: arguments.driver == DriverChoice::Xdp,
+        is_profile: arguments.profile.profile.is_some(),
+        are_messages: arguments.names_format == NamesFormat::Stream,
+        server,
+        given: &arguments.given,
     }
-    if let Some((flag, needed)) = arguments.simulation.server.incomplete() {
-        let what = format!("a server without {needed}");
-        return Err(unused(flag, &what, &format!("add {needed}")));
-    }
-    if is_simulated && !arguments.cpus.is_empty() {
-        return Err(unused("--cpus", "a simulation", "use --driver epoll"));
-    }
-    if is_simulated && arguments.processes.is_some() {
-        return Err(unused("--processes", "a simulation", "use --driver epoll"));
-    }
-    match (given(&behaviour(arguments)), arguments.server.first()) {
-        (Some(flag), Some(server)) => Err(unused(
-            flag,
-            &format!("{server}: it is for the built-in responder"),
-            "leave out --server",
+}
+
+/// Refuses the first flag that has no place where `asker` decides what it would say.
+pub(crate) fn refuse(run: &RunArguments, asker: Asker, place: &str) -> Result<(), Failure> {
+    let cure = |name: &str| flags::find(name).and_then(|flag| flag.refused_by(asker));
+    let mut given = run.given.iter();
+    match given.find_map(|given| Some((&given.name, cure(&given.name)?))) {
+        None => Ok(()),
+        Some((name, cure)) => Err(Failure::usage(
+            format!("--{name} has no place {place}"),
+            format!("leave it out: {cure}"),
         )),
-        _ => Ok(()),
     }
 }
 
@@ -75,11 +73,7 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
                 "leave out --processes; each worker takes a queue of the interface",
             ))
         }
-        (DriverChoice::Xdp, Some(_)) | (_, None) => Ok(()),
-        (_, Some(_)) => {
-            let what = "sockets of the kernel";
-            Err(unused("--interface", what, "add --driver xdp"))
-        }
+        _ => Ok(()),
     }
 }
 
@@ -105,65 +99,6 @@ fn unused(flag: &str, what: &str, cure: &str) -> Failure {
     )
 }
 
-fn reject_tls(arguments: &RunArguments) -> Result<(), Failure> {
-    let flags = &arguments.tls;
-    let knows_server = [
-        ("--tls-ca", flags.tls_ca.is_some()),
-        ("--tls-name", flags.tls_name.is_some()),
-        ("--tls-pin", !flags.tls_pin.is_empty()),
-        ("--tls-cert", flags.tls_cert.is_some()),
-    ];
-    let any_server = [
-        ("--tls-insecure", flags.tls_insecure),
-        ("--tls-version", flags.tls_version.is_some()),
-        ("--tls-ciphers", !flags.tls_ciphers.is_empty()),
-        ("--tls-groups", flags.tls_groups != default_groups()),
-        ("--tls-resume", flags.tls_resume != "never"),
-        ("--tls-early-data", flags.tls_early_data),
-        ("--tls-alpn", !flags.tls_alpn.is_empty()),
-        ("--tls-no-sni", flags.tls_no_sni),
-        ("--tls-keylog", flags.tls_keylog.is_some()),
-        ("--tls-stock", flags.tls_stock),
-    ];
-    let transport = arguments.transport;
-    if flags.tls_stock && transport.is_quic() {
-        let what = format!("transport {transport}, which has no TLS records");
-        return Err(unused("--tls-stock", &what, "use --transport dot or doh2"));
-    }
-    if !transport.has_tls() {
-        let flag = given(&knows_server).or_else(|| given(&any_server));
-        return flag.map_or(Ok(()), |flag| {
-            let what = format!("transport {transport}");
-            Err(unused(flag, &what, "use --transport dot"))
-        });
-    }
-    tls::check(arguments)?;
-    match given(&knows_server) {
-        Some(flag) if arguments.server.is_empty() => Err(unused(
-            flag,
-            "a self-test, which verifies a certificate of its own",
-            "give a server with --server",
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn reject_doh(arguments: &RunArguments) -> Result<(), Failure> {
-    let transport = arguments.transport;
-    match given(&arguments.doh.given()) {
-        Some(flag) if !transport.is_doh() => {
-            let what = format!("transport {transport}");
-            Err(unused(flag, &what, "use --transport doh2 or doh3"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The default of `--tls-groups`, which a test compares with what is offered.
-fn default_groups() -> [&'static str; 4] {
-    Group::DEFAULT.map(Group::name)
-}
-
 fn reject_questions(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.names_format == NamesFormat::Text {
         return Ok(());
@@ -176,63 +111,5 @@ fn reject_questions(arguments: &RunArguments) -> Result<(), Failure> {
         };
         return Err(unused("--names-format", names, cure));
     }
-    let flags = [
-        ("--no-recursion", arguments.no_recursion),
-        ("--edns-size", arguments.edns_size.is_some()),
-        ("--dnssec", arguments.dnssec),
-        ("--edns-option", !arguments.edns_option.is_empty()),
-        ("--edns-padding", arguments.edns_padding.is_some()),
-        ("--edns-keepalive", arguments.edns_keepalive),
-        ("--qtypes", arguments.choice.qtypes.is_some()),
-        ("--water-torture", arguments.choice.water_torture),
-    ];
-    given(&flags).map_or(Ok(()), |flag| {
-        let what = "whole messages, which are sent as they are";
-        Err(unused(flag, what, "use --names-format text"))
-    })
-}
-
-fn given(flags: &[(&'static str, bool)]) -> Option<&'static str> {
-    let mut given = flags.iter().filter(|(_, is_given)| *is_given);
-    given.next().map(|(flag, _)| *flag)
-}
-
-fn simulation(arguments: &RunArguments) -> [(&'static str, bool); 5] {
-    let flags = &arguments.simulation;
-    [
-        ("--sim-delay", flags.sim_delay != SIM_DELAY),
-        ("--sim-jitter", !flags.sim_jitter.is_zero()),
-        ("--sim-loss", flags.sim_loss != 0.0),
-        ("--sim-duplicate", flags.sim_duplicate != 0.0),
-        ("--sim-reorder", flags.sim_reorder != 0.0),
-    ]
-}
-
-fn behaviour(arguments: &RunArguments) -> [(&'static str, bool); 20] {
-    let flags = &arguments.behaviour.behaviour;
-    [
-        ("--delay", flags.delay.is_some()),
-        ("--loss", flags.loss != 0.0),
-        ("--rcodes", flags.rcodes.is_some()),
-        ("--truncate", flags.truncate != 0.0),
-        ("--duplicate", flags.duplicate != 0.0),
-        ("--wrong-id", flags.wrong_id != 0.0),
-        ("--wrong-question", flags.wrong_question != 0.0),
-        ("--garbage", flags.garbage != 0.0),
-        ("--reset-streams", flags.reset_streams != 0.0),
-        ("--http-statuses", flags.http_statuses.is_some()),
-        ("--quic-retry", flags.quic_retry != 0.0),
-        (
-            "--quic-version-negotiation",
-            flags.quic_version_negotiation != 0.0,
-        ),
-        ("--quic-refuse", flags.quic_refuse != 0.0),
-        ("--quic-ignore", flags.quic_ignore != 0.0),
-        ("--oversize", flags.oversize != 0.0),
-        ("--stall", !flags.stall.is_empty()),
-        ("--ceiling", flags.ceiling.is_some()),
-        ("--tcp-clients", flags.tcp_clients.is_some()),
-        ("--idle-timeout", flags.idle_timeout.is_some()),
-        ("--end-after", flags.end_after.is_some()),
-    ]
+    Ok(())
 }

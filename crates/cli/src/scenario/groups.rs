@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use clap::Parser;
 use proto::Transport;
 
 use super::events;
@@ -10,7 +9,7 @@ use super::file::{ScenarioFile, Table};
 use super::keys::Given;
 use super::sweep::Point;
 use super::totals::{divide, is_replaced, is_total, share_out, states_arrival};
-use crate::args::{Arguments, Command, RunArguments};
+use crate::args::{Command, RunArguments, flags};
 use crate::failure::Failure;
 use crate::run::OUTSTANDING;
 use crate::run::profile::{self, clients_seen};
@@ -273,20 +272,7 @@ fn inherited(top: &[Given], table: &Table) -> Vec<Given> {
 
 /// True if a flag means something for this transport.
 pub(super) fn suits(name: &str, transport: Transport) -> bool {
-    const OF_CONNECTIONS: [&str; 7] = [
-        "queries-per-connection",
-        "connection-duration",
-        "connection-idle-timeout",
-        "reconnect-delay",
-        "pipeline",
-        "connect-rate",
-        "tcp-fast-open",
-    ];
-    (transport.has_tls() || !name.starts_with("tls-"))
-        && (transport.is_doh() || !name.starts_with("doh-"))
-        && (transport.has_connections() || !OF_CONNECTIONS.contains(&name))
-        && (transport.is_stream() || name != "race-delay")
-        && (transport == Transport::Udp || name != "tcp-fallback")
+    flags::find(name).is_none_or(|flag| flag.suits(transport))
 }
 
 /// Splits each group over the targets by their weights.
@@ -385,21 +371,31 @@ fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
     if workers.is_some_and(|workers: u32| workers > most) {
         part.set("workers", most.to_string());
     }
-    let mut line = vec!["throng".into(), "run".into()];
-    line.extend(part.flags.iter().flat_map(Given::arguments));
-    let of_part = |failure: Failure| failure.of(&part.place);
-    let parsed = Arguments::try_parse_from(line)
-        .map_err(|error| of_part(Failure::of_flags(&error, "run")))?;
-    let Command::Run(mut arguments) = parsed.command else {
-        return Err(of_part(Failure::plain("it is no run")));
-    };
+    let parsed = RunArguments::of_flags(&part.flags);
+    let mut arguments = parsed.map_err(|failure| failure.of(&part.place))?;
     // Groups must not ask in step.
-    arguments.run.seed = arguments.run.seed.wrapping_add(number as u64);
+    arguments.seed = arguments.seed.wrapping_add(number as u64);
     Ok(Group {
         name: part.name,
-        arguments: arguments.run,
+        arguments,
         place: Some(part.place),
     })
+}
+
+impl RunArguments {
+    /// Those of a run with these flags.
+    ///
+    /// # Errors
+    /// As of a command line.
+    pub(crate) fn of_flags(flags: &[Given]) -> Result<RunArguments, Failure> {
+        let mut line = vec!["throng".into(), "run".into()];
+        line.extend(flags.iter().flat_map(Given::arguments));
+        let parsed = crate::parse(line).map_err(|error| Failure::of_flags(&error, "run"))?;
+        match parsed.command {
+            Command::Run(command) => Ok(command.run),
+            _ => Err(Failure::plain("it is no run")),
+        }
+    }
 }
 
 /// The value of a flag.

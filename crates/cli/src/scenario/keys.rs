@@ -7,36 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 
 use crate::args::Arguments;
-
-/// Flags that are the run's as a whole: no group of clients has its own.
-const OF_RUN: [&str; 21] = [
-    "fail-if",
-    "require",
-    "junit",
-    "duration",
-    "warmup",
-    "interval",
-    "workers",
-    "processes",
-    "cpus",
-    "seed",
-    "driver",
-    "interface",
-    "record",
-    "format",
-    "quiet",
-    "goodput",
-    "label",
-    "socket-buffer",
-    "no-offload",
-    "timestamps",
-    "no-preflight",
-];
-/// Headings of flags that are the run's as a whole.
-const HEADINGS_OF_RUN: [&str; 2] = [
-    "Simulation (--driver sim)",
-    "Built-in responder (self-test and simulation)",
-];
+use crate::args::flags::{self, Scope};
 
 /// A flag with its values, wherever it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,9 +102,8 @@ pub(crate) fn is_path(flag: &Arg) -> bool {
 
 /// True if no group of clients may set it for itself.
 pub(crate) fn is_of_run(flag: &Arg) -> bool {
-    let name = flag.get_long().unwrap_or_default();
-    let heading = flag.get_help_heading().unwrap_or_default();
-    OF_RUN.contains(&name) || HEADINGS_OF_RUN.contains(&heading)
+    let row = flag.get_long().and_then(flags::find);
+    row.is_some_and(|row| row.scope == Scope::Run)
 }
 
 /// The flags that were given on the command line of `command`.

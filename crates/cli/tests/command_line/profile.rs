@@ -101,23 +101,23 @@ fn flags_that_contradict_a_profile_are_refused() {
     for (flags, error) in [
         (
             format!("--profile {file} --rate 100"),
-            "cannot be used with '--rate",
+            "no effect on clients that are drawn",
         ),
         (
             format!("--profile {file} --outstanding 9"),
-            "cannot be used with",
+            "no effect on clients that are drawn",
         ),
         (
             format!("--profile {file} --per-client full"),
-            "cannot be used with",
+            "no effect on clients that are drawn",
         ),
         (
             format!("--profile {file} --qtypes A=1"),
-            "cannot be used with",
+            "no effect on clients that are drawn",
         ),
         (
             format!("--profile {file} --random-labels x"),
-            "cannot be used with",
+            "no effect on clients that are drawn",
         ),
         (
             format!("--profile {file} --rate-factor 0"),

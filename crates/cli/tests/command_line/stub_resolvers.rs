@@ -46,7 +46,7 @@ fn contradictory_flags_are_refused() {
         ("--failover-rcodes OOPS", "unknown RCODE `OOPS`", "SERVFAIL"),
         (
             "--race-delay",
-            "udp has no TCP connections to race",
+            "udp has no TCP connections",
             "tcp, dot or doh2",
         ),
         (
