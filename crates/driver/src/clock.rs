@@ -42,7 +42,8 @@ impl Clock {
     /// By how much [`Clock::unix_time`] may be wrong; none if the kernel does not know, because
     /// nobody keeps its clock.
     pub fn unix_time_error() -> Option<Duration> {
-        // SAFETY: all of it is integers, for which zeros are values; with `modes` 0 it is only read.
+        // SAFETY: all of it is integers, for which zeros are values; with `modes` 0 the clock is
+        // only read.
         let mut state: libc::timex = unsafe { std::mem::zeroed() };
         // SAFETY: `state` is a valid place for the result.
         let result = unsafe { libc::adjtimex(&mut state) };

@@ -38,7 +38,7 @@ pub struct HostFacts {
     pub identity: Option<HostIdentity>,
 }
 
-/// What tells a host from one that is its equal: two runs with the same share the kernel's counters.
+/// What tells a host from its equals: two runs with the same identity share the kernel's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostIdentity {

@@ -59,8 +59,8 @@ pub struct RunRecord {
     /// version that did not write it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunIdentity>,
-    /// Why its runs were not one concurrent load on one target, and were merged nevertheless (`throng
-    /// merge --force`), one sentence each. Rates over all of it never were.
+    /// Why its runs were not one concurrent load on one target, and were merged nevertheless
+    /// (`throng merge --force`), one sentence each. Rates over all of it never were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged_by_force: Vec<String>,
     /// How long each phase took.

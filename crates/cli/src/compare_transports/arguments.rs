@@ -41,7 +41,7 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
     transports.iter().map(run).collect()
 }
 
-/// The flags of the run over one transport: without those that it does not have and another one has.
+/// The flags of the run over one transport: without those that it does not have and another has.
 fn of_one(
     arguments: &CompareArguments,
     transport: Transport,

@@ -31,7 +31,8 @@ fn nobody_has_to_hear_what_is_said() {
     let record = folder.path("record.json");
     for redirected in ["2>/dev/full", "2>&-", ">/dev/full 2>/dev/full"] {
         let line = format!(
-            "{THRONG} run --duration 300ms --interval 50ms --rate 200 --record {record} {redirected}"
+            "{THRONG} run --duration 300ms --interval 50ms --rate 200 --record {record} \
+             {redirected}"
         );
         let status = Command::new("sh")
             .args(["-c", &line])

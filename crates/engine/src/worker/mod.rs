@@ -56,8 +56,8 @@ pub(crate) use scripted::Told;
 use stamps::Stamps;
 use stub::Stub;
 
-/// So many of a worker's queries have to fail, and none be answered, before it says that they are in
-/// vain: more than a server drops while it starts or a burst takes.
+/// So many of a worker's queries have to fail, and none be answered, before it says that they are
+/// in vain: more than a server drops while it starts or a burst takes.
 pub(crate) const FAILURES_LOOKED_AT: u32 = 100;
 
 /// How often a waiting worker looks at the stop flag.

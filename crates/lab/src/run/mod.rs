@@ -47,8 +47,8 @@ pub struct RunRequest {
     pub driver: DriverChoice,
     /// Words for the record.
     pub description: Description,
-    /// Try to reach the target before anything else, and end the run where its first queries have all
-    /// failed.
+    /// Try to reach the target before anything else, and end the run where its first queries have
+    /// all failed.
     pub preflight: bool,
     /// Told of every query and connection.
     pub observer: Option<Observer>,

@@ -461,8 +461,9 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
     let gave_up = |worker: &WorkerOutcome| worker.summary.ended_by == EndedBy::NoAnswer;
     if outcome.workers.iter().any(gave_up) {
         warnings.push(
-            "the run was ended early: its first queries had all failed; --no-preflight lets it go on"
-                .to_owned(),
+            "the run was ended early: its first queries had all failed; --no-preflight lets it go \
+             on"
+            .to_owned(),
         );
     }
     for script in outcome

@@ -177,8 +177,8 @@ fn not_concurrent(first: &RunRecord, record: &RunRecord, position: usize) -> Opt
         false => format!("{} before", micros(one.began_us - other.began_us)),
     };
     Some(format!(
-        "record {position} measured for {}, from {when} record 1, which measured for {}: they share \
-         {} of their time",
+        "record {position} measured for {}, from {when} record 1, which measured for {}: they \
+         share {} of their time",
         micros(other.window_us),
         micros(one.window_us),
         percent(shared(one, other))

@@ -203,29 +203,37 @@ fn refusal(change: impl Fn(&mut RunRecord)) -> Vec<(String, bool)> {
         .collect()
 }
 
+/// How a record comes to differ, and the reason that is named.
+type Difference = (fn(&mut RunRecord), &'static str);
+
+/// Each is refused for its reason alone.
+fn check_refused(differences: &[Difference], is_final: bool) {
+    for (change, words) in differences {
+        let found = refusal(change);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].0.contains(words), "{words}: {found:?}");
+        assert_eq!(found[0].1, is_final, "{words}");
+    }
+}
+
 #[test]
-fn what_was_not_one_concurrent_load_on_one_target_is_refused_unless_forced() {
-    type Change = fn(&mut RunRecord);
-    let cases: [(Change, &str, bool); 16] = [
+fn figures_that_do_not_mean_the_same_are_refused_whoever_insists() {
+    let differences: [Difference; 5] = [
         (
             |r| r.schema_version = "2".into(),
             "schema_version of record 3 is 2, of record 1 3",
-            true,
         ),
         (
             |r| r.scenario.transport = Transport::Dot,
             "scenario.transport of record 3 is dot, of record 1 udp",
-            true,
         ),
         (
             |r| r.scenario.interval_ns = 5,
             "scenario.interval_ns of record 3 is 5, of record 1 1000000000",
-            true,
         ),
         (
             |r| r.scenario.goodput_rcodes = vec![0],
             "scenario.goodput_rcodes of record 3 is [0]",
-            true,
         ),
         (
             |r| {
@@ -236,33 +244,34 @@ fn what_was_not_one_concurrent_load_on_one_target_is_refused_unless_forced() {
                 }
             },
             "scenario.arrival of record 3 is open loop, Constant, of record 1 closed loop",
-            true,
         ),
+    ];
+    check_refused(&differences, true);
+}
+
+#[test]
+fn what_was_not_one_concurrent_load_on_one_target_is_refused_unless_forced() {
+    let differences: [Difference; 11] = [
         (
             |r| r.runs[0].id = "second".into(),
             "record 3 has a run that is in record 2 already",
-            false,
         ),
         (
             |r| r.runs[0].began_us += 5_000_000,
-            "record 3 measured for 2.0 s, from 5.0 s after record 1, which measured for 2.0 s: they \
-             share 0.0 % of their time",
-            false,
+            "record 3 measured for 2.0 s, from 5.0 s after record 1, which measured for 2.0 s: \
+             they share 0.0 % of their time",
         ),
         (
             |r| r.runs[0].began_us -= 1_000_000,
             "from 1.0 s before record 1",
-            false,
         ),
         (
             |r| r.runs[0].window_us = 1_000_000,
             "record 3 measured for 1.0 s",
-            false,
         ),
         (
             |r| r.runs.clear(),
             "when record 3 or record 1 measured is not known",
-            false,
         ),
         (
             |r| {
@@ -270,40 +279,29 @@ fn what_was_not_one_concurrent_load_on_one_target_is_refused_unless_forced() {
                 r.scenario.server_name = Some("ns9.example".into());
             },
             "the target of record 3 is 192.0.2.9:53, of record 1 192.0.2.1:53",
-            false,
         ),
         (
             |r| r.scenario.questions.source = "other.txt".into(),
             "scenario.questions of record 3 is 1000 of other.txt",
-            false,
         ),
         (
             |r| r.scenario.timeout_ns = SECOND,
             "scenario.timeout_ns of record 3 is 1.0 s",
-            false,
         ),
         (
             |r| r.scenario.warmup_ns = SECOND,
             "scenario.warmup_ns of record 3 is 1.0 s",
-            false,
         ),
         (
             |r| r.scenario.duration_ns = Some(SECOND),
             "scenario.duration_ns of record 3 is 1.0 s",
-            false,
         ),
         (
             |r| r.self_test = true,
             "the kind of record 3 is a self-test, of record 1 against a server",
-            false,
         ),
     ];
-    for (change, words, is_final) in cases {
-        let found = refusal(change);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].0.contains(words), "{words}: {found:?}");
-        assert_eq!(found[0].1, is_final, "{words}");
-    }
+    check_refused(&differences, false);
     let nothing = merge(Vec::new(), Misfits::Forced).expect_err("nothing to merge");
     assert_eq!(nothing, [Misfit::nothing()]);
 }

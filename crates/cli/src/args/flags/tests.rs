@@ -7,8 +7,8 @@ use crate::args::{Arguments, Command};
 use crate::failure::Failure;
 use crate::run::unused;
 
-/// The flags of a command but those that the parser adds, and a command's own flag that stands in the
-/// place of one of a run.
+/// The flags of a command but those that the parser adds, and a command's own flag that stands in
+/// the place of one of a run.
 fn flags_of(command: &str) -> Vec<Arg> {
     let all = Arguments::command();
     let command = all.find_subcommand(command).expect("a command");
@@ -163,8 +163,8 @@ fn every_flag_is_refused_where_it_does_nothing() {
         for line in idle_lines(flag) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let name = format!("--{}", flag.name);
-            // The command has it already, or the parser refuses both together; and ping's and trace's
-            // own --format has the name of that of a run.
+            // The command has it already, or the parser refuses both together; and the --format of
+            // ping and trace has the name of that of a run.
             let is_there = words.contains(&name.as_str()) || flag.name == "transport";
             let is_replaced = flag.name == "format" && line.starts_with("trace");
             if is_there || is_replaced || is_refused_by_parser(flag.name, &line) {
