@@ -123,7 +123,7 @@ fn several_servers_in_a_scenario_are_a_list_of_each_group() {
     let scenario = folder.path("scenario.toml");
     let names = folder.write("names.txt", "a.example A\n");
     let text = format!(
-        "names = '{names}'\nduration = '1s'\nrate = 50\nno-preflight = true\n\
+        "names = '{names}'\nduration = '1s'\nrate = 100\nno-preflight = true\n\
          [[clients]]\nname = 'one'\ncount = 2\nserver = '{alive}'\n\
          [[clients]]\nname = 'two'\ncount = 2\nserver = ['{alive}', '127.0.0.1:1']\n\
          retry = '1s,1s'\nserver-order = 'stay'\n"

@@ -100,7 +100,8 @@ columns! {
 }
 
 fn check(width_ns: u64, bins: usize) -> Result<(), String> {
-    let is_width = width_ns % WIDTH_NS_MIN == 0 && (width_ns / WIDTH_NS_MIN).is_power_of_two();
+    let is_width =
+        width_ns.is_multiple_of(WIDTH_NS_MIN) && (width_ns / WIDTH_NS_MIN).is_power_of_two();
     if !is_width {
         return Err(format!(
             "timeline: width_ns is {width_ns}, not {WIDTH_NS_MIN} times a power of two"

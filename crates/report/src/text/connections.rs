@@ -30,8 +30,6 @@ type Row = (&'static str, u64, String);
 /// From the attempt to a usable connection.
 fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
     let transport = record.scenario.transport;
-    let violations = connections.closed_for_violation.named();
-    let violations = violations.map(|(rule, number)| (rule.to_owned(), number));
     let none = String::new;
     let mut rows = vec![("attempted", connections.attempted, none())];
     if !transport.is_quic() {

@@ -56,7 +56,8 @@ async fn ask_all(protocol: ClientProtocol, tls: Arc<rustls::ClientConfig>, targe
     assert_eq!(ask_all_of(client, now, (&tls, target), AT_ONCE).await, None);
 }
 
-/// The same as `client`, with so many open at once; returns what the server did against the rules, if that ended it.
+/// The same as `client`, with so many open at once; returns what the server did against the rules,
+/// if that ended it.
 async fn ask_all_of(
     mut client: QuicClient,
     now: impl Fn() -> Instant,
