@@ -11,6 +11,8 @@ use proto::pending::Pending;
 use proto::quic::ConnectionKey;
 use proto::tls::{ClientSession, ClientTls};
 
+use crate::standings::Standing;
+
 /// What a client is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -131,6 +133,8 @@ pub(crate) struct Connection {
     pub(crate) active_in: u32,
     /// Whether the target took octets from the SYN (RFC 7413) has not been asked yet.
     pub(crate) fast_open_unknown: bool,
+    /// What it is counted as among those that are open.
+    pub(crate) counted_as: Standing,
 }
 
 impl Client {
@@ -211,6 +215,7 @@ impl Connection {
             active_at: attempted_at,
             active_in: 0,
             fast_open_unknown: true,
+            counted_as: Standing::Unusable,
         }
     }
 
@@ -283,8 +288,18 @@ impl Connection {
     /// True if queries were sent and nothing has come back yet. A server may leave a connection in
     /// its listen queue, where the kernel establishes it and nobody reads it.
     #[inline]
-    pub(crate) fn is_silent(&self) -> bool {
+    fn is_silent(&self) -> bool {
         self.queries_sent > 0 && !self.served
+    }
+
+    /// What it is to be counted as.
+    #[inline]
+    pub(crate) fn standing(&self) -> Standing {
+        match (self.is_open(), self.is_silent()) {
+            (false, _) => Standing::Unusable,
+            (true, true) => Standing::Silent,
+            (true, false) => Standing::Open,
+        }
     }
 
     /// Keeps octets that the socket did not take at `now`, behind those it did not take before.

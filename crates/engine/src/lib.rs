@@ -11,6 +11,7 @@ mod client;
 mod control;
 mod crew;
 mod observer;
+mod standings;
 mod statistics;
 mod tally;
 mod threads;

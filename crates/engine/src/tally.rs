@@ -14,6 +14,7 @@ use measure::{Interval, Timeline};
 use proto::Instant;
 
 use crate::bins::Bins;
+use crate::standings::Standings;
 
 /// Counters and distributions of one worker.
 pub(crate) struct Tally {
@@ -178,17 +179,17 @@ impl Tally {
 
     /// Closes the current interval (or the warm-up) at its end. The next ends one interval later,
     /// or at `run_end` if that is earlier.
-    pub(crate) fn roll(&mut self, cpu_time: CpuTime, connections_open: u64, run_end: Instant) {
+    pub(crate) fn roll(&mut self, cpu_time: CpuTime, standings: &mut Standings, run_end: Instant) {
         let end = self.interval_end;
         self.integrate(end);
         let next_end = (end + self.interval).min(if end < run_end { run_end } else { end });
         if end == self.run_start {
             self.warmup.end_ns = nanos(self.run_start - self.start);
-            self.warmup.connections_open = connections_open;
+            count_open(&mut self.warmup, standings);
             self.warmup.cpu_ns = nanos(cpu_time.used);
             self.cpu_at_run_start = cpu_time;
         } else {
-            self.finish_current(end, cpu_time, connections_open);
+            self.finish_current(end, cpu_time, standings);
             self.close_window(cpu_time);
         }
         self.cpu_at_interval_start = cpu_time;
@@ -221,21 +222,21 @@ impl Tally {
     }
 
     /// Closes the last interval.
-    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime, connections_open: u64) {
+    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime, standings: &mut Standings) {
         let now = now.max(self.interval_start() + Duration::from_nanos(1));
         self.integrate(now);
         self.bins.finish(&Bin::of(&self.current));
         self.aim();
         let nothing = measure::Counts::default();
         if self.current.counts != nothing || self.current.in_flight_ns > 0 {
-            self.finish_current(now, cpu_time, connections_open);
+            self.finish_current(now, cpu_time, standings);
         }
     }
 
-    fn finish_current(&mut self, end: Instant, cpu_time: CpuTime, connections_open: u64) {
+    fn finish_current(&mut self, end: Instant, cpu_time: CpuTime, standings: &mut Standings) {
         self.current.end_ns = end.nanos_since(self.run_start);
         self.current.cpu_ns = nanos(cpu_time.since(self.cpu_at_interval_start).used);
-        self.current.connections_open = connections_open;
+        count_open(&mut self.current, standings);
         self.bins.finish_interval(&Bin::of(&self.current));
         let mut finished = self.current.clone();
         finished.shrink_to_fit();
@@ -252,6 +253,12 @@ impl Tally {
             self.in_flight_since = now;
         }
     }
+}
+
+/// Notes in an interval that ends how many connections are open, and were at most.
+fn count_open(interval: &mut Interval, standings: &mut Standings) {
+    interval.connections_open = standings.open();
+    interval.connections_open_max = Some(standings.take_open_max());
 }
 
 fn nanos(duration: Duration) -> u64 {

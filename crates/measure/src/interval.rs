@@ -238,6 +238,11 @@ pub struct Interval {
     /// Connections usable at the end of the interval, without those that were asked and have
     /// answered nothing yet; in a total, the most of any interval.
     pub connections_open: u64,
+    /// The most that were open so at one time within the interval. Of several workers the sum of
+    /// what each had at most, which they may have had at different times; in a total, the most of
+    /// any interval. None in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_open_max: Option<u64>,
     /// Connections that carried a query in the interval; in a total, the most of any interval.
     pub connections_active: u64,
 }
@@ -247,6 +252,8 @@ impl Interval {
     pub fn merge(&mut self, other: &Interval) {
         self.add(other);
         self.connections_open += other.connections_open;
+        let (most, others) = (self.connections_open_max, other.connections_open_max);
+        self.connections_open_max = most.map_or(others, |it| Some(it + others.unwrap_or(0)));
         self.connections_active += other.connections_active;
     }
 
@@ -254,6 +261,7 @@ impl Interval {
     pub fn append_in_time(&mut self, next: &Interval) {
         self.add(next);
         self.connections_open = self.connections_open.max(next.connections_open);
+        self.connections_open_max = self.connections_open_max.max(next.connections_open_max);
         self.connections_active = self.connections_active.max(next.connections_active);
     }
 
@@ -290,6 +298,12 @@ impl Interval {
         joined
     }
 
+    /// The most connections that were open at one time; of a record that does not tell, at the end
+    /// of an interval.
+    pub fn most_open(&self) -> u64 {
+        self.connections_open_max.unwrap_or(self.connections_open)
+    }
+
     /// Resets everything in place; keeps the memory.
     pub fn clear(&mut self) {
         // Names every field, so that a new one cannot be forgotten here.
@@ -301,8 +315,10 @@ impl Interval {
             in_flight_ns,
             cpu_ns,
             connections_open,
+            connections_open_max,
             connections_active,
         } = self;
+        *connections_open_max = None;
         *counts = Counts::default();
         distributions.each(Histogram::clear);
         *in_flight_ns = 0;
@@ -365,6 +381,7 @@ mod tests {
             in_flight_ns: 50,
             cpu_ns: 7,
             connections_open: open,
+            connections_open_max: Some(open + 1),
             connections_active: open / 2,
             ..Interval::default()
         };
@@ -384,6 +401,7 @@ mod tests {
         merged.merge(&interval(95, 210, 6, 4));
         assert_eq!((merged.start_ns, merged.end_ns), (95, 210));
         assert_eq!((merged.counts.responses, merged.connections_open), (11, 7));
+        assert_eq!(merged.connections_open_max, Some(9));
         assert_eq!(merged.connections_active, 3);
         assert_eq!((merged.in_flight_ns, merged.cpu_ns), (100, 14));
         assert_eq!(merged.distributions.latency.count(), 11);
@@ -395,6 +413,7 @@ mod tests {
         let total = Interval::total(&[interval(100, 200, 5, 3), interval(200, 300, 6, 2)]);
         assert_eq!((total.start_ns, total.end_ns), (100, 300));
         assert_eq!((total.counts.responses, total.connections_open), (11, 3));
+        assert_eq!(total.connections_open_max, Some(4));
         assert_eq!(total.connections_active, 1);
         assert_eq!(total.mean_in_flight(), 0.5);
         assert_eq!(total.per_second(11), 55_000_000.0);

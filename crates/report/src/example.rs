@@ -206,9 +206,10 @@ pub(crate) fn dot() -> RunRecord {
         ..TlsFacts::default()
     });
     let mut intervals: Vec<Interval> = (0..3).map(|index| interval(index, 1_000)).collect();
-    intervals
-        .iter_mut()
-        .for_each(|interval| interval.connections_open = 120);
+    for interval in &mut intervals {
+        interval.connections_open = 120;
+        interval.connections_open_max = Some(121);
+    }
     go_wrong(&mut intervals[1]);
     let mut record = record(scenario, intervals);
     record.ended_by = EndedBy::Interrupted;
@@ -365,6 +366,7 @@ fn reconnect(interval: &mut Interval) {
     connections.closed_by_client_for.idle = 7;
     connections.ended_by_goaway.record_many(0, 3);
     interval.connections_open = 50;
+    interval.connections_open_max = Some(50);
     let times = &mut interval.distributions.connections;
     times.tcp_connect.record_many(250_000, 101);
     times.tls_handshake.record_many(2_500_000, 10);

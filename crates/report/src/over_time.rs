@@ -226,11 +226,11 @@ impl<'a> Timeline<'a> {
 
     fn open_connections(&self) -> Option<Chart> {
         let total = &self.record.total;
-        if total.connections_open == 0 {
+        if total.most_open() == 0 {
             return None;
         }
         let metrics: [Named; 2] = [
-            ("open", |it| Some(it.connections_open as f64)),
+            ("open", |it| Some(it.most_open() as f64)),
             ("active", |it| Some(it.connections_active as f64)),
         ];
         let y = Axis::new("connections", Scale::FromZero, Unit::Number);
@@ -238,14 +238,18 @@ impl<'a> Timeline<'a> {
         let names = ("connections", "Connections open and active");
         let mut chart = self.chart(names, &metrics, y, words);
         chart.description = format!(
-            "At most {} open and {} active in an interval, of {}.",
-            count(total.connections_open),
+            "At most {} open at once and {} active in an interval, of {}.",
+            count(total.most_open()),
             count(total.connections_active),
             counted(self.record.scenario.clients, "client")
         );
+        let open = match total.connections_open_max {
+            Some(_) => "the most that were usable at one time of an interval",
+            None => "usable at the end of an interval",
+        };
         chart
             .notes
-            .push("open: usable at the end of an interval; active: carried a query in it".into());
+            .push(format!("open: {open}; active: carried a query in it"));
         Some(chart)
     }
 

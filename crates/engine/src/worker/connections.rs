@@ -227,14 +227,13 @@ impl Worker {
         connection.early = false;
         connection.usable_at = now;
         connection.active_at = now;
+        self.standings.review(connection);
         let set_up_ns = now.nanos_since(connection.attempted_at);
         self.statistics.count_set_up(index, set_up_ns);
         if let Some(observer) = &self.observer {
             observer.usable(set_up_ns, now);
         }
         self.set_up.last_progress_at = now;
-        self.connections_open += 1;
-        self.connections_open_max = self.connections_open_max.max(self.connections_open);
         self.settle(index);
         if asks_nothing {
             return self.close_without_query(driver, index, now);
@@ -457,7 +456,6 @@ impl Worker {
         self.change_in_flight(index, now, -i64::from(lost + requeued));
         let Client { link, session, .. } = &mut self.clients[index as usize];
         if let Link::Connected(connection) = link {
-            self.connections_silent -= u64::from(connection.is_silent());
             if let Some(tls) = &mut connection.tls {
                 *session = tls.take_memory();
             }
@@ -466,7 +464,6 @@ impl Worker {
                 quic.forget(*key);
             }
         }
-        self.connections_open -= u64::from(ended.was_usable);
         self.connection_is_down(index, now, ended);
         self.connect_if_needed(driver, index, now);
         self.list_client(index, now);
@@ -491,6 +488,7 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let (mut went_well, mut goes_on) = (false, false);
         if let Link::Connected(connection) = &mut client.link {
+            self.standings.leave(connection);
             went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
         }
         let retry_at = if ended.was_usable && went_well {

@@ -278,8 +278,8 @@ impl Worker {
         let Some(connection) = self.clients[owner as usize].connection() else {
             return;
         };
-        self.connections_silent -= u64::from(connection.is_silent());
         connection.served = true;
+        self.standings.review(connection);
         let interval = self.tally.of_query(query.scheduled_at);
         let times = &mut interval.distributions.connections;
         times.first_query.record(at.nanos_since(query.sent_at));

@@ -44,6 +44,7 @@ use crate::SetupError;
 use crate::client::{Client, Link, Reason, Role};
 use crate::control::Control;
 use crate::observer::Observer;
+use crate::standings::Standings;
 use crate::statistics::Statistics;
 use crate::tally::Tally;
 use connections::SetUp;
@@ -152,8 +153,6 @@ pub struct WorkerSummary {
     pub ended_by: EndedBy,
     /// The driver's counters.
     pub stats: DriverStats,
-    /// Most connections usable at one time.
-    pub connections_open_max: u64,
     /// Distinct reasons of TLS failures, at most eight.
     pub tls_failures: Vec<String>,
     /// What the first completed TLS handshake agreed on.
@@ -203,10 +202,7 @@ pub(crate) struct Worker {
     /// The responses of late, which count alike and are not in the tally yet.
     alike: Alike,
     statistics: Statistics,
-    connections_open: u64,
-    connections_open_max: u64,
-    /// Of those open, the ones that were asked and have answered nothing yet.
-    connections_silent: u64,
+    standings: Standings,
     /// When a connection was last usable.
     reached_at: Instant,
     /// Queries that failed, of the first that did.
@@ -278,9 +274,7 @@ impl Worker {
                 true => Statistics::new(primaries),
                 false => Statistics::none(),
             },
-            connections_open: 0,
-            connections_open_max: 0,
-            connections_silent: 0,
+            standings: Standings::default(),
             reached_at: Instant::ZERO,
             failures_looked_at: 0,
             tls_failures: Vec::new(),
@@ -375,7 +369,6 @@ impl Worker {
             last_response_at: self.tally.last_response_at,
             ended_by: self.ended_by,
             stats: driver.stats(),
-            connections_open_max: self.connections_open_max,
             tls_failures: self.tls_failures.clone(),
             tls_negotiated: self.tls_negotiated,
             streams_max: self.streams_max,
@@ -518,7 +511,7 @@ impl Worker {
     /// A closed loop offers nothing without a connection. If no time ends it either, it has to
     /// give up.
     fn target_is_gone(&mut self, now: Instant) -> bool {
-        if self.connections_open > 0 {
+        if self.standings.usable() > 0 {
             self.reached_at = now;
         }
         let policy = &self.plan.connections;
@@ -571,14 +564,14 @@ impl Worker {
             return;
         }
         self.give_up_open_queries(now);
-        let connections_open = self.connections_open - self.connections_silent;
+        let mut standings = self.standings;
         self.close_all(driver, now);
         self.roll_intervals(driver, now.max(self.run_end));
         if self.ended_by == EndedBy::Queries {
             self.tally.close_window(driver.cpu_time());
         }
         self.settle_responses();
-        self.tally.finish(now, driver.cpu_time(), connections_open);
+        self.tally.finish(now, driver.cpu_time(), &mut standings);
         self.timeline.drained_at = now;
         self.phase = Phase::Finished;
     }
@@ -621,9 +614,8 @@ impl Worker {
             _ => self.run_end,
         };
         while now >= self.tally.interval_end() {
-            let connections_open = self.connections_open - self.connections_silent;
             self.tally
-                .roll(driver.cpu_time(), connections_open, run_end);
+                .roll(driver.cpu_time(), &mut self.standings, run_end);
         }
         self.tally.tick(now);
     }

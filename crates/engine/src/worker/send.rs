@@ -175,12 +175,11 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         client.kept_waiting = client.kept_waiting.saturating_sub(queries);
         if let Some(connection) = client.connection() {
-            let was_silent = connection.is_silent();
             connection.queries_sent = connection.queries_sent.saturating_add(queries);
             self.tally
                 .connection_is_active(now, &mut connection.active_in);
             let is_early = connection.early;
-            self.connections_silent += u64::from(connection.is_silent() && !was_silent);
+            self.standings.review(connection);
             if is_early {
                 let counts = &mut self.tally.of_event(now).counts.connections;
                 counts.early_data.queries += u64::from(queries);

@@ -269,10 +269,9 @@ impl Worker {
         let Some(connection) = client.connection() else {
             return;
         };
-        let was_silent = connection.is_silent();
         connection.served = true;
         connection.active_at = at;
-        self.connections_silent -= u64::from(was_silent);
+        self.standings.review(connection);
         if let Some(timeout) = self.plan.connections.idle_timeout {
             self.arm(index, at + timeout);
         }

@@ -51,6 +51,8 @@ pub(crate) struct Sim {
     tls_verify: bool,
     tls_resume: load::Resume,
     tickets: Tickets,
+    /// Octets of early data that the target takes; none is tried if it takes none.
+    early_octets_max: u32,
 }
 
 impl fmt::Debug for Sim {
@@ -100,6 +102,7 @@ impl Sim {
             tls_verify: true,
             tls_resume: load::Resume::NEVER,
             tickets: ServerTlsOptions::default().tickets,
+            early_octets_max: 0,
         };
         sim.names(100)
     }
@@ -295,6 +298,18 @@ impl Sim {
         self
     }
 
+    /// This share of the connections resumes its client's session, with early data of which the
+    /// target takes so many octets.
+    pub(crate) fn resuming_early(mut self, share: f64, octets_max: u32) -> Sim {
+        self.tls_resume = share.to_string().parse().unwrap();
+        self.early_octets_max = octets_max;
+        self.tickets = Tickets::Stored {
+            count: 2,
+            sessions_max: 1_000,
+        };
+        self
+    }
+
     /// Asks one question `queries` times.
     pub(crate) fn ask(self, queries: u64, question: &str) -> Run {
         self.names_text(question).queries(queries).run()
@@ -349,6 +364,7 @@ impl Sim {
         let transport = self.plan.transport;
         let options = ServerTlsOptions {
             tickets: self.tickets,
+            early_data_octets_max: self.early_octets_max,
             ..ServerTlsOptions::default()
         };
         let server = identity.config(transport, &options);
@@ -358,6 +374,7 @@ impl Sim {
             verify: self.tls_verify,
             alpn: load::tls::default_alpn(self.plan.transport),
             resumption: !self.tls_resume.is_never(),
+            early_data: self.early_octets_max > 0,
             ..ClientTlsOptions::default()
         });
         TlsRequest {
@@ -384,6 +401,7 @@ fn sum(servers: &[Counters]) -> Counters {
 fn check(record: &RunRecord) -> Result<(), String> {
     record.check()?;
     check_connections(record)?;
+    check_open_connections(record)?;
     for pair in record.intervals.windows(2) {
         if pair[0].end_ns != pair[1].start_ns {
             let gap = (pair[0].end_ns, pair[1].start_ns);
@@ -429,6 +447,30 @@ fn check_connections(record: &RunRecord) -> Result<(), String> {
             connections.attempted
         )),
     }
+}
+
+/// However connections came and went: at no time more were open than there were, or than clients
+/// and their fallbacks have.
+fn check_open_connections(record: &RunRecord) -> Result<(), String> {
+    let has_handshakes = record.scenario.has_handshakes();
+    let clients: u64 = record.groups.iter().map(|group| group.clients).sum();
+    let places = clients * (1 + u64::from(record.scenario.tcp_fallback));
+    let mut there = 0;
+    for interval in std::iter::once(&record.warmup).chain(&record.intervals) {
+        let counts = &interval.counts.connections;
+        let met = there + counts.usable(has_handshakes);
+        there = met.saturating_sub(counts.ended());
+        let (at_end, most) = (interval.connections_open, interval.connections_open_max);
+        let most = most.unwrap_or(0);
+        if at_end > most || most > places.min(met) {
+            return Err(format!(
+                "{at_end} connections open at {} ns and {most} at most, of {places} clients and \
+                 {met} connections",
+                interval.end_ns
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A run that has ended.

@@ -84,8 +84,12 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         rows.push(("abandoned", connections.abandoned, note));
     }
     if !record.asks_nothing() {
-        let clients = format!("of {}", counted(record.scenario.clients, "client"));
-        rows.push(("open at once, most", record.total.connections_open, clients));
+        let mut note = format!("of {}", counted(record.scenario.clients, "client"));
+        let total = &record.total;
+        if total.connections_open_max.is_none() {
+            note.push_str(", at the end of an interval");
+        }
+        rows.push(("open at once, most", total.most_open(), note));
     }
     rows
 }

@@ -104,7 +104,7 @@ Connections
   QUIC handshakes     12  12 full
   failed               5  1 no common QUIC version, 1 TLS alert no_application_protocol, \
         3 QUIC transport error CONNECTION_REFUSED
-  open at once, most   0  of 50 clients
+  open at once, most   0  of 50 clients, at the end of an interval
   closed with a code   2  2 DOQ_EXCESSIVE_LOAD
   QUIC error           1  1 PROTOCOL_VIOLATION
   QUIC idle timeout    5  nothing heard from the target

@@ -159,11 +159,19 @@ fn scenarios() -> impl Strategy<Value = Sim> {
     let network = (prop_oneof![2 => Just(0.0), 1 => 0.0..0.3], 1_u64..8);
     let dead = prop_oneof![2 => Just(None), 1 => (0_u64..1_200, 1_u64..900).prop_map(Some)];
     let window = prop_oneof![3 => Just(256 * 1024), 1 => 512_usize..4_096];
-    let shape = (prop::sample::select(&STREAMS[..]), 1_u32..8, any::<u64>());
+    // Share of the connections that resume, and the early data that the target takes of them.
+    let early = prop_oneof![0_u32..200, Just(16_384)];
+    let resumed = prop_oneof![Just(None), (0.2..=1.0, early).prop_map(Some)];
+    let shape = (
+        prop::sample::select(&STREAMS[..]),
+        1_u32..8,
+        any::<u64>(),
+        resumed,
+    );
     let troubles = (behaviours(), network, dead, window, 20_u64..400);
     let loads = (arrivals(), presences());
     (shape, policies(), loads, troubles).prop_map(
-        |((transport, clients, seed), policy, (mut arrival, presence), troubles)| {
+        |((transport, clients, seed, resumed), policy, (mut arrival, presence), troubles)| {
             let (behaviour, (loss, delay), dead, window, timeout) = troubles;
             if policy.asks_nothing() {
                 arrival = Arrival::Closed {
@@ -172,6 +180,10 @@ fn scenarios() -> impl Strategy<Value = Sim> {
                 };
             }
             let sim = Sim::seed(seed).over(transport).clients(clients);
+            let sim = match resumed {
+                Some((share, octets_max)) => sim.resuming_early(share, octets_max),
+                None => sim,
+            };
             let sim = sim.one_way_delay_ms(delay).timeout_ms(timeout);
             let sim = sim.link(|link| link.loss_share = loss);
             let mut sim = sim.duration_ms(1_500).behaviour(|it| *it = behaviour);
