@@ -68,8 +68,15 @@ pub struct Counts {
     pub waited_for_stream: u64,
     /// Responses by RCODE.
     pub rcodes: Rcodes,
+    /// Of the responses with RCODE NOERROR, those without a record of the type asked for, in spite
+    /// of which the name exists: NODATA (RFC 2308, section 2.2). Referrals are none.
+    #[serde(default)]
+    pub nodata: u64,
     /// Responses with the TC bit set.
     pub truncated: u64,
+    /// Of these, by RCODE; empty in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Rcodes::is_empty")]
+    pub truncated_rcodes: Rcodes,
     /// Responses that matched a query which had already timed out.
     pub late: u64,
     /// Further responses to a query that already had one.
@@ -164,13 +171,17 @@ pub struct Unexpected {
 }
 
 /// Queries repeated over TCP after a truncated UDP response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpFallback {
     /// Queries sent again over TCP, or meant to be.
     pub sent: u64,
     /// Responses to them.
     pub responses: u64,
+    /// Of these, those that were whole, by RCODE; empty in a record of a version that did not write
+    /// it.
+    #[serde(default, skip_serializing_if = "Rcodes::is_empty")]
+    pub rcodes: Rcodes,
     /// Time-outs of them, waiting for the connection included.
     pub timeouts: u64,
     /// Lost with their connection, or never connected.
@@ -180,11 +191,12 @@ pub struct TcpFallback {
 impl_add!(
     Counts,
     numbers: [
-        offered, repeated, sent, responses, timeouts, connection_losses, truncated, late, duplicate,
+        offered, repeated, sent, responses, timeouts, connection_losses, nodata, truncated, late, duplicate,
         port_unreachable, sent_octets, received_octets, retried_unprocessed, waited_for_stream,
     ],
     groups: [
-        not_sent, exchange_failures, rcodes, unexpected, tcp_fallback, stub, connections, stamps,
+        not_sent, exchange_failures, rcodes, truncated_rcodes, unexpected, tcp_fallback, stub, connections, stamps,
+        wire,
     ]
 );
 impl_add!(
@@ -206,7 +218,7 @@ impl_add!(StampCounts, numbers: [missing, implausible], groups: []);
 impl_add!(
     TcpFallback,
     numbers: [sent, responses, timeouts, connection_losses],
-    groups: []
+    groups: [rcodes]
 );
 impl NotSent {
     /// Queries not sent for whatever cause.
@@ -237,11 +249,12 @@ impl Counts {
         unanswered + self.exchange_failures.total() + self.not_sent.total()
     }
 
-    /// Responses whose RCODE is in `rcodes`. An RCODE from 24 up is never in it.
+    /// Responses whose RCODE is in `rcodes` and that are whole: a truncated one is goodput if the
+    /// TCP fallback brought a whole one. An RCODE from 24 up is never in it.
     pub fn goodput(&self, rcodes: &[u16]) -> u64 {
-        let wanted = |rcode: &(usize, &u64)| rcodes.contains(&(rcode.0 as u16));
-        let by_rcode = self.rcodes.by_rcode.iter().enumerate();
-        by_rcode.filter(wanted).map(|(_, count)| count).sum()
+        let of = |all: &Rcodes| all.of(rcodes);
+        let whole = of(&self.rcodes).saturating_sub(of(&self.truncated_rcodes));
+        whole + of(&self.tcp_fallback.rcodes)
     }
 
     /// Checks the accounting identity. Valid for a whole phase, not for one interval.
@@ -277,7 +290,31 @@ impl Counts {
                 ("connection_losses", fallback.connection_losses),
             ],
         )?;
+        self.check_shares_of_responses()?;
         self.check_stub()
+    }
+
+    /// What is told of some of the responses is of no more than there are.
+    fn check_shares_of_responses(&self) -> Result<(), String> {
+        let fallback = &self.tcp_fallback;
+        for (what, some, all) in [
+            ("NODATA", self.nodata, self.rcodes.by_rcode[0]),
+            (
+                "truncated, by RCODE",
+                self.truncated_rcodes.total(),
+                self.truncated,
+            ),
+            (
+                "of the fallback, by RCODE",
+                fallback.rcodes.total(),
+                fallback.responses,
+            ),
+        ] {
+            if some > all {
+                return Err(format!("{some} responses are {what}, of {all}"));
+            }
+        }
+        Ok(())
     }
 
     /// What is told of servers and attempts is of queries that were sent and answered. Groups whose

@@ -1,8 +1,10 @@
 //! Reading responses and matching them to their queries (RFC 1035, section 4; RFC 5452, 9.1).
 
 mod facts;
+mod kind;
 
 pub use facts::ResponseFacts;
+pub use kind::ResponseKind;
 
 use crate::rr::{OPCODE_UPDATE, TYPE_OPT};
 

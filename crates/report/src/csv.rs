@@ -13,7 +13,7 @@ use measure::{
 };
 
 /// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 73] = [
+pub const COLUMNS: [(&str, &str); 75] = [
     ("interval", "position from 0, or `total`"),
     (
         "start_s",
@@ -28,7 +28,7 @@ pub const COLUMNS: [(&str, &str); 73] = [
     ("achieved_qps", "responses a second"),
     (
         "goodput_responses",
-        "responses with an RCODE of the goodput set",
+        "whole responses with an RCODE of the goodput set",
     ),
     ("timeouts", "queries without response within the time-out"),
     ("connection_losses", "queries lost with their connection"),
@@ -38,6 +38,10 @@ pub const COLUMNS: [(&str, &str); 73] = [
     ),
     ("not_sent", "queries scheduled and never sent"),
     ("noerror_responses", "responses with RCODE NOERROR"),
+    (
+        "nodata_responses",
+        "of these, without a record of the type asked for",
+    ),
     ("nxdomain_responses", "responses with RCODE NXDOMAIN"),
     ("servfail_responses", "responses with RCODE SERVFAIL"),
     ("refused_responses", "responses with RCODE REFUSED"),
@@ -68,7 +72,11 @@ pub const COLUMNS: [(&str, &str); 73] = [
     ("connections_failed", "attempts that never became usable"),
     (
         "connections_open",
-        "usable connections at the end; in the total: the most",
+        "usable connections at the end; in the total: the most of any interval",
+    ),
+    (
+        "connections_open_max",
+        "the most that were usable at one time, of each worker",
     ),
     (
         "connections_active",
@@ -279,6 +287,7 @@ fn cells(name: &str, interval: &Interval, rates: &Rates, scenario: &ScenarioReco
         (counts.connections.usable(scenario.has_handshakes())).to_string(),
         counts.connections.failed.total().to_string(),
         interval.connections_open.to_string(),
+        interval.most_open().to_string(),
         interval.connections_active.to_string(),
         counts.connections.ended().to_string(),
     ]);
@@ -345,7 +354,9 @@ fn count_cells(counts: &Counts) -> Vec<String> {
         counts.exchange_failures.total(),
         counts.not_sent.total(),
     ];
-    numbers.extend(named);
+    let [noerror, others @ ..] = named;
+    numbers.extend([noerror, counts.nodata]);
+    numbers.extend(others);
     numbers.extend([
         unnamed,
         counts.truncated,
@@ -412,11 +423,11 @@ mod tests {
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
         let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
-            0,0,0,0,600,300,100,0,0,0,0,0,0,40000,56000,0,0,0,0,0,5.050,0,0,0,120,0,0,0,0,0,0,0,\
+            0,0,0,0,600,0,300,100,0,0,0,0,0,0,40000,56000,0,0,0,0,0,5.050,0,0,0,120,121,0,0,0,0,0,0,0,\
             0.250000000,1000.000,5050.000,1350.000,";
         assert!(rows[1].starts_with(first), "{}", rows[1]);
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
-            5,7,0,8,1800,900,300,0,0,2,3,1,4,120480,168000,0,0,0,0,0,";
+            5,7,0,8,1800,0,900,300,0,0,2,3,1,4,120480,168000,0,0,0,0,0,";
         assert!(rows[4].starts_with(total), "{}", rows[4]);
         let set_up = ",10.000,,,,,,,,250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,7,";
         assert!(rows[4].ends_with(set_up), "{}", rows[4]);

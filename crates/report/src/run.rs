@@ -1,5 +1,6 @@
 //! The report on one run.
 
+use measure::counts::rcode_name;
 use measure::notation::{
     count, counted, decimal, gibibytes, latency, percent, rate, seconds, share,
 };
@@ -274,6 +275,12 @@ pub(crate) fn rcodes(record: &RunRecord, prefix: &str) -> Sheet {
     for (name, number) in rcodes.named() {
         let of_all = share(number, rcodes.total());
         sheet.rows.push(vec![name.into(), count(number), of_all]);
+        let nodata = record.total.counts.nodata;
+        if name == rcode_name(0) && nodata > 0 {
+            let of_all = share(nodata, rcodes.total());
+            let name = "\u{2003}NODATA: no record of the type";
+            sheet.rows.push(vec![name.into(), count(nodata), of_all]);
+        }
     }
     sheet
 }

@@ -348,7 +348,29 @@ fn rates(record: &RunRecord, table: &mut Table<5>) {
 }
 
 fn goodput_set(record: &RunRecord) -> String {
-    format!("of responses: {}", goodput_names(record))
+    let truncated = match record.total.counts.truncated_rcodes.is_empty() {
+        true => "",
+        false => "; truncated ones only where TCP brought the whole one",
+    };
+    format!("of responses: {}{truncated}", goodput_names(record))
+}
+
+/// What is counted on the wire beside DNS messages.
+pub(crate) fn wire_words(record: &RunRecord) -> String {
+    let wire = &record.total.counts.wire;
+    let mut words = match record.scenario.transport {
+        Transport::Udp => "with the headers of UDP and IP".to_owned(),
+        Transport::Tcp => "with the headers of TCP and IP".to_owned(),
+        Transport::Dot => "with TLS, TCP and IP, handshakes too".to_owned(),
+        Transport::Doh2 => "with HTTP, TLS, TCP and IP, handshakes too".to_owned(),
+        Transport::Doh3 => "with HTTP, QUIC, UDP and IP, handshakes too".to_owned(),
+        Transport::Doq => "with QUIC, UDP and IP, handshakes too".to_owned(),
+        Transport::Mixed => "with all that carries them, handshakes too".to_owned(),
+    };
+    if wire.sent_segments + wire.received_segments > 0 {
+        words.push_str("; segments estimated, those without data not among them");
+    }
+    words
 }
 
 /// The RCODEs of the goodput set.

@@ -2,9 +2,10 @@
 //! it is instead.
 
 use driver::{Driver, Received, SocketError, SocketId};
+use measure::Counts;
 use proto::Instant;
 use proto::pending::{Query, State};
-use proto::response::{self, Header};
+use proto::response::{self, Header, ResponseKind};
 
 use super::scripted::{Told, is_answered_by};
 use super::{EndedBy, Worker};
@@ -13,7 +14,7 @@ use crate::client::{Link, Role};
 /// What makes responses of a delivery count alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kind {
-    rcode: u16,
+    response: ResponseKind,
     scheduled_at: Instant,
     sent_at: Instant,
 }
@@ -146,7 +147,7 @@ impl Worker {
             return false;
         }
         let instants = found.answer();
-        self.count_response(instants, message);
+        self.count_response(instants, ResponseKind::of(message), message);
         true
     }
 
@@ -201,14 +202,16 @@ impl Worker {
         if (self.alike.owner, self.alike.at) != (owner, at) {
             self.begin_delivery(owner, at);
         }
-        self.count_response((query.scheduled_at, query.sent_at), message);
+        let is_truncated = response::is_truncated(message);
+        let kind = ResponseKind::of(message).with_truncated(is_truncated);
+        self.count_response((query.scheduled_at, query.sent_at), kind, message);
         let latency_ns = at.nanos_since(query.scheduled_at);
         self.statistics
             .count_end_of_idleness(owner, query.number, latency_ns);
         if self.stamps.is_some() {
             self.record_path(owner, query, at);
         }
-        if response::is_truncated(message) {
+        if is_truncated {
             self.count_truncated(owner, query);
         }
         let whose = (Role::Primary, owner);
@@ -224,9 +227,14 @@ impl Worker {
 
     /// Counts and times a response of the delivery; those that are alike together.
     #[inline(always)]
-    fn count_response(&mut self, (scheduled_at, sent_at): (Instant, Instant), message: &[u8]) {
+    fn count_response(
+        &mut self,
+        (scheduled_at, sent_at): (Instant, Instant),
+        response: ResponseKind,
+        message: &[u8],
+    ) {
         let kind = Kind {
-            rcode: response::extended_rcode(message),
+            response,
             scheduled_at,
             sent_at,
         };
@@ -262,13 +270,17 @@ impl Worker {
         let interval = self.tally.of_query(kind.scheduled_at);
         interval.counts.responses += responses;
         interval.counts.received_octets += octets;
-        interval.counts.rcodes.record_many(kind.rcode, responses);
+        let rcode = kind.response.rcode();
+        interval.counts.rcodes.record_many(rcode, responses);
+        if kind.response.is_special() {
+            count_special(&mut interval.counts, kind.response, responses);
+        }
         let times = &mut interval.distributions;
         times.latency.record_many(latency_ns, responses);
         times.service.record_many(service_ns, responses);
         if kind.scheduled_at >= self.timeline.run_started_at {
             self.statistics
-                .count_responses(owner, (latency_ns, kind.rcode), responses);
+                .count_responses(owner, (latency_ns, rcode), responses);
         }
     }
 
@@ -296,7 +308,11 @@ impl Worker {
     #[cold]
     fn complete_fallback(&mut self, owner: u32, query: &Query, message: &[u8], at: Instant) {
         let interval = self.tally.of_query(query.scheduled_at);
-        interval.counts.tcp_fallback.responses += 1;
+        let counts = &mut interval.counts.tcp_fallback;
+        counts.responses += 1;
+        if !response::is_truncated(message) {
+            counts.rcodes.record(response::extended_rcode(message));
+        }
         let latency_ns = at.nanos_since(query.scheduled_at);
         interval.distributions.tcp_fallback.record(latency_ns);
         let whose = (Role::Fallback, owner);
@@ -346,5 +362,16 @@ impl Worker {
         if connection.is_some_and(|connection| !connection.is_open()) {
             self.handle_end(driver, owner, Some(error), at);
         }
+    }
+}
+
+/// Counts responses of which there is more to say than their RCODE.
+#[cold]
+fn count_special(counts: &mut Counts, kind: ResponseKind, responses: u64) {
+    if kind.is_nodata() {
+        counts.nodata += responses;
+    }
+    if kind.is_truncated() {
+        counts.truncated_rcodes.record_many(kind.rcode(), responses);
     }
 }

@@ -148,7 +148,7 @@ fn truncated_responses_are_repeated_over_tcp() {
         .run_against(|config| config.behaviour.faults.truncated = 1.0);
     let counts = ran.counts();
     assert_eq!((counts.responses, counts.truncated), (500, 500));
-    let fallback = counts.tcp_fallback;
+    let fallback = &counts.tcp_fallback;
     assert_eq!((fallback.sent, fallback.responses), (500, 500));
     assert_eq!(responder.queries.get(Transport::Udp), 500);
     assert_eq!(responder.queries.get(Transport::Tcp), 500);

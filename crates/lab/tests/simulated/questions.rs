@@ -167,7 +167,7 @@ fn duplicate_late_and_foreign_responses_are_told_apart_from_generated_ones() {
 fn truncated_answers_are_asked_for_again_by_the_same_generated_name() {
     let sim = sim(random()).behaviour(|it| it.faults.truncated = 1.0);
     let run = sim.plan(|plan| plan.tcp_fallback = true).run();
-    let fallback = run.counts().tcp_fallback;
+    let fallback = &run.counts().tcp_fallback;
     assert_eq!((fallback.sent, fallback.responses), (2_000, 2_000));
     assert_eq!(run.counts().unexpected.total(), 0);
 }
@@ -224,4 +224,40 @@ fn the_same_seed_asks_for_the_same_generated_names() {
     let other = sim(labelled(Labels::random(None, 4).unwrap())).run();
     let octets = |run: &Run| run.counts().sent_octets;
     assert_ne!(octets(&first), octets(&other));
+}
+
+#[test]
+fn responses_without_data_of_the_type_asked_for_are_counted_as_nodata() {
+    for transport in proto::Transport::ALL {
+        let sim = Sim::seed(4).over(transport);
+        let run = sim.ask(
+            90,
+            "www.example. A\nwww.example. MX\nwww.example. AAAA +do\n",
+        );
+        let counts = run.counts();
+        assert_eq!(
+            (counts.nodata, counts.rcodes.by_rcode[0]),
+            (30, 90),
+            "{transport}"
+        );
+        assert_eq!(run.record.goodput(), 90);
+    }
+}
+
+#[test]
+fn a_truncated_response_is_of_use_only_if_tcp_brings_the_whole_one() {
+    for fallback in [false, true] {
+        // The TC bit is drawn for TCP as well.
+        let sim = Sim::seed(4).behaviour(|it| it.faults.truncated = 0.5);
+        let sim = sim.plan(|plan| plan.tcp_fallback = fallback);
+        let run = sim.queries(200).run();
+        let counts = run.counts();
+        let whole = counts.tcp_fallback.rcodes.total();
+        assert!((60..140).contains(&counts.truncated), "{counts:?}");
+        assert!(whole < counts.truncated);
+        assert_eq!(whole > 0, fallback);
+        let goodput = run.responses() - counts.truncated + whole;
+        assert_eq!(run.record.goodput(), goodput, "fallback: {fallback}");
+        assert_eq!(counts.nodata, 0);
+    }
 }

@@ -363,6 +363,7 @@ mod tcp_fallback {
             responses: counts.truncated,
             timeouts: 0,
             connection_losses: 0,
+            rcodes: counts.tcp_fallback.rcodes.clone(),
         };
         assert_eq!(counts.tcp_fallback, expected);
         assert_eq!(run.responder.queries.get(Transport::Udp), 1_000);
@@ -384,7 +385,7 @@ mod tcp_fallback {
                 behaviour.tcp_clients_max = Some(0);
             })
             .run();
-        let fallback = run.counts().tcp_fallback;
+        let fallback = &run.counts().tcp_fallback;
         assert_eq!((run.sent(), run.responses()), (1_000, 1_000));
         assert_eq!(fallback.sent, 1_000);
         assert_eq!(fallback.responses, 0);
@@ -400,7 +401,7 @@ mod tcp_fallback {
                 behaviour.end_after = Some((10, responder::ConnectionEnd::Close));
             })
             .run();
-        let fallback = run.counts().tcp_fallback;
+        let fallback = &run.counts().tcp_fallback;
         assert_eq!((run.responses(), fallback.sent), (1_000, 1_000));
         assert!(fallback.responses > 800, "{fallback:?}");
         assert!(run.counts().connections.closed_by_target > 80);

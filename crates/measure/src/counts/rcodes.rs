@@ -74,6 +74,18 @@ impl Rcodes {
         self.other += other.other;
     }
 
+    /// Responses with one of these RCODEs; one from 24 up is never among them.
+    pub fn of(&self, rcodes: &[u16]) -> u64 {
+        let by_rcode = self.by_rcode.iter().enumerate();
+        let wanted = by_rcode.filter(|(rcode, _)| rcodes.contains(&(*rcode as u16)));
+        wanted.map(|(_, count)| count).sum()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Rcodes::default()
+    }
+
     /// Responses with whatever RCODE.
     pub fn total(&self) -> u64 {
         self.by_rcode.iter().sum::<u64>() + self.other

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use measure::counts::rcode_name;
 use measure::facts::XdpFacts;
 use measure::notation::{count, counted, decimal, percent, share};
 use measure::scenario::{DriverKind, StampSource};
@@ -94,8 +95,13 @@ pub(super) fn rcodes(record: &RunRecord) -> String {
     let rcodes = &record.total.counts.rcodes;
     let mut table = Table::new([Align::Left, Align::Right, Align::Left, Align::Right]);
     for (name, number) in rcodes.named() {
-        let share = share(number, rcodes.total());
-        table.row([name.into(), count(number), "responses".into(), share]);
+        let of_all = share(number, rcodes.total());
+        table.row([name.into(), count(number), "responses".into(), of_all]);
+        let nodata = record.total.counts.nodata;
+        if name == rcode_name(0) && nodata > 0 {
+            let of_all = share(nodata, rcodes.total());
+            table.row(["  NODATA".into(), count(nodata), "of these".into(), of_all]);
+        }
     }
     text_of(&table)
 }
