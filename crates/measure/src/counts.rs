@@ -31,12 +31,14 @@ mod rcodes;
 mod stub;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 pub use codes::{CODES_MAX, Codes, Names};
 pub use connections::{ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures};
 pub use exchanges::ExchangeFailures;
 pub use rcodes::{Rcodes, rcode_name};
 pub use stub::{Failovers, StubCounts};
+pub use wire::WireCounts;
 
 /// Everything that is counted. Unit: messages, unless the name ends in `octets`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -100,6 +102,9 @@ pub struct Counts {
     /// Responses of which timestamps do not tell where their time went.
     #[serde(default, skip_serializing_if = "StampCounts::is_empty")]
     pub stamps: StampCounts,
+    /// What sockets took and gave; nothing in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "WireCounts::is_empty")]
+    pub wire: WireCounts,
 }
 
 /// Responses, of those to stamped queries, whose stamps tell nothing.

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counts::Connections;
+use crate::counts::{Connections, WireCounts};
 use crate::experience::{ClientExperience, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
@@ -409,14 +409,31 @@ impl RunRecord {
         )
     }
 
-    /// Bits of queries sent a second, without transport framing.
+    /// Bits of DNS messages sent a second, without transport framing.
     pub fn sent_bit_rate(&self) -> f64 {
         self.per_second(self.total.counts.sent_octets) * 8.0
     }
 
-    /// Bits of responses received a second, without transport framing.
+    /// Bits of DNS messages received a second, without transport framing.
     pub fn received_bit_rate(&self) -> f64 {
         self.per_second(self.total.counts.received_octets) * 8.0
+    }
+
+    /// Bits of IP packets sent a second, with all headers and handshakes; none in a record of a
+    /// version that did not count them.
+    pub fn sent_wire_rate(&self) -> Option<f64> {
+        self.wire_rate(WireCounts::sent_octets)
+    }
+
+    /// Bits of IP packets received a second, counted alike.
+    pub fn received_wire_rate(&self) -> Option<f64> {
+        self.wire_rate(WireCounts::received_octets)
+    }
+
+    fn wire_rate(&self, octets: fn(&WireCounts, bool) -> u64) -> Option<f64> {
+        let wire = &self.total.counts.wire;
+        let is_ipv6 = self.scenario.target.starts_with('[');
+        (!wire.is_empty()).then(|| self.per_second(octets(wire, is_ipv6)) * 8.0)
     }
 
     /// Mean size of a query in octets; none if none was sent.

@@ -203,7 +203,7 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
         let mean = mean?;
         let bits = measure::notation::bit_rate(bits);
         Some(format!(
-            "{} octets a {what} on average, {bits}",
+            "DNS: {} octets a {what} on average, {bits}",
             decimal(mean, 1)
         ))
     };
@@ -216,6 +216,12 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
         ),
     ];
     sheet.notes.extend(sizes.into_iter().flatten());
+    if let Some((sent, received)) = record.sent_wire_rate().zip(record.received_wire_rate()) {
+        let [sent, received] = [sent, received].map(measure::notation::bit_rate);
+        let with = text::wire_words(record);
+        let note = format!("on the wire: {sent} sent, {received} received, {with}");
+        sheet.notes.push(note);
+    }
     sheet
 }
 

@@ -11,7 +11,7 @@ use measure::counts::rcode_name;
 use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
-use measure::{Arrival, Histogram, Interval, Process, RunRecord, ScenarioRecord};
+use measure::{Arrival, Histogram, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
 use crate::table::{Align, Table};
 
@@ -327,19 +327,22 @@ fn rates(record: &RunRecord, table: &mut Table<5>) {
         goodput_set(record),
     );
     let query = mean_octets(record.query_octets_mean(), "query");
-    row(
-        "bit rate sent",
-        bit_rate(record.sent_bit_rate()),
-        none(),
-        query,
-    );
     let response = mean_octets(record.response_octets_mean(), "response");
+    row("DNS sent", bit_rate(record.sent_bit_rate()), none(), query);
     row(
-        "bit rate received",
+        "DNS received",
         bit_rate(record.received_bit_rate()),
         none(),
         response,
     );
+    let wire = [record.sent_wire_rate(), record.received_wire_rate()];
+    let notes = [wire_words(record), String::new()];
+    let directions = ["on the wire, sent", "on the wire, received"];
+    for ((label, bits), note) in directions.into_iter().zip(wire).zip(notes) {
+        if let Some(bits) = bits {
+            row(label, bit_rate(bits), none(), note);
+        }
+    }
     let places = record
         .outstanding()
         .map_or_else(none, |n| format!("of {}", count(n)));

@@ -53,7 +53,7 @@ fn a_self_test_prints_every_section_of_its_result() {
         for figure in figures.split(' ') {
             assert!(has_line(&text, figure), "no `{figure}` in {text}");
         }
-        assert!(has_line(&text, "bit rate sent") && has_line(&text, "bit rate received"));
+        assert!(has_line(&text, "DNS sent") && has_line(&text, "on the wire, received"));
     }
 }
 

@@ -396,6 +396,7 @@ impl Worker {
         };
         self.begin_delivery(owner, received.at);
         self.roll_intervals(driver, received.at);
+        self.count_received(received);
         if self.stub.is_some() && self.handle_racer(driver, owner, received) {
             return;
         }
@@ -437,6 +438,21 @@ impl Worker {
             }
         }
         self.send_dirty(driver);
+    }
+
+    /// Counts what a socket gave.
+    #[inline]
+    fn count_received(&mut self, received: &Received) {
+        let wire = &mut self.tally.of_event(received.at).counts.wire;
+        match received.event {
+            Event::Datagrams => {
+                let datagrams = &received.datagrams;
+                let octets = datagrams.iter().map(|it| it.length as usize).sum();
+                wire.receive_datagrams(datagrams.len(), octets);
+            }
+            Event::Bytes => wire.read(received.stream_octets),
+            _ => {}
+        }
     }
 
     fn start_when_all_are_ready(&mut self, now: Instant) {

@@ -345,16 +345,17 @@ impl Worker {
         if connection.is_blocked() {
             return false;
         }
-        let Some(quic) = &mut self.quic else {
-            return false;
-        };
         loop {
+            let Some(quic) = &mut self.quic else {
+                return false;
+            };
             fill_burst(quic, (now, key), &mut self.outgoing);
             let datagrams = self.outgoing.datagrams.len();
             if datagrams == 0 {
                 return true;
             }
             let outcome = driver.send_datagrams(socket, &self.outgoing);
+            self.count_datagrams(outcome.accepted, now);
             if outcome.accepted == datagrams {
                 continue;
             }

@@ -76,6 +76,7 @@ impl Worker {
         self.render_datagrams(index, self.signing_time(driver));
         let outcome = driver.send_datagrams(socket, &self.outgoing);
         let queries = self.outgoing.datagrams.len();
+        self.count_datagrams(outcome.accepted, now);
         self.count_sent(index, outcome.accepted, now);
         if self.stamps.is_some() {
             self.note_sent(index, outcome.accepted);
@@ -97,6 +98,21 @@ impl Worker {
         // The kernel refused the next datagram; the others may fare better.
         self.give_up_next(index, error, now);
         true
+    }
+
+    /// Counts the first datagrams of `outgoing` as those that a socket took.
+    #[inline]
+    pub(super) fn count_datagrams(&mut self, accepted: usize, now: Instant) {
+        let Outgoing { octets, datagrams } = &self.outgoing;
+        let octets = match accepted == datagrams.len() {
+            true => octets.len(),
+            false => datagrams[..accepted]
+                .iter()
+                .map(|it| it.length as usize)
+                .sum(),
+        };
+        let counts = &mut self.tally.of_event(now).counts;
+        counts.wire.send_datagrams(accepted, octets);
     }
 
     /// Copies waiting queries into `outgoing`, in order, without marking them as sent.
@@ -325,8 +341,12 @@ impl Worker {
             return false;
         }
         match driver.send_bytes(connection.socket, octets) {
-            Ok(taken) if taken == octets.len() => true,
+            Ok(taken) if taken == octets.len() => {
+                self.tally.of_event(now).counts.wire.write(taken);
+                true
+            }
             Ok(taken) => {
+                self.tally.of_event(now).counts.wire.write(taken);
                 connection.keep_unsent(&octets[taken..], now);
                 self.arm(index, now + self.plan.timeout);
                 false
@@ -419,10 +439,12 @@ impl Worker {
             Link::Connected(connection) if !connection.unsent.is_empty() => {
                 match driver.send_bytes(connection.socket, &connection.unsent) {
                     Ok(taken) if taken == connection.unsent.len() => {
+                        self.tally.of_event(now).counts.wire.write(taken);
                         connection.unsent = Vec::new();
                         None
                     }
                     Ok(taken) => {
+                        self.tally.of_event(now).counts.wire.write(taken);
                         connection.unsent.drain(..taken);
                         if taken > 0 {
                             connection.blocked_at = now;

@@ -422,7 +422,10 @@ impl Worker {
             return;
         }
         let first = stub.sending_to;
+        let now = driver.now();
         self.outgoing.datagrams.truncate(accepted);
+        let octets = self.outgoing.datagrams.iter().map(|it| it.length as usize);
+        self.outgoing.octets.truncate(octets.sum());
         for server in (0..stub.servers()).filter(|server| *server != first) {
             let Some(socket) = self
                 .stub
@@ -432,6 +435,7 @@ impl Worker {
                 continue;
             };
             let taken = driver.send_datagrams(socket, &self.outgoing).accepted;
+            self.count_datagrams(taken, now);
             for place in 0..accepted {
                 let position = self.positions[place];
                 let pending = &mut self.clients[index as usize].pending;
@@ -588,6 +592,7 @@ impl Worker {
         self.positions.clear();
         self.render_datagram(query, self.signing_time(driver));
         let taken = driver.send_datagrams(socket, &self.outgoing).accepted;
+        self.count_datagrams(taken, now);
         let octets = self.outgoing.datagrams[0].length as usize;
         let pending = &mut self.clients[index as usize].pending;
         let failed = Trail {

@@ -42,6 +42,53 @@ fn octets_of_queries_and_responses_agree_at_both_ends() {
 }
 
 #[test]
+fn what_sockets_took_and_gave_is_what_both_ends_counted_and_what_protocols_add() {
+    for transport in Transport::ALL {
+        let run = Sim::seed(1).over(transport).clients(3).rate(200.0).run();
+        let mut all = run.record.warmup.counts.clone();
+        all.add(run.counts());
+        let wire = all.wire;
+        let sent = wire.sent_datagram_octets + wire.sent_stream_octets;
+        let received = wire.received_datagram_octets + wire.received_stream_octets;
+        let has_datagrams = transport == Transport::Udp || transport.is_quic();
+        let kinds = (wire.sent_datagrams > 0, wire.sent_stream_octets > 0);
+        assert_eq!(
+            kinds,
+            (has_datagrams, !has_datagrams),
+            "{transport}: {wire:?}"
+        );
+        if !transport.has_tls() {
+            let seen = (run.responder.octets_received.get(transport), received);
+            assert_eq!(
+                seen,
+                (sent, run.responder.octets_sent.get(transport)),
+                "{transport}"
+            );
+            continue;
+        }
+        // Messages, the handshakes, and records or packets around both.
+        let connections = &all.connections;
+        let least = all.sent_octets + connections.handshake_sent_octets;
+        assert!(sent > least, "{transport}: {sent} octets of {least}");
+        let least = all.received_octets + connections.handshake_received_octets;
+        assert!(
+            received > least,
+            "{transport}: {received} octets of {least}"
+        );
+        let rate = run.record.sent_wire_rate().unwrap();
+        assert!(rate > run.record.sent_bit_rate(), "{transport}: {rate}");
+    }
+}
+
+#[test]
+fn datagrams_have_headers_on_the_wire() {
+    let run = Sim::seed(1).rate(200.0).run();
+    let sent = run.sent() * (QUERY_OCTETS + 8 + 20);
+    assert_eq!(run.counts().wire.sent_octets(false), sent);
+    assert_eq!(run.record.sent_wire_rate(), Some(8.0 * sent as f64));
+}
+
+#[test]
 fn options_of_a_line_reach_the_wire() {
     // Name, type and class; an OPT record of 11 octets; option code and length, 4 octets.
     let plain = 12 + 13 + 4;
