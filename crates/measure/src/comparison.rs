@@ -1,13 +1,15 @@
 //! Transports compared: the same load over each in turn, and what each step costs.
 //!
-//! Every figure of a run is taken from its own record. Over several runs of a transport the median,
-//! the least and the greatest are shown, each of which one run has measured: nothing is averaged.
+//! Every figure of a run is taken from its own record. Of several runs of a transport the figure is
+//! what it is everywhere ([`OverRuns`]), with the least and the greatest that a run has measured.
 //! Means and medians of latency are kept apart throughout.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::per;
+use crate::metric::Metric;
+use crate::over_runs::OverRuns;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ScenarioRecord, Transport};
 use crate::verdict::Limit;
@@ -62,7 +64,7 @@ pub struct Contender {
     pub target: String,
     /// Its runs in the order in which they were made.
     pub runs: Vec<ComparedRun>,
-    /// The middle of the runs, of each figure by itself; of an even number the lower one.
+    /// The figures of the runs together ([`OverRuns`]): medians, but losses of all their queries.
     pub median: Figures,
     /// The least of the runs, of each figure by itself.
     pub min: Figures,
@@ -131,13 +133,11 @@ impl Figures {
         }
     }
 
-    /// One value of each figure, chosen from those of all runs in ascending order.
-    fn choose(runs: &[ComparedRun], choice: impl Fn(&[f64]) -> f64) -> Self {
+    /// One value of each figure, chosen from what it is over the runs.
+    fn choose(runs: &[ComparedRun], choice: impl Fn(OverRuns) -> f64) -> Self {
         let of = |figure: fn(&Figures) -> Option<f64>| {
             let values = runs.iter().filter_map(|run| figure(&run.figures));
-            let mut values: Vec<f64> = values.collect();
-            values.sort_by(f64::total_cmp);
-            (!values.is_empty()).then(|| choice(&values))
+            OverRuns::median(values).map(&choice)
         };
         Figures {
             achieved_qps: of(|it| Some(it.achieved_qps)).unwrap_or(0.0),
@@ -158,9 +158,9 @@ impl Contender {
         Contender {
             transport,
             target,
-            median: Figures::choose(&runs, |sorted| sorted[(sorted.len() - 1) / 2]),
-            min: Figures::choose(&runs, |sorted| sorted[0]),
-            max: Figures::choose(&runs, |sorted| sorted[sorted.len() - 1]),
+            median: Figures::choose(&runs, |it| it.value),
+            min: Figures::choose(&runs, |it| it.min),
+            max: Figures::choose(&runs, |it| it.max),
             runs,
         }
     }
@@ -223,7 +223,13 @@ fn contender(transport: Transport, cells: &[Cell<'_>]) -> Contender {
             evidence: record.verdict.evidence.first().cloned().unwrap_or_default(),
         });
     }
-    Contender::new(transport, target, runs)
+    let mut contender = Contender::new(transport, target, runs);
+    let records = cells.iter().map(|cell| cell.record);
+    let records = records.filter(|record| record.scenario.transport == transport);
+    if let Some(loss) = Metric::Loss.over_runs(records) {
+        contender.median.lost_share = loss.value;
+    }
+    contender
 }
 
 /// Share of the places from which on all of them are in use, and latency is theirs.

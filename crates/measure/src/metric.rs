@@ -19,12 +19,18 @@ pub use parts::{LatencyFigure, LatencyPart, PartMetric};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
+    /// Queries scheduled a second.
+    Offered,
     /// Responses a second: those that [`RunRecord::responses_achieved`] counts.
     Qps,
     /// Those with an RCODE of the goodput set.
     Goodput,
+    /// Share of the queries with a response.
+    Answered,
     /// Share of the queries without a response.
     Loss,
+    /// The shortest latency from the scheduled instant.
+    Min,
     /// Mean latency from the scheduled instant.
     Mean,
     /// Its median.
@@ -62,12 +68,26 @@ pub enum Unit {
     Nanoseconds,
 }
 
+impl Unit {
+    /// Its name.
+    pub fn words(self) -> &'static str {
+        match self {
+            Unit::PerSecond => "a second",
+            Unit::Share => "0 to 1",
+            Unit::Nanoseconds => "nanoseconds",
+        }
+    }
+}
+
 impl Metric {
     /// Those that need no timestamps; see [`Metric::every`].
-    pub const ALL: [Metric; 13] = [
+    pub const ALL: [Metric; 16] = [
+        Metric::Offered,
         Metric::Qps,
         Metric::Goodput,
+        Metric::Answered,
         Metric::Loss,
+        Metric::Min,
         Metric::Mean,
         Metric::P50,
         Metric::P90,
@@ -88,21 +108,83 @@ impl Metric {
 
     /// Its name, as in conditions and records.
     pub fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// Its name with its unit, as a key of JSON and CSV; that of a part of the latency is its name.
+    pub fn key(self) -> &'static str {
+        self.words().1
+    }
+
+    /// What it is.
+    pub fn meaning(self) -> &'static str {
+        self.words().2
+    }
+
+    /// Name, key and meaning.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Metric::Qps => "qps",
-            Metric::Goodput => "goodput",
-            Metric::Loss => "loss",
-            Metric::Mean => "mean",
-            Metric::P50 => "p50",
-            Metric::P90 => "p90",
-            Metric::P95 => "p95",
-            Metric::P99 => "p99",
-            Metric::P999 => "p99.9",
-            Metric::Max => "max",
-            Metric::Connect => "connect",
-            Metric::Handshake => "handshake",
-            Metric::Cpu => "cpu",
-            Metric::Part(part) => part.name(),
+            Metric::Offered => ("offered", "offered_qps", "Queries scheduled"),
+            Metric::Qps => ("qps", "achieved_qps", "Responses achieved"),
+            Metric::Goodput => (
+                "goodput",
+                "goodput_qps",
+                "Whole responses with an RCODE of the goodput set",
+            ),
+            Metric::Answered => (
+                "answered",
+                "answered_share",
+                "Queries that got a response, of those offered",
+            ),
+            Metric::Loss => (
+                "loss",
+                "lost_share",
+                "Queries without a response, of those offered",
+            ),
+            Metric::Min => (
+                "min",
+                "latency_min_ns",
+                "Shortest latency from the scheduled instant",
+            ),
+            Metric::Mean => (
+                "mean",
+                "latency_mean_ns",
+                "Mean latency from the scheduled instant",
+            ),
+            Metric::P50 => ("p50", "latency_p50_ns", "Median of that latency"),
+            Metric::P90 => ("p90", "latency_p90_ns", "90th percentile of that latency"),
+            Metric::P95 => ("p95", "latency_p95_ns", "95th percentile of that latency"),
+            Metric::P99 => ("p99", "latency_p99_ns", "99th percentile of that latency"),
+            Metric::P999 => (
+                "p99.9",
+                "latency_p99_9_ns",
+                "99.9th percentile of that latency",
+            ),
+            Metric::Max => (
+                "max",
+                "latency_max_ns",
+                "Longest latency from the scheduled instant",
+            ),
+            Metric::Connect => (
+                "connect",
+                "connect_p50_ns",
+                "Median of TCP connection set-up",
+            ),
+            Metric::Handshake => (
+                "handshake",
+                "handshake_p50_ns",
+                "Median of full TLS or QUIC handshakes",
+            ),
+            Metric::Cpu => (
+                "cpu",
+                "cpu_ns_per_response",
+                "CPU time of the generator for each response",
+            ),
+            Metric::Part(part) => (
+                part.name(),
+                part.name(),
+                "A figure of a part of the latency",
+            ),
         }
     }
 
@@ -114,7 +196,7 @@ impl Metric {
     /// All names, as a list for people.
     pub fn names() -> String {
         format!(
-            "{}; with --timestamps also mean to max of parts of the latency: generator.p99, \
+            "{}; with --timestamps also min to max of parts of the latency: generator.p99, \
              wire.p99, reader.p99",
             Metric::ALL.map(Metric::name).join(", ")
         )
@@ -128,21 +210,21 @@ impl Metric {
     /// What it is measured in.
     pub fn unit(self) -> Unit {
         match self {
-            Metric::Qps | Metric::Goodput => Unit::PerSecond,
-            Metric::Loss => Unit::Share,
+            Metric::Offered | Metric::Qps | Metric::Goodput => Unit::PerSecond,
+            Metric::Answered | Metric::Loss => Unit::Share,
             _ => Unit::Nanoseconds,
         }
     }
 
     /// True if more of it is better.
     pub fn is_better_higher(self) -> bool {
-        self.unit() == Unit::PerSecond
+        self.unit() == Unit::PerSecond || self == Metric::Answered
     }
 
     /// True if it tells of the target, and not of the generator.
     pub fn is_of_target(self) -> bool {
         match self {
-            Metric::Cpu => false,
+            Metric::Offered | Metric::Cpu => false,
             Metric::Part(metric) => metric.part == LatencyPart::Wire,
             _ => true,
         }
@@ -151,10 +233,15 @@ impl Metric {
     /// The figure of a whole run; none if it was not measured.
     pub fn of(self, record: &RunRecord) -> Option<f64> {
         let answered = record.total.counts.responses > 0;
+        let counts = &record.total.counts;
         match self {
+            Metric::Offered => Some(record.offered_qps()),
             Metric::Qps => Some(record.achieved_qps()),
             Metric::Goodput => Some(record.goodput_qps()),
-            Metric::Loss => (record.total.counts.offered > 0).then(|| record.lost_share()),
+            Metric::Answered => {
+                (counts.offered > 0).then(|| per(counts.responses as f64, counts.offered as f64))
+            }
+            Metric::Loss => (counts.offered > 0).then(|| record.lost_share()),
             Metric::Connect | Metric::Handshake => self.of_set_up(&record.connection_times()),
             Metric::Cpu => answered.then(|| {
                 per(
@@ -172,11 +259,16 @@ impl Metric {
     pub fn of_interval(self, interval: &Interval, goodput_rcodes: &[u16]) -> Option<f64> {
         let counts = &interval.counts;
         match self {
+            Metric::Offered => Some(interval.per_second(counts.offered)),
             Metric::Qps => Some(interval.per_second(counts.responses)),
             Metric::Goodput => Some(interval.per_second(counts.goodput(goodput_rcodes))),
-            Metric::Loss => {
+            Metric::Answered | Metric::Loss => {
                 let ended = counts.lost() + counts.responses;
-                (ended > 0).then(|| counts.lost() as f64 / ended as f64)
+                let part = match self {
+                    Metric::Loss => counts.lost(),
+                    _ => counts.responses,
+                };
+                (ended > 0).then(|| part as f64 / ended as f64)
             }
             Metric::Connect | Metric::Handshake => {
                 self.of_set_up(&interval.distributions.connections)
@@ -200,6 +292,7 @@ impl Metric {
 
     fn of_latency(self, latency: &Histogram) -> Option<f64> {
         let figure = match self {
+            Metric::Min => LatencyFigure::Min,
             Metric::Mean => LatencyFigure::Mean,
             Metric::P50 => LatencyFigure::P50,
             Metric::P90 => LatencyFigure::P90,

@@ -1,13 +1,13 @@
 //! Several runs: what varies between them, and which of them repeat each other.
 //!
-//! Runs whose scenarios agree in all that varies are repeats of one *cell*; their figures are shown
-//! as median with the least and the greatest, each of which one run has measured. Means over
-//! repeats are shown for counts only, beside their spread; percentiles of a cell come from its
-//! merged histograms.
+//! Runs of which the same was asked are repeats of one *cell*: whatever else was asked is something
+//! that varies. The figures of a cell are what [`OverRuns`] says, everywhere on a page; means over
+//! repeats are shown for counts only.
 
-use measure::{Histogram, RunRecord};
+use measure::{Histogram, Metric, OverRuns, RunRecord};
 
 mod dimension;
+mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -43,30 +43,6 @@ pub(crate) struct Cell {
     pub(crate) values: Vec<Value>,
     /// Positions of its runs.
     pub(crate) runs: Vec<usize>,
-}
-
-/// A figure of several runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Spread {
-    /// The middle one; of an even number the lower.
-    pub(crate) median: f64,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
-    pub(crate) mean: f64,
-}
-
-impl Spread {
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
-        Some(Spread {
-            median: values[(values.len() - 1) / 2],
-            min,
-            max,
-            mean: values.iter().sum::<f64>() / values.len() as f64,
-        })
-    }
 }
 
 impl Collection {
@@ -121,27 +97,30 @@ impl Collection {
         cell.runs.iter().map(|run| &self.runs[*run].record)
     }
 
-    /// A figure of the runs of a cell; none if none of them has it.
-    pub(crate) fn spread(
+    /// A metric of a cell; none if none of its runs measured it.
+    pub(crate) fn metric(&self, cell: &Cell, metric: Metric) -> Option<OverRuns> {
+        metric.over_runs(self.records(cell))
+    }
+
+    /// A figure of a cell that is no metric; none if none of its runs has it.
+    pub(crate) fn figure(
         &self,
         cell: &Cell,
         figure: impl Fn(&RunRecord) -> Option<f64>,
-    ) -> Option<Spread> {
-        Spread::of(self.records(cell).filter_map(figure))
+    ) -> Option<OverRuns> {
+        OverRuns::median(self.records(cell).filter_map(figure))
     }
 
-    /// The median of the achieved rates of a cell.
+    /// The achieved rate of a cell.
     pub(crate) fn achieved(&self, cell: &Cell) -> f64 {
-        let spread = self.spread(cell, |record| Some(record.achieved_qps()));
-        spread.map_or(0.0, |it| it.median)
+        self.metric(cell, Metric::Qps).map_or(0.0, |it| it.value)
     }
 
-    /// Latency of all runs of a cell.
-    pub(crate) fn latency(&self, cell: &Cell) -> Histogram {
-        let mut all = Histogram::on_demand();
+    /// The latencies of each run of a cell.
+    pub(crate) fn latencies<'a>(&'a self, cell: &'a Cell) -> Vec<&'a Histogram> {
         let each = self.records(cell);
-        each.for_each(|record| all.merge(&record.total.distributions.latency));
-        all
+        each.map(|record| &record.total.distributions.latency)
+            .collect()
     }
 
     /// What tells a cell from the others: `DoT, 200 clients`, or the one name that is enough.

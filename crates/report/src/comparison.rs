@@ -144,7 +144,7 @@ fn transports(comparison: &Comparison) -> String {
     let mut text = String::new();
     table.write_to(&mut text);
     if has_spread {
-        text.push_str("  figures are medians of the runs; of an even number the lower one\n");
+        text.push_str("  figures are medians of the runs; lost: of all of their queries\n");
     }
     text
 }

@@ -2,7 +2,7 @@
 //! percentiles that gives the slowest 1 % as much room as the other 99 %.
 
 use measure::notation::{count, counted, decimal, latency};
-use measure::{ClientExperience, Histogram, RunRecord};
+use measure::{ClientExperience, Histogram, OverRuns, RunRecord};
 
 use crate::chart::{Axis, Chart, Form, Point, Scale, Series, Unit};
 use crate::document::{Column, Sheet};
@@ -35,11 +35,15 @@ pub(crate) struct Subject {
     pub(crate) description: String,
 }
 
-/// One line for each distribution that has values; nothing without any.
-pub(crate) fn chart(subject: Subject, named: &[(String, &Histogram)]) -> Option<Chart> {
-    let filled: Vec<&(String, &Histogram)> = named
+/// What a line shows: one distribution, or those of several runs, of which it shows the median at
+/// each share.
+pub(crate) type Line<'a> = (String, Vec<&'a Histogram>);
+
+/// One line for each that has values; nothing without any.
+pub(crate) fn chart(subject: Subject, named: &[Line<'_>]) -> Option<Chart> {
+    let filled: Vec<&Line<'_>> = named
         .iter()
-        .filter(|(_, values)| !values.is_empty())
+        .filter(|(_, runs)| runs.iter().any(|values| !values.is_empty()))
         .collect();
     if filled.is_empty() {
         return None;
@@ -47,18 +51,21 @@ pub(crate) fn chart(subject: Subject, named: &[(String, &Histogram)]) -> Option<
     let series = filled
         .iter()
         .enumerate()
-        .map(|(look, (name, values))| Series {
+        .map(|(look, (name, runs))| Series {
             look,
             name: name.clone(),
             form: Form::Line,
-            points: curve(values),
+            points: match runs.as_slice() {
+                [only] => curve(only),
+                several => curve_of_several(several),
+            },
         });
     let mut columns = vec![Column::words(subject.of)];
     columns.extend(filled.iter().map(|(name, _)| Column::figures(name.clone())));
     let mut sheet = Sheet::new(&format!("{}-figures", subject.id), "", columns);
     for (share, words) in SHARES {
         let mut row = vec![words.to_owned()];
-        row.extend(filled.iter().map(|(_, values)| at(values, share)));
+        row.extend(filled.iter().map(|(_, runs)| at_median(runs, share)));
         sheet.rows.push(row);
     }
     Some(Chart {
@@ -85,12 +92,38 @@ pub(crate) fn chart(subject: Subject, named: &[(String, &Histogram)]) -> Option<
 
 /// The value below which `share` of the values are, in words.
 fn at(values: &Histogram, share: f64) -> String {
-    let value = match share {
+    at_median(&[values], share)
+}
+
+/// The median of what [`at`] says of several.
+fn at_median(runs: &[&Histogram], share: f64) -> String {
+    median_at(runs, share).map_or_else(|| "-".into(), latency)
+}
+
+fn median_at(runs: &[&Histogram], share: f64) -> Option<f64> {
+    let each = runs.iter().filter_map(|values| match share {
         0.0 => values.min_ns(),
         1.0 => values.max_ns(),
         _ => values.percentile(share),
-    };
-    value.map_or_else(|| "-".into(), |ns| latency(ns as f64))
+    });
+    OverRuns::median(each.map(|ns| ns as f64)).map(|it| it.value)
+}
+
+/// Several distributions as points of one line.
+fn curve_of_several(runs: &[&Histogram]) -> Vec<Point> {
+    let fewest = runs
+        .iter()
+        .map(|values| values.count())
+        .filter(|it| *it > 0);
+    let last = 1.0 - 0.5 / fewest.min().unwrap_or(1) as f64;
+    let steps = (-(1.0 - last).log10() * STEPS_A_DECADE).ceil() as u32;
+    let shares = (0..steps).map(|step| 1.0 - 10_f64.powf(-f64::from(step) / STEPS_A_DECADE));
+    let points = shares.filter_map(|share| Some((share, median_at(runs, share)?)));
+    let end = median_at(runs, 1.0).map(|value| (last, value));
+    points
+        .chain(end)
+        .map(|(share, value)| Point::new(share, value.max(1.0)))
+        .collect()
 }
 
 /// The distribution as points: share of the values, and the value below which they are.
@@ -128,10 +161,10 @@ fn curve(values: &Histogram) -> Vec<Point> {
 pub(crate) fn latencies(record: &RunRecord, prefix: &str) -> Option<Chart> {
     let distributions = &record.total.distributions;
     let (scheduled, service) = (&distributions.latency, &distributions.service);
-    let mut named = vec![("from scheduled".to_owned(), scheduled)];
+    let mut named = vec![("from scheduled".to_owned(), vec![scheduled])];
     let p99 = |values: &Histogram| values.percentile(0.99).unwrap_or(0) as f64;
     if p99(scheduled) > 1.02 * p99(service) {
-        named.push(("service time, from sending".to_owned(), service));
+        named.push(("service time, from sending".to_owned(), vec![service]));
     }
     let description = format!(
         "{}: median {}, 99 % within {}, 99.9 % within {}, longest {}.",
@@ -155,16 +188,15 @@ pub(crate) fn latencies(record: &RunRecord, prefix: &str) -> Option<Chart> {
 pub(crate) fn set_up(record: &RunRecord, prefix: &str) -> Option<Chart> {
     let times = record.connection_times();
     let steps = times.steps().into_iter();
-    let mut named: Vec<(String, &Histogram)> = steps
-        .map(|(name, values)| (name.to_owned(), values))
-        .collect();
-    named.push((
-        "set-up and first query".into(),
-        &times.set_up_and_first_query,
-    ));
+    let first = ("set-up and first query", &times.set_up_and_first_query);
+    let named: Vec<(&str, &Histogram)> = steps.chain([first]).collect();
     let each = named.iter().filter(|(_, values)| !values.is_empty());
     let words: Vec<String> = each
         .map(|(name, values)| format!("{name} p50 {}, p99 {}", at(values, 0.5), at(values, 0.99)))
+        .collect();
+    let named = named.into_iter();
+    let named: Vec<Line<'_>> = named
+        .map(|(name, it)| (name.to_owned(), vec![it]))
         .collect();
     let subject = Subject {
         id: format!("{prefix}set-up"),
@@ -183,10 +215,10 @@ pub(crate) fn over_clients(experience: &ClientExperience, prefix: &str) -> Optio
     }
     let over = &experience.latency;
     let named = [
-        ("each client's p50".to_owned(), &over.p50),
-        ("each client's p90".to_owned(), &over.p90),
-        ("each client's p99".to_owned(), &over.p99),
-        ("each client's longest".to_owned(), &over.max),
+        ("each client's p50".to_owned(), vec![&over.p50]),
+        ("each client's p90".to_owned(), vec![&over.p90]),
+        ("each client's p99".to_owned(), vec![&over.p99]),
+        ("each client's longest".to_owned(), vec![&over.max]),
     ];
     let subject = Subject {
         id: format!("{prefix}clients"),

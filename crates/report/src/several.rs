@@ -1,15 +1,17 @@
 //! The report on several runs.
 
 use measure::notation::{count, counted, latency, rate};
-use measure::{Arrival, RunRecord};
+use measure::{Arrival, Metric, OverRuns, RunRecord};
 
-use crate::collection::{Cell, Collection, Spread};
+use crate::collection::{Cell, Collection};
 use crate::document::{Block, Document, Remark, Section, Tile};
 use crate::run;
 use crate::sweep::{self, Sweep};
 use crate::text;
 
 mod tables;
+#[cfg(test)]
+mod tests;
 mod transports;
 mod words;
 
@@ -85,7 +87,7 @@ fn title(collection: &Collection) -> String {
 fn subtitle(collection: &Collection) -> String {
     let first = &collection.runs[0].record;
     let cells = collection.cells.len() as u64;
-    let each = Spread::of(collection.cells.iter().map(|cell| cell.runs.len() as f64));
+    let each = OverRuns::median(collection.cells.iter().map(|cell| cell.runs.len() as f64));
     let repeats = match each {
         Some(each) if each.max > 1.0 && each.min == each.max => {
             format!(", {} each", counted(each.max as u64, "run"))
@@ -131,26 +133,16 @@ fn tiles(collection: &Collection) -> Vec<Tile> {
             collection.name(least),
         ));
     }
-    let tail = |cell: &Cell| collection.latency(cell).percentile(0.99).unwrap_or(0);
-    let with_tail: Vec<(&Cell, u64)> = collection
-        .cells
-        .iter()
-        .map(|cell| (cell, tail(cell)))
-        .filter(|it| it.1 > 0)
+    let cells = collection.cells.iter();
+    let with_tail: Vec<(&Cell, f64)> = cells
+        .filter_map(|cell| Some((cell, collection.metric(cell, Metric::P99)?.value)))
         .collect();
-    if let Some((cell, p99)) = with_tail.iter().min_by_key(|it| it.1) {
-        tiles.push(tile(
-            "Shortest p99",
-            latency(*p99 as f64),
-            collection.name(cell),
-        ));
+    let by_tail = |a: &&(&Cell, f64), b: &&(&Cell, f64)| a.1.total_cmp(&b.1);
+    if let Some((cell, p99)) = with_tail.iter().min_by(by_tail) {
+        tiles.push(tile("Shortest p99", latency(*p99), collection.name(cell)));
     }
-    if let Some((cell, p99)) = with_tail.iter().max_by_key(|it| it.1) {
-        tiles.push(tile(
-            "Longest p99",
-            latency(*p99 as f64),
-            collection.name(cell),
-        ));
+    if let Some((cell, p99)) = with_tail.iter().max_by(by_tail) {
+        tiles.push(tile("Longest p99", latency(*p99), collection.name(cell)));
     }
     let lost: u64 = collection
         .runs

@@ -1,11 +1,11 @@
 //! Charts over several runs: a figure against what varies.
 
-use measure::RunRecord;
 use measure::notation::{count, decimal, latency, percent, rate};
+use measure::{Metric, OverRuns, RunRecord};
 
 use crate::chart::{Axis, Chart, Form, Point, SERIES_MAX, Scale, Series, Unit};
 use crate::collection::{CLIENTS, RATE, TRANSPORT};
-use crate::collection::{Cell, Collection, Spread, Value, busiest, per_client, server_cpu};
+use crate::collection::{Cell, Collection, Value, busiest, per_client, server_cpu};
 use crate::distributions;
 use crate::document::{Column, Sheet};
 
@@ -36,7 +36,7 @@ struct Figure<'f> {
     id: &'static str,
     title: String,
     y: Axis,
-    of: &'f dyn Fn(&Cell, &Row<'_>) -> Option<Spread>,
+    of: &'f dyn Fn(&Cell, &Row<'_>) -> Option<OverRuns>,
     words: fn(f64) -> String,
 }
 
@@ -91,8 +91,7 @@ impl<'a> Sweep<'a> {
 
     /// Achieved rate; against the rate asked for with a line where they are the same.
     fn throughput(&self) -> Chart {
-        let achieved =
-            |cell: &Cell, _: &Row<'_>| self.collection.spread(cell, |it| Some(it.achieved_qps()));
+        let achieved = |cell: &Cell, _: &Row<'_>| self.collection.metric(cell, Metric::Qps);
         let title = match self.axis_name() {
             RATE => "Offered and achieved rate".to_owned(),
             name => format!("Throughput against {name}"),
@@ -174,13 +173,12 @@ impl<'a> Sweep<'a> {
     fn share_of_udp(&self) -> Option<Chart> {
         let of = |cell: &Cell, row: &Row<'_>| {
             let udp = self.collection.achieved(self.over_udp(cell, row)?);
-            let each = self.collection.spread(cell, |it| Some(it.achieved_qps()))?;
+            let each = self.collection.metric(cell, Metric::Qps)?;
             let share = |qps: f64| 100.0 * qps / udp;
-            (udp > 0.0).then(|| Spread {
-                median: share(each.median),
+            (udp > 0.0).then(|| OverRuns {
+                value: share(each.value),
                 min: share(each.min),
                 max: share(each.max),
-                mean: share(each.mean),
             })
         };
         let mut chart = self.chart(&Figure {
@@ -217,7 +215,7 @@ impl<'a> Sweep<'a> {
         if self.axis_name() != CLIENTS {
             return None;
         }
-        let of = |cell: &Cell, _: &Row<'_>| self.collection.spread(cell, |it| Some(per_client(it)));
+        let of = |cell: &Cell, _: &Row<'_>| self.collection.figure(cell, |it| Some(per_client(it)));
         let y = Axis::new(
             "queries a second of a client (log scale)",
             Scale::Log,
@@ -232,7 +230,7 @@ impl<'a> Sweep<'a> {
         });
         let each = self.rows.iter().filter_map(|row| {
             let last = row.cells.last()?;
-            let qps = of(last, row)?.median;
+            let qps = of(last, row)?.value;
             let clients = last.values[self.axis].words();
             Some(format!(
                 "{} {} a client at {clients} clients",
@@ -246,12 +244,7 @@ impl<'a> Sweep<'a> {
     }
 
     fn latency(&self) -> Chart {
-        let of = |cell: &Cell, _: &Row<'_>| {
-            self.collection.spread(cell, |it| {
-                let p99 = it.total.distributions.latency.percentile(0.99)?;
-                Some(p99 as f64)
-            })
-        };
+        let of = |cell: &Cell, _: &Row<'_>| self.collection.metric(cell, Metric::P99);
         let mut chart = self.chart(&Figure {
             id: "tail",
             title: format!("p99 latency against {}", self.axis_name()),
@@ -327,7 +320,7 @@ impl<'a> Sweep<'a> {
             Some(Point {
                 x: number(&cell.values[self.axis]),
                 x_end: None,
-                y: Some(spread.median),
+                y: Some(spread.value),
                 band: (cell.runs.len() > 1).then_some((spread.min, spread.max)),
             })
         });
@@ -455,14 +448,14 @@ pub(crate) fn bars(collection: &Collection) -> Option<Chart> {
     );
     let mut points = Vec::new();
     for (at, cell) in collection.cells.iter().enumerate() {
-        let spread = collection.spread(cell, |it| Some(it.achieved_qps()))?;
+        let spread = collection.metric(cell, Metric::Qps)?;
         points.push(Point {
             x: at as f64 - 0.3,
             x_end: Some(at as f64 + 0.3),
-            y: Some(spread.median),
+            y: Some(spread.value),
             band: (cell.runs.len() > 1).then_some((spread.min, spread.max)),
         });
-        let words = [spread.median, spread.min, spread.max].map(|qps| decimal(qps, 1));
+        let words = [spread.value, spread.min, spread.max].map(|qps| decimal(qps, 1));
         let [median, least, greatest] = words;
         sheet
             .rows
@@ -493,7 +486,7 @@ pub(crate) fn bars(collection: &Collection) -> Option<Chart> {
     })
 }
 
-/// The latency of each cell, all of its runs together.
+/// The latency of each cell: of several runs, the median of theirs at each share.
 pub(crate) fn distributions(collection: &Collection) -> Option<Chart> {
     if collection.cells.len() > SERIES_MAX {
         return None;
@@ -501,19 +494,13 @@ pub(crate) fn distributions(collection: &Collection) -> Option<Chart> {
     let named: Vec<_> = collection
         .cells
         .iter()
-        .map(|cell| (collection.name(cell), collection.latency(cell)))
+        .map(|cell| (collection.name(cell), collection.latencies(cell)))
         .collect();
-    let borrowed: Vec<_> = named
-        .iter()
-        .map(|(name, values)| (name.clone(), values))
-        .collect();
-    let p99 = |(name, values): &(String, measure::Histogram)| {
-        Some(format!(
-            "{name}: 99 % within {}",
-            latency(values.percentile(0.99)? as f64)
-        ))
+    let p99 = |cell: &Cell| {
+        let p99 = latency(collection.metric(cell, Metric::P99)?.value);
+        Some(format!("{}: 99 % within {p99}", collection.name(cell)))
     };
-    let words: Vec<String> = named.iter().filter_map(p99).collect();
+    let words: Vec<String> = collection.cells.iter().filter_map(p99).collect();
     let subject = distributions::Subject {
         id: "distributions".into(),
         title: "Latency distributions",
@@ -521,7 +508,12 @@ pub(crate) fn distributions(collection: &Collection) -> Option<Chart> {
         y: "latency",
         description: format!("{}.", words.join("; ")),
     };
-    distributions::chart(subject, &borrowed)
+    let mut chart = distributions::chart(subject, &named)?;
+    if collection.has_repeats() {
+        let note = "of several runs the median of theirs at each share".to_owned();
+        chart.notes.push(note);
+    }
+    Some(chart)
 }
 
 /// What a record says of one figure.

@@ -22,6 +22,8 @@ pub enum LatencyPart {
 /// What is told of a distribution of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LatencyFigure {
+    /// The shortest time.
+    Min,
     /// The mean.
     Mean,
     /// The median.
@@ -47,7 +49,8 @@ pub struct PartMetric {
     pub figure: LatencyFigure,
 }
 
-const FIGURES: [LatencyFigure; 7] = [
+const FIGURES: [LatencyFigure; 8] = [
+    LatencyFigure::Min,
     LatencyFigure::Mean,
     LatencyFigure::P50,
     LatencyFigure::P90,
@@ -58,10 +61,11 @@ const FIGURES: [LatencyFigure; 7] = [
 ];
 
 /// Each part with the names of its [`FIGURES`], in their order.
-const PARTS: [(LatencyPart, [&str; 7]); 3] = [
+const PARTS: [(LatencyPart, [&str; 8]); 3] = [
     (
         LatencyPart::Generator,
         [
+            "generator.min",
             "generator.mean",
             "generator.p50",
             "generator.p90",
@@ -74,6 +78,7 @@ const PARTS: [(LatencyPart, [&str; 7]); 3] = [
     (
         LatencyPart::Wire,
         [
+            "wire.min",
             "wire.mean",
             "wire.p50",
             "wire.p90",
@@ -86,6 +91,7 @@ const PARTS: [(LatencyPart, [&str; 7]); 3] = [
     (
         LatencyPart::Reader,
         [
+            "reader.min",
             "reader.mean",
             "reader.p50",
             "reader.p90",
@@ -101,6 +107,7 @@ impl LatencyFigure {
     /// The figure of these times, in nanoseconds; none if there are none.
     pub(super) fn of(self, times: &Histogram) -> Option<f64> {
         let share = match self {
+            LatencyFigure::Min => return times.min_ns().map(|ns| ns as f64),
             LatencyFigure::Mean => return times.mean_ns(),
             LatencyFigure::Max => return times.max_ns().map(|ns| ns as f64),
             LatencyFigure::P50 => 0.5,

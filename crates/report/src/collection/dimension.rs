@@ -1,8 +1,10 @@
 //! What may vary between scenarios.
 
 use measure::notation::{count, decimal};
-use measure::{Arrival, RunRecord, ScenarioRecord};
+use measure::{Arrival, Process, RunRecord, ScenarioRecord};
+use serde_json::Value as Json;
 
+use super::settings::{self, Settings};
 use crate::run::transport;
 
 /// The value of one scenario.
@@ -41,6 +43,8 @@ impl Value {
 enum Place {
     Field(fn(&RunRecord) -> Value),
     Label(String),
+    /// In the scenario as JSON.
+    Setting(String),
 }
 
 /// Something that differs between the runs.
@@ -77,7 +81,7 @@ const SERVER_CPU: [&str; 2] = ["server-cpu", "server_cpu"];
 type ValueOf = fn(&RunRecord) -> Value;
 
 /// Fields in the order of columns.
-const FIELDS: [(&str, ValueOf); 17] = [
+const FIELDS: [(&str, ValueOf); 20] = [
     (TRANSPORT, |it| {
         Value::Text(it.scenario.transport.to_string())
     }),
@@ -87,6 +91,9 @@ const FIELDS: [(&str, ValueOf); 17] = [
     }),
     ("outstanding", |it| Value::of(it.outstanding())),
     (RATE, |it| rate(&it.scenario)),
+    ("arrival", |it| Value::Text(arrival(&it.scenario.arrival))),
+    ("duration, s", |it| seconds(it.scenario.duration_ns)),
+    ("warm-up, s", |it| seconds(Some(it.scenario.warmup_ns))),
     ("workers", |it| Value::of(Some(it.scenario.workers))),
     ("questions", |it| {
         Value::Text(it.scenario.questions.source.clone())
@@ -137,6 +144,25 @@ fn rate(scenario: &ScenarioRecord) -> Value {
     rate.map_or(Value::None, Value::Number)
 }
 
+/// How queries became due, in words.
+fn arrival(arrival: &Arrival) -> String {
+    let words = match arrival {
+        Arrival::Closed { .. } => "closed loop",
+        Arrival::Clients { .. } => "each client by itself",
+        Arrival::Open { process, burst, .. } => match (process, burst) {
+            (Process::Constant, 1) => "equally spaced",
+            (Process::Poisson, 1) => "Poisson",
+            (Process::Constant, burst) => return format!("bursts of {burst}, equally spaced"),
+            (Process::Poisson, burst) => return format!("bursts of {burst}, Poisson"),
+        },
+    };
+    words.to_owned()
+}
+
+fn seconds(ns: Option<u64>) -> Value {
+    ns.map_or(Value::None, |ns| Value::Number(ns as f64 / 1e9))
+}
+
 /// How busy the target was in percent, where a label says so.
 pub(crate) fn server_cpu(record: &RunRecord) -> Option<f64> {
     let labels = &record.scenario.labels;
@@ -178,6 +204,12 @@ impl Dimension {
     pub(crate) fn value(&self, record: &RunRecord) -> Value {
         match &self.place {
             Place::Field(field) => field(record),
+            Place::Setting(path) => match settings::of(&record.scenario).remove(path) {
+                None => Value::None,
+                Some(Json::Number(number)) => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
+                Some(Json::String(text)) => Value::Text(text),
+                Some(other) => Value::Text(other.to_string()),
+            },
             Place::Label(key) => match record.scenario.labels.get(key) {
                 None => Value::None,
                 Some(text) => match text.parse::<f64>() {
@@ -249,7 +281,33 @@ pub(crate) fn varying(records: &[&RunRecord]) -> Vec<Dimension> {
     all.insert(1, Dimension::new("target", Place::Field(target), records));
     all.retain(|dimension| dimension.values.len() > 1);
     all.retain(|dimension| !is_told_by_transport(dimension, records));
+    all.extend(further(&all, records));
     all
+}
+
+/// Settings in which runs differ that are otherwise the same: without these they would pass for
+/// repeats of each other.
+fn further(known: &[Dimension], records: &[&RunRecord]) -> Vec<Dimension> {
+    let mut paths: Vec<String> = Vec::new();
+    let all = |record: &RunRecord| -> Vec<Value> {
+        known
+            .iter()
+            .map(|dimension| dimension.value(record))
+            .collect()
+    };
+    let mut firsts: Vec<(Vec<Value>, Settings)> = Vec::new();
+    for record in records {
+        let (values, settings) = (all(record), settings::of(&record.scenario));
+        match firsts.iter().find(|first| first.0 == values) {
+            Some((_, first)) => paths.extend(settings::differing(first, &settings)),
+            None => firsts.push((values, settings)),
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    let each = paths.into_iter();
+    each.map(|path| Dimension::new(&settings::name(&path), Place::Setting(path), records))
+        .collect()
 }
 
 /// True if a dimension says nothing that the transport does not say.

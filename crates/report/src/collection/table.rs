@@ -2,42 +2,84 @@
 
 use std::fmt::Write;
 
-use measure::RunRecord;
+use measure::metric::Unit;
+use measure::{Metric, OverRuns, RunRecord};
 use serde_json::{Map, Number, Value as Json, json};
 
 use super::{Cell, Collection, Value};
 use crate::csv;
 use crate::document::{Remark, Subject};
 
-/// Figures of a run by name, with the unit in it; none where there is none.
-type Figure = fn(&RunRecord) -> Option<f64>;
-
-fn p(record: &RunRecord, share: f64) -> Option<f64> {
-    let ns = record.total.distributions.latency.percentile(share)?;
-    Some(ns as f64 / 1e9)
+/// A figure of a run, and of several.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// A metric, times in seconds.
+    Of(Metric),
+    /// Anything else, of several runs the median.
+    Other(fn(&RunRecord) -> f64),
 }
 
-const FIGURES: [(&str, Figure); 17] = [
-    ("duration_s", |it| Some(it.measured_seconds())),
-    ("offered_queries", |it| Some(it.total.counts.offered as f64)),
-    ("sent_queries", |it| Some(it.total.counts.sent as f64)),
-    ("responses", |it| Some(it.total.counts.responses as f64)),
-    ("lost_queries", |it| Some(it.total.counts.lost() as f64)),
-    ("goodput_responses", |it| Some(it.goodput() as f64)),
-    ("offered_qps", |it| Some(it.offered_qps())),
-    ("achieved_qps", |it| Some(it.achieved_qps())),
-    ("goodput_qps", |it| Some(it.goodput_qps())),
-    ("qps_per_client", |it| Some(per_client(it))),
-    ("mean_in_flight_queries", |it| Some(it.mean_in_flight())),
-    ("latency_mean_s", |it| {
-        it.total.distributions.latency.mean_ns().map(|ns| ns / 1e9)
-    }),
-    ("latency_p50_s", |it| p(it, 0.5)),
-    ("latency_p95_s", |it| p(it, 0.95)),
-    ("latency_p99_s", |it| p(it, 0.99)),
-    ("latency_p99.9_s", |it| p(it, 0.999)),
-    ("generator_cpu_share", |it| Some(busiest(it))),
+/// Figures by name, with the unit in it.
+const FIGURES: [(&str, Figure); 18] = [
+    ("duration_s", Figure::Other(RunRecord::measured_seconds)),
+    (
+        "offered_queries",
+        Figure::Other(|it| it.total.counts.offered as f64),
+    ),
+    (
+        "sent_queries",
+        Figure::Other(|it| it.total.counts.sent as f64),
+    ),
+    (
+        "responses",
+        Figure::Other(|it| it.total.counts.responses as f64),
+    ),
+    (
+        "lost_queries",
+        Figure::Other(|it| it.total.counts.lost() as f64),
+    ),
+    ("goodput_responses", Figure::Other(|it| it.goodput() as f64)),
+    ("offered_qps", Figure::Of(Metric::Offered)),
+    ("achieved_qps", Figure::Of(Metric::Qps)),
+    ("goodput_qps", Figure::Of(Metric::Goodput)),
+    ("lost_share", Figure::Of(Metric::Loss)),
+    ("qps_per_client", Figure::Other(per_client)),
+    (
+        "mean_in_flight_queries",
+        Figure::Other(RunRecord::mean_in_flight),
+    ),
+    ("latency_mean_s", Figure::Of(Metric::Mean)),
+    ("latency_p50_s", Figure::Of(Metric::P50)),
+    ("latency_p95_s", Figure::Of(Metric::P95)),
+    ("latency_p99_s", Figure::Of(Metric::P99)),
+    ("latency_p99.9_s", Figure::Of(Metric::P999)),
+    ("generator_cpu_share", Figure::Other(busiest)),
 ];
+
+impl Figure {
+    /// The figure over runs of one cell; none if none of them has it.
+    fn over<'a>(self, runs: impl Iterator<Item = &'a RunRecord>) -> Option<OverRuns> {
+        match self {
+            Figure::Other(of) => OverRuns::median(runs.map(of)),
+            Figure::Of(metric) => {
+                let unit = match metric.unit() {
+                    Unit::Nanoseconds => 1e9,
+                    Unit::PerSecond | Unit::Share => 1.0,
+                };
+                metric.over_runs(runs).map(|it| OverRuns {
+                    value: it.value / unit,
+                    min: it.min / unit,
+                    max: it.max / unit,
+                })
+            }
+        }
+    }
+
+    /// The figure of one run.
+    fn of(self, record: &RunRecord) -> Option<f64> {
+        self.over(std::iter::once(record)).map(|it| it.value)
+    }
+}
 
 /// Responses a second and client.
 pub(crate) fn per_client(record: &RunRecord) -> f64 {
@@ -77,7 +119,9 @@ pub fn csv(collection: &Collection) -> String {
             let _ = write!(text, ",{}", csv::field(&value));
         }
         for (_, figure) in FIGURES {
-            let value = figure(record).map_or_else(String::new, |value| value.to_string());
+            let value = figure
+                .of(record)
+                .map_or_else(String::new, |value| value.to_string());
             let _ = write!(text, ",{value}");
         }
         let _ = write!(text, ",{}\r\n", record.verdict.limit.name());
@@ -102,7 +146,7 @@ pub fn json(collection: &Collection) -> String {
             "file": source.file,
             "started_at": record.started_at,
             "values": values_of(collection, values),
-            "figures": figures(|figure| figure(record)),
+            "figures": figures(|figure| figure.of(record)),
             "limit": record.verdict.limit.name(),
             "evidence": record.verdict.evidence,
         })
@@ -123,13 +167,13 @@ pub fn json(collection: &Collection) -> String {
 }
 
 fn of_cell(collection: &Collection, cell: &Cell) -> Json {
-    let of = |choice: fn(super::Spread) -> f64| {
-        figures(|figure| collection.spread(cell, figure).map(choice))
+    let of = |choice: fn(OverRuns) -> f64| {
+        figures(|figure| figure.over(collection.records(cell)).map(choice))
     };
     json!({
         "values": values_of(collection, cell.values.iter().cloned()),
         "runs": cell.runs.len(),
-        "median": of(|it| it.median),
+        "median": of(|it| it.value),
         "min": of(|it| it.min),
         "max": of(|it| it.max),
     })

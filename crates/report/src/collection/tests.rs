@@ -1,4 +1,4 @@
-use measure::{RunRecord, Transport};
+use measure::{Arrival, RunRecord, Transport};
 
 use super::*;
 use crate::{example, plain, several};
@@ -28,12 +28,11 @@ fn runs_of_the_same_scenario_are_repeats_of_one_cell() {
     assert!(collection.varies.is_empty());
     let cell = &collection.cells[0];
     assert_eq!(cell.runs.len(), 3);
-    let achieved = collection.spread(cell, |it| Some(it.achieved_qps()));
-    let expected = Spread {
-        median: 20_000.0,
+    let achieved = collection.metric(cell, Metric::Qps);
+    let expected = OverRuns {
+        value: 20_000.0,
         min: 10_000.0,
         max: 30_000.0,
-        mean: 20_000.0,
     };
     assert_eq!(achieved, Some(expected));
     let text = plain::text(&several::document(&collection));
@@ -143,13 +142,42 @@ fn json_has_cells_runs_and_remarks() {
 }
 
 #[test]
-fn runs_that_differ_in_what_is_not_told_are_said_to() {
+fn runs_that_differ_in_whatever_was_asked_are_no_repeats_of_each_other() {
     let mut other = example::full(Transport::Udp, 20_000);
     other.scenario.tsig_algorithm = Some("hmac-sha256".into());
-    let collection = collection(vec![example::full(Transport::Udp, 20_000), other]);
-    assert_eq!(collection.cells.len(), 1);
-    let text = plain::text(&several::document(&collection));
-    assert!(text.contains("differ in further settings"), "{text}");
+    let runs = collection(vec![example::full(Transport::Udp, 20_000), other.clone()]);
+    assert_eq!(runs.cells.len(), 2);
+    let text = plain::text(&several::document(&runs));
+    assert!(text.contains("tsig algorithm hmac-sha256"), "{text}");
+    // Of many repeats with one setting changed, whatever it is, that one stands alone.
+    let changes: [fn(&mut measure::ScenarioRecord); 6] = [
+        |it| it.duration_ns = Some(8_000_000_000),
+        |it| it.warmup_ns = 1,
+        |it| it.connections.reconnect_delay_ns = 5,
+        |it| it.offload = !it.offload,
+        |it| it.socket_buffer_octets = Some(4_096),
+        |it| {
+            it.arrival = Arrival::Open {
+                rate_qps: 20_000.0,
+                process: measure::Process::Poisson,
+                burst: 1,
+            }
+        },
+    ];
+    for change in changes {
+        let mut other = example::full(Transport::Udp, 20_000);
+        change(&mut other.scenario);
+        let same = || example::full(Transport::Udp, 20_000);
+        let runs = collection(vec![same(), other.clone(), same()]);
+        let mut sizes: Vec<usize> = runs.cells.iter().map(|cell| cell.runs.len()).collect();
+        sizes.sort_unstable();
+        assert_eq!(sizes, [1, 2], "{:?}", other.scenario);
+    }
+    // What repeats may differ in.
+    let mut other = example::full(Transport::Udp, 20_000);
+    (other.scenario.seed, other.scenario.local_port) = (77, 5_353);
+    let runs = collection(vec![example::full(Transport::Udp, 20_000), other]);
+    assert_eq!(runs.cells.len(), 1);
 }
 
 #[test]

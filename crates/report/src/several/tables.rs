@@ -1,9 +1,9 @@
 //! Tables of several runs: a row for each cell, for each run, for each host.
 
 use measure::notation::{count, decimal, latency, percent};
-use measure::{HostFacts, RunRecord};
+use measure::{HostFacts, Metric, OverRuns, RunRecord};
 
-use crate::collection::{Cell, Collection, Spread};
+use crate::collection::{Cell, Collection};
 use crate::document::{Block, Column, Section, Sheet};
 use crate::{comparison, run, text};
 
@@ -63,7 +63,7 @@ pub(super) fn results(collection: &Collection) -> Section {
     if has_repeats {
         sheet
             .notes
-            .push("medians of the runs of each row; of an even number the lower one".into());
+            .push("medians of the runs of each row; lost: of all of their queries".into());
     }
     Section::new("Results", vec![Block::Sheet(sheet)])
 }
@@ -72,13 +72,14 @@ pub(super) fn results(collection: &Collection) -> Section {
 fn result(collection: &Collection, cell: &Cell, first: f64) -> Vec<String> {
     let has_repeats = collection.has_repeats();
     let mut row = Vec::new();
-    let achieved = collection.spread(cell, |it| Some(it.achieved_qps()));
+    let metric = |metric| collection.metric(cell, metric);
+    let achieved = metric(Metric::Qps);
     if has_repeats {
         row.push(count(cell.runs.len() as u64));
     }
     row.push(words_of(achieved, |qps| decimal(qps, 1)));
     if has_repeats {
-        let range = |it: Spread| format!("{} to {}", decimal(it.min, 1), decimal(it.max, 1));
+        let range = |it: OverRuns| format!("{} to {}", decimal(it.min, 1), decimal(it.max, 1));
         row.push(achieved.map_or_else(|| "-".into(), range));
     }
     let share = collection.achieved(cell) / first;
@@ -87,32 +88,23 @@ fn result(collection: &Collection, cell: &Cell, first: f64) -> Vec<String> {
     } else {
         "-".into()
     });
-    row.push(words_of(
-        collection.spread(cell, |it| Some(it.lost_share())),
-        comparison::lost,
-    ));
-    let mean = |it: &RunRecord| it.total.distributions.latency.mean_ns();
-    row.push(words_of(collection.spread(cell, mean), latency));
-    for share in [0.5, 0.95, 0.99] {
-        let p = |it: &RunRecord| {
-            let ns = it.total.distributions.latency.percentile(share)?;
-            Some(ns as f64)
-        };
-        row.push(words_of(collection.spread(cell, p), latency));
+    row.push(words_of(metric(Metric::Loss), comparison::lost));
+    for each in [Metric::Mean, Metric::P50, Metric::P95, Metric::P99] {
+        row.push(words_of(metric(each), latency));
     }
     row.push(in_flight(collection, cell));
     row.push(limits(collection, cell));
     row
 }
 
-fn words_of(spread: Option<Spread>, words: impl Fn(f64) -> String) -> String {
-    spread.map_or_else(|| "-".into(), |it| words(it.median))
+fn words_of(figure: Option<OverRuns>, words: impl Fn(f64) -> String) -> String {
+    figure.map_or_else(|| "-".into(), |it| words(it.value))
 }
 
 /// `350.2 of 1,000`.
 fn in_flight(collection: &Collection, cell: &Cell) -> String {
     let mean = words_of(
-        collection.spread(cell, |it| Some(it.mean_in_flight())),
+        collection.figure(cell, |it| Some(it.mean_in_flight())),
         |number| decimal(number, 1),
     );
     let places = collection.records(cell).find_map(RunRecord::outstanding);
@@ -142,7 +134,8 @@ fn limits(collection: &Collection, cell: &Cell) -> String {
     }
 }
 
-/// Sent, completed, lost, success and failure (S34), as means over the runs of each row.
+/// Sent, completed and lost of a run (S34), as means over the runs of each row, with success and
+/// failure of all of them.
 pub(super) fn outcomes(collection: &Collection) -> Sheet {
     let rcodes = common_rcodes(collection);
     let mut heads = columns(collection);
@@ -162,8 +155,8 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
     for cell in &collection.cells {
         let mut row = values(collection, cell);
         let mean = |figure: fn(&RunRecord) -> f64| {
-            let spread = collection.spread(cell, |it| Some(figure(it)));
-            spread.map_or(0.0, |it| it.mean)
+            let sum: f64 = collection.records(cell).map(figure).sum();
+            sum / cell.runs.len() as f64
         };
         let sent = mean(|it| it.total.counts.sent as f64);
         let completed = mean(|it| it.total.counts.responses as f64);
@@ -172,9 +165,8 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
         row.push(decimal(sent.floor(), 0));
         row.push(decimal(completed.floor(), 0));
         row.push(decimal(lost, places));
-        row.push(decimal(mean(RunRecord::achieved_qps), 2));
-        let all = collection.latency(cell);
-        row.push(all.mean_ns().map_or_else(|| "-".into(), latency));
+        row.push(decimal(collection.achieved(cell), 2));
+        row.push(words_of(collection.metric(cell, Metric::Mean), latency));
         let offered = mean(|it| it.total.counts.offered as f64);
         row.push(success(completed, offered));
         row.push(failure(lost, offered));
@@ -192,9 +184,8 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
     );
     if has_repeats {
         sheet.notes.push(
-            "counts and rates are means over the runs of each row, those of queries rounded down; \
-             their spread is in the table of rates, single runs in that of runs; mean latency is \
-             that of all their responses"
+            "counts are means over the runs of each row, rounded down but for those lost; rates and \
+             latencies are medians; single runs are in the table of runs"
                 .into(),
         );
     }

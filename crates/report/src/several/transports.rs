@@ -1,9 +1,10 @@
 //! Transports side by side, and what each costs.
 
+use measure::OverRuns;
 use measure::comparison::{Cell as Run, Comparison, Contender, Figures};
 use measure::notation::{decimal, latency, percent};
 
-use crate::collection::{Collection, Source, Spread, TRANSPORT, server_cpu};
+use crate::collection::{Collection, Source, TRANSPORT, server_cpu};
 use crate::comparison;
 use crate::document::{Block, Column, Section, Sheet};
 use crate::run::transport;
@@ -73,8 +74,8 @@ fn figures(collection: &Collection, comparison: &Comparison) -> Sheet {
     let cpu = |contender: &Contender| {
         let of = |run: &&Source| run.record.scenario.transport == contender.transport;
         let all = collection.runs.iter().filter(of);
-        let spread = Spread::of(all.filter_map(|run| server_cpu(&run.record)))?;
-        Some(percent(spread.median / 100.0))
+        let spread = OverRuns::median(all.filter_map(|run| server_cpu(&run.record)))?;
+        Some(percent(spread.value / 100.0))
     };
     row("CPU of the target", &cpu);
     sheet

@@ -2,7 +2,7 @@
 
 use measure::doctor::{self, Cure};
 use measure::notation::{count, counted, decimal, percent, rate};
-use measure::{HostFacts, Limit, RunRecord};
+use measure::{HostFacts, Limit, Metric, RunRecord};
 
 use super::transports::comparison_of;
 use super::{is_full, merge_alike};
@@ -261,8 +261,8 @@ fn littles_law(collection: &Collection) -> Option<Remark> {
         return None;
     }
     let each = full.iter().filter_map(|cell| {
-        let mean_s = collection.latency(cell).mean_ns()? / 1e9;
-        let qps = collection.spread(cell, |it| Some(it.achieved_qps()))?.mean;
+        let mean_s = collection.metric(cell, Metric::Mean)?.value / 1e9;
+        let qps = collection.achieved(cell);
         Some(format!(
             "{} ({})",
             decimal(mean_s * qps, 1),
@@ -367,13 +367,6 @@ fn cautions(collection: &Collection) -> Vec<Remark> {
         records().any(|it| it.simulation.is_some()),
         "some runs are simulations: none of their figures was measured on a network or a server",
     );
-    caution(
-        collection
-            .cells
-            .iter()
-            .any(|cell| differs_otherwise(collection, cell)),
-        "some runs that are shown as repeats differ in further settings of their scenario",
-    );
     let busy = records().filter(|it| busiest(it) >= 0.9).count();
     if busy > 0 {
         let text = format!(
@@ -384,28 +377,6 @@ fn cautions(collection: &Collection) -> Vec<Remark> {
         remarks.push(limit(text, "cpu"));
     }
     remarks
-}
-
-/// True if the runs of a cell differ in what no dimension tells.
-fn differs_otherwise(collection: &Collection, cell: &Cell) -> bool {
-    let neutral = |record: &RunRecord| {
-        let mut scenario = record.scenario.clone();
-        // What runs may differ in without asking anything else of the target.
-        scenario.seed = 0;
-        scenario.cpus.clear();
-        scenario.target.clear();
-        scenario.local_addresses.clear();
-        scenario.duration_ns = None;
-        scenario.labels.clear();
-        if let Some(tls) = &mut scenario.tls {
-            tls.group = None;
-            tls.cipher_suite = None;
-        }
-        scenario
-    };
-    let mut records = collection.records(cell);
-    let first = records.next().map(neutral);
-    records.any(|record| Some(neutral(record)) != first)
 }
 
 /// What `throng doctor` finds in the runs together, as evidence and cures.
