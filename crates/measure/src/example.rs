@@ -128,6 +128,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         steady_state: None,
         verdict: Verdict::default(),
         warnings: Vec::new(),
+        summary: None,
     }
 }
 

@@ -30,6 +30,7 @@ pub mod script;
 pub mod simulation;
 pub mod statistics;
 pub mod steady_state;
+pub mod summary;
 pub mod timeline;
 pub mod trace;
 pub mod verdict;
@@ -62,6 +63,7 @@ pub use simulation::{
     ModelledCache, ModelledServer, ServerActivity, SimulatedNetwork, SimulationRecord,
 };
 pub use steady_state::SteadyState;
+pub use summary::Summary;
 pub use timeline::Timeline;
 pub use trace::Trace;
 pub use verdict::{Limit, Verdict, judge};

@@ -16,6 +16,7 @@ use crate::interval::{ConnectionTimes, Interval, per};
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
+use crate::summary::Summary;
 use crate::timeline::Timeline;
 use crate::verdict::{Limit, Verdict, judge};
 
@@ -112,6 +113,9 @@ pub struct RunRecord {
     pub verdict: Verdict,
     /// What a reader of the figures must know, one sentence each.
     pub warnings: Vec<String>,
+    /// Its figures by name; none in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
 }
 
 /// Which run it was, and when it measured.
@@ -175,7 +179,7 @@ impl RunRecord {
         pretty::to_string(self)
     }
 
-    /// Adds up the intervals and draws the conclusions: course and verdict. For whoever has made or
+    /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever has made or
     /// changed the rest of it.
     pub fn conclude(&mut self) {
         self.total = Interval::total(&self.intervals);
@@ -190,6 +194,7 @@ impl RunRecord {
                 ..Verdict::default()
             },
         };
+        self.summary = Some(Summary::of(self));
     }
 
     /// Reads a record and checks that it agrees with itself.

@@ -93,6 +93,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         steady_state: None,
         verdict: Verdict::default(),
         warnings: Vec::new(),
+        summary: None,
     };
     let in_window = record
         .intervals_in_window()

@@ -110,6 +110,7 @@ pub(crate) fn from_outcome(
         steady_state: None,
         verdict: Verdict::default(),
         warnings: warnings(groups, outcome),
+        summary: None,
     };
     conclude(&mut record);
     record

@@ -130,6 +130,7 @@ impl Printed {
             steady_state: None,
             verdict: Verdict::default(),
             warnings: Vec::new(),
+            summary: None,
         };
         record.verdict = judge(&record);
         record.check().expect("figures of one run agree");
