@@ -7,9 +7,11 @@
 use measure::notation::{count, counted, decimal, latency, percent, rate, seconds};
 use measure::{Arrival, Interval, RunRecord, SteadyState};
 
+use self::steps::Rate;
 use crate::chart::{Axis, Chart, Form, Mark, Point, Scale, Series, Unit};
 use crate::document::{Column, Sheet};
 
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +54,12 @@ pub(crate) fn bins(record: &RunRecord, most: usize) -> Vec<Bin<'_>> {
         })
         .collect()
 }
+
+/// Where a loss is shown.
+const BY_DUE: &str = "lost: where the queries were due, not when their loss became known";
+/// The same of records without a timeline.
+const BY_TIMEOUT: &str = "lost: when it became known, for this record does not tell when they were \
+                          due; after the load it is not shown";
 
 /// A figure of an interval; none where it has none.
 type Metric = fn(&Interval) -> Option<f64>;
@@ -104,30 +112,45 @@ impl<'a> Timeline<'a> {
 
     /// Sent, completed and lost (S28).
     fn rates(&self) -> Chart {
-        let metrics: [Named; 3] = [
-            ("sent", |it| Some(it.per_second(it.counts.sent))),
-            ("completed", |it| Some(it.per_second(it.counts.responses))),
-            ("lost", |it| Some(it.per_second(it.counts.lost()))),
+        let names = ("rates", "Queries sent, completed and lost");
+        let rates: [Rate; 3] = [
+            ("sent", |it| it.sent_qps),
+            ("completed", |it| it.responses_qps),
+            ("lost", |it| it.lost_qps),
         ];
+        let mut chart = match self.stepwise(names, &rates) {
+            Some(mut chart) => {
+                chart.notes.push(BY_DUE.to_owned());
+                chart
+            }
+            None => {
+                let mut chart = self.rates_by_interval(names);
+                chart.notes.push(BY_TIMEOUT.to_owned());
+                chart
+            }
+        };
         let counts = &self.record.total.counts;
-        let description = format!(
+        chart.description = format!(
             "{} sent, {} completed and {} lost over {}.",
             count(counts.sent),
             count(counts.responses),
             count(counts.lost()),
             seconds(self.record.measured_ns)
         );
-        let words: fn(f64) -> String = |qps| decimal(qps, 1);
-        let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
-        let mut chart = self.chart(
-            ("rates", "Queries sent, completed and lost"),
-            &metrics,
-            y,
-            words,
-        );
-        chart.description = description;
         chart.notes.extend(self.after_the_load());
         chart
+    }
+
+    /// The same of a record without a timeline.
+    fn rates_by_interval(&self, names: (&str, &str)) -> Chart {
+        let metrics: [Named; 3] = [
+            ("sent", |it| Some(it.per_second(it.counts.sent))),
+            ("completed", |it| Some(it.per_second(it.counts.responses))),
+            ("lost", |it| Some(it.per_second(it.counts.lost()))),
+        ];
+        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
+        self.chart(names, &metrics, y, words)
     }
 
     /// What came after the window, which the charts do not show.
@@ -153,10 +176,16 @@ impl<'a> Timeline<'a> {
             ("offered", |it| Some(it.per_second(it.counts.offered))),
             ("achieved", |it| Some(it.per_second(it.counts.responses))),
         ];
-        let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
-        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let rates: [Rate; 2] = [
+            ("offered", |it| it.due_qps),
+            ("achieved", |it| it.responses_qps),
+        ];
         let names = ("offered", "Offered and achieved rate");
-        let mut chart = self.chart(names, &metrics, y, words);
+        let mut chart = self.stepwise(names, &rates).unwrap_or_else(|| {
+            let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
+            let words: fn(f64) -> String = |qps| decimal(qps, 1);
+            self.chart(names, &metrics, y, words)
+        });
         chart.description = format!(
             "{} were offered and {} achieved.",
             rate(self.record.offered_qps()),
@@ -190,8 +219,35 @@ impl<'a> Timeline<'a> {
         let metrics: Vec<Named> = seen.collect();
         let y = Axis::new("lost queries a second", Scale::FromZero, Unit::Number);
         let words: fn(f64) -> String = |qps| decimal(qps, 1);
-        let mut chart = self.chart(("losses", "Lost queries by cause"), &metrics, y, words);
-        chart.description = format!("{} lost.", counted(counts.lost(), "query"));
+        let lost: [Rate; 1] = [("lost", |it| it.lost_qps)];
+        let mut chart = match self.stepwise(("losses", "Lost queries"), &lost) {
+            Some(chart) => Chart {
+                y,
+                notes: vec![BY_DUE.to_owned()],
+                ..chart
+            },
+            None => {
+                let names = ("losses", "Lost queries by cause");
+                let mut chart = self.chart(names, &metrics, y, words);
+                chart.notes.push(BY_TIMEOUT.to_owned());
+                chart
+            }
+        };
+        let causes = [
+            (counts.timeouts, "timed out"),
+            (counts.connection_losses, "lost with their connection"),
+            (
+                counts.exchange_failures.total(),
+                "ended without a DNS message",
+            ),
+            (counts.not_sent.total(), "not sent"),
+        ];
+        let causes = causes.iter().filter(|cause| cause.0 > 0);
+        let causes: Vec<String> = causes
+            .map(|(number, what)| format!("{} {what}", count(*number)))
+            .collect();
+        let lost = counted(counts.lost(), "query");
+        chart.description = format!("{lost} lost: {}.", causes.join(", "));
         Some(chart)
     }
 

@@ -111,3 +111,85 @@ fn a_run_without_losses_has_no_chart_of_them() {
         "{lossy:?}"
     );
 }
+
+/// Three seconds of 1,000 queries a second, of which those due in the second one time out after the
+/// end, while the generator itself came late to them.
+fn stall() -> RunRecord {
+    let mut record = example::udp_self_test();
+    record.measured_ns = 3_000_000_000;
+    let mut timeline = measure::Timeline::new();
+    for at in 0..300 {
+        let is_stalled = (100..200).contains(&at);
+        let bin = measure::timeline::Bin {
+            due: 10,
+            sent: if is_stalled { 0 } else { 10 },
+            responses: if is_stalled { 0 } else { 10 },
+            ..Default::default()
+        };
+        timeline.add(at * 10_000_000, &bin);
+        timeline.lose(at * 10_000_000, if is_stalled { 10 } else { 0 });
+    }
+    record.timeline = Some(timeline);
+    // As intervals count it: all losses in the drain.
+    record.total.counts.timeouts = 1_000;
+    record
+}
+
+#[test]
+fn losses_are_shown_where_the_queries_were_due_and_a_stall_offers_what_it_should() {
+    let record = stall();
+    let timeline = Timeline::new(&record, "");
+    let chart = timeline.rates();
+    let lost = &chart.series[2];
+    assert_eq!(lost.name, "lost");
+    let at = |seconds: f64, series: &Series| {
+        let points = series.points.iter();
+        let near = points.min_by(|a, b| {
+            let apart = |point: &Point| (point.x - seconds).abs();
+            apart(a).total_cmp(&apart(b))
+        });
+        near.and_then(|point| point.y)
+    };
+    assert_eq!(at(0.5, lost), Some(0.0));
+    assert_eq!(at(1.5, lost), Some(1_000.0));
+    assert_eq!(at(2.5, lost), Some(0.0));
+    let losses = timeline.losses().expect("there are some");
+    assert_eq!(at(1.5, &losses.series[0]), Some(1_000.0));
+    assert!(
+        losses
+            .description
+            .contains("1,000 queries lost: 1,000 timed out")
+    );
+    assert!(losses.notes[0].contains("were due"), "{:?}", losses.notes);
+    assert!(chart.sheet.rows.len() <= ROWS_MAX && !chart.sheet.rows.is_empty());
+    for row in &chart.sheet.rows {
+        assert_eq!(row.len(), chart.sheet.columns.len(), "{row:?}");
+    }
+    // A record without a timeline says what it cannot show.
+    let mut old = stall();
+    old.timeline = None;
+    let notes = Timeline::new(&old, "").rates().notes;
+    assert!(
+        notes.iter().any(|note| note.contains("does not tell")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_constant_load_is_offered_throughout_a_stall() {
+    let mut record = stall();
+    record.scenario.arrival = Arrival::Open {
+        rate_qps: 1_000.0,
+        process: measure::Process::Constant,
+        burst: 1,
+    };
+    let timeline = Timeline::new(&record, "");
+    let chart = timeline.offered().expect("the load is open");
+    let offered = chart.series[0].points.iter().map(|point| point.y);
+    let offered: Vec<Option<f64>> = offered.collect();
+    assert!(offered.len() > 10);
+    assert!(
+        offered.iter().all(|qps| *qps == Some(1_000.0)),
+        "{offered:?}"
+    );
+}
