@@ -140,7 +140,7 @@ pub(crate) fn show_shares(requests: &[RunRequest], is_quiet: bool) {
         return;
     }
     for line in lines(&shares(requests)) {
-        eprintln!("{line}");
+        tell!("{line}");
     }
 }
 
