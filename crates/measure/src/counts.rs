@@ -196,12 +196,13 @@ pub struct TcpFallback {
 impl_add!(
     Counts,
     numbers: [
-        offered, repeated, sent, responses, timeouts, connection_losses, nodata, truncated, late, duplicate,
-        port_unreachable, sent_octets, received_octets, retried_unprocessed, waited_for_stream,
+        offered, repeated, sent, responses, timeouts, connection_losses, nodata, truncated,
+        late, duplicate, port_unreachable, sent_octets, received_octets,
+        retried_unprocessed, waited_for_stream,
     ],
     groups: [
-        not_sent, exchange_failures, rcodes, truncated_rcodes, unexpected, tcp_fallback, stub, connections, stamps,
-        wire,
+        not_sent, exchange_failures, rcodes, truncated_rcodes, unexpected, tcp_fallback,
+        stub, connections, stamps, wire,
     ]
 );
 impl_add!(

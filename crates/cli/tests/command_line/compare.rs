@@ -166,7 +166,7 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
         (format!("{a} {a} --fail-if p98>5ms"), "unknown metric `p98`"),
         (format!("{a} {a} --fail-if p99<5ms"), "which is good"),
         (format!("{a} {a} --same-within 2"), "a percentage"),
-        (format!("{a} {a} --metrics p98"), "metrics are qps"),
+        (format!("{a} {a} --metrics p98"), "metrics are offered"),
         ("--a run".into(), "--b"),
         ("--a --transport=doh9 --b run".into(), "--a: "),
         (

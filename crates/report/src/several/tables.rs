@@ -184,8 +184,8 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
     );
     if has_repeats {
         sheet.notes.push(
-            "counts are means over the runs of each row, rounded down but for those lost; rates and \
-             latencies are medians; single runs are in the table of runs"
+            "counts are means over the runs of each row, rounded down but for those lost; rates \
+             and latencies are medians; single runs are in the table of runs"
                 .into(),
         );
     }
