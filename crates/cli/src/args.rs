@@ -111,6 +111,13 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Do what BIND's queryperf did, with its flags and output
+    #[command(disable_help_flag = true)]
+    Queryperf {
+        /// queryperf's flags
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Do what resperf does, with resperf's flags and output
     #[command(disable_help_flag = true)]
     Resperf {
@@ -242,6 +249,14 @@ pub(crate) struct RunArguments {
     /// Closed loop: keep that many queries in flight, all within 64 ms [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
     pub(crate) outstanding: Option<u32>,
+    /// Closed loop: at most that many queries a second, and fewer if no place is free
+    #[arg(
+        long,
+        value_name = "QPS",
+        conflicts_with = "rate",
+        help_heading = "Load"
+    )]
+    pub(crate) max_rate: Option<String>,
     /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M)
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,

@@ -64,6 +64,15 @@ fn main() -> ExitCode {
     if called_as == Some("resperf".as_ref()) {
         return dnsperf::resperf::main(arguments.split_off(1));
     }
+    if called_as == Some("queryperf".as_ref()) {
+        return dnsperf::queryperf::main(arguments.split_off(1));
+    }
+    if arguments
+        .get(1)
+        .is_some_and(|command| command == "queryperf")
+    {
+        return dnsperf::queryperf::main(arguments.split_off(2));
+    }
     if arguments.get(1).is_some_and(|command| command == "dnsperf") {
         return dnsperf::main(arguments.split_off(2));
     }
@@ -147,5 +156,6 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         // Handled before the other commands are parsed: its flags are dnsperf's.
         Command::Dnsperf { arguments } => Ok(dnsperf::main(arguments)),
         Command::Resperf { arguments } => Ok(dnsperf::resperf::main(arguments)),
+        Command::Queryperf { arguments } => Ok(dnsperf::queryperf::main(arguments)),
     }
 }

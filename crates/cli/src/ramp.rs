@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use load::ClientArrival;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 
 use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
-use crate::args::{Format, RunArguments};
+use crate::args::{ArrivalProcess, Format, RunArguments};
 use crate::failure::{Failure, print, refuse};
 use crate::records::{Destination, replace};
 use crate::run::{self, unused};
@@ -129,11 +130,37 @@ pub(crate) fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure>
     let rate = rate(arguments)?;
     let clients = run.clients.unwrap_or(run::CLIENTS);
     run.clients = Some(clients);
-    run.let_each_ask(rate / f64::from(clients.max(1)));
+    match run.arrival {
+        ArrivalProcess::Constant => {
+            let each = in_turns(rate, clients, (arguments.over, arguments.sustain));
+            run.population.per_client = Some(each.to_string());
+        }
+        ArrivalProcess::Poisson => run.let_each_ask(rate / f64::from(clients.max(1))),
+    }
     run.population.shape = shape(arguments.over);
     run.duration = Some(arguments.over + arguments.sustain);
     run.interval = interval(run.interval);
     Ok(run)
+}
+
+/// The clients of a ramp to `rate_qps`: in turn, so that the n-th query is due when n of them are,
+/// as in resperf. One that is due at the very end is asked after a ramp alone, and is not where the
+/// rate stays constant to the end; the rate is changed by a thousandth of a query for that.
+pub(crate) fn in_turns(
+    rate_qps: f64,
+    clients: u32,
+    (over, sustain): (Duration, Duration),
+) -> ClientArrival {
+    let queries = rate_qps * (over.as_secs_f64() / 2.0 + sustain.as_secs_f64());
+    let change = match sustain.is_zero() {
+        true => 1e-3,
+        false => -1e-3,
+    };
+    let clients = clients.max(1);
+    ClientArrival::Turns {
+        rate_qps: rate_qps * (1.0 + change / queries.max(1.0)) / f64::from(clients),
+        clients,
+    }
 }
 
 /// From nothing to the whole rate; none where there is no time for it.

@@ -3,7 +3,7 @@
 //! For commands that ask little and show each response, such as `throng ping`: matching and timing
 //! stay those of every other run. A run without an observer pays one comparison a query. What is
 //! told waits in a queue of a fixed length; what does not fit into it is counted, and the worker
-//! does not wait.
+//! does not wait, unless the observer is never to miss anything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +42,8 @@ pub enum Observed {
     Ended {
         /// Which of the questions it asked, by position in the plan.
         question: u32,
+        /// Its message ID.
+        id: u16,
         /// When it was sent; zero if it never was.
         sent_at: Instant,
         /// How it ended.
@@ -76,6 +78,8 @@ pub struct Observer {
     sender: SyncSender<Observation>,
     missed: Arc<AtomicU64>,
     group: u32,
+    hears_responses: bool,
+    waits: bool,
 }
 
 /// The side of whoever wants to know.
@@ -94,6 +98,8 @@ pub fn observer() -> (Observer, Observations) {
         sender,
         missed: Arc::clone(&missed),
         group: 0,
+        hears_responses: true,
+        waits: false,
     };
     (observer, Observations { receiver, missed })
 }
@@ -107,10 +113,31 @@ impl Observer {
         }
     }
 
+    /// One who is not told of responses, which then cost nothing.
+    pub fn without_responses(self) -> Self {
+        Observer {
+            hears_responses: false,
+            ..self
+        }
+    }
+
+    /// One for whom the worker waits while the queue is full: what is measured meanwhile waits too.
+    pub fn never_missing(self) -> Self {
+        Observer {
+            waits: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn hears_responses(&self) -> bool {
+        self.hears_responses
+    }
+
     /// Tells how a query has ended.
     #[cold]
     pub(crate) fn ended(&self, query: &Query, told: &Told<'_>, at: Instant) {
         let how = match told {
+            Told::Response(_) if !self.hears_responses => return,
             Told::Response(message) => response(message),
             Told::End(End::TimedOut) => Ending::TimedOut,
             Told::End(End::Lost) => Ending::Lost,
@@ -118,6 +145,7 @@ impl Observer {
         };
         let event = Observed::Ended {
             question: query.question.template,
+            id: query.id,
             sent_at: query.sent_at,
             how,
         };
@@ -132,8 +160,13 @@ impl Observer {
 
     fn tell(&self, at: Instant, event: Observed) {
         let group = self.group;
-        let sent = self.sender.try_send(Observation { group, at, event });
-        if sent.is_err() {
+        let observation = Observation { group, at, event };
+        let is_told = match self.waits {
+            // Fails when nobody reads any more.
+            true => self.sender.send(observation).is_ok(),
+            false => self.sender.try_send(observation).is_ok(),
+        };
+        if !is_told {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -173,6 +206,18 @@ impl Iterator for &Observations {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_is_never_to_miss_anything_is_waited_for() {
+        let (observer, observations) = observer();
+        let observer = observer.never_missing();
+        let told = WAITING_MAX + 10;
+        std::thread::scope(|scope| {
+            scope.spawn(move || (0..told).for_each(|_| observer.usable(1, Instant::ZERO)));
+            assert_eq!(observations.into_iter().count(), told);
+        });
+        assert_eq!(observations.missed(), 0);
+    }
 
     #[test]
     fn what_does_not_fit_into_the_queue_is_counted_and_the_worker_does_not_wait() {

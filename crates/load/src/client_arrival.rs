@@ -27,6 +27,14 @@ pub enum ClientArrival {
         /// Queries a second of one client.
         rate_qps: f64,
     },
+    /// Equally spaced, and in turn with all other clients: together they ask at equal distances
+    /// too, the first query one of these after the start.
+    Turns {
+        /// Queries a second of one client.
+        rate_qps: f64,
+        /// The clients of the population.
+        clients: u32,
+    },
     /// Exponential gaps.
     Poisson {
         /// Mean queries a second of one client.
@@ -73,9 +81,9 @@ impl ClientArrival {
     /// Mean queries a second of one client at factor 1; none if responses set the pace.
     pub fn rate_qps(&self) -> Option<f64> {
         match *self {
-            ClientArrival::Constant { rate_qps } | ClientArrival::Poisson { rate_qps } => {
-                Some(rate_qps)
-            }
+            ClientArrival::Constant { rate_qps }
+            | ClientArrival::Turns { rate_qps, .. }
+            | ClientArrival::Poisson { rate_qps } => Some(rate_qps),
             ClientArrival::OnOff {
                 rate_qps,
                 on_mean,
@@ -106,6 +114,10 @@ impl ClientArrival {
                 "a period of no length is none",
                 "give both on and off, such as on=2s,off=10s",
             ),
+            ClientArrival::Turns { clients: 0, .. } => wrong(
+                "turns of no clients",
+                "give 1 or more, such as turns:2,of=10",
+            ),
             ClientArrival::Bursts { queries: 0, .. } => {
                 wrong("a burst of no queries", "give 1 or more queries")
             }
@@ -128,6 +140,8 @@ pub struct ClientPace {
     on_until: Instant,
     /// Queries of the current burst still to come.
     burst_left: u32,
+    /// Its number in the population.
+    client: u32,
 }
 
 impl ClientPace {
@@ -137,6 +151,7 @@ impl ClientPace {
             draws: Draws::of_client(seed, client),
             on_until: Instant::ZERO,
             burst_left: 0,
+            client,
         }
     }
 
@@ -149,6 +164,9 @@ impl ClientPace {
     ) -> Instant {
         let gap_s = match *arrival {
             ClientArrival::Constant { rate_qps } => self.draws.uniform() / rate_qps,
+            ClientArrival::Turns { rate_qps, clients } => {
+                (f64::from(self.client) + 1.0) / (rate_qps * f64::from(clients))
+            }
             ClientArrival::Poisson { rate_qps } => self.draws.exponential(1.0 / rate_qps),
             ClientArrival::OnOff {
                 rate_qps,
@@ -188,7 +206,9 @@ impl ClientPace {
         due: Instant,
     ) -> Instant {
         match *arrival {
-            ClientArrival::Constant { rate_qps } => advance(shape, due, 1.0 / rate_qps),
+            ClientArrival::Constant { rate_qps } | ClientArrival::Turns { rate_qps, .. } => {
+                advance(shape, due, 1.0 / rate_qps)
+            }
             ClientArrival::Poisson { rate_qps } => {
                 let gap_s = self.draws.exponential(1.0 / rate_qps);
                 advance(shape, due, gap_s)

@@ -179,16 +179,21 @@ const STREAM_HINT: &str = "the stream format is whole DNS queries, each after it
 /// The first message that is cut off, is a response, has not exactly one question, or whose
 /// question is malformed; or that there is no message at all.
 pub fn parse_stream(bytes: &[u8]) -> Result<QuestionSet, NamesError> {
+    read_stream(bytes, |message, questions| {
+        questions.push_any(message, question_octets(message)?);
+        Ok(())
+    })
+}
+
+fn read_stream(
+    bytes: &[u8],
+    mut push: impl FnMut(&[u8], &mut QuestionSet) -> Result<(), String>,
+) -> Result<QuestionSet, NamesError> {
     let mut questions = QuestionSet::new();
-    let mut message = Vec::new();
     let mut offset = 0;
     while offset < bytes.len() {
         let read = take_message(&bytes[offset..]).and_then(|taken| {
-            let question_octets = question_octets(taken)?;
-            message.clear();
-            message.extend_from_slice(taken);
-            message[..2].fill(0);
-            questions.push(&message, question_octets);
+            push(taken, &mut questions)?;
             Ok(2 + taken.len())
         });
         match read {
@@ -207,6 +212,17 @@ pub fn parse_stream(bytes: &[u8]) -> Result<QuestionSet, NamesError> {
         return Err(empty(STREAM_HINT));
     }
     Ok(questions)
+}
+
+/// As [`parse_stream`], with messages of any content: empty ones, responses, no DNS messages.
+///
+/// # Errors
+/// The first message that is cut off, or that there is no message at all.
+pub fn parse_any_stream(bytes: &[u8]) -> Result<QuestionSet, NamesError> {
+    read_stream(bytes, |message, questions| {
+        questions.push_any(message, question_octets(message).unwrap_or(0));
+        Ok(())
+    })
 }
 
 /// The message at the start of `bytes`, without its length prefix.

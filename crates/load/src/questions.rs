@@ -59,13 +59,28 @@ impl QuestionSet {
             message.len() >= HEADER_OCTETS + question_octets,
             "a message holds its header and question"
         );
-        let message_octets = u16::try_from(message.len()).expect("checked by the builder");
+        self.push_any(message, question_octets);
+    }
+
+    /// Adds octets that need not be a DNS message, with 0 in the place of their ID. Nothing that is
+    /// shorter than a header has a question that a response could repeat.
+    ///
+    /// # Panics
+    /// If there are more than 65,535 octets.
+    pub fn push_any(&mut self, octets: &[u8], question_octets: usize) {
+        let message_octets = u16::try_from(octets.len()).expect("checked by the builder");
         self.octets.extend_from_slice(&message_octets.to_be_bytes());
-        let start = self.octets.len() as u64;
-        self.octets.extend_from_slice(message);
+        let start = self.octets.len();
+        self.octets.extend_from_slice(octets);
+        let id_octets = ID_OCTETS.min(octets.len());
+        self.octets[start..start + id_octets].fill(0);
+        if octets.len() < ID_OCTETS {
+            // Copying writes a whole ID before it cuts the copy: there has to be room for one.
+            self.octets.resize(start + COPIED_OCTETS, 0);
+        }
         let question_octets = u16::try_from(question_octets).expect("less than the message");
         self.entries.push(Entry {
-            start,
+            start: start as u64,
             message_octets,
             question_octets,
         });
@@ -74,7 +89,7 @@ impl QuestionSet {
     /// Adds the templates of `other` behind its own.
     pub fn append(&mut self, other: &QuestionSet) {
         for template in other.iter() {
-            self.push(template.message, template.question_octets);
+            self.push_any(template.message, template.question_octets);
         }
         self.note_edns_uses(other.edns_uses);
     }
@@ -210,6 +225,25 @@ mod tests {
         assert_eq!(set.get(1).message, [2; 30]);
         let questions: Vec<usize> = set.iter().map(|t| t.question_octets).collect();
         assert_eq!(questions, [5, 18, 5]);
+    }
+
+    #[test]
+    fn octets_that_are_no_message_are_copied_as_they_are() {
+        let mut set = QuestionSet::new();
+        for octets in [&b""[..], b"x", b"xyz", &[7; 100]] {
+            set.push_any(octets, 0);
+        }
+        let (mut messages, mut stream) = (Vec::new(), Vec::new());
+        for index in 0..set.len() {
+            set.append_message(index, 0x0102, &mut messages);
+            set.append_framed(index, 0x0102, &mut stream);
+        }
+        let long = [&[1, 2][..], &[7; 98]].concat();
+        // Of an octet alone, the ID takes the place.
+        assert_eq!(messages, [&[1, 1, 2, b'z'][..], &long].concat());
+        let framed = [&[0, 0, 0, 1, 1, 0, 3, 1, 2, b'z', 0, 100][..], &long].concat();
+        assert_eq!(stream, framed);
+        assert_eq!(set.get(0).message, b"");
     }
 
     #[test]

@@ -93,7 +93,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 135] = [
+pub(crate) const FLAGS: [Flag; 136] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -174,6 +174,12 @@ pub(crate) const FLAGS: [Flag; 135] = [
         (Profile, NOTHING_TO_SAY),
         (Capacity, DECIDES),
         (Ramp, "use --max-outstanding"),
+    ]),
+    group("max-rate").not_with(&[
+        (Capture, NOTHING_TO_SAY),
+        (Profile, NOTHING_TO_SAY),
+        (Capacity, DECIDES),
+        (Ramp, "use --to"),
     ]),
     group("rate").not_with(&[
         (Capture, NOTHING_TO_SAY),

@@ -18,14 +18,14 @@ use crate::scenario::Given;
 pub(crate) struct PopulationArguments {
     /// How each client asks by itself: constant:2, poisson:0.5, onoff:5,on=2s,off=30s,
     /// bursts:8,every=20s, closed:4,think=1s, or full for as fast as its connection allows
-    #[arg(long, value_name = "HOW", conflicts_with_all = ["rate", "outstanding"])]
+    #[arg(long, value_name = "HOW", conflicts_with_all = ["rate", "outstanding", "max_rate"])]
     pub(crate) per_client: Option<String>,
     /// What each client does, as a script in Lua: function client(c) ... end (`throng script
     /// check FILE` tries it out)
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["rate", "outstanding", "per_client", "loops"]
+        conflicts_with_all = ["rate", "outstanding", "max_rate", "per_client", "loops"]
     )]
     pub(crate) script: Option<PathBuf>,
     /// How the rate of each client changes over time: steps:0s=1,30s=4, linear:0s=0,60s=1 or

@@ -23,34 +23,49 @@ impl Given<'_> {
     }
 }
 
-/// Takes the arguments of a program with these options apart.
-///
-/// # Errors
-/// An unknown letter, a missing value, or an argument that is no option: dnsperf has none.
+/// A command line taken apart.
+#[derive(Debug)]
+pub(super) struct Split<'a> {
+    /// The options, in order.
+    pub(super) given: Vec<Given<'a>>,
+    /// What stopped it, after those options; as dnsperf, which reads option by option.
+    pub(super) fault: Option<Complaint>,
+}
+
+/// Takes the arguments of a program with these options apart. Arguments that belong to no option
+/// may stand anywhere, and are the last to be complained of: neither program has any.
 pub(super) fn split<'a>(
+    program: &str,
     arguments: &'a [OsString],
     options: &[ShortOption],
-) -> Result<Vec<Given<'a>>, Complaint> {
-    let mut all = Vec::new();
+) -> Split<'a> {
+    let mut given = Vec::new();
+    let mut strangers = Vec::new();
     let mut index = 0;
     while let Some(argument) = arguments.get(index) {
         let octets = argument.as_bytes();
         if octets == b"--" {
-            index += 1;
+            strangers.extend(&arguments[index + 1..]);
             break;
         }
         if octets.len() < 2 || octets[0] != b'-' {
-            break;
+            strangers.push(argument);
+            index += 1;
+            continue;
         }
-        index = split_one((arguments, index), options, &mut all)?;
+        match split_one((arguments, index), options, &mut given) {
+            Ok(next) => index = next,
+            Err(what) => {
+                let fault = Some(Complaint::usage(format!("{program}: {what}")));
+                return Split { given, fault };
+            }
+        }
     }
-    match arguments.get(index) {
-        None => Ok(all),
-        Some(argument) => Err(Complaint::new(
-            format!("unexpected argument `{}`", argument.to_string_lossy()),
-            "every argument belongs to an option; `-h` lists them",
-        )),
-    }
+    let fault = strangers.first().map(|argument| {
+        let argument = argument.to_string_lossy();
+        Complaint::usage(format!("unexpected argument {argument}"))
+    });
+    Split { given, fault }
 }
 
 /// Takes one argument apart, `-eD` or `-c4`; returns the index of the next.
@@ -58,14 +73,14 @@ fn split_one<'a>(
     (arguments, index): (&'a [OsString], usize),
     options: &[ShortOption],
     all: &mut Vec<Given<'a>>,
-) -> Result<usize, Complaint> {
+) -> Result<usize, String> {
     let octets = arguments[index].as_bytes();
     for (at, letter) in octets.iter().copied().enumerate().skip(1) {
         let Some(option) = options.iter().find(|option| option.letter == letter) else {
-            return Err(unknown(&arguments[index], letter));
+            return Err(format!("invalid option -- '{}'", char::from(letter)));
         };
         let letter = char::from(letter);
-        let Some(value_name) = option.value else {
+        if !option.takes_value() {
             let value = OsStr::new("");
             all.push(Given {
                 letter,
@@ -73,7 +88,7 @@ fn split_one<'a>(
                 place: (index, at),
             });
             continue;
-        };
+        }
         if at + 1 < octets.len() {
             let value = OsStr::from_bytes(&octets[at + 1..]);
             all.push(Given {
@@ -84,11 +99,7 @@ fn split_one<'a>(
             return Ok(index + 1);
         }
         let Some(value) = arguments.get(index + 1) else {
-            let what = format!("option -{letter} needs a value");
-            return Err(Complaint::new(
-                what,
-                format!("write -{letter} {value_name}"),
-            ));
+            return Err(format!("option requires an argument -- '{letter}'"));
         };
         all.push(Given {
             letter,
@@ -98,15 +109,6 @@ fn split_one<'a>(
         return Ok(index + 2);
     }
     Ok(index + 1)
-}
-
-fn unknown(argument: &OsStr, letter: u8) -> Complaint {
-    let argument = argument.to_string_lossy();
-    let what = match argument.starts_with("--") {
-        true => format!("unknown option `{argument}`"),
-        false => format!("unknown option `-{}`", char::from(letter)),
-    };
-    Complaint::new(what, "`-h` lists the options, `-H` the long ones of -O")
 }
 
 /// The command line as one text, with what `-y` holds of a secret replaced.
@@ -135,8 +137,8 @@ mod tests {
     use super::super::usage::SHORT_OPTIONS;
     use super::*;
 
-    fn split(arguments: &[OsString]) -> Result<Vec<Given<'_>>, Complaint> {
-        super::split(arguments, &SHORT_OPTIONS)
+    fn split(arguments: &[OsString]) -> Split<'_> {
+        super::split("dnsperf", arguments, &SHORT_OPTIONS)
     }
 
     fn arguments(words: &[&str]) -> Vec<OsString> {
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn values_may_be_attached_and_switches_joined() {
         let arguments = arguments(&["-c4", "-eDq", "7", "-d", "-x", "--"]);
-        let given = split(&arguments).unwrap();
+        let given = split(&arguments).given;
         let pairs: Vec<_> = given
             .iter()
             .map(|g| (g.letter, g.value.to_str().unwrap()))
@@ -158,17 +160,23 @@ mod tests {
     }
 
     #[test]
-    fn strange_arguments_are_named() {
+    fn strange_arguments_are_named_in_the_words_of_getopt() {
         for (words, what) in [
-            (&["-z"][..], "unknown option `-z`"),
-            (&["-e9"], "unknown option `-9`"),
-            (&["--clients", "4"], "unknown option `--clients`"),
-            (&["-e", "names.txt"], "unexpected argument `names.txt`"),
-            (&["--", "-e"], "unexpected argument `-e`"),
-            (&["-"], "unexpected argument `-`"),
-            (&["-l"], "option -l needs a value"),
+            (&["-z"][..], "dnsperf: invalid option -- 'z'"),
+            (&["-e9"], "dnsperf: invalid option -- '9'"),
+            (&["--clients", "4"], "dnsperf: invalid option -- '-'"),
+            (&["-e", "names.txt"], "unexpected argument names.txt"),
+            (
+                &["names.txt", "-e", "more"],
+                "unexpected argument names.txt",
+            ),
+            (&["names.txt", "-z"], "dnsperf: invalid option -- 'z'"),
+            (&["--", "-e"], "unexpected argument -e"),
+            (&["-"], "unexpected argument -"),
+            (&["-l"], "dnsperf: option requires an argument -- 'l'"),
         ] {
-            assert_eq!(split(&arguments(words)).unwrap_err().what, what);
+            let arguments = arguments(words);
+            assert_eq!(split(&arguments).fault.unwrap().what, what);
         }
     }
 
@@ -183,7 +191,7 @@ mod tests {
             (&["-y", "c2VjcmV0"], "-y <secret>"),
         ] {
             let arguments = arguments(words);
-            let given = split(&arguments).unwrap();
+            let given = split(&arguments).given;
             assert_eq!(
                 echo("dnsperf", &arguments, &given),
                 format!("dnsperf {expected}")

@@ -1,4 +1,7 @@
 //! Why nothing was run, and where messages go.
+//!
+//! The words, their streams and the usage after them are dnsperf's, for scripts look for them; a
+//! `hint:` line of our own may follow.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,9 +9,23 @@ use std::process::ExitCode;
 /// dnsperf's exit code for everything that keeps it from running.
 const EXIT_CODE: u8 = 1;
 
+/// What is printed around the words of a complaint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// The words alone on standard error, then the usage: an option that cannot be read.
+    Usage,
+    /// `Warning: ` before them, then the usage: a value that means nothing.
+    WarningUsage,
+    /// `Error: ` before them.
+    Error,
+    /// The words alone on standard error: options that exclude each other.
+    Bare,
+}
+
 /// What was wrong, with the cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Complaint {
+    form: Form,
     /// What and where.
     pub(super) what: String,
     /// What to do about it.
@@ -16,26 +33,54 @@ pub(super) struct Complaint {
 }
 
 impl Complaint {
-    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        let hint = Some(hint.into());
+    fn of(form: Form, what: impl Into<String>) -> Self {
         Complaint {
-            what: what.into(),
-            hint,
-        }
-    }
-
-    pub(super) fn plain(what: impl Into<String>) -> Self {
-        Complaint {
+            form,
             what: what.into(),
             hint: None,
         }
     }
 
-    /// Prints it; returns the exit code.
-    pub(super) fn report(&self, messages: &Messages) -> ExitCode {
-        messages.print(&format!("Error: {}", self.what));
+    /// An option that cannot be read.
+    pub(super) fn usage(what: impl Into<String>) -> Self {
+        Complaint::of(Form::Usage, what)
+    }
+
+    /// A value that means nothing.
+    pub(super) fn value(what: impl Into<String>) -> Self {
+        Complaint::of(Form::WarningUsage, what)
+    }
+
+    /// Options that exclude each other.
+    pub(super) fn bare(what: impl Into<String>) -> Self {
+        Complaint::of(Form::Bare, what)
+    }
+
+    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Complaint::plain(what).with_hint(hint)
+    }
+
+    pub(super) fn plain(what: impl Into<String>) -> Self {
+        Complaint::of(Form::Error, what)
+    }
+
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints it, with the program's usage where dnsperf shows it; returns the exit code.
+    pub(super) fn report(&self, messages: &Messages, usage: &str) -> ExitCode {
+        match self.form {
+            Form::Usage | Form::Bare => note(&self.what),
+            Form::WarningUsage => messages.warn(&self.what),
+            Form::Error => messages.print(&format!("Error: {}", self.what)),
+        }
         if let Some(hint) = &self.hint {
-            messages.print(&format!("hint: {hint}"));
+            note(&format!("hint: {hint}"));
+        }
+        if matches!(self.form, Form::Usage | Form::WarningUsage) {
+            note(usage.trim_end());
         }
         ExitCode::from(EXIT_CODE)
     }
@@ -57,10 +102,10 @@ fn with_letters(text: &str) -> String {
 
 impl From<lab::run::RunError> for Complaint {
     fn from(error: lab::run::RunError) -> Self {
-        let hint = error.hint.as_deref().map(with_letters);
+        let complaint = Complaint::plain(with_letters(&error.what));
         Complaint {
-            what: with_letters(&error.what),
-            hint,
+            hint: error.hint.as_deref().map(with_letters),
+            ..complaint
         }
     }
 }
@@ -108,7 +153,7 @@ impl Messages {
     }
 }
 
-/// Prints a line that dnsperf has not: always on standard error, where no script parses it.
+/// Prints a line on standard error.
 pub(super) fn note(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

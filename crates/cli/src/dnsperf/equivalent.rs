@@ -6,43 +6,52 @@ use std::time::Duration;
 use lab::run::{TargetScope, target_scope};
 use load::Plan;
 use load::arrival::Arrival;
-use proto::doh::Scheme;
 
 use super::args::{Family, Settings};
 use crate::shell::quoted;
 
-/// The command, with what differs as a comment; no secret is in it.
-pub(super) fn command(settings: &Settings, plan: &Plan) -> String {
+/// The command, with what differs as a comment; no secret is in it. So many lines of the input were
+/// left out.
+pub(super) fn command(settings: &Settings, plan: &Plan, left_out: usize) -> String {
     if settings.updates {
         return "none: throng run sends queries, not dynamic updates".to_owned();
     }
     let (mut words, mut differences) = (Vec::new(), Vec::new());
-    add_load(settings, plan, &mut words, &mut differences);
+    add_questions((settings, plan, left_out), &mut words, &mut differences);
+    add_load(settings, plan, &mut words);
+    if !settings.timeout.subsec_nanos().is_multiple_of(1_000) {
+        differences.push("-t 0: throng run has no shorter time-out");
+    }
     command_of("throng run", settings, plan, (words, differences))
 }
 
 /// The same ramp as a command of `throng ramp`, whose flags for the load are `load`.
-pub(super) fn ramp(settings: &Settings, plan: &Plan, load: &[String]) -> String {
-    let mut words = load.to_vec();
+pub(super) fn ramp(
+    settings: &Settings,
+    plan: &Plan,
+    (load, left_out): (&[String], usize),
+) -> String {
+    let (mut words, mut differences) = (Vec::new(), Vec::new());
+    add_questions((settings, plan, left_out), &mut words, &mut differences);
+    words.extend(load.iter().cloned());
     words.push(format!(
         "--clients {} --workers {}",
         plan.clients, plan.workers
     ));
     words.push(format!("--timeout {}", duration(plan.timeout)));
-    command_of("throng ramp", settings, plan, (words, Vec::new()))
+    command_of("throng ramp", settings, plan, (words, differences))
 }
 
 fn command_of(
     program: &str,
     settings: &Settings,
     plan: &Plan,
-    (load, mut differences): (Vec<String>, Vec<&'static str>),
+    (load, differences): (Vec<String>, Vec<&'static str>),
 ) -> String {
     let mut words = vec![program.to_owned()];
     words.push(format!("--server {}", server(settings, plan)));
     words.push(format!("--transport {}", plan.transport));
     add_http(plan, &mut words);
-    add_questions(settings, &mut words, &mut differences);
     words.extend(load);
     add_sockets(settings, plan, &mut words);
     let mut command = words.join(" ");
@@ -60,10 +69,7 @@ fn server(settings: &Settings, plan: &Plan) -> String {
         true => plan.target.to_string(),
         false => format!("{}:{}", settings.server, settings.port),
     };
-    match &plan.doh {
-        Some(request) if request.scheme() == Scheme::Http => quoted(&format!("http://{server}")),
-        _ => quoted(&server),
-    }
+    quoted(&server)
 }
 
 /// The requests of DNS over HTTPS; their URI is dnsperf's, wherever they go.
@@ -77,7 +83,7 @@ fn add_http(plan: &Plan, words: &mut Vec<String>) {
 }
 
 fn add_questions(
-    settings: &Settings,
+    (settings, plan, left_out): (&Settings, &Plan, usize),
     words: &mut Vec<String>,
     differences: &mut Vec<&'static str>,
 ) {
@@ -89,8 +95,17 @@ fn add_questions(
         "--names {}",
         quoted(names.as_deref().unwrap_or("-"))
     ));
+    if !settings.recursion {
+        words.push("--no-recursion".to_owned());
+    }
     if settings.binary {
         words.push("--names-format stream".to_owned());
+        if has_strange_messages(plan) {
+            differences.push("throng run refuses messages that are no queries");
+        }
+    }
+    if left_out > 0 {
+        differences.push("throng run refuses the lines that were left out");
     }
     // Messages in the binary form are sent as they are.
     if let Some(edns) = settings.edns.as_ref().filter(|_| !settings.binary) {
@@ -109,21 +124,22 @@ fn add_questions(
     }
 }
 
-fn add_load(
-    settings: &Settings,
-    plan: &Plan,
-    words: &mut Vec<String>,
-    differences: &mut Vec<&'static str>,
-) {
+/// Some message is no query with a question.
+fn has_strange_messages(plan: &Plan) -> bool {
+    const QR: u8 = 0x80;
+    let mut all = plan.questions.iter();
+    all.any(|template| template.question_octets == 0 || template.message[2] & QR != 0)
+}
+
+fn add_load(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
     match plan.arrival {
         Arrival::Closed {
-            rate_qps_max: Some(rate),
-            ..
+            outstanding,
+            rate_qps_max,
         } => {
-            words.push(format!("--rate {rate}"));
-            differences.push("--rate is open loop: due queries do not wait for responses");
+            words.push(format!("--outstanding {outstanding}"));
+            words.extend(rate_qps_max.map(|rate| format!("--max-rate {rate}")));
         }
-        Arrival::Closed { outstanding, .. } => words.push(format!("--outstanding {outstanding}")),
         Arrival::Open { rate_qps, .. } => words.push(format!("--rate {rate_qps}")),
         // dnsperf has no such things.
         Arrival::Clients(each) => words.push(format!("--per-client {each}")),
@@ -158,16 +174,14 @@ fn add_sockets(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
     if let Some(octets) = plan.socket_buffer_octets {
         words.push(format!("--socket-buffer {octets}"));
     }
-    let is_plain_http = plan
-        .doh
-        .as_ref()
-        .is_some_and(|it| it.scheme() == Scheme::Http);
-    if plan.transport.has_tls() && !is_plain_http {
+    if plan.transport.has_tls() {
         words.push("--tls-insecure".to_owned());
         if let Some(name) = &settings.long.tls_sni {
             words.push(format!("--tls-name {}", quoted(name)));
         }
     }
+    // dnsperf goes on whether or not somebody listens.
+    words.push("--no-preflight".to_owned());
     if target_scope(plan.target.ip()) == TargetScope::Public {
         words.push("--allow-public".to_owned());
     }
@@ -178,7 +192,8 @@ pub(super) fn duration(time: Duration) -> String {
     match time.as_nanos() {
         ns if ns % 1_000_000_000 == 0 => format!("{}s", time.as_secs()),
         ns if ns % 1_000_000 == 0 => format!("{}ms", time.as_millis()),
-        _ => format!("{}us", time.as_micros()),
+        // Zero would be none.
+        _ => format!("{}us", time.as_micros().max(1)),
     }
 }
 

@@ -3,7 +3,8 @@
 //! As in dnsperf, a name may be cut short as long as it stays clear which one is meant. Those for
 //! DNS over HTTPS have no effect with the other transports, which also goes for
 //! `qps-threshold-wait`: pacing has no busy wait to tune here. The URI says what requests name, not
-//! where they go: that is said by `-s` and `-p`.
+//! where they go: that is said by `-s` and `-p`. What is no number is refused as it is read, all
+//! other values once all options are known.
 
 use proto::doh::{DohRequest, Method};
 
@@ -41,56 +42,56 @@ pub(super) const LONG_OPTIONS: [LongOption; 9] = [
         name_of: Name::TlsSni,
         name: "tls-sni",
         value: Some("tls_sni"),
-        help: "server name indication of TLS",
+        help: "the TLS SNI to use for TLS connections",
         default: None,
     },
     LongOption {
         name_of: Name::ThresholdWait,
         name: "qps-threshold-wait",
         value: Some("microseconds"),
-        help: "accepted; rate limiting needs no tuning here",
+        help: "minimum threshold for enabling wait in rate limiting",
         default: None,
     },
     LongOption {
         name_of: Name::Histogram,
         name: "latency-histogram",
         value: None,
-        help: "print latency histograms",
+        help: "collect and print detailed latency histograms",
         default: None,
     },
     LongOption {
         name_of: Name::VerboseIntervals,
         name: "verbose-interval-stats",
         value: None,
-        help: "print whole statistics at each interval of -S",
+        help: "print detailed statistics for each stats_interval",
         default: None,
     },
     LongOption {
         name_of: Name::QueriesPerConnection,
         name: "num-queries-per-conn",
         value: Some("queries"),
-        help: "close a connection after that many queries and open a new one",
+        help: "Number of queries to send per connection",
         default: None,
     },
     LongOption {
         name_of: Name::Suppress,
         name: "suppress",
         value: Some("message[,message,...]"),
-        help: "messages not to print: timeouts, congestion, sendfailed, sockready, unexpected",
+        help: "suppress messages/warnings, see man-page for list of message types",
         default: None,
     },
     LongOption {
         name_of: Name::DohMethod,
         name: "doh-method",
         value: Some("doh_method"),
-        help: "HTTP method of DNS over HTTPS: GET or POST",
+        help: "the HTTP method to use for DNS-over-HTTPS: GET or POST",
         default: Some("GET"),
     },
     LongOption {
         name_of: Name::DohUri,
         name: "doh-uri",
         value: Some("doh_uri"),
-        help: "URI of DNS over HTTPS",
+        help: "the URI to use for DNS-over-HTTPS",
         default: Some(DOH_URI),
     },
     LongOption {
@@ -103,9 +104,9 @@ pub(super) const LONG_OPTIONS: [LongOption; 9] = [
 ];
 
 const MESSAGES: [&str; 5] = [
-    "timeouts",
+    TIMEOUTS,
     "congestion",
-    "sendfailed",
+    SEND_FAILED,
     "sockready",
     "unexpected",
 ];
@@ -114,12 +115,12 @@ const MESSAGES: [&str; 5] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LongSettings {
     pub(super) doh_uri: Option<String>,
-    pub(super) doh_method: Option<Method>,
+    pub(super) doh_method: Option<String>,
     pub(super) tls_sni: Option<String>,
     pub(super) latency_histogram: bool,
     pub(super) verbose_interval_stats: bool,
     pub(super) queries_per_connection: Option<u32>,
-    pub(super) suppress_send_failures: bool,
+    suppressed: Option<String>,
     pub(super) allow_public: bool,
 }
 
@@ -127,30 +128,33 @@ impl LongSettings {
     /// Takes in the value of one `-O`.
     ///
     /// # Errors
-    /// The name is unknown (the nearest known one is named), or the value is missing or wrong.
+    /// The name is unknown (the nearest known one is named), or the value is missing or no number.
     pub(super) fn set(&mut self, text: &str) -> Result<(), Complaint> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value).filter(|value| !value.is_empty())),
             None => (text, None),
         };
-        let option = find(name)?;
+        let invalid =
+            |hint| Complaint::usage(format!("invalid long option: {text}")).with_hint(hint);
+        let option = find(name).map_err(invalid)?;
         let needed = || {
             let form = option.value.unwrap_or_default();
             let hint = format!("write -O {}=<{form}>", option.name);
-            value.ok_or_else(|| Complaint::new(format!("-O {text} needs a value"), hint))
+            value.map(str::to_owned).ok_or_else(|| invalid(hint))
         };
+        let value_name = option.value.unwrap_or_default();
         match option.name_of {
-            Name::TlsSni => self.tls_sni = Some(needed()?.to_owned()),
+            Name::TlsSni => self.tls_sni = Some(needed()?),
             Name::Histogram => self.latency_histogram = true,
             Name::VerboseIntervals => self.verbose_interval_stats = true,
             Name::AllowPublic => self.allow_public = true,
             Name::QueriesPerConnection => {
-                self.queries_per_connection = Some(number(option.name, needed()?, 1)?);
+                self.queries_per_connection = Some(number((value_name, &needed()?), 1)?);
             }
-            Name::ThresholdWait => drop(number(option.name, needed()?, 0)?),
-            Name::Suppress => self.suppress(needed()?)?,
-            Name::DohUri => self.doh_uri = Some(needed()?.to_owned()),
-            Name::DohMethod => self.doh_method = Some(method(needed()?)?),
+            Name::ThresholdWait => drop(number((value_name, &needed()?), 0)?),
+            Name::Suppress => self.suppressed = Some(needed()?),
+            Name::DohUri => self.doh_uri = Some(needed()?),
+            Name::DohMethod => self.doh_method = Some(needed()?),
         }
         Ok(())
     }
@@ -158,61 +162,70 @@ impl LongSettings {
     /// The requests of DNS over HTTPS: dnsperf asks by GET unless told otherwise.
     ///
     /// # Errors
-    /// The URI is none.
+    /// The URI is none of https, or the method unknown.
     pub(super) fn doh_request(&self) -> Result<DohRequest, Complaint> {
         let uri = self.doh_uri.as_deref().unwrap_or(DOH_URI);
-        let method = self.doh_method.unwrap_or(Method::Get);
-        DohRequest::new(method, uri, &[])
-            .map_err(|error| Complaint::new(format!("-O doh-uri: {}", error.fault), error.cure))
+        let wrong_uri = |hint| Complaint::value("invalid DNS-over-HTTPS URI").with_hint(hint);
+        if !uri.starts_with("https://") {
+            return Err(wrong_uri("it starts with https://".to_owned()));
+        }
+        let method = match self.doh_method.as_deref() {
+            None | Some("GET") => Method::Get,
+            Some("POST") => Method::Post,
+            Some(_) => return Err(Complaint::value("invalid DNS-over-HTTPS method")),
+        };
+        DohRequest::new(method, uri, &[]).map_err(|error| wrong_uri(error.cure.to_owned()))
     }
 
-    /// Most of these messages are about single queries or about sockets that dnsperf polls; they
-    /// do not exist here, so that there is nothing to suppress.
-    fn suppress(&mut self, list: &str) -> Result<(), Complaint> {
-        for word in list.split(',').filter(|word| !word.is_empty()) {
-            // `timeout`, as in many scripts, is `timeouts` cut short.
-            let known = MESSAGES.iter().find(|message| message.starts_with(word));
-            match known {
-                Some(&"sendfailed") => self.suppress_send_failures = true,
-                Some(_) => {}
-                None => {
-                    let what = format!("-O suppress: unknown message `{word}`");
-                    return Err(Complaint::new(
-                        what,
-                        format!("known are {}", MESSAGES.join(", ")),
-                    ));
-                }
+    /// True if messages of this kind are not to be printed.
+    pub(super) fn suppresses(&self, message: &str) -> bool {
+        let words = self.suppressed.iter().flat_map(|list| list.split(','));
+        // `timeout`, as in many scripts, is `timeouts` cut short.
+        words
+            .into_iter()
+            .any(|word| !word.is_empty() && message.starts_with(word))
+    }
+
+    /// Refuses kinds of messages that there are not.
+    pub(super) fn check_suppressed(&self) -> Result<(), Complaint> {
+        let words = self.suppressed.iter().flat_map(|list| list.split(','));
+        for word in words.filter(|word| !word.is_empty()) {
+            if !MESSAGES.iter().any(|message| message.starts_with(word)) {
+                let what = format!("unknown message type to suppress: {word}");
+                let hint = format!("known are {}", MESSAGES.join(", "));
+                return Err(Complaint::usage(what).with_hint(hint));
             }
         }
         Ok(())
     }
 }
 
-fn method(value: &str) -> Result<Method, Complaint> {
-    match value {
-        "GET" => Ok(Method::Get),
-        "POST" => Ok(Method::Post),
-        _ => Err(Complaint::new(
-            format!("-O doh-method: `{value}` is no method"),
-            "give GET or POST",
-        )),
-    }
+/// Messages of single queries that got no response in time.
+pub(super) const TIMEOUTS: &str = "timeouts";
+/// Messages of queries that could not be sent.
+pub(super) const SEND_FAILED: &str = "sendfailed";
+
+/// Reads a whole number, which dnsperf calls by this name.
+pub(super) fn number((name, value): (&str, &str), min: u32) -> Result<u32, Complaint> {
+    // As the C library reads numbers.
+    let digits = value.trim_start();
+    let digits = digits.strip_prefix('+').unwrap_or(digits);
+    let plain = digits.bytes().all(|octet| octet.is_ascii_digit());
+    let parsed = digits.parse().ok().filter(|number| plain && *number >= min);
+    parsed.ok_or_else(|| Complaint::usage(format!("invalid {name}: {value}")))
 }
 
-fn number(name: &str, value: &str, min: u32) -> Result<u32, Complaint> {
-    let digits = value.bytes().all(|octet| octet.is_ascii_digit());
-    let parsed = value.parse().ok().filter(|number| digits && *number >= min);
-    parsed.ok_or_else(|| {
-        let hint = format!("give a number from {min} to {}", u32::MAX);
-        Complaint::new(
-            format!("-O {name}: `{value}` is not a number that fits"),
-            hint,
-        )
-    })
+/// The long option with that name.
+pub(super) fn named(name: &str) -> Option<&'static LongOption> {
+    LONG_OPTIONS.iter().find(|option| option.name == name)
 }
 
-fn find(name: &str) -> Result<&'static LongOption, Complaint> {
-    if let Some(option) = LONG_OPTIONS.iter().find(|option| option.name == name) {
+/// The long option that is meant.
+///
+/// # Errors
+/// None is, or several may be; the text is a hint.
+pub(super) fn find(name: &str) -> Result<&'static LongOption, String> {
+    if let Some(option) = named(name) {
         return Ok(option);
     }
     let meant = |option: &&LongOption| !name.is_empty() && option.name.starts_with(name);
@@ -223,7 +236,7 @@ fn find(name: &str) -> Result<&'static LongOption, Complaint> {
     let nearest = LONG_OPTIONS
         .iter()
         .min_by_key(|option| distance(name, option.name));
-    let hint = match nearest {
+    Err(match nearest {
         Some(option) if distance(name, option.name) <= option.name.len() / 2 => {
             format!(
                 "did you mean `{}`? `-H` lists all long options",
@@ -231,11 +244,7 @@ fn find(name: &str) -> Result<&'static LongOption, Complaint> {
             )
         }
         _ => "`-H` lists all long options".to_owned(),
-    };
-    Err(Complaint::new(
-        format!("unknown long option `{name}` (-O)"),
-        hint,
-    ))
+    })
 }
 
 /// How many octets must be changed, added or left out to make one text the other.
@@ -278,15 +287,19 @@ mod tests {
         ]);
         let expected = LongSettings {
             doh_uri: Some("https://localhost/q".to_owned()),
-            doh_method: Some(Method::Post),
+            doh_method: Some("POST".to_owned()),
             tls_sni: Some("dns.example".to_owned()),
             latency_histogram: true,
             verbose_interval_stats: true,
             queries_per_connection: Some(7),
-            suppress_send_failures: true,
+            suppressed: Some("timeout,unexpected,sendfailed".to_owned()),
             allow_public: false,
         };
         assert_eq!(settings, Ok(expected));
+        let settings = settings.unwrap();
+        assert!(settings.suppresses(TIMEOUTS) && settings.suppresses(SEND_FAILED));
+        assert!(!settings.suppresses("congestion"));
+        assert_eq!(settings.check_suppressed(), Ok(()));
     }
 
     #[test]
@@ -298,15 +311,17 @@ mod tests {
             ("allow-pubic", "`allow-public`"),
         ] {
             let complaint = set(&[text]).unwrap_err();
-            let name = text.split('=').next().unwrap();
-            assert_eq!(complaint.what, format!("unknown long option `{name}` (-O)"));
+            assert_eq!(complaint.what, format!("invalid long option: {text}"));
             assert!(
                 complaint.hint.as_deref().unwrap().contains(meant),
                 "{complaint:?}"
             );
         }
         let complaint = set(&["doh"]).unwrap_err();
-        assert!(complaint.what.contains("`doh`"), "ambiguous: {complaint:?}");
+        assert!(
+            complaint.what.ends_with(": doh"),
+            "ambiguous: {complaint:?}"
+        );
         assert!(set(&[""]).is_err());
     }
 
@@ -316,13 +331,17 @@ mod tests {
             "tls-sni",
             "tls-sni=",
             "num-queries-per-conn=0",
-            "num-queries-per-conn=+1",
+            "num-queries-per-conn=-1",
             "qps-threshold-wait=x",
-            "suppress=timeout,nothing",
-            "doh-method=PUT",
         ] {
             assert!(set(&[text]).is_err(), "{text}");
         }
+        let suppressing = set(&["suppress=timeout,nothing"]).unwrap();
+        let complaint = suppressing.check_suppressed().unwrap_err();
+        assert_eq!(complaint.what, "unknown message type to suppress: nothing");
+        let asking = set(&["doh-method=PUT"]).unwrap();
+        let complaint = asking.doh_request().unwrap_err();
+        assert_eq!(complaint.what, "invalid DNS-over-HTTPS method");
     }
 
     #[test]
@@ -340,11 +359,10 @@ mod tests {
             (request.authority(), request.path()),
             ("dns.example:8443", "/q")
         );
-        let complaint = set(&["doh-uri=/dns-query"])
-            .unwrap()
-            .doh_request()
-            .unwrap_err();
-        assert!(complaint.what.starts_with("-O doh-uri: "), "{complaint:?}");
+        for uri in ["doh-uri=/dns-query", "doh-uri=http://localhost/dns-query"] {
+            let complaint = set(&[uri]).unwrap().doh_request().unwrap_err();
+            assert_eq!(complaint.what, "invalid DNS-over-HTTPS URI");
+        }
     }
 
     #[test]

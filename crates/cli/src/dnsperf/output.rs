@@ -49,8 +49,9 @@ fn limit_us(limit: Duration) -> u64 {
 pub(super) fn final_status(ended_by: EndedBy) -> String {
     let reason = match ended_by {
         EndedBy::Queries => "end of file",
-        EndedBy::Duration => "time limit",
-        EndedBy::TargetGone | EndedBy::Interrupted => "interruption",
+        // dnsperf goes on asking a target that is gone until its time is over.
+        EndedBy::Duration | EndedBy::TargetGone => "time limit",
+        EndedBy::Interrupted => "interruption",
     };
     format!("[Status] Testing complete ({reason})\n\n")
 }
@@ -70,8 +71,17 @@ fn http_codes(figures: &Figures) -> String {
     codes.extend(named.filter_map(|(code, count)| code.map(|code| (code, count))));
     codes.retain(|(_, count)| *count > 0);
     codes.sort_unstable();
+    if codes.is_empty() {
+        return "none".to_owned();
+    }
     let each = codes.iter().map(|(code, count)| format!("{code}: {count}"));
     each.collect::<Vec<String>>().join(", ")
+}
+
+/// The block of DNS over HTTPS with the empty line after it.
+pub(super) fn http_statistics(figures: &Figures) -> String {
+    let codes = http_codes(figures);
+    format!("DNS-over-HTTPS statistics:\n\n  HTTP/2 return codes:  {codes}\n\n")
 }
 
 /// Which block of statistics.
@@ -95,6 +105,14 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    pub(super) fn of(settings: &Settings) -> Self {
+        Layout {
+            unit: settings.unit(),
+            histogram: settings.long.latency_histogram,
+            http: settings.transport.is_doh(),
+        }
+    }
+
     /// A block of statistics with the empty line after it.
     pub(super) fn statistics(&self, figures: &Figures, scope: Scope) -> String {
         let mut text = String::new();
@@ -107,9 +125,7 @@ impl Layout {
             text.push('\n');
         }
         if self.http && scope == Scope::Run {
-            let codes = http_codes(figures);
-            let _ = writeln!(text, "DNS-over-HTTPS statistics:\n");
-            let _ = writeln!(text, "  HTTP/2 return codes:  {codes}\n");
+            text.push_str(&http_statistics(figures));
         }
         text
     }
@@ -193,13 +209,9 @@ impl Layout {
         figures: &Figures,
         scope: Scope,
     ) -> std::fmt::Result {
-        let (attempted, usable) = (figures.connections.attempted, figures.connections_usable);
         writeln!(text, "Connection Statistics:\n")?;
-        writeln!(
-            text,
-            "  Connection attempts:  {attempted} ({usable} successful, {})\n",
-            percent(usable, attempted)
-        )?;
+        let attempts = connection_attempts(figures);
+        writeln!(text, "  Connection attempts:  {attempts}\n")?;
         self.write_latency(
             text,
             &figures.connection_latency,
@@ -208,16 +220,22 @@ impl Layout {
     }
 }
 
+/// What dnsperf calls an RCODE of a header.
+pub(super) fn rcode_name(rcode: u16) -> String {
+    match rcode {
+        // It has no names for these.
+        11..=15 => format!("rcode{rcode}"),
+        _ => measure::counts::rcode_name(rcode).to_owned(),
+    }
+}
+
 pub(super) fn response_codes(figures: &Figures) -> String {
     let rcodes = &figures.counts.rcodes;
-    let known = rcodes.by_rcode.iter().enumerate().map(|(rcode, count)| {
-        let name = match rcode {
-            // dnsperf has no names for these.
-            11..=15 => format!("rcode{rcode}"),
-            _ => measure::counts::rcode_name(rcode as u16).to_owned(),
-        };
-        (name, *count)
-    });
+    let known = rcodes
+        .by_rcode
+        .iter()
+        .enumerate()
+        .map(|(rcode, count)| (rcode_name(rcode as u16), *count));
     let all = known.chain(std::iter::once(("other".to_owned(), rcodes.other)));
     let shown = all.filter(|(_, count)| *count > 0).map(|(name, count)| {
         let share = percent(count, figures.counts.responses);
@@ -233,6 +251,13 @@ fn percent(part: u64, whole: u64) -> String {
         100.0 * part as f64 / whole as f64
     };
     format!("{share:.2}%")
+}
+
+/// `N (N successful, P%)`, of attempts to connect.
+pub(super) fn connection_attempts(figures: &Figures) -> String {
+    let (attempted, usable) = (figures.connections.attempted, figures.connections_usable);
+    let share = percent(usable, attempted);
+    format!("{attempted} ({usable} successful, {share})")
 }
 
 /// Microseconds as seconds with six places.

@@ -1,46 +1,111 @@
 //! The input file: questions, messages as on a TCP connection, or dynamic updates.
 //!
-//! A line that is no question does not end the run: it is left out with a warning, as in dnsperf.
+//! What is no question or no update does not end the run: it is left out with a warning in the
+//! words of dnsperf.
 
-use std::fs;
 use std::io::{self, Read};
 
-use load::names_error::Place;
-use load::{NamesError, QuestionSet, names_file, update_file};
+use load::{QuestionSet, names_file, update_file};
 use proto::query::QueryOptions;
+use proto::{Transport, name, rr};
 
-use super::args::Settings;
+use super::args::{Input, Settings};
 use super::complaint::{Complaint, Messages};
+use super::options::SEND_FAILED;
 
-/// Lines that are named when they are left out; more are counted.
-const LINES_NAMED_MAX: usize = 10;
+/// Blanks between the words of a line.
+const BLANKS: [char; 3] = [' ', '\t', '\n'];
+/// What a query of a `-B` file is called in a line of `-v`.
+const BINARY: &str = "binary input";
+/// Octets that a datagram has room for (RFC 768; RFC 791 leaves 20 octets for the IP header).
+const DATAGRAM_OCTETS_MAX: usize = 65_507;
 
-/// Reads what is to be sent.
+/// What is to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    pub(super) set: QuestionSet,
+    pub(super) lines: Lines,
+    /// Lines or updates that were left out.
+    pub(super) left_out: usize,
+    /// Lines that start with `#`: comments here and to dnsperf nothing, configuration to queryperf.
+    pub(super) configuration: Vec<String>,
+}
+
+/// The line of each question, kept if lines for single queries are printed.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    texts: Vec<Box<str>>,
+}
+
+impl Lines {
+    /// The line of a question by its position.
+    pub(super) fn get(&self, question: u32) -> &str {
+        self.texts
+            .get(question as usize)
+            .map_or(BINARY, |text| text)
+    }
+}
+
+/// Reads what is to be sent, which may be nothing that can be.
 ///
 /// # Errors
-/// The file cannot be read, holds nothing that can be sent, or (`-B`, `-u`) is malformed.
-pub(super) fn read(settings: &Settings, messages: &Messages) -> Result<QuestionSet, Complaint> {
-    let octets = read_octets(settings)?;
-    let edns = settings.edns.as_ref();
-    let read = if settings.binary {
-        names_file::parse_stream(&octets)
-    } else if settings.updates {
-        update_file::parse_text(&octets, edns)
+/// The file cannot be read, or holds nothing at all; a `-B` file is cut off.
+pub(super) fn read(settings: &Settings, messages: &Messages) -> Result<Questions, Complaint> {
+    let octets = read_octets(&settings.input)?;
+    let mut read = if settings.binary {
+        read_messages(&octets)?
     } else {
-        let options = QueryOptions {
-            edns: edns.cloned(),
-            ..QueryOptions::default()
+        let blocks = match settings.updates {
+            true => update_blocks(&octets),
+            false => lines(&octets).collect(),
         };
-        parse_lines(&octets, &options, messages)
-    };
-    read.map_err(|error| {
-        let name = source(settings);
-        match error.place {
-            Place::Whole => {
-                Complaint::new(format!("input file contains no data: {name}"), error.hint)
-            }
-            _ => Complaint::new(format!("{name}: {error}"), error.hint),
+        if blocks.is_empty() {
+            return Err(no_data());
         }
+        Reader::new(settings).read(&octets, &blocks, messages)
+    };
+    read.configuration = configuration(settings, &octets);
+    if settings.transport == Transport::Udp {
+        read.leave_out_long(settings, messages);
+    }
+    Ok(read)
+}
+
+impl Questions {
+    /// Leaves out what no datagram has room for: the kernel would refuse it each time.
+    fn leave_out_long(&mut self, settings: &Settings, messages: &Messages) {
+        if self.set.message_octets_max() <= DATAGRAM_OCTETS_MAX {
+            return;
+        }
+        let is_told = settings.verbose && !settings.long.suppresses(SEND_FAILED);
+        let all = std::mem::take(&mut self.set);
+        let mut texts = std::mem::take(&mut self.lines.texts).into_iter();
+        for template in all.iter() {
+            let text = texts.next();
+            if template.message.len() <= DATAGRAM_OCTETS_MAX {
+                self.set
+                    .push_any(template.message, template.question_octets);
+                self.lines.texts.extend(text);
+                continue;
+            }
+            self.left_out += 1;
+            if is_told {
+                messages.warn("failed to send packet: Message too long");
+            }
+        }
+    }
+}
+
+pub(super) fn no_data() -> Complaint {
+    Complaint::plain("input file contains no data")
+}
+
+fn read_messages(octets: &[u8]) -> Result<Questions, Complaint> {
+    let set = names_file::parse_any_stream(octets);
+    let set = set.map_err(|error| no_data().with_hint(error.to_string()))?;
+    Ok(Questions {
+        set,
+        ..Questions::default()
     })
 }
 
@@ -52,88 +117,229 @@ pub(super) fn source(settings: &Settings) -> String {
     }
 }
 
-fn read_octets(settings: &Settings) -> Result<Vec<u8>, Complaint> {
-    let Some(path) = &settings.data_file else {
-        let mut octets = Vec::new();
-        let read = io::stdin().lock().read_to_end(&mut octets);
-        return match read {
-            Ok(_) => Ok(octets),
-            Err(error) => Err(Complaint::plain(format!(
-                "cannot read standard input: {error}"
-            ))),
-        };
+fn read_octets(input: &Input) -> Result<Vec<u8>, Complaint> {
+    let mut octets = Vec::new();
+    let read = match input {
+        Input::Standard => io::stdin().lock().read_to_end(&mut octets),
+        Input::File(file) => (&**file).read_to_end(&mut octets),
     };
-    fs::read(path).map_err(|error| {
-        let what = format!("unable to open file: {}: {error}", path.display());
-        Complaint::new(what, "give the file of the questions with -d")
-    })
+    match read {
+        Ok(_) => Ok(octets),
+        Err(error) => Err(Complaint::plain(format!("cannot read the input: {error}"))),
+    }
 }
 
-/// Questions of a text; lines that hold none are left out with a warning.
-fn parse_lines(
-    text: &[u8],
-    options: &QueryOptions,
-    messages: &Messages,
-) -> Result<QuestionSet, NamesError> {
-    let whole = names_file::parse_text(text, options);
-    if !matches!(&whole, Err(error) if error.place != Place::Whole) {
-        return whole;
+/// The lines that hold something: neither empty nor a comment.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    text.split(|octet| *octet == b'\n')
+        .filter(|line| !line.is_empty() && line[0] != b';')
+}
+
+/// Updates: from the line of a zone to that of its `send`, or to the end.
+fn update_blocks(text: &[u8]) -> Vec<&[u8]> {
+    let mut blocks = Vec::new();
+    let place = |line: &[u8]| line.as_ptr() as usize - text.as_ptr() as usize;
+    let mut begun: Option<usize> = None;
+    let mut end = 0;
+    for line in lines(text) {
+        let start = *begun.get_or_insert(place(line));
+        end = place(line) + line.len();
+        if line.eq_ignore_ascii_case(b"send") {
+            blocks.push(&text[start..end]);
+            begun = None;
+        }
     }
-    let mut questions = QuestionSet::new();
-    let mut left_out = 0;
-    for (index, line) in text.split(|octet| *octet == b'\n').enumerate() {
-        match names_file::parse_text(line, options) {
-            Ok(one) => one
-                .iter()
-                .for_each(|template| questions.push(template.message, template.question_octets)),
-            Err(error) if error.place == Place::Whole => {}
-            Err(error) => {
-                left_out += 1;
-                if left_out <= LINES_NAMED_MAX {
-                    messages.warn(&format!("line {} left out: {}", index + 1, error.what));
+    blocks.extend(begun.map(|start| &text[start..end]));
+    blocks
+}
+
+fn configuration(settings: &Settings, octets: &[u8]) -> Vec<String> {
+    if settings.binary {
+        return Vec::new();
+    }
+    let found = lines(octets).filter(|line| line[0] == b'#');
+    found
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect()
+}
+
+struct Reader<'s> {
+    settings: &'s Settings,
+    options: QueryOptions,
+}
+
+impl<'s> Reader<'s> {
+    fn new(settings: &'s Settings) -> Self {
+        let options = QueryOptions {
+            edns: settings.edns.clone(),
+            recursion_desired: settings.recursion,
+            ..QueryOptions::default()
+        };
+        Reader { settings, options }
+    }
+
+    /// All at once where that is possible: a million lines one by one take longer.
+    fn read(&self, text: &[u8], blocks: &[&[u8]], messages: &Messages) -> Questions {
+        let is_plain = !blocks.iter().any(|block| starts_blank(block));
+        if !self.settings.verbose
+            && is_plain
+            && let Some(set) = self.parse(text)
+        {
+            return Questions {
+                set,
+                ..Questions::default()
+            };
+        }
+        let mut questions = Questions::default();
+        for block in blocks {
+            match self.parse(block).filter(|_| !starts_blank(block)) {
+                Some(one) => {
+                    questions.set.append(&one);
+                    if self.settings.verbose {
+                        let first = lines(block).next().unwrap_or_default();
+                        let text = String::from_utf8_lossy(first).into_owned();
+                        let texts = std::iter::repeat_n(text.into_boxed_str(), one.len());
+                        questions.lines.texts.extend(texts);
+                    }
+                }
+                None if self.is_comment(block) => {}
+                None => {
+                    questions.left_out += 1;
+                    let faults = match self.settings.updates {
+                        true => update_faults(block, |text| self.parse(text).is_some()),
+                        false => vec![fault(&String::from_utf8_lossy(block))],
+                    };
+                    faults.iter().for_each(|fault| messages.warn(fault));
                 }
             }
         }
+        questions
     }
-    if left_out > LINES_NAMED_MAX {
-        messages.warn(&format!("{left_out} lines left out in all"));
+
+    fn parse(&self, text: &[u8]) -> Option<QuestionSet> {
+        match self.settings.updates {
+            true => update_file::parse_text(text, self.options.edns.as_ref()).ok(),
+            false => names_file::parse_text(text, &self.options).ok(),
+        }
     }
-    match questions.is_empty() {
-        true => whole,
-        false => Ok(questions),
+
+    /// Our own comments, with a number sign.
+    fn is_comment(&self, block: &[u8]) -> bool {
+        !self.settings.updates && block.trim_ascii_start().starts_with(b"#")
     }
+}
+
+/// dnsperf takes the name from the start of the line.
+fn starts_blank(line: &[u8]) -> bool {
+    matches!(line.first(), Some(b' ' | b'\t'))
+}
+
+/// Why a line is no question.
+fn fault(line: &str) -> String {
+    let mut words = line.split(BLANKS);
+    let qname = words.next().unwrap_or_default();
+    let qtype = words.find(|word| !word.is_empty());
+    let unreadable = || format!("invalid query input format: {line}");
+    if qname.is_empty() {
+        return unreadable();
+    }
+    if name::parse(qname, &mut Vec::new()).is_err() {
+        return format!("invalid domain name (or out of space): {qname}");
+    }
+    match qtype {
+        Some(qtype) if rr::type_from_text(qtype).is_none() => format!("invalid qtype: {qtype}"),
+        _ => unreadable(),
+    }
+}
+
+/// Why a block is no update. `reads` says whether a whole one is.
+fn update_faults(block: &[u8], reads: impl Fn(&[u8]) -> bool) -> Vec<String> {
+    let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
+    let mut lines = lines(block);
+    let zone = lines.next().unwrap_or_default();
+    let mut so_far = [zone, b"\n"].concat();
+    if !reads(&[zone, b"\nsend\n"].concat()) {
+        return vec![format!("Unable to parse domain name {}", text(zone))];
+    }
+    let mut has_updates = false;
+    for line in lines {
+        let word = text(line);
+        let command = word.split(BLANKS).next().unwrap_or_default().to_lowercase();
+        if command == "send" {
+            break;
+        }
+        let is_update = ["add", "delete"].contains(&command.as_str());
+        let is_known = is_update || ["require", "prohibit"].contains(&command.as_str());
+        if !is_known {
+            return vec![
+                format!("invalid update command: {word}"),
+                format!("error processing update command: {word}"),
+            ];
+        }
+        if has_updates && !is_update {
+            return vec!["prereqs must precede updates".to_owned()];
+        }
+        has_updates |= is_update;
+        so_far.extend_from_slice(line);
+        so_far.push(b'\n');
+        if !reads(&[&so_far[..], b"send\n"].concat()) {
+            return vec![format!("invalid update command: {word}")];
+        }
+    }
+    vec![format!("incomplete update: {}", text(zone))]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn count(text: &str) -> Result<usize, Place> {
-        let parsed = parse_lines(
-            text.as_bytes(),
-            &QueryOptions::default(),
-            &Messages::default(),
-        );
-        parsed
-            .map(|questions| questions.len())
-            .map_err(|error| error.place)
+    #[test]
+    fn faults_of_lines_have_the_words_of_dnsperf() {
+        for (line, expected) in [
+            ("invalid", "invalid query input format: invalid"),
+            ("invalid invalid", "invalid qtype: invalid"),
+            ("  a.example A", "invalid query input format:   a.example A"),
+            ("a..b A", "invalid domain name (or out of space): a..b"),
+            ("a..b", "invalid domain name (or out of space): a..b"),
+            (
+                r"bad\0name A",
+                r"invalid domain name (or out of space): bad\0name",
+            ),
+        ] {
+            assert_eq!(fault(line), expected);
+        }
     }
 
     #[test]
-    fn bad_lines_are_left_out_and_good_ones_asked() {
-        assert_eq!(
-            count("a.example A\nb.example NOSUCHTYPE\n\n; c\nd.example AAAA\n"),
-            Ok(2)
-        );
-        assert_eq!(count("a.example A\nb.example MX"), Ok(2));
+    fn faults_of_updates_have_the_words_of_dnsperf() {
+        let reads = |text: &[u8]| update_file::parse_text(text, None).is_ok();
+        for (block, expected) in [
+            ("zone.test", &["incomplete update: zone.test"][..]),
+            (
+                "zone.test\nwrong",
+                &[
+                    "invalid update command: wrong",
+                    "error processing update command: wrong",
+                ],
+            ),
+            (
+                "zone.test\nadd x 60 A 1.2.3\nsend",
+                &["invalid update command: add x 60 A 1.2.3"],
+            ),
+            (
+                "zone.test\nadd x 60 A 192.0.2.1\nrequire x\nsend",
+                &["prereqs must precede updates"],
+            ),
+        ] {
+            assert_eq!(update_faults(block.as_bytes(), reads), expected, "{block}");
+        }
     }
 
     #[test]
-    fn a_file_without_any_question_is_refused() {
-        assert_eq!(count(""), Err(Place::Whole));
-        assert!(matches!(
-            count("only\nnames\n"),
-            Err(Place::Line { line: 1, .. })
-        ));
+    fn a_file_of_updates_falls_apart_at_each_send() {
+        let text = b"; c\na\nadd x\nSEND\n\nb\nsend\nc\n";
+        let blocks = update_blocks(text);
+        assert_eq!(blocks, [&b"a\nadd x\nSEND"[..], b"b\nsend", b"c"]);
     }
 }

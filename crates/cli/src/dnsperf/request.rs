@@ -1,6 +1,6 @@
 //! From dnsperf's options to a decided run.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +8,12 @@ use engine::TlsSettings;
 use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
-use load::{ConnectionPolicy, Plan, QuestionSource, Resume, TlsAsked};
+use load::{ConnectionPolicy, Plan, QuestionSet, QuestionSource, Resume, TlsAsked};
 use proto::Transport;
-use proto::doh::{DohRequest, Scheme};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, client_config};
 
-use super::args::{Family, Settings};
+use super::args::Settings;
 use super::complaint::{Complaint, Messages};
 use super::questions;
 
@@ -28,15 +27,15 @@ const GOODPUT_RCODES: [u16; 2] = [0, 3];
 /// Decides everything; asks nothing of the server yet.
 ///
 /// # Errors
-/// A server that cannot be resolved or may not be loaded, an unusable input file, or settings that
-/// contradict each other.
-pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunRequest, Complaint> {
-    let target = resolve(settings)?;
-    check_scope(settings, target.ip())?;
-    let questions = questions::read(settings, messages)?;
+/// Settings that contradict each other, or what cannot be offered.
+pub(super) fn build(
+    settings: &Settings,
+    questions: QuestionSet,
+    load: Load,
+) -> Result<RunRequest, Complaint> {
+    let target = settings.target;
     let runs = settings.runs.map(u64::from);
     let queries_max = runs.map(|runs| runs.saturating_mul(questions.len() as u64));
-    let load = Load::fit(settings, messages);
     let plan = Plan {
         target,
         transport: settings.transport,
@@ -69,7 +68,7 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
             },
             ..ConnectionPolicy::default()
         },
-        doh: doh(settings)?,
+        doh: settings.doh.clone().filter(|_| settings.transport.is_doh()),
         tcp_fallback: false,
         stub: None,
         socket_buffer_octets: settings.buffer_octets,
@@ -85,40 +84,15 @@ pub(super) fn build(settings: &Settings, messages: &Messages) -> Result<RunReque
         cpus: Vec::new(),
         driver: driver::kernel::DriverChoice::Auto,
         description: describe(settings),
-        // dnsperf sends its datagrams whether or not somebody listens, and counts them as lost.
-        preflight: plan.transport.is_stream(),
+        // dnsperf tries whether or not somebody listens, and counts what is lost.
+        preflight: false,
         observer: None,
         plan,
     })
 }
 
-fn doh(settings: &Settings) -> Result<Option<Arc<DohRequest>>, Complaint> {
-    if !settings.transport.is_doh() {
-        return Ok(None);
-    }
-    settings.long.doh_request().map(Arc::new).map(Some)
-}
-
-fn resolve(settings: &Settings) -> Result<SocketAddr, Complaint> {
-    let server = settings.server.as_str();
-    let invalid = |why: &str| {
-        let hint = "give a name or an address with -s, and a family it has with -f";
-        Complaint::new(format!("invalid server address {server}: {why}"), hint)
-    };
-    let fits = |address: &SocketAddr| match settings.family {
-        Family::Any => true,
-        Family::Inet => address.is_ipv4(),
-        Family::Inet6 => address.is_ipv6(),
-    };
-    let mut addresses = (server, settings.port)
-        .to_socket_addrs()
-        .map_err(|error| invalid(&error.to_string()))?;
-    addresses
-        .find(fits)
-        .ok_or_else(|| invalid("it has no address of that family"))
-}
-
-fn check_scope(settings: &Settings, address: IpAddr) -> Result<(), Complaint> {
+/// Refuses a public target, unless it is allowed.
+pub(super) fn check_scope(settings: &Settings, address: IpAddr) -> Result<(), Complaint> {
     let by_environment =
         std::env::var_os(ALLOW_PUBLIC_VARIABLE).is_some_and(|value| !value.is_empty());
     let allowed = settings.long.allow_public || by_environment;
@@ -135,16 +109,27 @@ fn check_scope(settings: &Settings, address: IpAddr) -> Result<(), Complaint> {
     ))
 }
 
+/// Refuses a local address from which the target cannot be reached.
+pub(super) fn check_families(settings: &Settings) -> Result<(), Complaint> {
+    let local = settings.local_address;
+    match local.is_some_and(|local| local.is_ipv4() != settings.target.is_ipv4()) {
+        false => Ok(()),
+        true => Err(Complaint::plain(
+            "server and local addresses have different families",
+        )),
+    }
+}
+
 /// Threads and queries in flight that the other options leave room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Load {
+pub(super) struct Load {
     workers: u32,
     outstanding: u32,
 }
 
 impl Load {
-    /// Lowers what does not fit, with a warning, as dnsperf does.
-    fn fit(settings: &Settings, messages: &Messages) -> Load {
+    /// Lowers what does not fit, with a warning, the first two in the words of dnsperf.
+    pub(super) fn fit(settings: &Settings, messages: &Messages) -> Load {
         let mut load = Load {
             workers: settings.threads,
             outstanding: settings.outstanding,
@@ -158,30 +143,38 @@ impl Load {
             ));
             load.outstanding = u32::try_from(open_max).unwrap_or(u32::MAX);
         }
-        let limits = [
-            ("maximum rate", "-Q", settings.rate_qps_max),
-            ("number of clients", "-c", Some(settings.clients)),
-            ("number of queries in flight", "-q", Some(load.outstanding)),
-        ];
-        for (what, option, limit) in limits {
+        let (threads, outstanding) = (load.workers, load.outstanding);
+        let mut lower = |limit: Option<u32>, text: &dyn Fn(u32) -> String| {
             if let Some(limit) = limit.filter(|limit| *limit < load.workers) {
-                messages.warn(&format!(
-                    "number of threads (-T {}) exceeds {what} ({option} {limit}), lowered to \
-                     {limit}",
-                    load.workers
-                ));
+                let text = text(limit);
+                messages.warn(&format!("{text}, lowering number of threads"));
                 load.workers = limit;
             }
-        }
+        };
+        lower(settings.rate_qps_max, &|limit| {
+            format!(
+                "requested max QPS limit (-Q {limit}) is lower than number of threads \
+                 (-T {threads})"
+            )
+        });
+        lower(Some(settings.clients), &|limit| {
+            format!(
+                "requested number of threads (-T {threads}) exceeds number of clients (-c {limit})"
+            )
+        });
+        lower(Some(outstanding), &|limit| {
+            format!(
+                "requested number of threads (-T {threads}) exceeds number of queries outstanding \
+                 (-q {limit})"
+            )
+        });
         load
     }
 }
 
 /// TLS as dnsperf speaks it: any certificate is taken, and no name is sent unless one is given.
 fn tls(settings: &Settings, plan: &Plan) -> Result<Option<TlsRequest>, Complaint> {
-    let request = plan.doh.as_ref();
-    let is_plain_http = request.is_some_and(|request| request.scheme() == Scheme::Http);
-    if !settings.transport.has_tls() || is_plain_http {
+    if !settings.transport.has_tls() {
         return Ok(None);
     }
     let name = match &settings.long.tls_sni {
@@ -240,13 +233,16 @@ fn describe(settings: &Settings) -> Description {
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::{Invocation, parse};
+    use super::super::args::{Invocation, Options, parse};
     use super::*;
 
     fn settings(line: &str) -> Settings {
         let arguments: Vec<_> = line.split_whitespace().map(Into::into).collect();
         match parse::<Settings>(&arguments).unwrap() {
-            Invocation::Run(settings) => *settings,
+            Invocation::Run(mut settings) => {
+                settings.complete().unwrap();
+                *settings
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -268,17 +264,9 @@ mod tests {
 
     #[test]
     fn the_server_has_an_address_of_the_family_asked_for() {
-        let target = |line| resolve(&settings(line)).map(|target| target.to_string());
-        assert_eq!(target("-s ::1 -p 5353").as_deref(), Ok("[::1]:5353"));
-        assert_eq!(
-            target("-s localhost -f inet").as_deref(),
-            Ok("127.0.0.1:53")
-        );
-        let complaint = target("-s 127.0.0.1 -f inet6").unwrap_err();
-        assert!(
-            complaint.what.contains("no address of that family"),
-            "{complaint:?}"
-        );
+        let target = |line| settings(line).target.to_string();
+        assert_eq!(target("-s ::1 -p 5353"), "[::1]:5353");
+        assert_eq!(target("-s localhost -f inet"), "127.0.0.1:53");
     }
 
     #[test]

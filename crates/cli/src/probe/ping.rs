@@ -121,6 +121,7 @@ impl Shown {
                     question,
                     sent_at,
                     how,
+                    ..
                 } => {
                     number += 1;
                     let time_ns = observation.at.nanos_since(sent_at);

@@ -226,9 +226,10 @@ fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
     }
     let Some(rate) = &arguments.rate else {
         let outstanding = arguments.outstanding.unwrap_or(OUTSTANDING);
+        let max_rate = arguments.max_rate.as_deref().map(parse_rate);
         return Ok(Arrival::Closed {
             outstanding,
-            rate_qps_max: None,
+            rate_qps_max: max_rate.transpose()?,
         });
     };
     let process = match arguments.arrival {

@@ -9,14 +9,15 @@ use super::keys::Given;
 use crate::failure::Failure;
 
 /// Rates of all clients together.
-const RATES: [&str; 2] = ["rate", "connect-rate"];
+const RATES: [&str; 3] = ["rate", "max-rate", "connect-rate"];
 /// Whole numbers of all clients together.
 const NUMBERS: [&str; 2] = ["outstanding", "queries"];
 
 /// Flags that say when queries are due: whoever states one of them inherits none.
 const ARRIVALS: [&str; 5] = ["rate", "outstanding", "per-client", "profile", "script"];
 /// Flags that mean something only beside one of them.
-const OF_ARRIVAL: [&str; 6] = [
+const OF_ARRIVAL: [&str; 7] = [
+    "max-rate",
     "shape",
     "arrival",
     "burst",

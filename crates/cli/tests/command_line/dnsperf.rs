@@ -43,7 +43,7 @@ pub(crate) fn bind(change: impl FnOnce(BindOptions) -> BindOptions) -> BindTarge
     BindTarget::start(&change(BindOptions::new(zone))).unwrap()
 }
 
-fn responder(transport: Transport, behaviour: Behaviour) -> (Serving, SocketAddr) {
+pub(crate) fn responder(transport: Transport, behaviour: Behaviour) -> (Serving, SocketAddr) {
     let identity = self_signed(&SelfSigned::default()).unwrap();
     let config = ResponderConfig {
         listen: vec![(transport, "127.0.0.1:0".parse().unwrap())],
@@ -98,7 +98,7 @@ fn refused(line: &str) -> String {
 }
 
 /// One line with every number replaced by `#`, so that only labels and layout are left.
-fn shape(line: &str) -> String {
+pub(crate) fn shape(line: &str) -> String {
     let mut shape = String::new();
     let mut in_number = false;
     for letter in line.chars() {
@@ -223,26 +223,23 @@ fn output_over_https_has_the_lines_of_dnsperf_but_for_the_attempts_of_2_14() {
 fn requests_over_http_are_made_as_their_options_say() {
     let folder = Folder::new("http-options");
     let names = names_in(&folder);
-    for (service, scheme) in [(Service::Doh2, "https"), (Service::H2c, "http")] {
-        let (target, port) = bind_over_http(service);
-        for (method, path, code) in [
-            ("GET", DOH_PATH, 200),
-            ("POST", DOH_PATH, 200),
-            ("GET", "/nothing", 404),
-        ] {
-            let line = format!(
-                "-m doh -p {port} -q 1 -d {names} -O doh-uri={scheme}://dns.test{path} \
-                 -O doh-method={method} -O tls-sni=dns.test"
-            );
-            let stdout = succeed("throng", &line);
-            let answered = if code == 200 { 100.0 } else { 0.0 };
-            assert_eq!(completed(&stdout), (100.0, answered), "{line}\n{stdout}");
-            // After some requests for nothing BIND closes the connection, with one in flight.
-            let times = if code == 200 { "100\n" } else { "9" };
-            let codes = format!("  HTTP/2 return codes:  {code}: {times}");
-            assert!(stdout.contains(&codes), "{line}\n{stdout}");
-        }
-        drop(target);
+    let (_target, port) = bind_over_http(Service::Doh2);
+    for (method, path, code) in [
+        ("GET", DOH_PATH, 200),
+        ("POST", DOH_PATH, 200),
+        ("GET", "/nothing", 404),
+    ] {
+        let line = format!(
+            "-m doh -p {port} -q 1 -d {names} -O doh-uri=https://dns.test{path} \
+             -O doh-method={method} -O tls-sni=dns.test"
+        );
+        let stdout = succeed("throng", &line);
+        let answered = if code == 200 { 100.0 } else { 0.0 };
+        assert_eq!(completed(&stdout), (100.0, answered), "{line}\n{stdout}");
+        // After some requests for nothing BIND closes the connection, with one in flight.
+        let times = if code == 200 { "100\n" } else { "9" };
+        let codes = format!("  HTTP/2 return codes:  {code}: {times}");
+        assert!(stdout.contains(&codes), "{line}\n{stdout}");
     }
 }
 
@@ -268,7 +265,7 @@ fn a_run_without_responses_has_the_lines_of_dnsperf() {
     let port = silent.local_addr().unwrap().port();
     let folder = Folder::new("lost-lines");
     let names = folder.write("names.txt", "lost.lab.test A\n");
-    let line = format!("-p {port} -d {names} -t 0.2 -O suppress=timeouts");
+    let line = format!("-p {port} -d {names} -t 0.2");
     let (theirs, ours) = (succeed("dnsperf", &line), succeed("throng", &line));
     assert_eq!(shapes(&ours), shapes(&theirs));
     assert_eq!(number(&ours, "Queries lost:"), 1.0);
@@ -298,7 +295,8 @@ fn header_and_interval_lines_have_the_form_of_dnsperf() {
         .copied()
         .filter(|line| shape(line) == "#: #")
         .collect();
-    assert_eq!(rates.len(), 4, "{stdout}");
+    // The fourth would end with the run.
+    assert_eq!(rates.len(), 3, "{stdout}");
     for rate in rates {
         let (time, qps) = rate.split_once(": ").unwrap();
         assert!(time.parse::<f64>().unwrap() > 1.6e9, "{rate}");
@@ -353,7 +351,7 @@ fn the_four_commands_of_the_article_run_with_their_redirection() {
             "{line}\n{stdout}"
         );
         let (blocks, buckets) = blocks_and_buckets(&stdout);
-        assert!(blocks == 2 && buckets > blocks, "{line}\n{stdout}");
+        assert!(blocks == 1 && buckets > blocks, "{line}\n{stdout}");
         assert_eq!(
             stdout.contains("Connection Statistics:"),
             mode == "tcp",
@@ -367,7 +365,7 @@ fn the_four_commands_of_the_article_run_with_their_redirection() {
         let start = format!("equivalent: throng run --server 127.0.0.1:{port} --transport {mode} ");
         assert!(last.starts_with(&start), "{last}");
         assert!(
-            last.contains(" --duration 2s ") && last.ends_with("--interval 1s"),
+            last.contains(" --duration 2s ") && last.ends_with("--interval 1s --no-preflight"),
             "{last}"
         );
     }
@@ -425,7 +423,7 @@ fn dynamic_updates_signed_with_a_key_are_carried_out() {
     let before = target.statistics().unwrap();
     let port = target.endpoints().do53().port();
     let signed = format!("{}:{}:{}", key.algorithm, key.name, key.secret_base64);
-    let output = throng(&format!("-u -y {signed} -p {port} -d {file}"));
+    let output = throng(&format!("-u -y {signed} -p {port} -d {file} -t 50"));
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stdout}\n{stderr}");
@@ -531,57 +529,21 @@ fn an_interrupt_ends_the_run_with_its_statistics() {
 }
 
 #[test]
-fn a_misspelled_long_option_is_one_clear_error() {
+fn a_misspelled_long_option_is_refused_with_the_one_meant_and_the_usage() {
     let stderr = refused("-O latency-histogramam");
-    assert!(
-        stderr.starts_with("Error: unknown long option `latency-histogramam`"),
-        "{stderr}"
-    );
-    assert!(
-        stderr.contains("did you mean `latency-histogram`?"),
-        "{stderr}"
-    );
-    assert_eq!(stderr.lines().count(), 2, "{stderr}");
+    let start = "invalid long option: latency-histogramam\nhint: did you mean \
+                 `latency-histogram`? `-H` lists all long options\nUsage: dnsperf [-f family]";
+    assert!(stderr.starts_with(start), "{stderr}");
 }
 
 #[test]
-fn bad_usage_and_bad_input_are_refused_before_anything_is_sent() {
+fn our_own_refusals_say_why() {
     let folder = Folder::new("refused");
-    let (names, empty) = (
-        names_in(&folder),
-        folder.write("empty.txt", "\n; nothing\n"),
-    );
-    let broken = folder.write("broken.txt", "lab.test\nadd x 60 A 1.2.3\nsend\n");
+    let names = names_in(&folder);
     for (line, part) in [
-        ("-c 0".to_owned(), "Error: -c: invalid value `0`"),
-        ("-z".to_owned(), "Error: unknown option `-z`"),
-        (
-            format!("-m doh -d {names} -O doh-uri=/q"),
-            "Error: -O doh-uri: ",
-        ),
-        ("-m doq".to_owned(), "invalid mode `doq`"),
-        (
-            "-d /nonexistent/names".to_owned(),
-            "unable to open file: /nonexistent/names",
-        ),
-        (format!("-d {empty}"), "input file contains no data"),
-        (format!("-u -d {broken}"), "broken.txt: line 2: "),
-        (
-            format!("-d {names} -s nowhere.invalid"),
-            "invalid server address nowhere.invalid",
-        ),
-        (
-            format!("-d {names} -f inet6"),
-            "has no address of that family",
-        ),
         (
             format!("-d {names} -s 8.8.8.8"),
-            "8.8.8.8 is a public address",
-        ),
-        (format!("-d {names} -t 0"), "-t: it is zero"),
-        (
-            format!("-d {names} -a ::1"),
-            "-a: ::1 is not of the address family",
+            "Error: 8.8.8.8 is a public address\nhint: ",
         ),
         (format!("-d {names} -c 1000000"), "hint: use -c "),
     ] {
@@ -591,7 +553,7 @@ fn bad_usage_and_bad_input_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn nobody_listening_over_tcp_is_an_error_and_over_udp_a_loss() {
+fn nobody_listening_is_a_loss_and_the_statistics_come() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -599,8 +561,12 @@ fn nobody_listening_over_tcp_is_an_error_and_over_udp_a_loss() {
     let folder = Folder::new("nobody");
     let names = folder.write("names.txt", "a.lab.test A\n");
     let line = format!("-p {} -d {names} -t 0.2", closed.port());
-    let stderr = refused(&format!("-m tcp {line}"));
-    assert!(stderr.contains("nobody listens on 127.0.0.1:"), "{stderr}");
+    let stdout = succeed("throng", &format!("-m tcp -l 0.5 {line}"));
+    assert!(
+        stdout.contains("  Queries completed:    0 (0.00%)\n"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("  Connection attempts:  "), "{stdout}");
     let stdout = succeed("throng", &line);
     assert!(
         stdout.contains("  Queries lost:         1 (100.00%)\n"),
@@ -612,17 +578,13 @@ fn nobody_listening_over_tcp_is_an_error_and_over_udp_a_loss() {
 fn warnings_go_to_standard_error_or_with_w_to_standard_output() {
     let (serving, address) = responder(Transport::Udp, Behaviour::default());
     let folder = Folder::new("warnings");
-    let line = format!("-p {} -d {} -T 4 -v", address.port(), names_in(&folder));
-    let warning =
-        "Warning: number of threads (-T 4) exceeds number of clients (-c 1), lowered to 1";
+    let line = format!("-p {} -d {} -T 4", address.port(), names_in(&folder));
+    let warning = "Warning: requested number of threads (-T 4) exceeds number of clients (-c 1), \
+                   lowering number of threads";
     let output = throng(&line);
     let (stdout, stderr) = texts(&output);
     assert!(
         stderr.contains(warning) && !stdout.contains("Warning:"),
-        "{stderr}"
-    );
-    assert!(
-        stderr.contains("single queries are not reported (-v)"),
         "{stderr}"
     );
     let output = throng(&format!("{line} -W"));
@@ -634,7 +596,7 @@ fn warnings_go_to_standard_error_or_with_w_to_standard_output() {
     drop(serving);
 }
 
-fn texts(output: &Output) -> (String, String) {
+pub(crate) fn texts(output: &Output) -> (String, String) {
     let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).unwrap();
     (text(&output.stdout), text(&output.stderr))
 }

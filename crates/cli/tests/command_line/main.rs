@@ -14,6 +14,7 @@ mod compare_transports;
 mod dnsperf;
 mod doctor;
 mod drivers;
+mod drop_in;
 mod ends;
 mod eval;
 mod experiment;

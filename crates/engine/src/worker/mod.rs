@@ -247,7 +247,7 @@ impl Worker {
             is_watched: plan.stub.is_some()
                 || plan.timestamps.is_some()
                 || matches!(offer, Offer::Scripted(_))
-                || inputs.observer.is_some(),
+                || (inputs.observer.as_ref()).is_some_and(Observer::hears_responses),
             stub: (plan.stub.as_ref()).map(|policy| Stub::new(policy, &mut clients)),
             stamps: (plan.timestamps).map(|_| Box::new(Stamps::new(primaries))),
             clients,

@@ -20,6 +20,7 @@ const PARETO_SHAPE: f64 = 1.5;
 /// | text | meaning |
 /// |---|---|
 /// | `constant:2` | 2 queries a second, evenly spaced |
+/// | `turns:2,of=10` | the same, ten clients taking turns |
 /// | `poisson:0.5` | one every 2 s on average, exponential gaps |
 /// | `onoff:5,on=2s,off=30s,shape=1.5` | 5 a second for 2 s, then 30 s of pause (Pareto) |
 /// | `bursts:8,every=20s` | 8 at once, every 20 s on average |
@@ -37,6 +38,10 @@ pub fn parse(text: &str) -> Result<ClientArrival, PlanError> {
     let arrival = match kind {
         "constant" => ClientArrival::Constant {
             rate_qps: parse_rate(first)?,
+        },
+        "turns" => ClientArrival::Turns {
+            rate_qps: parse_rate(first)?,
+            clients: count(options.needed("of")?)?,
         },
         "poisson" => ClientArrival::Poisson {
             rate_qps: parse_rate(first)?,
@@ -74,6 +79,9 @@ impl fmt::Display for ClientArrival {
         let time = |time: Duration| format!("{}s", time.as_secs_f64());
         match *self {
             ClientArrival::Constant { rate_qps } => write!(f, "constant:{rate_qps}"),
+            ClientArrival::Turns { rate_qps, clients } => {
+                write!(f, "turns:{rate_qps},of={clients}")
+            }
             ClientArrival::Poisson { rate_qps } => write!(f, "poisson:{rate_qps}"),
             ClientArrival::OnOff {
                 rate_qps,
@@ -115,10 +123,13 @@ impl<'a> Options<'a> {
         found.map(|(_, value)| *value)
     }
 
+    fn needed(&self, name: &str) -> Result<&'a str, PlanError> {
+        let missing = || wrong(format!("`{name}=` is missing"));
+        self.get(name).ok_or_else(missing)
+    }
+
     fn time(&self, name: &str) -> Result<Duration, PlanError> {
-        let text = self
-            .get(name)
-            .ok_or_else(|| wrong(format!("`{name}=TIME` is missing")))?;
+        let text = self.needed(name)?;
         parse_duration(text)
             .filter(|time| !time.is_zero())
             .ok_or_else(|| wrong(format!("`{text}` is not a time above zero")))
@@ -151,6 +162,7 @@ impl<'a> Options<'a> {
 
     fn reject_unused(&self, kind: &str) -> Result<(), PlanError> {
         let known: &[&str] = match kind {
+            "turns" => &["of"],
             "onoff" => &["on", "off", "shape"],
             "bursts" => &["every"],
             "closed" => &["think"],

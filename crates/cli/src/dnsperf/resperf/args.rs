@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use measure::ramp::RampPlan;
 
-use super::super::args::{self as dnsperf, Options, count, digits, invalid, seconds, text};
+use super::super::args::{
+    self as dnsperf, Options, count, decimal, digits, invalid, seconds, text,
+};
 use super::super::command_line::Given;
 use super::super::complaint::Complaint;
 use super::super::equivalent::duration;
+use super::super::options::find;
 use super::super::usage::ShortOption;
-use super::usage::SHORT_OPTIONS;
+use super::usage::{LONG_OPTIONS, SHORT_OPTIONS};
 
 /// What `-q` is unless it is given.
 pub(super) const OUTSTANDING: u64 = 65_536;
@@ -27,7 +30,7 @@ pub(super) struct Settings {
     /// `-i`
     pub(super) plot_interval: Duration,
     /// `-m`
-    pub(super) max_qps: u32,
+    pub(super) max_qps: f64,
     /// `-P`
     pub(super) plot_file: PathBuf,
     /// `-r`
@@ -55,7 +58,7 @@ impl Options for Settings {
                 ..dnsperf::Settings::new(command_line)
             },
             plot_interval: Duration::from_millis(500),
-            max_qps: 100_000,
+            max_qps: 100_000.0,
             plot_file: PathBuf::from("resperf.gnuplot"),
             ramp: Duration::from_secs(60),
             constant: Duration::ZERO,
@@ -69,17 +72,26 @@ impl Options for Settings {
     fn apply(&mut self, given: &Given<'_>) -> Result<(), Complaint> {
         match given.letter {
             'i' => self.plot_interval = plot_interval(given)?,
-            'm' => self.max_qps = count(given)?,
+            'm' => self.max_qps = decimal::<Self>(given)?,
             'P' => self.plot_file = PathBuf::from(given.value),
-            'r' => self.ramp = seconds(given)?,
-            'c' => self.constant = seconds(given)?,
+            'r' => self.ramp = seconds::<Self>(given)?,
+            'c' => self.constant = seconds::<Self>(given)?,
             'L' => self.max_loss_percent = percent(given)?,
-            'q' => self.outstanding = count(given)?.into(),
+            'q' => self.outstanding = count::<Self>(given)?.into(),
             'F' => {
-                let most = u64::from(digits(given)?);
+                let most = u64::from(digits::<Self>(given)?);
                 self.fall_behind = Some(most).filter(|most| *most > 0);
             }
             'R' => self.reopen = true,
+            'O' => {
+                let name = text(given)?.split('=').next().unwrap_or_default();
+                let known = find(name).map(|option| LONG_OPTIONS.contains(&option.name));
+                if known == Ok(false) {
+                    let what = format!("invalid long option: {}", text(given)?);
+                    return Err(Complaint::usage(what));
+                }
+                self.base.apply(given)?;
+            }
             'M' => self.base.apply(&given.with_letter('m'))?,
             'C' => self.base.apply(&given.with_letter('c'))?,
             _ => self.base.apply(given)?,
@@ -87,49 +99,41 @@ impl Options for Settings {
         Ok(())
     }
 
-    fn complete(mut self, port_given: bool) -> Result<Self, Complaint> {
+    fn complete(&mut self) -> Result<(), Complaint> {
+        self.base.complete_transport()?;
+        if self.outstanding > OUTSTANDING * u64::from(self.base.clients) {
+            return Err(Complaint::plain(format!(
+                "number of outstanding packets ({}) must not be more than 64K per client",
+                self.outstanding
+            )));
+        }
         if (self.ramp + self.constant).is_zero() {
-            return Err(Complaint::new(
-                "-r and -c are both 0: there is no time to send anything",
-                "give one of them some seconds",
+            return Err(Complaint::plain(
+                "rampup_time and constant_traffic_time must not both be 0",
             ));
         }
-        self.base = self.base.complete(port_given)?;
-        Ok(self)
+        self.base.complete_rest()
     }
 }
 
 fn plot_interval(given: &Given<'_>) -> Result<Duration, Complaint> {
-    let interval = seconds(given)?;
+    let interval = seconds::<Settings>(given)?;
     match interval >= PLOT_INTERVAL_MIN {
         true => Ok(interval),
-        false => Err(invalid(given, "give 0.01 seconds or more")),
+        false => Err(invalid::<Settings>(given).with_hint("give 0.01 seconds or more")),
     }
 }
 
 fn percent(given: &Given<'_>) -> Result<f64, Complaint> {
-    let number = text(given)?.parse::<f64>().ok();
-    let number = number.filter(|percent| (0.0..=100.0).contains(percent));
-    number.ok_or_else(|| invalid(given, "give a percentage from 0 to 100"))
+    Ok(decimal::<Settings>(given)?.min(100.0))
 }
 
-/// A complaint of dnsperf's options in the letters of resperf.
-pub(super) fn with_letters(complaint: Complaint) -> Complaint {
-    let replaced = |text: &str| {
-        let text = text.replace("-c: ", "-C: ").replace("-m is", "-M is");
-        text.replace("-c ", "-C ")
-    };
-    // What is resperf's own is not to be changed.
-    match complaint.what.starts_with("-r and -c") {
-        true => complaint,
-        false => Complaint {
-            what: match complaint.what.starts_with("-c: invalid value") {
-                true => complaint.what,
-                false => replaced(&complaint.what),
-            },
-            hint: complaint.hint.as_deref().map(replaced),
-        },
+/// A complaint of what the options of dnsperf come to, in the letters of resperf.
+pub(super) fn with_letters(mut complaint: Complaint) -> Complaint {
+    for text in std::iter::once(&mut complaint.what).chain(&mut complaint.hint) {
+        *text = text.replace("-c: ", "-C: ").replace("-c ", "-C ");
     }
+    complaint
 }
 
 /// The flags of `throng ramp` that say the same.
@@ -160,16 +164,19 @@ mod tests {
 
     fn settings(line: &str) -> Result<Settings, Complaint> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        parse::<Settings>(&arguments).map(|invocation| match invocation {
-            Invocation::Run(settings) => *settings,
+        match parse::<Settings>(&arguments)? {
+            Invocation::Run(mut settings) => settings.complete().map(|()| *settings),
             other => panic!("{line}: {other:?}"),
-        })
+        }
     }
 
     #[test]
     fn defaults_are_those_of_resperf() {
         let settings = settings("").unwrap();
-        assert_eq!((settings.max_qps, settings.outstanding), (100_000, 65_536));
+        assert_eq!(
+            (settings.max_qps, settings.outstanding),
+            (100_000.0, 65_536)
+        );
         assert_eq!(settings.ramp, Duration::from_secs(60));
         assert_eq!(settings.base.timeout, Duration::from_secs(45));
         assert_eq!(settings.plot_interval, Duration::from_millis(500));
@@ -185,7 +192,7 @@ mod tests {
         assert_eq!(settings.base.transport, proto::Transport::Dot);
         assert_eq!((settings.base.clients, settings.base.port), (7, 853));
         assert_eq!(settings.constant, Duration::from_secs(3));
-        assert_eq!((settings.max_qps, settings.outstanding), (500, 9));
+        assert_eq!((settings.max_qps, settings.outstanding), (500.0, 9));
         assert_eq!(
             (settings.max_loss_percent, settings.fall_behind),
             (2.5, None)
@@ -195,23 +202,32 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_are_named_with_their_letter() {
-        for (line, part) in [
-            ("-m 0", "-m: invalid value `0`"),
-            ("-L 101", "-L: invalid value `101`"),
-            ("-i 0.001", "-i: invalid value"),
-            ("-r 0", "-r and -c are both 0"),
-            ("-n 3", "unknown option `-n`"),
-            ("-T 3", "unknown option `-T`"),
-            ("-M quic", "invalid mode `quic`"),
+    fn bad_values_are_named_in_the_words_of_resperf() {
+        for (line, what) in [
+            ("-m 123..", "invalid max_qps: 123.."),
+            ("-m 123a", "invalid max_qps: 123a"),
+            ("-L x", "invalid max_query_loss: x"),
+            ("-C 0", "invalid clients: 0"),
+            ("-i 0.001", "invalid plot_interval: 0.001"),
+            (
+                "-r 0",
+                "rampup_time and constant_traffic_time must not both be 0",
+            ),
+            (
+                "-q 256000",
+                "number of outstanding packets (256000) must not be more than 64K per client",
+            ),
+            ("-n 3", "resperf: invalid option -- 'n'"),
+            ("-T 3", "resperf: invalid option -- 'T'"),
+            ("-M quic", "invalid socket mode"),
+            (
+                "-O latency-histogram",
+                "invalid long option: latency-histogram",
+            ),
+            ("-m 123.45 more", "unexpected argument more"),
         ] {
-            let complaint = with_letters(settings(line).unwrap_err());
-            assert!(complaint.what.contains(part), "{line}: {complaint:?}");
+            let complaint = settings(line).unwrap_err();
+            assert_eq!(complaint.what, what, "{line}: {complaint:?}");
         }
-        let complaint = with_letters(settings("-M quic").unwrap_err());
-        assert_eq!(
-            complaint.hint.as_deref(),
-            Some("-M is udp, tcp, dot or doh")
-        );
     }
 }

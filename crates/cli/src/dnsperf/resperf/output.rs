@@ -5,7 +5,7 @@ use std::fmt::Write;
 use measure::ramp::Ramp;
 
 use super::super::figures::Figures;
-use super::super::output::{VERSION, response_codes, seconds};
+use super::super::output::{VERSION, connection_attempts, response_codes, seconds};
 use super::args::Settings;
 
 /// The first lines. What a script may look for comes first, who really ran after it.
@@ -37,18 +37,17 @@ pub(super) fn statistics(figures: &Figures, ramp: &Ramp) -> String {
     row("Queries sent:", counts.sent.to_string());
     row("Queries completed:", counts.responses.to_string());
     row("Queries lost:", figures.lost().to_string());
-    row("Response codes:", response_codes(figures));
-    row("Reconnection(s):", reconnections(figures, ramp).to_string());
+    let unexpected = figures.unexpected();
+    if unexpected > 0 {
+        row("Unexpected IDs:", unexpected.to_string());
+    }
+    row("Response codes:", format!("{}\n", response_codes(figures)));
     row("Run time (s):", seconds(figures.run_time_ns / 1_000));
     row("Maximum throughput:", format!("{qps:.6} qps"));
-    row("Lost at that point:", format!("{lost_percent:.2}%"));
-    text.push('\n');
+    row("Lost at that point:", format!("{lost_percent:.2}%\n"));
+    row(
+        "Connection attempts:",
+        format!("{}\n", connection_attempts(figures)),
+    );
     text
-}
-
-/// Connections beyond the first of each client.
-fn reconnections(figures: &Figures, ramp: &Ramp) -> u64 {
-    figures
-        .connections_usable
-        .saturating_sub(ramp.scenario.clients)
 }

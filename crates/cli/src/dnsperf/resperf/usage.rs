@@ -1,8 +1,9 @@
 //! The options of resperf 2.14 as tables, and the help made from them.
 
+use super::super::options::named;
 use super::super::usage::{ShortOption, help_of, long_help_of, of_dnsperf, switch, takes};
 
-/// All of them, in the order of resperf's help.
+/// All of them, in the order and with the words of resperf's help.
 pub(super) const SHORT_OPTIONS: [ShortOption; 28] = [
     of_dnsperf(b'f'),
     of_dnsperf(b'm').with_letter(b'M'),
@@ -11,64 +12,50 @@ pub(super) const SHORT_OPTIONS: [ShortOption; 28] = [
     of_dnsperf(b'a'),
     of_dnsperf(b'x'),
     of_dnsperf(b'd'),
-    takes(
-        b't',
-        "timeout",
-        "seconds until a query counts as lost",
-        Some("45"),
-    ),
+    of_dnsperf(b't').with_default("45"),
     of_dnsperf(b'b'),
     of_dnsperf(b'e'),
     of_dnsperf(b'E'),
     of_dnsperf(b'D'),
-    of_dnsperf(b'y'),
+    of_dnsperf(b'y').with_help("the TSIG algorithm, name and secret"),
     takes(
         b'i',
         "plot_interval",
-        "seconds from one point of the plot to the next",
-        Some("0.5"),
-    ),
-    takes(
-        b'm',
-        "max_qps",
-        "rate that the ramp leads to",
-        Some("100000"),
-    ),
-    takes(
-        b'P',
-        "plotfile",
-        "file of the plot data",
-        Some("resperf.gnuplot"),
-    ),
-    takes(b'r', "ramp_time", "seconds of the ramp", Some("60")),
+        "the time interval between plot data points, in seconds",
+    )
+    .with_default("0.5"),
+    takes(b'm', "max_qps", "the maximum number of queries per second").with_default("100000"),
+    takes(b'P', "plotfile", "the name of the plot data file").with_default("resperf.gnuplot"),
+    takes(b'r', "ramp_time", "the ramp-up time in seconds").with_default("60"),
     takes(
         b'c',
         "constant_traffic_time",
-        "seconds at the whole rate after the ramp",
-        Some("0"),
-    ),
+        "how long to send constant traffic, in seconds",
+    )
+    .with_default("0"),
     takes(
         b'L',
         "max_query_loss",
-        "percentage lost before which the maximum is looked for",
-        Some("100"),
-    ),
-    of_dnsperf(b'c').with_letter(b'C'),
+        "the maximum acceptable query loss, in percent",
+    )
+    .with_default("100"),
+    of_dnsperf(b'c').with_letter(b'C').with_default("1"),
     takes(
         b'q',
         "num_outstanding",
-        "queries outstanding at which the ramp ends",
-        Some("65536"),
-    ),
-    switch(b'v', "verbose (nothing is logged per query here)"),
+        "the maximum number of queries outstanding",
+    )
+    .with_default("65536"),
+    switch(b'v', "verbose: report additional information to stdout"),
     of_dnsperf(b'W'),
-    switch(b'R', "begin the file anew at its end"),
+    // Spelled so there.
+    switch(b'R', "reopen datafile on end, allow for infinit use of it"),
     takes(
         b'F',
         "fall_behind",
-        "queries due and not sent at which the ramp ends, 0 for any number",
-        Some("1000"),
-    ),
+        "the maximum number of queries that is allowed to fall behind, zero to disable",
+    )
+    .with_default("1000"),
     of_dnsperf(b'h'),
     of_dnsperf(b'H'),
     of_dnsperf(b'O'),
@@ -79,7 +66,18 @@ pub(super) fn help() -> String {
     help_of("resperf", &SHORT_OPTIONS)
 }
 
+/// The long options, in the order of resperf's help; the last is our own.
+pub(super) const LONG_OPTIONS: [&str; 6] = [
+    "num-queries-per-conn",
+    "suppress",
+    "tls-sni",
+    "doh-method",
+    "doh-uri",
+    "allow-public",
+];
+
 /// The help of `-H`.
 pub(super) fn long_help() -> String {
-    long_help_of("resperf")
+    let options: Vec<_> = LONG_OPTIONS.iter().filter_map(|name| named(name)).collect();
+    long_help_of("resperf", &options).replace("see man-page", "see dnsperf(1) man-page")
 }
