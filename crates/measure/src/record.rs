@@ -179,8 +179,8 @@ impl RunRecord {
         pretty::to_string(self)
     }
 
-    /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever has
-    /// made or changed the rest of it.
+    /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever
+    /// has made or changed the rest of it.
     pub fn conclude(&mut self) {
         self.total = Interval::total(&self.intervals);
         self.steady_state = SteadyState::found(self);

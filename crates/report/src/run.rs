@@ -199,6 +199,12 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
     if after > 0 {
         row("completed after it as fast as usual", after, true);
     }
+    sheet.notes.extend(volumes(record));
+    sheet
+}
+
+/// How many octets went each way: as DNS messages, and on the wire.
+fn volumes(record: &RunRecord) -> Vec<String> {
     let size = |mean: Option<f64>, what: &str, bits: f64| {
         let mean = mean?;
         let bits = measure::notation::bit_rate(bits);
@@ -215,14 +221,14 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
             record.received_bit_rate(),
         ),
     ];
-    sheet.notes.extend(sizes.into_iter().flatten());
+    let mut notes: Vec<String> = sizes.into_iter().flatten().collect();
     if let Some((sent, received)) = record.sent_wire_rate().zip(record.received_wire_rate()) {
         let [sent, received] = [sent, received].map(measure::notation::bit_rate);
         let with = text::wire_words(record);
         let note = format!("on the wire: {sent} sent, {received} received, {with}");
-        sheet.notes.push(note);
+        notes.push(note);
     }
-    sheet
+    notes
 }
 
 /// Latency from the scheduled instant, and service time beside it.

@@ -233,6 +233,9 @@ fn stall_of_an_open_loop_is_an_outage_with_beginning_and_end() {
     }
 }
 
+/// What an outage of a kind leaves in a bin.
+type Mark = fn(&mut Bin);
+
 #[test]
 fn restart_loses_what_is_due_in_it_and_refusals_name_its_kind() {
     let down = 4_000 * MS..5_200 * MS;
@@ -243,7 +246,7 @@ fn restart_loses_what_is_due_in_it_and_refusals_name_its_kind() {
         (silent.kind, silent.due, silent.lost),
         (OutageKind::Silence, 1_190, 1_190)
     );
-    let kinds: [(OutageKind, fn(&mut Bin)); 5] = [
+    let kinds: [(OutageKind, Mark); 5] = [
         (OutageKind::Refusal, |bin| bin.refused = 1),
         (OutageKind::Reset, |bin| bin.reset = 1),
         (OutageKind::Handshakes, |bin| bin.handshakes_failed = 1),
@@ -330,7 +333,9 @@ fn random_loss_is_no_outage_at_any_rate() {
 fn overload_is_no_outage() {
     // A server that answers every third of its queries, those a whole second late.
     let found = found_in(
-        &open_loop(|at| (at / MS % 3 == 0).then_some(1_000 * MS * (at + MS) / WINDOW_NS)),
+        &open_loop(|at| {
+            ((at / MS).is_multiple_of(3)).then_some(1_000 * MS * (at + MS) / WINDOW_NS)
+        }),
         None,
     );
     assert_eq!(found.each, []);
