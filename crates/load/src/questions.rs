@@ -59,7 +59,7 @@ impl QuestionSet {
             message.len() >= HEADER_OCTETS + question_octets,
             "a message holds its header and question"
         );
-        self.push_any(message, question_octets);
+        self.add(message, question_octets);
     }
 
     /// Adds octets that need not be a DNS message, with 0 in the place of their ID. Nothing that is
@@ -68,12 +68,17 @@ impl QuestionSet {
     /// # Panics
     /// If there are more than 65,535 octets.
     pub fn push_any(&mut self, octets: &[u8], question_octets: usize) {
+        let start = self.add(octets, question_octets);
+        let id_octets = ID_OCTETS.min(octets.len());
+        self.octets[start..start + id_octets].fill(0);
+    }
+
+    /// Adds octets as they are; returns where they start.
+    fn add(&mut self, octets: &[u8], question_octets: usize) -> usize {
         let message_octets = u16::try_from(octets.len()).expect("checked by the builder");
         self.octets.extend_from_slice(&message_octets.to_be_bytes());
         let start = self.octets.len();
         self.octets.extend_from_slice(octets);
-        let id_octets = ID_OCTETS.min(octets.len());
-        self.octets[start..start + id_octets].fill(0);
         if octets.len() < ID_OCTETS {
             // Copying writes a whole ID before it cuts the copy: there has to be room for one.
             self.octets.resize(start + COPIED_OCTETS, 0);
@@ -84,12 +89,13 @@ impl QuestionSet {
             message_octets,
             question_octets,
         });
+        start
     }
 
     /// Adds the templates of `other` behind its own.
     pub fn append(&mut self, other: &QuestionSet) {
         for template in other.iter() {
-            self.push_any(template.message, template.question_octets);
+            self.add(template.message, template.question_octets);
         }
         self.note_edns_uses(other.edns_uses);
     }

@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<ClientArrival, PlanError> {
         },
         "turns" => ClientArrival::Turns {
             rate_qps: parse_rate(first)?,
-            clients: count(options.needed("of")?)?,
+            clients: count(options.needed("of", "CLIENTS")?)?,
         },
         "poisson" => ClientArrival::Poisson {
             rate_qps: parse_rate(first)?,
@@ -123,13 +123,13 @@ impl<'a> Options<'a> {
         found.map(|(_, value)| *value)
     }
 
-    fn needed(&self, name: &str) -> Result<&'a str, PlanError> {
-        let missing = || wrong(format!("`{name}=` is missing"));
+    fn needed(&self, name: &str, value: &str) -> Result<&'a str, PlanError> {
+        let missing = || wrong(format!("`{name}={value}` is missing"));
         self.get(name).ok_or_else(missing)
     }
 
     fn time(&self, name: &str) -> Result<Duration, PlanError> {
-        let text = self.needed(name)?;
+        let text = self.needed(name, "TIME")?;
         parse_duration(text)
             .filter(|time| !time.is_zero())
             .ok_or_else(|| wrong(format!("`{text}` is not a time above zero")))

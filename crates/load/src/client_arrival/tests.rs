@@ -43,6 +43,19 @@ fn constant_gaps_are_equal_and_clients_begin_apart() {
 }
 
 #[test]
+fn clients_that_take_turns_ask_at_equal_distances_together() {
+    let of = |client| due_instants("turns:2,of=4", None, client, Duration::from_secs(2));
+    let mut all: Vec<f64> = (0..4).flat_map(of).collect();
+    all.sort_by(f64::total_cmp);
+    for (number, due) in all.iter().enumerate() {
+        let expected = (number as f64 + 1.0) / 8.0;
+        assert!((due - expected).abs() < 1e-6, "{number}: {due}");
+    }
+    assert!(all.len() >= 15);
+    assert_eq!(parse("turns:2,of=4").unwrap().to_string(), "turns:2,of=4");
+}
+
+#[test]
 fn poisson_gaps_are_exponential_for_one_client_and_over_all_clients() {
     let instants = due_instants("poisson:5", None, 3, HOUR);
     let exponential = |x: f64| 1.0 - (-5.0 * x).exp();
