@@ -16,11 +16,21 @@ pub struct Control {
     workers_ready: AtomicU32,
     /// The common start in nanoseconds; 0 until all workers are ready.
     start_ns: AtomicU64,
-    /// Called when the last worker is ready, where somebody else fixes the start.
-    on_ready: Option<fn()>,
+    /// Of a part of a run: whom it tells what, since others decide.
+    part: Option<PartEvents>,
     /// The run ends when nothing but failures has come back to any of its workers.
     gives_up: bool,
+    has_given_up: AtomicBool,
     workers_in_vain: AtomicU32,
+}
+
+/// What a part of a run tells to whoever leads all parts.
+#[derive(Clone, Copy, Debug)]
+pub struct PartEvents {
+    /// Its workers are ready; [`Control::start_at`] says when all parts start.
+    pub on_ready: fn(),
+    /// The first queries of all its workers have failed; [`Control::give_up`] ends all parts.
+    pub on_vain: fn(),
 }
 
 impl Control {
@@ -31,17 +41,17 @@ impl Control {
             workers,
             workers_ready: AtomicU32::new(0),
             start_ns: AtomicU64::new(0),
-            on_ready: None,
+            part: None,
             gives_up: false,
+            has_given_up: AtomicBool::new(false),
             workers_in_vain: AtomicU32::new(0),
         }
     }
 
-    /// For `workers` workers that are a part of those of a run: `on_ready` is called when they are
-    /// ready, and [`Control::start_at`] says when all parts start.
-    pub fn of_part(workers: u32, on_ready: fn()) -> Self {
+    /// For `workers` workers that are a part of those of a run.
+    pub fn of_part(workers: u32, part: PartEvents) -> Self {
         Control {
-            on_ready: Some(on_ready),
+            part: Some(part),
             ..Control::new(workers)
         }
     }
@@ -58,17 +68,32 @@ impl Control {
     /// Called once by each worker whose first queries have all failed.
     pub(crate) fn worker_is_in_vain(&self) {
         let in_vain = 1 + self.workers_in_vain.fetch_add(1, Ordering::Relaxed);
-        if self.gives_up && in_vain == self.workers {
-            self.stop();
+        if in_vain == self.workers {
+            match self.part {
+                Some(part) => (part.on_vain)(),
+                None if self.gives_up => self.give_up(),
+                None => {}
+            }
         }
     }
 
-    /// True if the run was stopped because nothing was answered.
-    pub(crate) fn has_given_up(&self) -> bool {
-        self.gives_up && self.workers_in_vain.load(Ordering::Relaxed) >= self.workers
+    /// Ends the run because nothing was answered.
+    pub fn give_up(&self) {
+        self.has_given_up.store(true, Ordering::Relaxed);
+        self.stop();
     }
 
-    /// Fixes the common start, of [`Control::of_part`].
+    /// True if the run may end early where the first queries of all workers have failed.
+    pub fn gives_up(&self) -> bool {
+        self.gives_up
+    }
+
+    /// True after [`Control::give_up`].
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.has_given_up.load(Ordering::Relaxed)
+    }
+
+    /// Fixes the common start, of a part.
     pub fn start_at(&self, start: Instant) {
         self.start_ns
             .store(start.as_nanos().max(1), Ordering::Release);
@@ -88,8 +113,8 @@ impl Control {
     /// Called once by each worker when its clients are set up. The last one fixes the start.
     pub(crate) fn worker_is_ready(&self, now: Instant) {
         if self.workers_ready.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
-            match self.on_ready {
-                Some(on_ready) => on_ready(),
+            match self.part {
+                Some(part) => (part.on_ready)(),
                 None => self.start_at(now + START_DELAY),
             }
         }

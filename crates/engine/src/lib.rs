@@ -19,7 +19,7 @@ mod worker;
 
 use std::net::SocketAddr;
 
-pub use control::Control;
+pub use control::{Control, PartEvents};
 pub use crew::Crew;
 pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
 pub use threads::{Outcome, Progress, RunOptions, WorkerOutcome, merged, run};

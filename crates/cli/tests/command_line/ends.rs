@@ -161,6 +161,9 @@ fn a_run_that_is_in_vain_ends_after_a_look_at_its_first_queries() {
         let record = RunRecord::from_json(&stdout).unwrap();
         assert_eq!(record.ended_by, EndedBy::TargetGone, "{server}");
         assert!(record.measured_seconds() < 30.0, "{server}");
+        let in_parts = format!("{run} --duration 40s --processes 2 --clients 4");
+        let in_parts = RunRecord::from_json(&throng(&in_parts).ended_with(1)).unwrap();
+        assert_eq!(in_parts.ended_by, EndedBy::TargetGone, "{server}");
         let warnings = record.warnings.join("\n");
         assert!(
             warnings.contains("--no-preflight lets it go on"),

@@ -333,3 +333,16 @@ fn ipv6_has_one_loopback_address_and_elsewhere_addresses_are_given() {
     let given = format!("{many} --server {ipv4} --local-address 127.0.0.9");
     throng(&given).refused_with("source addresses", "--local-address");
 }
+
+#[test]
+fn a_part_that_is_stopped_does_not_hold_the_others_for_ever() {
+    let mut running = Running::start("--processes 2 --clients 4 --rate 100 --timeout 100ms");
+    let parts = parts_of(running.child.id());
+    execute(&format!("kill -s STOP {}", parts[0])).succeeded();
+    let (code, stdout, stderr) = running.ended();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(stdout, "");
+    assert!(stderr.contains("has said nothing for"), "{stderr}");
+    assert!(stderr.contains("SIGSTOP"), "{stderr}");
+    wait_until_gone(&parts);
+}

@@ -10,14 +10,17 @@
 //! | part | `ready` | its clients are set up |
 //! | parent | `start N` | start at that instant of the shared clock |
 //! | part | `interval {...}` | an interval is over on all its threads |
+//! | part | `vain` | the first queries of all its threads have failed |
 //! | part | `record {...}` | its run is over: last line |
 //! | part | `listening [...]` | a responder's addresses |
 //! | part | `counters [...]` | what a responder counted: last line |
 //! | part | `failed {...}` | why it could not: last line |
 //! | parent | `stop` | end early, and report |
+//! | parent | `give-up` | the same, because nothing was answered |
 //!
 //! Nothing is left behind: a part whose standard input ends exits at once, whatever ended its
-//! parent, and parts end with the value that owns them ([`Parts`]).
+//! parent, and parts end with the value that owns them ([`Parts`]). A part that says nothing for long,
+//! such as one that was stopped (SIGSTOP), is ended, and the command with it.
 
 pub mod child;
 mod parent;

@@ -166,6 +166,20 @@ impl Parts {
         ))
     }
 
+    /// The error of a part that has said nothing for `silence`.
+    pub fn silent(&self, index: usize, silence: Duration) -> PartsError {
+        PartsError::Broken(RunError::new(
+            format!(
+                "process {} of {} (PID {}) has said nothing for {:.0} s",
+                index + 1,
+                self.count,
+                self.members[index].child.id(),
+                silence.as_secs_f64()
+            ),
+            "it may have been stopped (SIGSTOP); all processes were ended, and there is no result",
+        ))
+    }
+
     /// The error that a part has told.
     pub fn failed(index: usize, text: &str) -> PartsError {
         let told: Value = serde_json::from_str(text).unwrap_or_default();

@@ -21,6 +21,9 @@ const STOP_POLL: Duration = Duration::from_millis(20);
 /// take until all parts have heard of it, on a host whose CPUs are busy.
 const START_DELAY: Duration = Duration::from_millis(50);
 
+/// How long a part has to be silent, at least, before it is ended.
+const SILENCE_MIN: Duration = Duration::from_secs(10);
+
 /// The part of a run that a process has.
 #[derive(Clone, Debug)]
 pub struct PartOfRun {
@@ -37,11 +40,16 @@ pub struct PartOfRun {
 pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError> {
     let inputs = inputs(groups);
     let workers = engine::Crew::workers_on(&inputs, part.threads.clone());
-    let control = Arc::new(Control::of_part(workers, || child::say("ready", "")));
+    let tells = engine::PartEvents {
+        on_ready: || child::say("ready", ""),
+        on_vain: || child::say("vain", ""),
+    };
+    let control = Arc::new(Control::of_part(workers, tells));
     let heard = Arc::clone(&control);
     child::watch_parent(move |word, text| match (word, text.parse()) {
         ("start", Ok(ns)) => heard.start_at(proto::Instant::from_nanos(ns)),
         ("stop", _) => heard.stop(),
+        ("give-up", _) => heard.give_up(),
         _ => {}
     });
     // Raises the soft limit.
@@ -74,6 +82,14 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
     Ok(())
 }
 
+/// For how long a part may say nothing: it tells each interval, and waits for responses at the end.
+fn silence_max(groups: &[RunRequest]) -> Duration {
+    let longest = groups
+        .iter()
+        .map(|group| group.plan.interval.max(group.plan.timeout));
+    SILENCE_MIN + 2 * longest.max().unwrap_or_default()
+}
+
 /// The groups, named by their positions: other than their own names, these are unique.
 fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
     let mut groups = groups.to_vec();
@@ -101,7 +117,11 @@ pub fn run_parts(
         responders,
         clock,
         ready: 0,
+        vain: 0,
+        gives_up: control.gives_up(),
         stop_said: false,
+        silent: vec![Duration::ZERO; count],
+        silent_max: silence_max(groups),
         records: vec![None; count],
         reported: vec![0; count],
         waiting: VecDeque::new(),
@@ -135,7 +155,13 @@ struct Leading<F> {
     responders: Option<Parts>,
     clock: Clock,
     ready: usize,
+    /// Parts whose first queries have all failed.
+    vain: usize,
+    gives_up: bool,
     stop_said: bool,
+    /// For how long each part has said nothing, as far as the parent itself was at work.
+    silent: Vec<Duration>,
+    silent_max: Duration,
     records: Vec<Option<RunRecord>>,
     /// Intervals that each part has told.
     reported: Vec<usize>,
@@ -155,9 +181,13 @@ impl<F: FnMut(&Progress)> Leading<F> {
             if let Some(responders) = &mut self.responders {
                 responders.check()?;
             }
-            let Some((index, event)) = self.parts.next(STOP_POLL) else {
+            let asked = std::time::Instant::now();
+            let next = self.parts.next(STOP_POLL);
+            self.note_silence(asked.elapsed())?;
+            let Some((index, event)) = next else {
                 continue;
             };
+            self.silent[index] = Duration::ZERO;
             match event {
                 Event::Said(word, text) => self.hear(index, &word, &text)?,
                 Event::Ended if self.records[index].is_none() => {
@@ -170,6 +200,21 @@ impl<F: FnMut(&Progress)> Leading<F> {
         Ok(())
     }
 
+    /// A part at work ends an interval now and then, and tells of it. Time in which the parent was
+    /// stopped itself does not count.
+    fn note_silence(&mut self, passed: Duration) -> Result<(), PartsError> {
+        if self.ready < self.records.len() {
+            return Ok(());
+        }
+        for index in 0..self.records.len() {
+            self.silent[index] += passed.min(2 * STOP_POLL);
+            if self.records[index].is_none() && self.silent[index] > self.silent_max {
+                return Err(self.parts.silent(index, self.silent[index]));
+            }
+        }
+        Ok(())
+    }
+
     fn hear(&mut self, index: usize, word: &str, text: &str) -> Result<(), PartsError> {
         match word {
             "ready" => {
@@ -178,6 +223,12 @@ impl<F: FnMut(&Progress)> Leading<F> {
                     let start = self.clock.now() + START_DELAY;
                     self.parts
                         .say_to_all(&format!("start {}", start.as_nanos()));
+                }
+            }
+            "vain" => {
+                self.vain += 1;
+                if self.vain == self.records.len() && self.gives_up {
+                    self.parts.say_to_all("give-up");
                 }
             }
             "interval" => {
