@@ -945,6 +945,9 @@ pub(crate) struct Listen {
 
 fn listen(text: &str) -> Result<Listen, String> {
     let form = || format!("`{text}` is not of the form udp:127.0.0.1:5300");
+    if text.parse::<SocketAddr>().is_ok() {
+        return Err(format!("no transport, as in udp:{text}"));
+    }
     let (transport, address) = text.split_once(':').ok_or_else(form)?;
     let is_http = transport == DOH2_HTTP;
     Ok(Listen {

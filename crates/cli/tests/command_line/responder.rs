@@ -265,7 +265,7 @@ fn bad_flags_are_refused_before_it_listens() {
             "`udp:127.0.0.1` is not of the form udp:127.0.0.1:5300",
         ),
         ("doh4:127.0.0.1:0", "unknown transport `doh4`"),
-        ("127.0.0.1:53", "127.0.0.1:53"),
+        ("127.0.0.1:53", "no transport, as in udp:127.0.0.1:53"),
         ("udp:192.0.2.1:0", "cannot listen for udp on 192.0.2.1:0"),
         ("doq:192.0.2.1:0", "cannot listen for doq on 192.0.2.1:0"),
         (
