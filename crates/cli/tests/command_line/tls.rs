@@ -99,6 +99,9 @@ fn a_certificate_of_version_1_is_said_to_be_one() {
     let flags = format!("--names {names} --tls-ca {certificate}");
     throng(&format!("run -t dot --server {} {flags}", server.address))
         .refused_with("X.509 version 1", "--tls-pin");
+    let own = format!("--tls-certificate {certificate} --tls-key {key}");
+    throng(&format!("responder --listen dot:127.0.0.1:0 {own}"))
+        .refused_with("X.509 version 1", "");
 }
 
 /// `openssl s_server`, which shows any certificate; killed when dropped.

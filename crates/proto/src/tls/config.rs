@@ -1,6 +1,7 @@
 //! Configurations of clients, with the cryptography named rather than taken from the process.
 
 use super::client_session::OwnSessions;
+use super::failure::refusal;
 use super::handshake::Alpn;
 use super::pins::{Pinned, SpkiPin};
 use super::record_layer::Listener;
@@ -394,7 +395,7 @@ pub(super) fn unusable_key(error: Error) -> TlsConfigError {
             TlsConfigError::new(TlsSetting::CertificateAndKey, what)
         }
         Error::InvalidCertificate(reason) => {
-            let what = format!("the certificate cannot be used: {reason}");
+            let what = format!("the certificate cannot be used: {}", refusal(&reason));
             TlsConfigError::new(TlsSetting::Certificate, what)
         }
         other => TlsConfigError::new(TlsSetting::CertificateAndKey, other),

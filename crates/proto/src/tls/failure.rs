@@ -43,7 +43,7 @@ impl From<Error> for TlsFailure {
             Error::InvalidCertificate(CertificateError::Other(other)) if is_pin(&other) => {
                 TlsFailure::Pin(other.to_string())
             }
-            Error::InvalidCertificate(error) => TlsFailure::Certificate(reason(&error)),
+            Error::InvalidCertificate(error) => TlsFailure::Certificate(refusal(&error)),
             Error::NoApplicationProtocol => {
                 TlsFailure::Alpn("the peer offers none of our protocols".to_owned())
             }
@@ -116,7 +116,7 @@ fn alert_name(alert: AlertDescription) -> String {
 }
 
 /// Why a certificate was refused, in words.
-fn reason(error: &CertificateError) -> String {
+pub(super) fn refusal(error: &CertificateError) -> String {
     let text = match error {
         CertificateError::UnknownIssuer => "it is not signed by a trusted authority",
         CertificateError::Expired => "it has expired",
