@@ -21,6 +21,7 @@ pub mod kernel;
 pub mod namespace;
 mod netlink;
 pub mod null;
+pub mod random;
 pub mod sim;
 mod socket;
 mod table;
@@ -379,6 +380,12 @@ pub trait Driver {
 
     /// Time since 1970, for TSIG and certificates; virtual in the simulator.
     fn unix_time(&self) -> Duration;
+
+    /// A seed for what nobody may foretell (message and connection IDs, keys): the system's random
+    /// numbers. The simulator's follows from its own seed.
+    fn seed(&self) -> [u8; random::SEED_OCTETS] {
+        random::seed()
+    }
 
     /// What the calling thread has used of its CPU; zero in the simulator.
     fn cpu_time(&self) -> CpuTime {

@@ -138,10 +138,10 @@ pub(crate) struct Connection {
 }
 
 impl Client {
-    pub(crate) fn new(role: Role, id_offset: u16, local: Option<SocketAddr>) -> Self {
+    pub(crate) fn new(role: Role, local: Option<SocketAddr>) -> Self {
         Client {
             role,
-            pending: Pending::new(id_offset),
+            pending: Pending::new(0),
             local,
             link: Link::Down {
                 retry_at: Instant::ZERO,

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use driver::random::SEED_OCTETS;
 use driver::{
     Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SendStamp, SocketError,
     SocketId, SocketSpec,
@@ -185,6 +186,16 @@ impl<D: Driver> Driver for Own<'_, D> {
 
     fn unix_time(&self) -> std::time::Duration {
         self.inner.unix_time()
+    }
+
+    fn seed(&self) -> [u8; SEED_OCTETS] {
+        let mut seed = self.inner.seed();
+        // One endpoint of the simulator has one seed, and members must not share their IDs.
+        let member = u64::from(self.member).to_le_bytes();
+        seed.iter_mut()
+            .zip(member)
+            .for_each(|(it, octet)| *it ^= octet);
+        seed
     }
 
     fn cpu_time(&self) -> CpuTime {

@@ -57,7 +57,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// No queries; IDs start at a place given by `id_offset`. Allocates on the first submit.
+    /// No queries. Allocates on the first submit.
     pub fn new(id_offset: u16) -> Self {
         Pending {
             slots: Box::default(),
@@ -71,6 +71,11 @@ impl Pending {
             timed_out: VecDeque::new(),
             id_offset,
         }
+    }
+
+    /// Message IDs start at a place given by `id_offset`. Called before the first submit.
+    pub fn start_ids(&mut self, id_offset: u16) {
+        self.id_offset = id_offset;
     }
 
     /// Keeps the trail of every query from now on: 4 bytes each. Called before the first submit.

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use driver::random::SEED_OCTETS;
 use proto::Transport;
 use proto::doq::MessageIds;
 use proto::http2::Http2ServerOptions;
@@ -210,7 +211,7 @@ impl ResponderConfig {
             return Err(ConfigError::NoCertificate(*transport));
         }
         for (transport, _) in self.listen.iter().filter(|it| it.0.is_quic()) {
-            quic::server(self, *transport, 0)
+            quic::server(self, *transport, [0; SEED_OCTETS])
                 .map_err(|reason| ConfigError::Quic(*transport, reason))?;
         }
         if !self.doh_path.starts_with('/') || self.doh_path.contains(['?', '#']) {

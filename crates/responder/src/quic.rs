@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use driver::random::SEED_OCTETS;
 use driver::{Close, Outgoing, Received, SocketId};
 use proto::doq;
 use proto::http3::ErrorCode;
@@ -79,14 +80,14 @@ impl fmt::Debug for Quic {
     }
 }
 
-/// The endpoint that a configuration asks for; each worker has a `place` of its own.
+/// The endpoint that a configuration asks for; connection IDs and keys come from `seed`.
 ///
 /// # Errors
 /// Why the configuration's TLS cannot serve QUIC.
 pub(crate) fn server(
     config: &ResponderConfig,
     transport: Transport,
-    place: u32,
+    seed: [u8; SEED_OCTETS],
 ) -> Result<QuicServer, String> {
     let Some(tls) = &config.tls else {
         return Err("there is no certificate".to_owned());
@@ -96,10 +97,6 @@ pub(crate) fn server(
         // QUIC has its own limits (RFC 9001, section 4.6.1).
         tls.max_early_data_size = u32::MAX;
     }
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&config.seed.to_le_bytes());
-    seed[8..12].copy_from_slice(&place.to_le_bytes());
-    seed[12] = transport as u8;
     let protocol = match transport {
         Transport::Doh3 => ServerProtocol::Http3 {
             path: config.doh_path.as_str().into(),
@@ -125,10 +122,10 @@ impl Quic {
     pub(crate) fn new(
         config: &ResponderConfig,
         transport: Transport,
-        place: u32,
+        seed: [u8; SEED_OCTETS],
     ) -> Result<Self, String> {
         Ok(Quic {
-            server: server(config, transport, place)?,
+            server: server(config, transport, seed)?,
             transport,
             lives: Vec::new(),
             ending: Vec::new(),

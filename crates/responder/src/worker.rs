@@ -133,7 +133,7 @@ impl ResponderWorker {
                 transport if transport.is_quic() => {
                     self.quic_sockets.push(listening.socket);
                     let config = &self.respondent.config;
-                    let quic = Quic::new(config, transport, self.place.index);
+                    let quic = Quic::new(config, transport, driver.seed());
                     Role::Quic(Box::new(quic.map_err(io::Error::other)?))
                 }
                 transport => Role::Listener {

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bad_input;
+mod beside;
 mod capacity;
 mod compare;
 mod compare_transports;

@@ -11,6 +11,7 @@ use proto::Instant;
 use super::EndpointId;
 use super::socket::{Kind, Owner};
 use super::state::State;
+use crate::random::SEED_OCTETS;
 use crate::{
     Accepted, Close, Driver, DriverStats, Outgoing, Received, SendStamp, SocketError, SocketId,
     SocketSpec,
@@ -71,6 +72,14 @@ impl Driver for SimDriver {
 
     fn unix_time(&self) -> Duration {
         UNIX_TIME_AT_ZERO + self.state.borrow().now.duration_since(Instant::ZERO)
+    }
+
+    fn seed(&self) -> [u8; SEED_OCTETS] {
+        let state = self.state.borrow();
+        let mut seed = [0; SEED_OCTETS];
+        seed[..8].copy_from_slice(&state.network.config.seed.to_le_bytes());
+        seed[8..16].copy_from_slice(&(self.endpoint.0 as u64).to_le_bytes());
+        seed
     }
 
     fn open_udp(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {

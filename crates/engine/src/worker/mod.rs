@@ -55,6 +55,7 @@ use questions::QuestionCursor;
 use race::Losers;
 pub(crate) use scripted::Told;
 use stamps::Stamps;
+use streams::mix;
 use stub::Stub;
 
 /// So many of a worker's queries have to fail, and none be answered, before it says that they are
@@ -297,6 +298,16 @@ impl Worker {
         }
     }
 
+    /// Nobody can foretell the message IDs (RFC 5452, section 9.2).
+    fn choose_message_ids(&mut self, driver: &impl Driver) {
+        let seed = driver.seed();
+        let mut state = (seed.iter()).fold(0, |state, octet| mix(state ^ u64::from(*octet)));
+        for client in &mut self.clients {
+            state = mix(state);
+            client.pending.start_ids((state >> 48) as u16);
+        }
+    }
+
     /// Opens the datagram sockets; streams are connected by [`Worker::step`].
     ///
     /// # Errors
@@ -304,8 +315,9 @@ impl Worker {
     pub(crate) fn open(&mut self, driver: &mut impl Driver) -> Result<(), SetupError> {
         let now = driver.now();
         self.timeline.opened_at = now;
+        self.choose_message_ids(driver);
         self.set_up = SetUp::new(&self.plan, self.index, now);
-        self.quic = quic::client(&self.plan, self.index, driver);
+        self.quic = quic::client(&self.plan, driver);
         if let Offer::Scripted(scripted) = &mut self.offer {
             let loaded = scripted.load(&self.plan, self.first_client);
             loaded.map_err(SetupError::Script)?;
@@ -722,18 +734,10 @@ fn make_clients(plan: &Plan, first: u32, primaries: u32) -> Vec<Client> {
         true => &[Role::Primary, Role::Fallback],
         false => &[Role::Primary],
     };
-    let mut seed = plan.seed ^ u64::from(first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut clients = Vec::with_capacity(primaries as usize * roles.len());
     for role in roles {
         for number in first..first + primaries {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            clients.push(Client::new(
-                *role,
-                (seed >> 48) as u16,
-                local(number, *role),
-            ));
+            clients.push(Client::new(*role, local(number, *role)));
         }
     }
     clients

@@ -19,7 +19,6 @@ use proto::{Instant, Transport};
 use super::Worker;
 use super::connections::Ended;
 use super::send::render_without_id;
-use super::streams::mix;
 use crate::client::{Channel, Client, Connection, Link, Reason};
 
 /// Datagrams of one connection that are sent in one batch; the next batch follows at once.
@@ -35,27 +34,19 @@ const STARVED_MIN: Duration = Duration::from_millis(100);
 const STARVED_ROUND_TRIPS: u32 = 4;
 
 /// The endpoint of a worker, if the plan's transport is QUIC's.
-pub(super) fn client(plan: &Plan, worker: u32, driver: &impl Driver) -> Option<QuicClient> {
-    let (epoch, unix_time) = (driver.epoch(), driver.unix_time());
+pub(super) fn client(plan: &Plan, driver: &impl Driver) -> Option<QuicClient> {
+    let epoch = driver.epoch();
     let protocol = match plan.transport {
         Transport::Doq => ClientProtocol::Doq,
         Transport::Doh3 => ClientProtocol::Http3(plan.doh.clone()?),
         _ => return None,
     };
-    // With the time in it, for a target may remember the connection IDs of the run before.
-    let parts = [plan.seed, u64::from(worker), unix_time.as_nanos() as u64];
-    let mut seed = [0; 32];
-    let mut state = 0;
-    for (octets, part) in seed.chunks_exact_mut(8).zip(parts.into_iter().cycle()) {
-        state = mix(state ^ part);
-        octets.copy_from_slice(&state.to_be_bytes());
-    }
     let mut quic = QuicClient::new(QuicClientOptions {
         protocol,
         // How long a connection stays is for the target and the plan to say.
         idle_timeout: None,
         keep_alive: None,
-        seed,
+        seed: driver.seed(),
         clock: Clock::new(epoch),
     });
     if plan.connections.stop_sending_allowed {

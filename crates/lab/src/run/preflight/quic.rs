@@ -34,7 +34,7 @@ pub(super) fn check(request: &RunRequest, tls: &TlsRequest) -> Result<(), RunErr
         protocol,
         idle_timeout: Some(CONNECT_WAIT),
         keep_alive: None,
-        seed: [0x5a; 32],
+        seed: driver::random::seed(),
         clock: QuicClock::new(Instant::now()),
     });
     let clock = Clock::start();
