@@ -13,7 +13,7 @@ mod synthesised;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-pub use load::ZoneError;
+pub use load::{ZoneError, survives_panics};
 use synthesised::Synthesised;
 
 pub(crate) const TYPE_A: u16 = 1;

@@ -26,12 +26,88 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![prop::collection::vec(any::<u8>(), 0..600), changed]
 }
 
+/// Texts that look like zones, here and there.
+fn zone_texts() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "@",
+        "a",
+        "b.c",
+        "a..b",
+        ".",
+        "\\",
+        "\\0",
+        "\\065",
+        "\\999",
+        "*",
+        "60",
+        "1h",
+        "4294967296",
+        "IN",
+        "CH",
+        "SOA",
+        "A",
+        "AAAA",
+        "TXT",
+        "MX",
+        "SRV",
+        "CNAME",
+        "DS",
+        "CAA",
+        "NSEC",
+        "SVCB",
+        "TYPE1",
+        "TYPE65535",
+        "\\#",
+        "4",
+        "00ff",
+        "0",
+        "1.2.3.4",
+        "::1",
+        "(",
+        ")",
+        "\"",
+        "\"a b\"",
+        "\"\"",
+        ";",
+        "; (",
+        "\n",
+        "\n ",
+        "\r\n",
+        "\t",
+        "$ORIGIN",
+        "$TTL",
+        "$INCLUDE",
+        "$GENERATE",
+        "\u{e9}",
+        "alpn=h2",
+        "no-default-alpn",
+        "key1=\"x\"",
+        "20260101000000",
+        "AQID",
+    ]);
+    let separated = (
+        words,
+        prop_oneof![4 => Just(" "), 1 => Just(""), 1 => Just("\n")],
+    );
+    prop::collection::vec(separated, 0..40).prop_map(|words| {
+        let begun = "@ 60 IN SOA ns h 1 2 3 4 5\n".to_owned();
+        words
+            .iter()
+            .fold(begun, |text, (word, after)| text + word + after)
+    })
+}
+
 fn zone() -> Zone {
     let text = "@ 5 SOA . . 1 1 1 1 1\n*.name 5 AAAA ::1\na 5 NS b\nc 5 CNAME *.name\n";
     Zone::from_text(text, Some("example.")).unwrap()
 }
 
 proptest! {
+    #[test]
+    fn a_text_is_a_zone_or_is_refused(text in zone_texts()) {
+        let _ = Zone::from_text(&text, Some("example."));
+    }
+
     #[test]
     fn every_response_is_well_formed_and_within_its_limit(message in messages(), udp: bool) {
         let limit = if udp { Limit::Datagram(1232) } else { Limit::Stream };

@@ -520,6 +520,24 @@ fn a_text_that_is_no_zone_says_why() {
         load("$INCLUDE other.zone\n"),
         ZoneError::Include("other.zone".to_owned())
     );
+    for (line, error) in [
+        (
+            "a 60 TXT ( w",
+            "line 2: the parenthesis that opens here is not closed",
+        ),
+        (
+            "a 60 TXT \"w ;",
+            "line 2: the quote that begins here is not closed",
+        ),
+        (
+            "a 60 A 192.0.2.1 )",
+            "line 2: a closing parenthesis without",
+        ),
+        ("$INCLUDE \"a b\"@ @", "line 2: "),
+    ] {
+        let refused = load(&format!("{soa}{line}\nb 60 A 192.0.2.1\n")).to_string();
+        assert!(refused.contains(error), "{line}: {refused}");
+    }
     let two = format!("{soa}a 1 SOA . . 1 1 1 1 1\n");
     assert!(matches!(load(&two), ZoneError::TwoSoas(..)));
     assert!(
