@@ -317,6 +317,7 @@ impl Driver for EpollDriver {
         CpuTime {
             used: Clock::thread_cpu_time(),
             waited: cpu::run_queue_wait(),
+            passed: self.clock.now().duration_since(proto::Instant::ZERO),
         }
     }
 

@@ -355,6 +355,8 @@ pub struct CpuTime {
     pub used: Duration,
     /// Time it was ready to run but had to wait for its CPU.
     pub waited: Duration,
+    /// Time on the clock, so that shares of it are of the same span.
+    pub passed: Duration,
 }
 
 impl CpuTime {
@@ -363,6 +365,7 @@ impl CpuTime {
         CpuTime {
             used: self.used.saturating_sub(earlier.used),
             waited: self.waited.saturating_sub(earlier.waited),
+            passed: self.passed.saturating_sub(earlier.passed),
         }
     }
 }

@@ -76,7 +76,8 @@ pub struct WorkerFacts {
     pub cpu: Option<u32>,
     /// CPU time it used, nanoseconds.
     pub cpu_ns: u64,
-    /// Length of the window on the clock, nanoseconds.
+    /// Time on the clock over which the two CPU times were taken, nanoseconds: the window, and what
+    /// the worker was late in closing it.
     pub wall_ns: u64,
     /// Time it was ready to run but waited for its CPU, nanoseconds; none if unknown.
     pub cpu_wait_ns: Option<u64>,
@@ -95,12 +96,17 @@ pub struct WorkerFacts {
 impl WorkerFacts {
     /// Share of the window in which it computed, 0 to 1.
     pub fn busy_share(&self) -> f64 {
-        per(self.cpu_ns as f64, self.wall_ns as f64)
+        self.share(self.cpu_ns)
     }
 
     /// Share of the window in which it waited for its CPU, 0 to 1; 0 if unknown.
     pub fn cpu_wait_share(&self) -> f64 {
-        per(self.cpu_wait_ns.unwrap_or(0) as f64, self.wall_ns as f64)
+        self.share(self.cpu_wait_ns.unwrap_or(0))
+    }
+
+    /// Records of older versions have the CPU times of a longer span than `wall_ns`.
+    fn share(&self, time_ns: u64) -> f64 {
+        per(time_ns as f64, self.wall_ns as f64).min(1.0)
     }
 }
 

@@ -291,6 +291,7 @@ impl Driver for UringDriver {
         CpuTime {
             used: Clock::thread_cpu_time(),
             waited: cpu::run_queue_wait(),
+            passed: self.clock.now().duration_since(proto::Instant::ZERO),
         }
     }
 

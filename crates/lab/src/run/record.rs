@@ -242,7 +242,8 @@ fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
         WorkerFacts {
             cpu: first.and_then(|worker| u32::try_from(worker.cpu?).ok()),
             cpu_ns: nanos(cpu.used),
-            wall_ns,
+            // A worker that was kept waiting reads its times late, all of them.
+            wall_ns: wall_ns.max(nanos(cpu.passed)),
             cpu_wait_ns: Some(nanos(cpu.waited)),
             send_lateness_p99_ns: own.distributions.send_lateness.percentile(0.99),
             queries: own.counts.sent,
