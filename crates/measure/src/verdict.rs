@@ -3,24 +3,28 @@
 //! Rules are tried in this order; the first that applies decides. The pitfalls they answer are
 //! ways in which published DNS benchmarks mislead.
 //!
-//! 1. *Cannot tell*: nothing was answered, or less than a second was measured.
-//! 2. *Generator*: out of descriptors or ports (short-lived connections); a worker out of CPU, or
+//! 1. *Cannot tell*: nothing was answered, less than a second was measured, or a few queries.
+//! 2. Most responses are *no use*: whatever the rate was, it is that of refusals or errors.
+//! 3. *Generator*: out of descriptors or ports (short-lived connections); a worker out of CPU, or
 //!    waiting for it because something else runs there (generator-bound results read as server
-//!    limits; generator beside the server); queries left late; queries not sent.
-//! 3. *Network*: this host's own drop counters explain the losses.
-//! 4. *Server*: it refuses, resets or closes some connections (caps on TCP clients), or ends
-//!    queries by HTTP or stream errors (limits on the rate of one client).
-//! 5. Closed loop: places held by lost queries, places all in use while nothing queues (both
+//!    limits; generator beside the server); queries left late; queries not sent. Lateness decides
+//!    only if it can explain what was lost.
+//! 4. *Network*: this host's own drop counters explain the losses.
+//! 5. What was not the load that was asked for: message IDs used up (*generator*), handshakes that
+//!    failed, clients that got no answer at all (caps on TCP clients), queries ended by HTTP or
+//!    stream errors (limits on the rate of one client), connections that ended with queries on
+//!    them (*server*).
+//! 6. Closed loop: places held by lost queries, places all in use while nothing queues (both
 //!    *outstanding*); all in use and queueing (*server*). Where a connection may carry only so many
 //!    queries at once, those are all the places there are. With places to spare: a rate cap held,
 //!    of queries or of connections (*rate*); connections that take long to set up (*server* if they
 //!    queue there, else *outstanding*).
-//! 6. Open loop: a rate cap of connections held (*rate*); losses or growing latency (*server*);
-//!    everything answered on time (*rate*).
+//! 7. Open loop: a rate cap of connections held (*rate*); growing latency, or losses with a sign that
+//!    the load made them (*server*), without one (*unknown*); everything answered on time (*rate*).
 //!
 //! Runs that only open and close connections have rules of their own.
 //!
-//! In simulations the modelled server says after rule 3 whether it was the limit, the modelled
+//! In simulations the modelled server says after rule 4 whether it was the limit, the modelled
 //! network after it what it lost, and every verdict ends with what it is worth.
 //!
 //! Closed-loop results always carry Little's law: there, mean latency times rate is the number of
@@ -29,6 +33,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::doctor::{Cure, Diagnosis};
 use crate::notation::{latency, rate};
 use crate::record::RunRecord;
 
@@ -36,6 +41,7 @@ mod figures;
 pub(crate) mod findings;
 mod generator;
 mod load;
+mod rules;
 mod set_up;
 mod simulated;
 mod target;
@@ -44,6 +50,7 @@ mod tests;
 mod without_queries;
 
 use figures::Figures;
+use rules::{answers, ended, enough, losses, message_ids};
 
 /// What limited a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,8 +117,13 @@ impl Limit {
 struct Finding {
     limit: Limit,
     evidence: String,
-    advice: Option<String>,
+    advice: Vec<String>,
+    /// What doctor says of it; none where it has a diagnosis of its own.
+    diagnosis: Option<Diagnosis>,
 }
+
+/// A verdict names the first of the cures; doctor has all of them.
+const ADVICE_MAX: usize = 3;
 
 impl Finding {
     fn new(limit: Limit, evidence: String, advice: &str) -> Self {
@@ -119,7 +131,19 @@ impl Finding {
         Finding {
             limit,
             evidence,
-            advice,
+            advice: Vec::from_iter(advice),
+            diagnosis: None,
+        }
+    }
+
+    /// One whose evidence and advice are those of a diagnosis.
+    fn diagnosed(limit: Limit, diagnosis: Diagnosis) -> Self {
+        let cures = diagnosis.cures.iter().take(ADVICE_MAX);
+        Finding {
+            limit,
+            evidence: diagnosis.seen.clone(),
+            advice: cures.map(Cure::sentence).collect(),
+            diagnosis: Some(diagnosis),
         }
     }
 }
@@ -129,24 +153,24 @@ pub fn judge(record: &RunRecord) -> Verdict {
     let figures = Figures::of(record);
     let finding = without_queries::judge(&figures)
         .or_else(|| cannot_tell(&figures))
+        .or_else(|| answers::judge(&figures))
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))
         .or_else(|| simulated::judge(&figures))
         .or_else(|| simulated::network(&figures))
-        .or_else(|| target::connections(&figures))
+        .or_else(|| rules::decide(&figures))
         .or_else(|| target::exchanges(&figures))
+        .or_else(|| ended::judge(&figures))
         .unwrap_or_else(|| load::judge(&figures));
     let mut verdict = Verdict {
         limit: finding.limit,
         evidence: vec![finding.evidence],
-        advice: Vec::from_iter(finding.advice),
+        advice: finding.advice,
     };
     if let Some(shortfall) = without_queries::shortfall(&figures) {
         verdict.evidence.push(shortfall);
     }
-    if figures.counts.responses > 0 {
-        add_context(&mut verdict, &figures);
-    }
+    add_context(&mut verdict, &figures);
     if let Some(marking) = simulated::marking(&figures) {
         verdict.evidence.push(marking);
         return verdict;
@@ -166,15 +190,14 @@ pub fn judge(record: &RunRecord) -> Verdict {
 
 /// Adds what a reader must know whatever the limit was.
 fn add_context(verdict: &mut Verdict, figures: &Figures<'_>) {
-    let context = [
-        target::connection_limit(figures),
-        target::ended_exchanges(figures),
-        load::waited_for_streams(figures),
-        load::held_by_lost(figures, 0.01),
-        target::receive_drops_of_local_target(figures),
-        target::dropped_beyond(figures),
-        littles_law(figures),
-    ];
+    if figures.record.asks_nothing() {
+        return;
+    }
+    let nothing = (figures.counts.responses == 0).then(|| figures.why_nothing_was_answered());
+    let context = match nothing {
+        Some(why) => vec![Some(why)],
+        None => beside(figures),
+    };
     for line in context.into_iter().flatten() {
         if !verdict.evidence.contains(&line) {
             verdict.evidence.push(line);
@@ -182,10 +205,29 @@ fn add_context(verdict: &mut Verdict, figures: &Figures<'_>) {
     }
 }
 
+/// What is said beside the limit of a run with responses.
+fn beside(figures: &Figures<'_>) -> Vec<Option<String>> {
+    vec![
+        losses::said(figures),
+        rules::unserved::found(figures).map(|found| found.evidence),
+        rules::handshakes::found(figures).map(|found| found.evidence),
+        ended::found(figures).map(|found| found.evidence),
+        target::ended_exchanges(figures),
+        load::waited_for_streams(figures),
+        load::held_by_lost(figures, 0.01),
+        target::receive_drops_of_local_target(figures),
+        target::dropped_beyond(figures),
+        littles_law(figures),
+    ]
+}
+
 /// Rule 1: figures that no conclusion may be drawn from.
 fn cannot_tell(figures: &Figures<'_>) -> Option<Finding> {
     let counts = figures.counts;
     if counts.responses == 0 {
+        if let Some(finding) = message_ids::judge(figures) {
+            return Some(finding);
+        }
         let evidence = figures.why_nothing_was_answered();
         let advice = format!(
             "check that a DNS server answers at {} over {}",
@@ -193,7 +235,7 @@ fn cannot_tell(figures: &Figures<'_>) -> Option<Finding> {
         );
         return Some(Finding::new(Limit::Unknown, evidence, &advice));
     }
-    too_short(figures)
+    too_short(figures).or_else(|| enough::judge(figures))
 }
 
 fn too_short(figures: &Figures<'_>) -> Option<Finding> {

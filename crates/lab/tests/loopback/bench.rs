@@ -40,6 +40,7 @@ pub(crate) struct Load {
     resume: load::Resume,
     early_data: bool,
     driver: DriverChoice,
+    goodput_rcodes: Vec<u16>,
 }
 
 impl Load {
@@ -72,7 +73,14 @@ impl Load {
             resume: load::Resume::NEVER,
             early_data: false,
             driver: DriverChoice::Auto,
+            goodput_rcodes: vec![0, 3],
         }
+    }
+
+    /// RCODEs that count as answers.
+    pub(crate) fn goodput(mut self, rcodes: &[u16]) -> Load {
+        self.goodput_rcodes = rcodes.to_vec();
+        self
     }
 
     pub(crate) fn clients(mut self, clients: u32) -> Load {
@@ -184,7 +192,7 @@ impl Load {
             driver: self.driver,
             description: Description {
                 questions_source: "test".to_owned(),
-                goodput_rcodes: vec![0, 3],
+                goodput_rcodes: self.goodput_rcodes,
                 ..Description::default()
             },
             preflight: self.preflight,

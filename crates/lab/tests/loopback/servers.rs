@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 use lab::target::{
     BindOptions, BindTarget, Families, KnotOptions, KnotTarget, Service, TsigKey, Zone,
 };
-use measure::Limit;
 use proto::Transport;
 
-use crate::bench::{Load, alone, ms};
+use crate::bench::{Load, alone};
 
 /// A zone with the names `test-record-1..100` that [`Load`] asks for.
 pub(crate) fn zone() -> Zone {
@@ -112,36 +111,4 @@ fn knot_of_debian_12_answers_whole_runs_over_udp_and_tcp() {
     let address = target.endpoints().do53();
     assert_answers_ten_thousand(Load::over(Transport::Udp), address);
     assert_answers_ten_thousand(Load::over(Transport::Tcp), address);
-}
-
-#[test]
-fn cap_of_bind_on_tcp_clients_is_named_by_the_verdict() {
-    let _alone = alone();
-    let options = BindOptions {
-        services: vec![Service::Dot],
-        tcp_clients_max: Some(50),
-        ..BindOptions::new(zone())
-    };
-    let target = BindTarget::start(&options).unwrap();
-    for transport in [Transport::Tcp, Transport::Dot] {
-        let address = match transport {
-            Transport::Dot => target.endpoints().dot().unwrap(),
-            _ => target.endpoints().do53(),
-        };
-        // An open loop, so that a machine busy with other things is no limit.
-        let load = Load::over(transport).clients(80).rate(2_000.0);
-        let load = load.ca_pem(target.ca_pem().unwrap()).plan(|plan| {
-            plan.timeout = ms(500);
-            plan.duration = Some(ms(2_000));
-        });
-        let ran = load.run_at(address);
-        let verdict = &ran.record.verdict;
-        // BIND takes 50, the kernel establishes a dozen more, and the others time out.
-        assert_eq!(verdict.limit, Limit::Server, "{transport}: {verdict:?}");
-        assert_eq!(
-            verdict.evidence[0],
-            "the target accepts no more than 50 TCP clients (30 of 80 left waiting)",
-            "{transport}"
-        );
-    }
 }

@@ -104,7 +104,7 @@ fn cap_on_tcp_clients_is_named_with_its_number() {
                     behaviour.excess_close = excess;
                 })
                 .run();
-            assert_verdict(&run, Limit::Server, "accepts no more than 25 TCP clients");
+            assert_verdict(&run, Limit::Server, "serves no more than 25 TCP clients");
         }
     }
 }

@@ -108,24 +108,22 @@ impl<'a> Figures<'a> {
         self.record.self_test || address.is_ok_and(|address| address.ip().is_loopback())
     }
 
-    /// Median latency (from the scheduled instant) of the first and the last third of the window;
-    /// none with fewer than three intervals or thirds without responses.
-    pub(super) fn first_and_last_p50_ns(&self) -> Option<(u64, u64)> {
+    /// Latency (from the scheduled instant) in the first and the last third of the window; none
+    /// with fewer than three intervals.
+    pub(super) fn first_and_last_latency(&self) -> Option<(Histogram, Histogram)> {
         let latencies: Vec<&Histogram> = self
             .record
             .intervals_in_window()
             .map(|interval| &interval.distributions.latency)
             .collect();
         let third = latencies.len() / 3;
-        if third == 0 {
-            return None;
-        }
-        let p50 = |part: &[&Histogram]| {
+        let sum = |part: &[&Histogram]| {
             let mut sum = Histogram::new();
             part.iter().for_each(|latency| sum.merge(latency));
-            sum.percentile(0.5)
+            sum
         };
-        p50(&latencies[..third]).zip(p50(&latencies[latencies.len() - third..]))
+        let last = latencies.len() - third;
+        (third > 0).then(|| (sum(&latencies[..third]), sum(&latencies[last..])))
     }
 
     /// One sentence on a run without a single response.

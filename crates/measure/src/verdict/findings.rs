@@ -5,7 +5,7 @@
 //! verdict where they have them, so that nothing is said twice in other words.
 
 use super::figures::Figures;
-use super::{Limit, Verdict};
+use super::{Limit, Verdict, rules};
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::record::RunRecord;
 
@@ -28,7 +28,8 @@ pub fn of_run(record: &RunRecord) -> Vec<Diagnosis> {
         connections::all(&figures),
         target::all(&figures),
     ];
-    let mut found: Vec<Diagnosis> = groups.into_iter().flatten().collect();
+    let groups = groups.into_iter().flatten();
+    let mut found: Vec<Diagnosis> = groups.chain(rules::all(&figures)).collect();
     let decisive = record.verdict.evidence.first();
     let limit = match found.iter().position(|it| Some(&it.seen) == decisive) {
         Some(place) => found.remove(place),
@@ -53,7 +54,7 @@ fn of_verdict(verdict: &Verdict) -> Diagnosis {
 }
 
 /// Traces the path to the (first) target by packets of that kind, hop by hop.
-fn look_at_path(protocol: &str, record: &RunRecord) -> Cure {
+pub(super) fn look_at_path(protocol: &str, record: &RunRecord) -> Cure {
     let targets = &record.scenario.target;
     let target = targets.split(',').next().unwrap_or(targets);
     let address = target.parse::<std::net::SocketAddr>();
@@ -62,6 +63,6 @@ fn look_at_path(protocol: &str, record: &RunRecord) -> Cure {
 }
 
 /// A number of clients or connections with room to spare, as a round number.
-fn with_room(number: u64) -> u64 {
+pub(super) fn with_room(number: u64) -> u64 {
     (number + number / 2).div_ceil(1_000).max(1) * 1_000
 }

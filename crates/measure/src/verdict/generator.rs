@@ -1,5 +1,6 @@
 //! Rule 2: this tool, or the host it ran on, set the rate (P3, P5, P14, P19).
 
+use super::rules::{enough, losses};
 use super::{Figures, Finding, Limit};
 use crate::notation::{count, decimal, latency, percent, share};
 use crate::scenario::Arrival;
@@ -10,14 +11,34 @@ const BUSY_SHARE_MAX: f64 = 0.97;
 const BUSY_SHARE_WHEN_LATE: f64 = 0.9;
 /// Queries that leave later than this (p99) are not on time.
 pub(super) const LATENESS_MAX_NS: u64 = 1_000_000;
+/// With fewer queries, the p99 is the lateness of one of them.
+const LATENESS_QUERIES_MIN: u64 = 200;
 /// Share of the offered queries that may be missing before it matters.
 const SHORTFALL_MAX: f64 = 0.001;
 
 pub(super) fn judge(figures: &Figures<'_>) -> Option<Finding> {
     out_of_resources(figures)
-        .or_else(|| out_of_cpu(figures))
+        .or_else(|| short_of_time(figures).filter(|_| explains_losses(figures)))
         .or_else(|| not_sent(figures))
-        .or_else(|| late_for_no_reason(figures))
+}
+
+/// A worker without a CPU, or queries that left late.
+pub(super) fn short_of_time(figures: &Figures<'_>) -> Option<Finding> {
+    out_of_cpu(figures).or_else(|| late_for_no_reason(figures))
+}
+
+/// A generator that is late sends late, and may fail to read what came: it does not make others
+/// lose what it sent. A target on the same host may be kept from its CPU by the same.
+fn explains_losses(figures: &Figures<'_>) -> bool {
+    let is_host = figures.target_is_local() && longest_wait(figures).1 >= CPU_WAIT_SHARE_MAX;
+    is_host || !losses::are_beyond_this_tool(figures)
+}
+
+/// Position of the worker that waited longest for its CPU, and the share of the time.
+fn longest_wait(figures: &Figures<'_>) -> (usize, f64) {
+    let shares = figures.record.workers.iter().map(|it| it.cpu_wait_share());
+    let longest = shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+    longest.unwrap_or((0, 0.0))
 }
 
 /// Connections that could not be opened for want of descriptors or ports (P14).
@@ -41,6 +62,8 @@ pub(super) fn out_of_resources(figures: &Figures<'_>) -> Option<Finding> {
 
 /// Share of the time that a closed loop's worker may wait for its CPU before it shapes the result.
 const CPU_WAIT_SHARE_MAX: f64 = 0.10;
+/// Share of the time from which on waiting for its CPU accounts for queries that left late.
+const CPU_WAIT_SHARE_LATE: f64 = 0.05;
 
 /// A worker that had no CPU left (P3), or had to share it (P19).
 pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
@@ -67,19 +90,25 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
         );
         return Some(Finding::new(Limit::Generator, evidence, &more_cpu(figures)));
     }
-    let workers = figures.record.workers.iter().enumerate();
-    let (worker, facts) =
-        workers.max_by(|a, b| a.1.cpu_wait_share().total_cmp(&b.1.cpu_wait_share()))?;
-    let waited = facts.cpu_wait_share();
-    let short_of_cpu = waited >= 0.05 && facts.busy_share() + waited >= limit;
-    // In a closed loop every wait holds up the next query, however idle the worker is otherwise.
-    let hindered = closed && waited >= CPU_WAIT_SHARE_MAX;
+    let (worker, waited) = longest_wait(figures);
+    let busy = figures.record.workers.get(worker)?.busy_share();
+    let short_of_cpu = waited >= CPU_WAIT_SHARE_LATE && busy + waited >= limit;
+    // In a closed loop every wait holds up the next query, however idle the worker is otherwise;
+    // in an open loop those that it held up left late.
+    let hindered = waited >= CPU_WAIT_SHARE_MAX || late && waited >= CPU_WAIT_SHARE_LATE;
     if !short_of_cpu && !hindered {
         return None;
     }
     let evidence = format!(
-        "worker {worker} waited for its CPU {} of the time: something else runs on it",
-        percent(facts.cpu_wait_share())
+        "worker {worker} waited for its CPU {} of the time: something else runs on it{}",
+        percent(waited),
+        match late && !closed {
+            true => format!(
+                ", and queries left up to {} late (p99)",
+                latency(figures.lateness_p99_ns as f64)
+            ),
+            false => String::new(),
+        }
     );
     let advice = "run the target on other cores or another machine: --cpus LIST";
     Some(Finding::new(Limit::Generator, evidence, advice))
@@ -130,32 +159,19 @@ pub(super) fn more_cpu(figures: &Figures<'_>) -> String {
     }
 }
 
-/// Queries that were due and never left, for reasons of this host.
+/// Queries that were due and that the kernel did not take.
 fn not_sent(figures: &Figures<'_>) -> Option<Finding> {
     let counts = figures.counts;
-    let short = |number: u64| number as f64 > SHORTFALL_MAX * counts.offered as f64;
-    let (no_free_id, send_failed) = (counts.not_sent.no_free_id, counts.not_sent.send_failed);
-    if !short(no_free_id + send_failed) {
-        return None;
-    }
-    let of_offered = share(no_free_id + send_failed, counts.offered);
-    if no_free_id >= send_failed {
-        let evidence = format!(
-            "{of_offered} of the queries were not sent: all 65,536 message IDs of a client were \
-             in flight"
-        );
-        let advice = format!(
-            "spread them: --clients {}",
-            2 * figures.record.scenario.clients
-        );
-        return Some(Finding::new(Limit::Generator, evidence, &advice));
-    }
+    let send_failed = counts.not_sent.send_failed;
     // The network rule names the kernel's send buffer with its own counter.
-    if figures.record.network.kernel_counter("Udp.SndbufErrors") >= send_failed / 2 {
+    let is_counted = figures.record.network.kernel_counter("Udp.SndbufErrors") >= send_failed / 2;
+    if !enough::is_above(send_failed, counts.offered, SHORTFALL_MAX) || is_counted {
         return None;
     }
-    let evidence =
-        format!("{of_offered} of the queries were not sent: the kernel did not take them");
+    let evidence = format!(
+        "{} of the queries were not sent: the kernel did not take them",
+        share(send_failed, counts.offered)
+    );
     let advice = "raise net.core.wmem_max, or lower the rate";
     Some(Finding::new(Limit::Generator, evidence, advice))
 }
@@ -165,12 +181,19 @@ fn not_sent(figures: &Figures<'_>) -> Option<Finding> {
 pub(super) fn late_for_no_reason(figures: &Figures<'_>) -> Option<Finding> {
     let scenario = &figures.record.scenario;
     let open = !matches!(scenario.arrival, Arrival::Closed { .. });
-    if !open || scenario.transport.has_connections() || figures.lateness_p99_ns <= LATENESS_MAX_NS {
+    let sent = figures.record.total.distributions.send_lateness.count();
+    let is_late = figures.lateness_p99_ns > LATENESS_MAX_NS && sent >= LATENESS_QUERIES_MIN;
+    if !open || scenario.transport.has_connections() || !is_late {
         return None;
     }
+    let (_, busy) = figures.busiest_worker().unwrap_or((0, 0.0));
+    let (_, waited) = longest_wait(figures);
     let evidence = format!(
-        "queries left up to {} late (p99) although no worker was out of CPU: the host stalled them",
-        latency(figures.lateness_p99_ns as f64)
+        "queries left up to {} late (p99) although the busiest worker used {} of its CPU and waited \
+         for it {} of the time: the host stalled them",
+        latency(figures.lateness_p99_ns as f64),
+        percent(busy),
+        percent(waited)
     );
     let advice = "look for other load on this host, or a virtual CPU that is taken away";
     Some(Finding::new(Limit::Generator, evidence, advice))

@@ -1,7 +1,10 @@
 //! Rules 5 and 6: what the load itself says once generator, network and connections are cleared.
 
 use super::generator::LATENESS_MAX_NS;
+use super::rules::enough::{self, Share};
+use super::rules::losses::{self, LOSS_MAX};
 use super::{Figures, Finding, Limit, set_up};
+use crate::histogram::Histogram;
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::Arrival;
 
@@ -11,8 +14,6 @@ const FULL: f64 = 0.95;
 const HELD_MAX: f64 = 0.1;
 /// A rate counts as held from this share on.
 const RATE_HELD: f64 = 0.99;
-/// Open loop: more queries without response than this share, and the target is overloaded.
-const LOSS_MAX: f64 = 0.001;
 
 pub(super) fn judge(figures: &Figures<'_>) -> Finding {
     match figures.record.scenario.arrival {
@@ -72,15 +73,15 @@ fn closed_loop(figures: &Figures<'_>, places: u64) -> Finding {
     let times = |ns: u64| latency(ns as f64);
     let all_used = match carried {
         Some((all, each)) => format!(
-            "{} of {} places were in use, of the {} that {} with {} queries at once allow",
+            "{} of at most {} queries were in flight: {} with {} at once carry no more than {}",
             decimal(figures.in_flight, 1),
             count(places),
-            count(all),
             counted(figures.record.scenario.clients, "connection"),
-            count(each)
+            count(each),
+            count(all)
         ),
         None => format!(
-            "{} of {} places were in use and the generator had headroom",
+            "{} of at most {} queries were in flight, with CPU time to spare here",
             decimal(figures.in_flight, 1),
             count(places)
         ),
@@ -147,7 +148,8 @@ fn places_unused(figures: &Figures<'_>, places: u64, usable: u64) -> Finding {
         return finding;
     }
     let evidence = format!(
-        "only {} of {} places were in use, with no worker out of CPU and {} lost",
+        "only {} of at most {} queries were in flight on average, though no worker was out of CPU \
+         and {} were lost",
         decimal(figures.in_flight, 1),
         count(places),
         share(figures.counts.lost(), figures.counts.offered)
@@ -163,9 +165,9 @@ fn places_unused(figures: &Figures<'_>, places: u64, usable: u64) -> Finding {
         return Finding::new(Limit::Unknown, evidence, &advice);
     }
     let advice = if figures.record.scenario.transport.has_connections() {
-        "look at the connections: places wait while one is being opened"
+        "see how often connections end and how long they take to open: throng doctor RECORD"
     } else {
-        "run for longer, on an idle host, so that the places fill"
+        "run for longer, on an idle host: --duration 30s"
     };
     Finding::new(Limit::Unknown, evidence, advice)
 }
@@ -178,60 +180,48 @@ fn times_met(times: u64) -> String {
 }
 
 fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {
-    let waited_in_vain = figures.counts.not_sent.timed_out_waiting;
-    let is_short = waited_in_vain as f64 > LOSS_MAX * figures.counts.offered as f64;
+    let counts = figures.counts;
+    let waited_in_vain = counts.not_sent.timed_out_waiting;
+    let is_short = enough::is_above(waited_in_vain, counts.offered, LOSS_MAX);
     set_up::rate_held(figures)
         .filter(|_| is_short)
         .or_else(|| overloaded(figures))
         .unwrap_or_else(|| rate_held(figures, asked))
 }
 
-/// Open loop, generator on time: losses or a growing queue are the target's.
+/// Open loop: a growing queue or losses with a sign of load are the target's.
 pub(super) fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
-    let counts = figures.counts;
-    let advice = match figures.record.scenario.replay.is_some() {
-        true => "find its limit: lower --speed".to_owned(),
-        false => format!(
-            "find its limit: try --rate {}",
-            decimal(0.8 * figures.achieved_qps, 0).replace(',', "")
-        ),
-    };
     if let Some((first, last)) = growing_latency(figures) {
         let evidence = format!(
-            "latency grew from {} to {} (p50 of the first and the last third) while the \
-             generator was on time: the target fell behind",
+            "latency grew from {} to {} (p50 of the first and the last third): the target fell \
+             behind",
             latency(first as f64),
             latency(last as f64)
         );
+        let advice = losses::lower_rate(figures, 0.8);
         return Some(Finding::new(Limit::Server, evidence, &advice));
     }
-    let waiting = counts.not_sent.timed_out_waiting;
-    let lost = figures.unanswered() + waiting;
-    if lost as f64 <= LOSS_MAX * counts.offered as f64 {
-        return None;
-    }
-    let unseen = match figures.record.scenario.transport.has_connections() {
-        true => "",
-        false => " (drops on the way would look the same)",
-    };
-    let evidence = format!(
-        "{} of the offered queries got no response while the generator was on time and this \
-         host dropped none{unseen}",
-        share(lost, counts.offered)
-    );
-    Some(Finding::new(Limit::Server, evidence, &advice))
+    losses::judge(figures)
 }
 
-/// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms.
+/// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms, and
+/// that is no chance.
 pub(super) fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
-    let (first, last) = figures.first_and_last_p50_ns()?;
-    (last >= 2 * first && last - first > 1_000_000).then_some((first, last))
+    let (first, last) = figures.first_and_last_latency()?;
+    let (_, first_most) = enough::median_between(&first)?;
+    let (last_least, _) = enough::median_between(&last)?;
+    let grew = last_least >= 2 * first_most && last_least - first_most > 1_000_000;
+    let p50 = |latency: &Histogram| latency.percentile(0.5);
+    p50(&first).zip(p50(&last)).filter(|_| grew)
 }
 
 /// Open loop without losses: the rate asked for was the limit, if it was reached on time.
 fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
     let counts = figures.counts;
     let answered = counts.responses as f64 / counts.offered.max(1) as f64;
+    if enough::share(counts.lost(), counts.offered, 1.0 - RATE_HELD) == Share::TooFew {
+        return enough::too_few(figures);
+    }
     let lateness = latency(figures.lateness_p99_ns as f64);
     let offered_qps = figures.record.offered_qps();
     let on_time = figures.lateness_p99_ns <= LATENESS_MAX_NS;

@@ -1,11 +1,10 @@
 //! Rules 3 and 4: drops that this host can see, and connections the target does not want.
 
+use super::rules::enough;
 use super::{Figures, Finding, Limit};
-use crate::counts::Connections;
 use crate::facts::XdpFacts;
 use crate::interval::per;
 use crate::notation::{count, counted, share};
-use crate::scenario::{Presence, ScenarioRecord};
 
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
@@ -22,13 +21,7 @@ pub(super) fn network(figures: &Figures<'_>) -> Option<Finding> {
 pub(super) fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
     let network = &figures.record.network;
     let lost = figures.unanswered();
-    // Counters of the whole host: with the target on the same host they may be the target's.
-    let of_host = match figures.target_is_local() {
-        true => 0,
-        false => network.kernel_counter("Udp.RcvbufErrors"),
-    };
-    let before_ring = network.xdp.as_ref().map(XdpFacts::dropped_before_ring);
-    let drops = network.receive_drops.max(of_host) + before_ring.unwrap_or(0);
+    let drops = received_but_dropped(figures);
     if figures.unanswered_share() < LOSS_MIN || drops < lost.div_ceil(2) {
         return None;
     }
@@ -43,6 +36,18 @@ pub(super) fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
         Some(_) => QUEUES_ADVICE,
     };
     Some(Finding::new(Limit::Network, evidence, advice))
+}
+
+/// Datagrams that came to this host and were dropped before this tool could read them.
+pub(super) fn received_but_dropped(figures: &Figures<'_>) -> u64 {
+    let network = &figures.record.network;
+    // Counters of the whole host: with the target on the same host they may be the target's.
+    let of_host = match figures.target_is_local() {
+        true => 0,
+        false => network.kernel_counter("Udp.RcvbufErrors"),
+    };
+    let before_ring = network.xdp.as_ref().map(XdpFacts::dropped_before_ring);
+    network.receive_drops.max(of_host) + before_ring.unwrap_or(0)
 }
 
 /// What to do about queues of an interface whose length is given.
@@ -130,10 +135,8 @@ pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
 
 /// With the target on the same host, its receive drops show in the host's counters.
 pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<String> {
-    let network = &figures.record.network;
-    let all = network.kernel_counter("Udp.RcvbufErrors");
-    let of_target = all.saturating_sub(network.receive_drops);
-    (figures.target_is_local() && of_target > 0 && figures.counts.timeouts > 0).then(|| {
+    let of_target = dropped_by_local_target(figures);
+    (of_target > 0).then(|| {
         format!(
             "receive buffers on this host that are not this tool's dropped {}: the target did \
              not read them in time",
@@ -142,108 +145,15 @@ pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<Str
     })
 }
 
-/// Connections that the target refused, reset or closed on its own.
-fn turned_away(connections: &Connections) -> u64 {
-    let failed = &connections.failed;
-    let before = failed.refused + failed.reset + failed.closed;
-    let after = connections.closed_by_target + connections.reset_by_target;
-    before + after + connections.ended_by_goaway.total()
-}
-
-/// Connections that the target never accepted: BIND leaves those beyond `tcp-clients` in the
-/// listen queue, where the kernel establishes a few that nobody answers, and the others time out.
-fn left_waiting(figures: &Figures<'_>, connections: &Connections, open_max: u64) -> u64 {
-    let usable = connections.usable(figures.record.scenario.has_handshakes());
-    let silent = usable.saturating_sub(connections.ended_by_target() + open_max);
-    connections.failed.timed_out + silent
-}
-
-/// Clients without a connection at the best moment, if the target keeps them away (P13), and
-/// whether it does so by leaving them waiting.
-pub(super) fn kept_away(figures: &Figures<'_>) -> Option<(u64, bool)> {
-    let scenario = &figures.record.scenario;
-    let open_max = figures
-        .record
-        .intervals
-        .iter()
-        .map(|interval| interval.connections_open)
-        .max();
-    let open_max = open_max?;
-    let without = scenario.clients.saturating_sub(open_max);
-    let steady = match figures.record.groups.as_slice() {
-        [] | [_] => keeps_connections(scenario),
-        groups => (groups.iter()).all(|group| keeps_connections(&group.scenario)),
-    };
-    if !steady || open_max == 0 || without == 0 {
-        return None;
+/// Datagrams for which the receive buffers of a target on this host had no room, where queries were
+/// lost.
+pub(super) fn dropped_by_local_target(figures: &Figures<'_>) -> u64 {
+    let network = &figures.record.network;
+    let all = network.kernel_counter("Udp.RcvbufErrors");
+    match figures.target_is_local() && figures.counts.timeouts > 0 {
+        true => all.saturating_sub(network.receive_drops),
+        false => 0,
     }
-    let connections = figures.record.connections();
-    let turned_away = turned_away(&connections);
-    let waiting = left_waiting(figures, &connections, open_max);
-    (turned_away + waiting >= without).then_some((without, turned_away < waiting))
-}
-
-/// True if each client has a connection all the time. With connections that we end ourselves, some
-/// are always on their way; over UDP, and before and after their time, clients have none.
-fn keeps_connections(scenario: &ScenarioRecord) -> bool {
-    let policy = &scenario.connections;
-    let is_ended = policy.queries_per_connection.is_some()
-        || policy.duration_ns.is_some()
-        || policy.idle_timeout_ns.is_some();
-    let is_there = scenario.presence == Presence::default();
-    scenario.transport.has_connections() && !is_ended && is_there
-}
-
-/// What the target's treatment of connections says, if anything.
-pub(super) fn connection_limit(figures: &Figures<'_>) -> Option<String> {
-    let clients = figures.record.scenario.clients;
-    let connections = &figures.record.connections();
-    if let Some((without, is_waiting)) = kept_away(figures) {
-        return Some(format!(
-            "the target accepts no more than {} {} clients ({} of {} {})",
-            count(clients - without),
-            match figures.record.scenario.transport.is_quic() {
-                true => "QUIC",
-                false => "TCP",
-            },
-            count(without),
-            count(clients),
-            match is_waiting {
-                true => "left waiting",
-                false => "refused or reset",
-            }
-        ));
-    }
-    let closed = connections.closed_by_target
-        + connections.reset_by_target
-        + connections.ended_by_goaway.total();
-    let failed = &connections.failed;
-    let refused = failed.refused + failed.reset + failed.closed;
-    if refused > 0 {
-        return Some(format!(
-            "the target refused, reset or closed {} of {} before use",
-            count(refused),
-            counted(connections.attempted, "connection attempt")
-        ));
-    }
-    // An idle connection closed at the end is normal; a habit is not.
-    if closed > clients {
-        return Some(format!(
-            "the target closed or reset {}, after {} queries each on average",
-            counted(closed, "connection"),
-            count(figures.counts.sent / closed)
-        ));
-    }
-    None
-}
-
-/// Rule 4: a cap on connections keeps some clients away (P10, P13).
-pub(super) fn connections(figures: &Figures<'_>) -> Option<Finding> {
-    kept_away(figures)?;
-    let evidence = connection_limit(figures)?;
-    let advice = "raise the cap (BIND: tcp-clients; Unbound: incoming-num-tcp; Knot: \
-                  tcp-max-clients), or lower --clients";
-    Some(Finding::new(Limit::Server, evidence, advice))
 }
 
 /// From this share of the queries sent on, those that HTTP or their stream ended matter.
@@ -270,7 +180,7 @@ pub(super) fn ended_exchanges(figures: &Figures<'_>) -> Option<String> {
 /// Rule 4: the target answers, but not with DNS: it turns queries away, or cannot do them.
 pub(super) fn exchanges(figures: &Figures<'_>) -> Option<Finding> {
     let ended = &figures.counts.exchange_failures;
-    if (ended.total() as f64) < ENDED_MAX * figures.counts.sent as f64 {
+    if !enough::is_above(ended.total(), figures.counts.sent, ENDED_MAX) {
         return None;
     }
     let evidence = ended_exchanges(figures)?;

@@ -209,8 +209,8 @@ fn alike(collection: &Collection) -> Vec<Remark> {
         if records.all(|record| record.verdict.limit == Limit::Unknown) {
             remarks.push(limit(
                 format!(
-                    "the rate of {a} and {b} is no limit that these runs show: places were idle \
-                     in both, so what they differ in was not put to the test"
+                    "the rate of {a} and {b} is no limit that these runs show: the verdict on each \
+                     is unknown, so what they differ in was not put to the test"
                 ),
                 "results",
             ));

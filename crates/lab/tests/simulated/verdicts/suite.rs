@@ -1,4 +1,5 @@
-//! Situations that are made, not guessed at: the verdict on each, and what `throng doctor` says.
+//! Situations that are made, not guessed at: the verdict on each, what `throng doctor` says, and
+//! what becomes of the verdict when its advice is followed.
 //!
 //! What the simulator cannot make (it needs no CPU time, and no buffer of the kernel overflows in
 //! it) is in the suite on loopback, `crates/lab/tests/loopback/situations.rs`.
@@ -7,6 +8,7 @@ use driver::Close;
 use measure::Limit;
 use measure::doctor::{Cure, State, of_run, worst};
 use proto::Transport;
+use responder::behaviour::ConnectionEnd;
 use responder::{Delay, ServiceModel};
 
 use crate::sim::{Run, Sim, TARGET, ms};
@@ -22,6 +24,9 @@ struct Situation {
     topic: &'static str,
     state: State,
     cure: &'static str,
+    /// The same after the advice was followed, and the limit then; none where the advice is to look
+    /// at something.
+    follow: Option<(fn(Sim) -> Sim, Limit)>,
 }
 
 fn sim(transport: Transport) -> Sim {
@@ -40,12 +45,30 @@ fn busy_server(transport: Transport) -> Sim {
     })
 }
 
+fn ceiling(transport: Transport, queue: usize) -> Sim {
+    sim(transport).behaviour(|it| {
+        it.rate_qps_max = Some(2_000.0);
+        it.rate_queue_max = queue;
+    })
+}
+
 fn capped(transport: Transport) -> Sim {
     let sim = sim(transport).clients(200).outstanding(200);
     sim.behaviour(|behaviour| {
         behaviour.tcp_clients_max = Some(150);
         behaviour.excess_close = Close::Reset;
     })
+}
+
+/// Every response has this RCODE.
+fn answering(transport: Transport, rcode: u8) -> Sim {
+    sim(transport)
+        .rate(1_000.0)
+        .behaviour(|it| it.faults.rcodes = vec![(rcode, 1.0)])
+}
+
+fn good_again(sim: Sim) -> Sim {
+    sim.behaviour(|it| it.faults.rcodes.clear())
 }
 
 fn server_bound() -> Vec<Situation> {
@@ -58,6 +81,7 @@ fn server_bound() -> Vec<Situation> {
             topic: "limit: server",
             state: State::Ok,
             cure: "--sim-workers",
+            follow: Some((more_workers, Limit::Outstanding)),
         },
         Situation {
             name: "server CPU-bound, open loop",
@@ -67,35 +91,166 @@ fn server_bound() -> Vec<Situation> {
             topic: "limit: server",
             state: State::Ok,
             cure: "--sim-workers",
+            follow: Some((more_workers, Limit::Rate)),
         },
         Situation {
             name: "server with a ceiling, closed loop",
-            sim: sim(Transport::Udp)
-                .outstanding(200)
-                .behaviour(|it| it.rate_qps_max = Some(2_000.0)),
+            sim: ceiling(Transport::Udp, 10_000).outstanding(200),
             limit: Limit::Server,
             evidence: "while queries queued at the target",
             topic: "limit: server",
             state: State::Ok,
-            cure: "rndc status",
+            cure: "--rate 14",
+            follow: Some((|sim| sim.rate(1_400.0), Limit::Rate)),
         },
         Situation {
-            name: "TCP-client cap",
-            sim: capped(Transport::Tcp),
+            name: "server with a ceiling and a long queue, open loop",
+            sim: ceiling(Transport::Udp, 10_000).rate(3_000.0),
             limit: Limit::Server,
-            evidence: "no more than 150 TCP clients (50 of 200",
-            topic: "TCP clients",
-            state: State::Problem,
-            cure: "named.conf, options: tcp-clients 1000;",
+            evidence: "latency grew from",
+            topic: "limit: server",
+            state: State::Ok,
+            cure: "--rate 16",
+            follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
         Situation {
-            name: "TCP-client cap over TLS",
-            sim: capped(Transport::Dot),
+            name: "server with a ceiling and a short queue, open loop",
+            sim: ceiling(Transport::Udp, 100).rate(3_000.0),
             limit: Limit::Server,
-            evidence: "no more than 150 TCP clients",
-            topic: "TCP clients",
+            evidence: "queries waited at the target on average",
+            topic: "limit: server",
+            state: State::Ok,
+            cure: "--rate 16",
+            follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
+        },
+    ]
+}
+
+fn more_workers(sim: Sim) -> Sim {
+    sim.responder(|responder| {
+        if let Some(service) = &mut responder.service {
+            service.workers = 100;
+        }
+    })
+}
+
+fn connections() -> Vec<Situation> {
+    let lift: fn(Sim) -> Sim = |sim| sim.behaviour(|it| it.tcp_clients_max = Some(1_000));
+    let capped = |name, transport, cure| Situation {
+        name,
+        sim: capped(transport),
+        limit: Limit::Server,
+        evidence: "no more than 150 TCP clients: 50 of 200 got no response at all (refused",
+        topic: "TCP clients",
+        state: State::Problem,
+        cure,
+        follow: Some((lift, Limit::Outstanding)),
+    };
+    let resets = sim(Transport::Tcp).rate(2_000.0).behaviour(|it| {
+        it.delay = Delay::Constant(ms(5));
+        it.end_after = Some((37, ConnectionEnd::Reset));
+    });
+    vec![
+        capped(
+            "TCP-client cap",
+            Transport::Tcp,
+            "named.conf, options: tcp-clients 1000;",
+        ),
+        capped(
+            "TCP-client cap over TLS",
+            Transport::Dot,
+            "tcp-listen-queue 4096;",
+        ),
+        capped(
+            "TCP-client cap over HTTPS",
+            Transport::Doh2,
+            "http-listener-clients 1000;",
+        ),
+        Situation {
+            name: "connections reset again and again",
+            sim: resets,
+            limit: Limit::Server,
+            evidence: "reset), after",
+            topic: "closed connections",
             state: State::Problem,
-            cure: "tcp-listen-queue 4096;",
+            cure: "--queries-per-connection",
+            follow: Some((
+                |sim| sim.plan(|plan| plan.connections.queries_max = Some(20)),
+                Limit::Rate,
+            )),
+        },
+        Situation {
+            name: "message IDs used up",
+            sim: sim(Transport::Udp)
+                .clients(1)
+                .rate(60_000.0)
+                .timeout_ms(2_500)
+                .target_dead(0, 60_000),
+            limit: Limit::Generator,
+            evidence: "the only client had used up its message IDs",
+            topic: "message IDs",
+            state: State::Problem,
+            cure: "--clients",
+            follow: Some((|sim| sim.clients(6), Limit::Unknown)),
+        },
+    ]
+}
+
+fn of_no_use() -> Vec<Situation> {
+    let rcode = |name, transport, rcode, topic, evidence, cure| Situation {
+        name,
+        sim: answering(transport, rcode),
+        limit: Limit::Unknown,
+        evidence,
+        topic,
+        state: State::Problem,
+        cure,
+        follow: Some((good_again as fn(Sim) -> Sim, Limit::Rate)),
+    };
+    vec![
+        rcode(
+            "every response REFUSED",
+            Transport::Udp,
+            5,
+            "REFUSED",
+            "100.00 % of the responses were REFUSED",
+            "allow-query",
+        ),
+        rcode(
+            "every response SERVFAIL",
+            Transport::Tcp,
+            2,
+            "SERVFAIL",
+            "100.00 % of the responses were SERVFAIL",
+            "rndc zonestatus",
+        ),
+        rcode(
+            "every response FORMERR",
+            Transport::Udp,
+            1,
+            "FORMERR",
+            "100.00 % of the responses were FORMERR",
+            "without EDNS",
+        ),
+        rcode(
+            "every response NOTIMP over QUIC",
+            Transport::Doq,
+            4,
+            "NOTIMP",
+            "100.00 % of the responses were NOTIMP",
+            "dig",
+        ),
+        Situation {
+            name: "most responses SERVFAIL in closed loop",
+            sim: sim(Transport::Udp)
+                .outstanding(10)
+                .behaviour(|it| it.faults.rcodes = vec![(2, 0.7)]),
+            limit: Limit::Unknown,
+            evidence: "of the responses were SERVFAIL",
+            topic: "SERVFAIL",
+            state: State::Problem,
+            cure: "rndc zonestatus",
+            follow: Some((good_again, Limit::Outstanding)),
         },
     ]
 }
@@ -104,12 +259,13 @@ fn load_bound() -> Vec<Situation> {
     vec![
         Situation {
             name: "outstanding-bound",
-            sim: sim(Transport::Udp).outstanding(10),
+            sim: ceiling(Transport::Udp, 10_000).outstanding(2),
             limit: Limit::Outstanding,
             evidence: "nothing queued",
             topic: "limit: outstanding",
             state: State::Warning,
-            cure: "--outstanding 40",
+            cure: "--outstanding 8",
+            follow: Some((|sim| sim.outstanding(8), Limit::Server)),
         },
         Situation {
             name: "slow target, closed loop",
@@ -121,6 +277,7 @@ fn load_bound() -> Vec<Situation> {
             topic: "limit: outstanding",
             state: State::Warning,
             cure: "--outstanding 40",
+            follow: None,
         },
         Situation {
             name: "slow target, open loop",
@@ -132,15 +289,27 @@ fn load_bound() -> Vec<Situation> {
             topic: "limit: rate",
             state: State::Ok,
             cure: "raise --rate",
+            follow: None,
         },
         Situation {
             name: "rate-bound",
-            sim: sim(Transport::Udp).rate(2_000.0),
+            sim: ceiling(Transport::Udp, 10_000).rate(1_500.0),
             limit: Limit::Rate,
             evidence: "answered and sent on time",
             topic: "limit: rate",
             state: State::Ok,
             cure: "raise --rate",
+            follow: Some((|sim| sim.rate(2_500.0), Limit::Server)),
+        },
+        Situation {
+            name: "rate cap of a closed loop",
+            sim: ceiling(Transport::Udp, 10_000).outstanding_capped(100, 1_000.0),
+            limit: Limit::Rate,
+            evidence: "rate cap",
+            topic: "limit: rate",
+            state: State::Ok,
+            cure: "raise the cap",
+            follow: Some((|sim| sim.outstanding_capped(100, 9_000.0), Limit::Server)),
         },
         Situation {
             name: "places held by lost queries",
@@ -153,12 +322,37 @@ fn load_bound() -> Vec<Situation> {
             topic: "places held by lost queries",
             state: State::Problem,
             cure: "--timeout 1s",
+            follow: None,
+        },
+        Situation {
+            name: "too few queries",
+            sim: sim(Transport::Udp).rate(20.0),
+            limit: Limit::Unknown,
+            evidence: "too few to tell: of 60 queries, 0 got no response",
+            topic: "limit: unknown",
+            state: State::Warning,
+            cure: "--duration 15s",
+            follow: Some((|sim| sim.duration_ms(15_000), Limit::Rate)),
+        },
+        Situation {
+            name: "too short",
+            sim: sim(Transport::Udp).rate(1_000.0).duration_ms(500),
+            limit: Limit::Unknown,
+            evidence: "less than 1 s says little",
+            topic: "limit: unknown",
+            state: State::Warning,
+            cure: "--duration 10s",
+            follow: Some((|sim| sim.duration_ms(10_000), Limit::Rate)),
         },
     ]
 }
 
 fn on_the_way() -> Vec<Situation> {
     let lossy = |transport| sim(transport).link_towards(TARGET, |link| link.loss_share = 0.05);
+    let repaired: fn(Sim) -> Sim = |mut sim| {
+        sim.simulation.world.links_towards.clear();
+        sim
+    };
     vec![
         Situation {
             name: "lossy path, UDP in open loop",
@@ -168,6 +362,7 @@ fn on_the_way() -> Vec<Situation> {
             topic: "path",
             state: State::Problem,
             cure: "--sim-loss",
+            follow: None,
         },
         Situation {
             name: "lossy path, UDP in closed loop",
@@ -177,6 +372,7 @@ fn on_the_way() -> Vec<Situation> {
             topic: "places held by lost queries",
             state: State::Problem,
             cure: "--outstanding 40",
+            follow: None,
         },
         Situation {
             name: "lossy path, TCP",
@@ -186,14 +382,28 @@ fn on_the_way() -> Vec<Situation> {
             topic: "path",
             state: State::Problem,
             cure: "--sim-loss",
+            follow: Some((repaired, Limit::Rate)),
+        },
+        Situation {
+            name: "responses lost at any rate",
+            sim: sim(Transport::Udp)
+                .rate(2_000.0)
+                .timeout_ms(500)
+                .behaviour(|it| it.faults.loss = 0.03),
+            limit: Limit::Unknown,
+            evidence: "nothing shows that the load is the cause",
+            topic: "losses without a queue",
+            state: State::Warning,
+            cure: "a tenth of the rate to find out: --rate 200;",
+            follow: None,
         },
     ]
 }
 
-/// Checks the verdict, and the diagnosis with its cure.
+/// Checks the verdict, the diagnosis with its cure, and that the advice changes the limit.
 fn check(situation: Situation) {
     let name = situation.name;
-    let Run { record, .. } = situation.sim.run();
+    let Run { record, .. } = situation.sim.clone().run();
     let verdict = &record.verdict;
     assert_eq!(verdict.limit, situation.limit, "{name}: {verdict:#?}");
     let decisive = &verdict.evidence[0];
@@ -215,11 +425,26 @@ fn check(situation: Situation) {
     if situation.state == State::Ok {
         assert_eq!(worst(&all), State::Ok, "{name}: {all:#?}");
     }
+    if let Some((follow, limit)) = situation.follow {
+        let followed = follow(situation.sim).run().record.verdict;
+        assert_ne!(limit, situation.limit, "{name}: the advice changes nothing");
+        assert_eq!(followed.limit, limit, "{name}, followed: {followed:#?}");
+    }
 }
 
 #[test]
 fn a_server_at_its_limit_is_the_limit() {
     server_bound().into_iter().for_each(check);
+}
+
+#[test]
+fn connections_that_are_missing_are_the_limit() {
+    connections().into_iter().for_each(check);
+}
+
+#[test]
+fn responses_of_no_use_are_no_result() {
+    of_no_use().into_iter().for_each(check);
 }
 
 #[test]
@@ -230,4 +455,21 @@ fn a_load_that_asks_too_little_is_the_limit() {
 #[test]
 fn a_path_that_loses_is_the_limit() {
     on_the_way().into_iter().for_each(check);
+}
+
+/// Losses that do not depend on the rate are found by doing what is advised.
+#[test]
+fn a_run_at_a_tenth_of_the_rate_tells_a_lossy_path_from_a_busy_server() {
+    let lossy = |rate: f64| {
+        let sim = sim(Transport::Udp).rate(rate).timeout_ms(500);
+        let sim = sim.duration_ms(10_000);
+        sim.behaviour(|it| it.faults.loss = 0.03).run().record
+    };
+    let both = [lossy(2_000.0), lossy(200.0)];
+    let found = measure::doctor::of_runs(&both.iter().collect::<Vec<_>>());
+    let path = found.iter().find(|it| it.topic == "path");
+    assert!(
+        path.is_some_and(|it| it.seen.contains("does not depend on the rate")),
+        "{found:#?}"
+    );
 }

@@ -218,7 +218,8 @@ fn not_sent(figures: &Figures<'_>) -> Vec<Diagnosis> {
     // Names every field, so that a new one cannot be forgotten here.
     let NotSent {
         timed_out_waiting,
-        no_free_id,
+        // The rule on message IDs tells of them.
+        no_free_id: _,
         send_failed,
         send_failed_for: _,
         run_ended,
@@ -229,13 +230,6 @@ fn not_sent(figures: &Figures<'_>) -> Vec<Diagnosis> {
             timed_out_waiting,
             "timed out while they waited for their connection",
             "connections are not there when they are needed: their set-up is what the run shows",
-            Cure::throng(format!("--clients {more_clients}")),
-        ),
-        (
-            no_free_id,
-            "found no free message ID: their clients had 61,440 queries open",
-            "a client tells responses apart by 65,536 message IDs, and 4,096 of them stay with the \
-             queries that timed out last",
             Cure::throng(format!("--clients {more_clients}")),
         ),
         (

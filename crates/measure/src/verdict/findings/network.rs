@@ -3,15 +3,11 @@
 use super::{Figures, look_at_path};
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::facts::XdpFacts;
-use crate::interval::per;
-use crate::notation::{counted, latency, share};
-use crate::scenario::Transport;
+use crate::notation::counted;
 use crate::verdict::{simulated, target};
 
 /// Four times the receive buffer that this tool asks for unless told otherwise.
 const BUFFER_OCTETS: u64 = 16 << 20;
-/// Losses below this share of the queries sent are not worth a word.
-const LOSS_MIN: f64 = 0.001;
 
 pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
     let found = [
@@ -22,7 +18,6 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
         backlog(figures),
         conntrack(figures),
         path(figures),
-        losses_without_queue(figures),
     ];
     found.into_iter().flatten().collect()
 }
@@ -97,7 +92,7 @@ fn send_buffers(figures: &Figures<'_>) -> Option<Diagnosis> {
     Some(
         Diagnosis::new("send buffers", State::Problem, finding.evidence, matters)
             .cure(Cure::sysctl("net.core.wmem_max", BUFFER_OCTETS))
-            .cures(finding.advice.map(Cure::words)),
+            .cures(finding.advice.into_iter().map(Cure::words)),
     )
 }
 
@@ -155,44 +150,7 @@ fn path(figures: &Figures<'_>) -> Option<Diagnosis> {
     let matters = "what the path loses is no loss of the target's; over TCP it shows as latency";
     let diagnosis = Diagnosis::new("path", State::Problem, finding.evidence, matters);
     Some(match figures.record.simulation {
-        Some(_) => diagnosis.cures(finding.advice.map(Cure::words)),
+        Some(_) => diagnosis.cures(finding.advice.into_iter().map(Cure::words)),
         None => diagnosis.cure(look_at_path("tcp", figures.record)),
     })
-}
-
-/// Datagrams lost although nothing queued: an overloaded server lets queries wait before it drops
-/// them.
-fn losses_without_queue(figures: &Figures<'_>) -> Option<Diagnosis> {
-    let scenario = &figures.record.scenario;
-    let counts = figures.counts;
-    let lost = per(counts.timeouts as f64, counts.sent as f64);
-    let service = &figures.record.total.distributions.service;
-    let (p99, shortest) = (service.percentile(0.99)?, figures.path_ns?);
-    let is_known = receive_buffers(figures).is_some()
-        || buffers_of_target(figures).is_some()
-        || beyond_interface(figures).is_some()
-        || path(figures).is_some();
-    let is_queued = p99 >= 2 * shortest;
-    if scenario.transport != Transport::Udp || lost < LOSS_MIN || is_known || is_queued {
-        return None;
-    }
-    let seen = format!(
-        "{} of the queries timed out although nothing queued: p99 {} is near the shortest {}",
-        share(counts.timeouts, counts.sent),
-        latency(p99 as f64),
-        latency(shortest as f64)
-    );
-    let matters = "a server that cannot keep up lets queries wait before it drops them; losses \
-                   without waiting are those of the path, or of a limit on the rate of a client";
-    Some(
-        Diagnosis::new("losses without a queue", State::Warning, seen, matters)
-            .cure(Cure::words(
-                "run again at half the rate: if the same share is lost, the path loses it",
-            ))
-            .cure(look_at_path("udp", figures.record))
-            .cure(Cure::words(
-                "if BIND limits the rate of responses, leave the generator out of it: \
-                 rate-limit { exempt-clients { GENERATOR; }; };",
-            )),
-    )
 }

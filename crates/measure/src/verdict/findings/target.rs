@@ -1,17 +1,12 @@
 //! What the target did with the queries, and how to see whether it can do more.
 
-use super::{Figures, with_room};
+use super::Figures;
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
-use crate::notation::{count, share};
+use crate::notation::share;
 use crate::scenario::Transport;
-use crate::verdict::{Limit, load, target};
+use crate::verdict::{Limit, load, rules, target};
 
-/// RCODEs by number (RFC 6895, section 2.3).
-const SERVFAIL: usize = 2;
-const REFUSED: usize = 5;
-/// From this share of the responses on, an RCODE is what the run shows.
-const RCODE_MIN: f64 = 0.01;
 /// From this share of the responses on, truncation is more than long answers.
 const TRUNCATED_MIN: f64 = 0.01;
 /// From this share of the places on, lost queries matter.
@@ -21,8 +16,6 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
     let found = [
         held_places(figures),
         exchanges(figures),
-        servfail(figures),
-        refused(figures),
         truncated(figures),
         busy(figures),
     ];
@@ -60,58 +53,10 @@ fn exchanges(figures: &Figures<'_>) -> Option<Diagnosis> {
     };
     // The decisive evidence of the verdict is the same sentence.
     let matters = "they are no DNS responses: the figures are those of the other queries";
-    let advice = finding.and_then(|finding| finding.advice);
+    let advice = finding.into_iter().flat_map(|finding| finding.advice);
     Some(
         Diagnosis::new("queries without a DNS message", state, seen, matters)
             .cures(advice.map(Cure::words)),
-    )
-}
-
-fn rcode(figures: &Figures<'_>, rcode: usize, name: &str) -> Option<String> {
-    let rcodes = &figures.counts.rcodes;
-    let (number, all) = (rcodes.by_rcode[rcode], rcodes.total());
-    (per(number as f64, all as f64) >= RCODE_MIN).then(|| {
-        format!(
-            "{} of the responses were {name} ({})",
-            share(number, all),
-            count(number)
-        )
-    })
-}
-
-/// A recursive resolver that gives up.
-fn servfail(figures: &Figures<'_>) -> Option<Diagnosis> {
-    let seen = rcode(figures, SERVFAIL, "SERVFAIL")?;
-    let matters = "a recursive resolver answers so when it cannot get an answer, or has too many \
-                   questions open: they are fast, and no use";
-    let in_flight = with_room(figures.in_flight as u64);
-    Some(
-        Diagnosis::new("SERVFAIL", State::Warning, seen, matters)
-            .cure(Cure::new(Place::Server, "rndc recursing && rndc stats"))
-            .cure(Cure::named(format!(
-                "recursive-clients {};",
-                10 * in_flight
-            )))
-            .cure(Cure::new(
-                Place::UnboundConf,
-                "num-queries-per-thread: 4096",
-            )),
-    )
-}
-
-/// A server that does not answer this client.
-fn refused(figures: &Figures<'_>) -> Option<Diagnosis> {
-    let seen = rcode(figures, REFUSED, "REFUSED")?;
-    let matters = "the server does not answer the generator these names: the figures are those of \
-                   refusals, which cost it next to nothing";
-    Some(
-        Diagnosis::new("REFUSED", State::Warning, seen, matters)
-            .cure(Cure::named("allow-query { any; };"))
-            .cure(Cure::named("allow-recursion { GENERATOR; };"))
-            .cure(Cure::new(
-                Place::UnboundConf,
-                "access-control: GENERATOR/32 allow",
-            )),
     )
 }
 
@@ -144,7 +89,9 @@ fn truncated(figures: &Figures<'_>) -> Option<Diagnosis> {
 /// A target that was driven to its limit: where its CPU time may go.
 fn busy(figures: &Figures<'_>) -> Option<Diagnosis> {
     let record = figures.record;
-    let is_other = target::kept_away(figures).is_some() || target::exchanges(figures).is_some();
+    let decisive = record.verdict.evidence.first()?;
+    let is_other = rules::all(figures).iter().any(|it| it.seen == *decisive)
+        || target::exchanges(figures).is_some();
     let is_modelled = record
         .simulation
         .as_ref()

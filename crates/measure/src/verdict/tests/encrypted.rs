@@ -56,7 +56,12 @@ fn few_streams_that_were_reset_are_told_and_decide_nothing() {
             .stream_reset
             .record_many(4, 7);
     });
-    let verdict = check(&record, Limit::Server, "places were in use", "--rate 7000");
+    let verdict = check(
+        &record,
+        Limit::Server,
+        "queries were in flight",
+        "--rate 7000",
+    );
     let line = "0.01 % of the queries were answered without a DNS message: 7 streams reset with \
                 DOQ_EXCESSIVE_LOAD";
     assert!(
@@ -91,8 +96,8 @@ fn limited_by_streams(latencies: &[(u64, u64)]) -> RunRecord {
 #[test]
 fn limit_of_streams_is_a_cap_of_concurrency() {
     let record = limited_by_streams(&[(9_900_000, 1), (10 * MS, 999)]);
-    let evidence = "100.0 of 1,000 places were in use, of the 100 that 10 connections with 10 \
-                    queries at once allow, but nothing queued: p50 9.9";
+    let evidence = "100.0 of at most 1,000 queries were in flight: 10 connections with 10 at once \
+                    carry no more than 100, but nothing queued: p50 9.9";
     let verdict = check(&record, Limit::Outstanding, evidence, "--clients 40");
     let waited = "50.00 % of the queries waited until their connection had carried others: 10 \
                   connections with 10 queries at once carry 100";
@@ -105,7 +110,7 @@ fn limit_of_streams_is_a_cap_of_concurrency() {
 #[test]
 fn queue_behind_a_limit_of_streams_is_the_servers_limit() {
     let record = limited_by_streams(&[(200_000, 1), (10 * MS, 999)]);
-    let evidence = "allow, while queries queued at the target: p50 9.9";
+    let evidence = "no more than 100, while queries queued at the target: p50 9.9";
     check(&record, Limit::Server, evidence, "--rate 7000");
 }
 
@@ -118,7 +123,7 @@ fn limit_of_streams_that_no_query_met_is_no_limit() {
     check(
         &record,
         Limit::Unknown,
-        "only 99.9 of 1,000 places",
+        "only 99.9 of at most 1,000 queries",
         "connections",
     );
 }
@@ -145,7 +150,7 @@ fn pipelining_depth_of_the_scenario_is_a_cap_of_concurrency_too() {
     check(
         &record,
         Limit::Outstanding,
-        "of the 100 that 10 connections",
+        "10 connections with 10 at once carry no more than 100",
         "--clients 40",
     );
 }
@@ -227,13 +232,13 @@ fn cap_on_quic_clients_is_named_with_its_number() {
     let mut record = saturated();
     record.scenario.transport = Transport::Doq;
     record.scenario.clients = 200;
+    serve(&mut record, 150, 50);
     change_last(&mut record, |interval| {
-        interval.connections_open = 150;
         interval.counts.connections.attempted = 200;
         interval.counts.connections.failed.refused = 50;
     });
-    let evidence = "no more than 150 QUIC clients (50 of 200 refused or reset)";
-    check(&record, Limit::Server, evidence, "lower --clients");
+    let evidence = "no more than 150 QUIC clients: 50 of 200 got no response at all (refused";
+    check(&record, Limit::Server, evidence, "--clients 100");
 }
 
 #[test]

@@ -1,0 +1,57 @@
+//! Clients that have used up their message IDs: 16 bits tell the queries of one client apart.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::notation::{count, counted, share};
+use crate::verdict::{Figures, Finding, Limit};
+
+use super::enough;
+
+/// Message IDs of one client.
+const IDS: u64 = 65_536;
+/// Share of the offered queries that may be missing before it matters.
+const SHORTFALL_MAX: f64 = 0.001;
+
+/// As many queries did not leave that it decides.
+pub(in crate::verdict) fn judge(figures: &Figures<'_>) -> Option<Finding> {
+    let counts = figures.counts;
+    let is_enough = enough::is_above(counts.not_sent.no_free_id, counts.offered, SHORTFALL_MAX);
+    found(figures).filter(|_| is_enough)
+}
+
+pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let number = figures.counts.not_sent.no_free_id;
+    if number == 0 {
+        return None;
+    }
+    let scenario = &figures.record.scenario;
+    let seen = format!(
+        "{} ({} of those offered) were not sent: {} had used up {} message IDs",
+        counted(number, "query"),
+        share(number, figures.counts.offered),
+        match scenario.clients {
+            1 => "the only client".to_owned(),
+            clients => format!("some of the {} clients", count(clients)),
+        },
+        match scenario.clients {
+            1 => "its",
+            _ => "their",
+        }
+    );
+    let matters = "a client tells responses apart by 16 bits: an ID is free again when its query \
+                   is answered or has timed out";
+    let diagnosis = Diagnosis::new("message IDs", State::Problem, seen, matters);
+    let clients = Cure::throng(format!("--clients {}", clients_wanted(figures)));
+    Some(Finding::diagnosed(
+        Limit::Generator,
+        diagnosis.cure(clients),
+    ))
+}
+
+/// As many that queries which are never answered have IDs until they time out, and twice as many as
+/// there are.
+fn clients_wanted(figures: &Figures<'_>) -> u64 {
+    let scenario = &figures.record.scenario;
+    let open = figures.record.offered_qps() * scenario.timeout_ns as f64 / 1e9;
+    let for_all = (open / (IDS / 2) as f64).ceil() as u64;
+    for_all.max(2 * scenario.clients)
+}

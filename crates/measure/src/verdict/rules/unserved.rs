@@ -1,0 +1,147 @@
+//! Clients that got no answer to any of their queries while others did: the target serves only so
+//! many connections, or some addresses alone.
+
+use crate::counts::Connections;
+use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::experience::ClientExperience;
+use crate::interval::per;
+use crate::notation::{count, counted};
+use crate::scenario::Transport;
+use crate::verdict::findings::with_room;
+use crate::verdict::{Figures, Finding, Limit};
+
+/// BIND serves that many TCP clients unless named.conf says otherwise.
+const BIND_TCP_CLIENTS: u64 = 150;
+/// BIND serves that many HTTP clients of a listener unless named.conf says otherwise.
+const BIND_HTTP_CLIENTS: u64 = 300;
+/// Unbound serves that many TCP clients with each thread unless unbound.conf says otherwise.
+const UNBOUND_TCP_CLIENTS: u64 = 10;
+/// Chance may leave that share of the clients without answer that there are.
+const CHANCE_MAX: f64 = 0.05;
+
+/// Clients that asked, and those of them that got nothing.
+pub(in crate::verdict) struct Unserved {
+    pub(in crate::verdict) asked: u64,
+    pub(in crate::verdict) without: u64,
+}
+
+/// The clients that got nothing, if that is no chance and no outage at the end.
+pub(in crate::verdict) fn clients(figures: &Figures<'_>) -> Option<Unserved> {
+    let experience = figures.record.experience()?;
+    let (asked, served) = (experience.asked(), experience.answered());
+    let without = asked.saturating_sub(served);
+    if without == 0 || served == 0 {
+        return None;
+    }
+    let is_chance = by_chance(figures, &experience, without) > CHANCE_MAX * without as f64;
+    (!is_chance).then_some(Unserved { asked, without })
+}
+
+/// Clients that would have got nothing if each query had been lost as often as one of a client
+/// that got something.
+fn by_chance(figures: &Figures<'_>, experience: &ClientExperience, without: u64) -> f64 {
+    let counts = figures.counts;
+    // Those without response are the first of the worst.
+    let unserved = experience.worst.iter().filter(|it| it.responses == 0);
+    let queries: Vec<u64> = unserved.map(|it| it.queries).collect();
+    let least = queries.iter().copied().min().unwrap_or(0);
+    let mean = per(queries.iter().sum::<u64>() as f64, queries.len() as f64);
+    let of_others = counts.offered as f64 - mean * without as f64;
+    let lost = (1.0 - per(counts.responses as f64, of_others)).clamp(0.0, 1.0);
+    let least = i32::try_from(least).unwrap_or(i32::MAX);
+    experience.asked() as f64 * lost.powi(least)
+}
+
+pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let Unserved { asked, without } = clients(figures)?;
+    let transport = figures.record.scenario.transport;
+    let matters = "all figures are those of the clients that are served";
+    if !transport.has_connections() {
+        let seen = format!(
+            "{} of {} got no response at all, while the others did",
+            count(without),
+            counted(asked, "client")
+        );
+        let diagnosis = Diagnosis::new("clients", State::Problem, seen, matters).cure(Cure::words(
+            "let the server answer all addresses of --local-address (BIND: allow-query { any; };)",
+        ));
+        return Some(Finding::diagnosed(Limit::Server, diagnosis));
+    }
+    let served = asked - without;
+    let kind = match transport.is_quic() {
+        true => "QUIC",
+        false => "TCP",
+    };
+    let connections = figures.record.connections();
+    let how = match turned_away(&connections) >= without {
+        true => "refused or reset",
+        false => "left waiting",
+    };
+    let seen = format!(
+        "the target serves no more than {} {kind} clients: {} of {} got no response at all ({how})",
+        count(served),
+        count(without),
+        count(asked)
+    );
+    let mut matters = matters.to_owned();
+    for (cap, name) in defaults(transport) {
+        if served == cap {
+            matters.push_str(&format!("; {cap} is what {name} says otherwise"));
+        }
+    }
+    let diagnosis = Diagnosis::new("TCP clients", State::Problem, seen, matters);
+    Some(Finding::diagnosed(
+        Limit::Server,
+        diagnosis.cures(more_clients(figures)),
+    ))
+}
+
+/// Caps that servers have by default.
+fn defaults(transport: Transport) -> Vec<(u64, &'static str)> {
+    match transport {
+        transport if transport.is_quic() => Vec::new(),
+        Transport::Doh2 => vec![(
+            BIND_HTTP_CLIENTS,
+            "BIND allows unless http-listener-clients",
+        )],
+        _ => vec![
+            (BIND_TCP_CLIENTS, "BIND allows unless tcp-clients"),
+            (
+                UNBOUND_TCP_CLIENTS,
+                "Unbound allows a thread unless incoming-num-tcp",
+            ),
+        ],
+    }
+}
+
+/// Connections that the target refused, reset or closed on its own.
+fn turned_away(connections: &Connections) -> u64 {
+    let failed = &connections.failed;
+    let before = failed.refused + failed.reset + failed.closed;
+    let after = connections.closed_by_target + connections.reset_by_target;
+    before + after + connections.ended_by_goaway.total()
+}
+
+/// How servers take more clients.
+fn more_clients(figures: &Figures<'_>) -> Vec<Cure> {
+    let scenario = &figures.record.scenario;
+    let wanted = with_room(scenario.clients);
+    let fewer = Cure::throng(format!("--clients {}", scenario.clients / 2));
+    match scenario.transport {
+        transport if transport.is_quic() => vec![
+            Cure::words("raise the number of QUIC clients that the server accepts"),
+            fewer,
+        ],
+        Transport::Doh2 => vec![
+            Cure::named(format!("http-listener-clients {wanted};")),
+            Cure::named(format!("tcp-clients {wanted};")),
+            Cure::named("tcp-listen-queue 4096;"),
+        ],
+        _ => vec![
+            Cure::named(format!("tcp-clients {wanted};")),
+            Cure::named("tcp-listen-queue 4096;"),
+            Cure::new(Place::UnboundConf, format!("incoming-num-tcp: {wanted}")),
+            Cure::new(Place::KnotConf, format!("tcp-max-clients: {wanted}")),
+        ],
+    }
+}
