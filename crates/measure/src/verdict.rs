@@ -5,26 +5,29 @@
 //!
 //! 1. *Cannot tell*: nothing was answered, less than a second was measured, or a few queries.
 //! 2. Most responses are *no use*: whatever the rate was, it is that of refusals or errors.
-//! 3. *Generator*: out of descriptors or ports (short-lived connections); a worker out of CPU, or
+//! 3. *Outage*: for a while nothing came back, or this tool was not let run; the rate outside of it
+//!    is what was sustained.
+//! 4. *Generator*: out of descriptors or ports (short-lived connections); a worker out of CPU, or
 //!    waiting for it because something else runs there (generator-bound results read as server
 //!    limits; generator beside the server); queries left late; queries not sent. Lateness decides
 //!    only if it can explain what was lost.
-//! 4. *Network*: this host's own drop counters explain the losses.
-//! 5. What was not the load that was asked for: message IDs used up (*generator*), handshakes that
-//!    failed, clients that got no answer at all (caps on TCP clients), queries ended by HTTP or
+//! 5. *Network*: this host's own drop counters explain the losses.
+//! 6. What was not the load that was asked for: message IDs used up (*generator*), handshakes that
+//!    failed, connections that we had to close, clients that got no answer at all (caps on TCP
+//!    clients), queries ended by HTTP or
 //!    stream errors (limits on the rate of one client), connections that ended with queries on
 //!    them (*server*).
-//! 6. Closed loop: places held by lost queries, places all in use while nothing queues (both
+//! 7. Closed loop: places held by lost queries, places all in use while nothing queues (both
 //!    *outstanding*); all in use and queueing (*server*). Where a connection may carry only so many
 //!    queries at once, those are all the places there are. With places to spare: a rate cap held,
 //!    of queries or of connections (*rate*); connections that take long to set up (*server* if they
 //!    queue there, else *outstanding*).
-//! 7. Open loop: a rate cap of connections held (*rate*); growing latency, or losses with a sign that
+//! 8. Open loop: a rate cap of connections held (*rate*); growing latency, or losses with a sign that
 //!    the load made them (*server*), without one (*unknown*); everything answered on time (*rate*).
 //!
 //! Runs that only open and close connections have rules of their own.
 //!
-//! In simulations the modelled server says after rule 4 whether it was the limit, the modelled
+//! In simulations the modelled server says after rule 5 whether it was the limit, the modelled
 //! network after it what it lost, and every verdict ends with what it is worth.
 //!
 //! Closed-loop results always carry Little's law: there, mean latency times rate is the number of
@@ -50,7 +53,7 @@ mod tests;
 mod without_queries;
 
 use figures::Figures;
-use rules::{answers, ended, enough, losses, message_ids};
+use rules::{answers, ended, enough, losses, message_ids, outage};
 
 /// What limited a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -154,6 +157,7 @@ pub fn judge(record: &RunRecord) -> Verdict {
     let finding = without_queries::judge(&figures)
         .or_else(|| cannot_tell(&figures))
         .or_else(|| answers::judge(&figures))
+        .or_else(|| outage::judge(&figures))
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))
         .or_else(|| simulated::judge(&figures))
@@ -209,8 +213,10 @@ fn add_context(verdict: &mut Verdict, figures: &Figures<'_>) {
 fn beside(figures: &Figures<'_>) -> Vec<Option<String>> {
     vec![
         losses::said(figures),
+        outage::found(figures).map(|found| found.evidence),
         rules::unserved::found(figures).map(|found| found.evidence),
         rules::handshakes::found(figures).map(|found| found.evidence),
+        rules::violations::found(figures).map(|found| found.evidence),
         ended::found(figures).map(|found| found.evidence),
         target::ended_exchanges(figures),
         load::waited_for_streams(figures),

@@ -10,6 +10,7 @@ use crate::bench::Ran;
 mod answers;
 mod clients;
 mod load;
+mod outages;
 
 /// What has to be said of a situation.
 struct Expected {

@@ -6,6 +6,8 @@ use crate::interval::per;
 use crate::notation::{count, counted};
 use crate::record::{EndedBy, RunRecord};
 use crate::scenario::{Arrival, Transport};
+use crate::timeline::outages::Usual;
+use crate::timeline::{Outages, outages};
 
 pub(super) struct Figures<'a> {
     pub(super) record: &'a RunRecord,
@@ -22,6 +24,8 @@ pub(super) struct Figures<'a> {
     /// The shortest way to the target and back that was seen at all.
     pub(super) path_ns: Option<u64>,
     pub(super) lateness_p99_ns: u64,
+    /// Spans in which nothing came back; none are known without a timeline.
+    pub(super) outages: Outages,
 }
 
 impl<'a> Figures<'a> {
@@ -48,6 +52,7 @@ impl<'a> Figures<'a> {
             service_p50_ns: total.service.percentile(0.5),
             path_ns: shortest.into_iter().filter_map(Histogram::min_ns).min(),
             lateness_p99_ns: total.send_lateness.percentile(0.99).unwrap_or(0),
+            outages: outages_of(record),
         }
     }
 
@@ -157,6 +162,21 @@ impl<'a> Figures<'a> {
         let queries = counted(counts.offered, "query");
         format!("no response to {queries}: {}", list(causes))
     }
+}
+
+fn outages_of(record: &RunRecord) -> Outages {
+    let usual = Usual {
+        window_ns: record.measured_ns,
+        latency_ns: record
+            .total
+            .distributions
+            .latency
+            .percentile(0.5)
+            .unwrap_or(0),
+        places: record.outstanding(),
+    };
+    let timeline = record.timeline.as_ref().filter(|_| !record.asks_nothing());
+    timeline.map_or_else(Outages::default, |timeline| outages(timeline, usual))
 }
 
 fn failed_attempts(failed: &ConnectionFailures, transport: Transport) -> Vec<(u64, String)> {

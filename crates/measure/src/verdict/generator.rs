@@ -2,6 +2,7 @@
 
 use super::rules::{enough, losses};
 use super::{Figures, Finding, Limit};
+use crate::counts::SendFailures;
 use crate::notation::{count, decimal, latency, percent, share};
 use crate::scenario::Arrival;
 
@@ -168,12 +169,60 @@ fn not_sent(figures: &Figures<'_>) -> Option<Finding> {
     if !enough::is_above(send_failed, counts.offered, SHORTFALL_MAX) || is_counted {
         return None;
     }
+    let (limit, why, advice) = refused_because(&counts.not_sent.send_failed_for);
     let evidence = format!(
-        "{} of the queries were not sent: the kernel did not take them",
+        "{} of the queries were not sent: {why}",
         share(send_failed, counts.offered)
     );
-    let advice = "raise net.core.wmem_max, or lower the rate";
-    Some(Finding::new(Limit::Generator, evidence, advice))
+    Some(Finding::new(limit, evidence, advice))
+}
+
+/// Why the kernel refused most of the datagrams that it refused.
+fn refused_because(causes: &SendFailures) -> (Limit, &'static str, &'static str) {
+    // Names every field, so that a new one cannot be forgotten here.
+    let SendFailures {
+        unreachable,
+        forbidden,
+        refused,
+        no_resources,
+        other,
+    } = *causes;
+    let unknown = (
+        Limit::Generator,
+        "the kernel did not take them",
+        "raise net.core.wmem_max, or lower the rate",
+    );
+    let causes = [
+        (
+            unreachable,
+            (
+                Limit::Network,
+                "there was no route to the target: the interface is down or gone",
+                "look at the interface: ip -s link; ip route",
+            ),
+        ),
+        (
+            forbidden,
+            (
+                Limit::Generator,
+                "a firewall of this host forbids them",
+                "look at its rules: nft list ruleset; iptables -S OUTPUT",
+            ),
+        ),
+        (
+            refused,
+            (
+                Limit::Server,
+                "nobody listened at the target's port",
+                "start the server again, and look at its log",
+            ),
+        ),
+        (no_resources, unknown),
+        (other, unknown),
+    ];
+    let most = causes.into_iter().max_by_key(|(number, _)| *number);
+    most.filter(|(number, _)| *number > 0)
+        .map_or(unknown, |(_, what)| what)
 }
 
 /// UDP queries leave when they are due unless the host stalls the worker: over connections they

@@ -10,13 +10,17 @@ pub(super) mod enough;
 pub(super) mod handshakes;
 pub(super) mod losses;
 pub(super) mod message_ids;
+pub(super) mod outage;
 pub(super) mod unserved;
+pub(super) mod violations;
 
 /// What all of them found, decisive or not.
 pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
     let others = [
+        outage::found(figures),
         message_ids::found(figures),
         handshakes::found(figures),
+        violations::found(figures),
         unserved::found(figures),
         ended::found(figures),
         losses::without_load(figures),
@@ -32,5 +36,6 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
 pub(super) fn decide(figures: &Figures<'_>) -> Option<Finding> {
     message_ids::judge(figures)
         .or_else(|| handshakes::judge(figures))
+        .or_else(|| violations::judge(figures))
         .or_else(|| unserved::found(figures))
 }

@@ -3,7 +3,6 @@
 use super::rules::enough;
 use super::{Figures, Finding, Limit};
 use crate::facts::XdpFacts;
-use crate::interval::per;
 use crate::notation::{count, counted, share};
 
 /// Losses below this share of the queries sent are not worth a verdict.
@@ -104,27 +103,18 @@ pub(super) fn send_drops(figures: &Figures<'_>) -> Option<Finding> {
     (drops > 0).then(|| Finding::new(Limit::Network, evidence, advice))
 }
 
+/// Segments that our own connections lost (TCP_INFO): those of the whole host are of everybody.
 pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
-    if !figures.record.scenario.transport.has_connections() {
-        return None;
-    }
-    let network = &figures.record.network;
-    let again = network.kernel_counter("Tcp.RetransSegs");
-    // Without the number of segments, a query is taken as one, or else a connection.
-    let segments = match network.kernel_counter("Tcp.OutSegs") {
-        0 => figures
-            .counts
-            .sent
-            .max(figures.counts.connections.attempted),
-        segments => segments,
-    };
-    if again == 0 || per(again as f64, segments as f64) < RETRANSMITTED_MAX {
+    let tcp = figures.record.network.tcp.as_ref()?;
+    let (lost, sent) = (tcp.segments_lost(), tcp.segments_sent);
+    if !enough::is_above(lost, sent, RETRANSMITTED_MAX) {
         return None;
     }
     let evidence = format!(
-        "{} of the TCP segments ({}) were sent again: the path loses them",
-        share(again, segments),
-        count(again)
+        "{} of the TCP segments of this run's connections ({}) were lost and sent again: the path \
+         loses them",
+        share(lost, sent),
+        count(lost)
     );
     Some(Finding::new(
         Limit::Network,

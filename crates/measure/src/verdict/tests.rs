@@ -1,7 +1,7 @@
 use super::*;
 use crate::example::{SECOND, interval, record};
 use crate::experience::{ClientExperience, ClientFigures};
-use crate::facts::WorkerFacts;
+use crate::facts::{TcpFacts, WorkerFacts};
 use crate::interval::Interval;
 use crate::scenario::{Arrival, Process, Transport};
 
@@ -333,19 +333,43 @@ fn receive_drops_of_a_target_on_the_same_host_are_the_targets() {
 }
 
 #[test]
-fn tcp_retransmissions_are_the_networks_limit() {
+fn segments_that_our_own_connections_lost_are_the_networks_limit() {
     let mut record = saturated();
     record.scenario.transport = Transport::Tcp;
-    record
-        .network
-        .kernel
-        .insert("Tcp.RetransSegs".into(), 2_000);
-    record.network.kernel.insert("Tcp.OutSegs".into(), 100_000);
+    // Those of the host are of everybody who uses it.
+    let host = [("Tcp.RetransSegs", 2_000), ("Tcp.OutSegs", 100_000)];
+    let host = host.map(|(name, count)| (name.to_owned(), count));
+    record.network.kernel.extend(host);
+    assert_eq!(judge(&record).limit, Limit::Server);
+    let mut tcp = TcpFacts {
+        segments_sent: 100_000,
+        segments_repeated: 2_000,
+        ..TcpFacts::default()
+    };
+    record.network.tcp = Some(tcp.clone());
+    let evidence = "2.00 % of the TCP segments of this run's connections (2,000) were lost";
+    check(&record, Limit::Network, evidence, "drops on the way");
+    // What the target had already was not lost.
+    tcp.segments_repeated_in_vain = 1_500;
+    record.network.tcp = Some(tcp);
+    assert_eq!(judge(&record).limit, Limit::Server);
+}
+
+#[test]
+fn connections_that_we_had_to_close_are_no_limit_of_the_server() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Doq;
+    change_last(&mut record, |interval| {
+        let rules = &mut interval.counts.connections.closed_for_violation;
+        (0..50).for_each(|_| rules.record("STOP_SENDING from a server (RFC 9250)"));
+    });
+    let evidence =
+        "this tool closed 50 connections because the target broke a rule: 50 STOP_SENDING";
     check(
         &record,
-        Limit::Network,
-        "2.00 % of the TCP segments (2,000)",
-        "drops on the way",
+        Limit::Generator,
+        evidence,
+        "--doq-allow-stop-sending",
     );
 }
 

@@ -114,6 +114,18 @@ fn server_bound() -> Vec<Situation> {
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
         Situation {
+            name: "server that drops at once what is above its ceiling",
+            sim: ceiling(Transport::Udp, 0)
+                .rate(3_000.0)
+                .behaviour(|it| it.rate_burst = Some(ms(1))),
+            limit: Limit::Server,
+            evidence: "as many were answered in each moment",
+            topic: "limit: server",
+            state: State::Ok,
+            cure: "--rate 16",
+            follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
+        },
+        Situation {
             name: "server with a ceiling and a short queue, open loop",
             sim: ceiling(Transport::Udp, 100).rate(3_000.0),
             limit: Limit::Server,
@@ -190,9 +202,64 @@ fn connections() -> Vec<Situation> {
             evidence: "the only client had used up its message IDs",
             topic: "message IDs",
             state: State::Problem,
-            cure: "--clients",
-            follow: Some((|sim| sim.clients(6), Limit::Unknown)),
+            cure: "--clients 3",
+            follow: Some((|sim| sim.clients(3), Limit::Unknown)),
         },
+    ]
+}
+
+fn outages() -> Vec<Situation> {
+    let stall =
+        |it: &mut responder::Behaviour| it.stalls = vec!["at=1s,for=700ms".parse().unwrap()];
+    let outage = |name, sim: Sim, evidence| Situation {
+        name,
+        sim: sim.timeout_ms(300),
+        limit: Limit::Server,
+        evidence,
+        topic: "outage",
+        state: State::Problem,
+        cure: "find out why the target stopped",
+        follow: Some((
+            |mut sim: Sim| {
+                sim.simulation.absences.clear();
+                sim.behaviour(|it| it.stalls.clear())
+            },
+            Limit::Rate,
+        )),
+    };
+    let steady = |transport| sim(transport).rate(1_000.0);
+    let silent = "of the run nothing came back";
+    vec![
+        outage(
+            "stall over UDP",
+            steady(Transport::Udp).behaviour(stall),
+            silent,
+        ),
+        outage(
+            "stall over TCP",
+            steady(Transport::Tcp).behaviour(stall),
+            silent,
+        ),
+        outage(
+            "stall over TLS",
+            steady(Transport::Dot).behaviour(stall),
+            silent,
+        ),
+        outage(
+            "stall over HTTPS",
+            steady(Transport::Doh2).behaviour(stall),
+            silent,
+        ),
+        outage(
+            "stall over QUIC",
+            steady(Transport::Doq).behaviour(stall),
+            silent,
+        ),
+        outage(
+            "restart over TCP",
+            steady(Transport::Tcp).target_dead(1_000, 700),
+            "of the run the target refused",
+        ),
     ]
 }
 
@@ -440,6 +507,11 @@ fn a_server_at_its_limit_is_the_limit() {
 #[test]
 fn connections_that_are_missing_are_the_limit() {
     connections().into_iter().for_each(check);
+}
+
+#[test]
+fn an_outage_is_no_overload() {
+    outages().into_iter().for_each(check);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::notation::{count, counted, share};
 use crate::verdict::figures::list;
 use crate::verdict::{Figures, Finding, Limit};
 
-use super::{enough, unserved};
+use super::{enough, unserved, violations};
 
 /// From this share of the queries sent on, those lost with their connection decide.
 const LOST_MAX: f64 = 0.001;
@@ -31,8 +31,8 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
     // One for each client at the end is normal; a habit is not.
     let is_habit = ended > record.scenario.clients;
     // Those that the target keeps away are ended too, again and again.
-    let is_other = unserved::clients(figures).is_some();
-    if !record.scenario.transport.has_connections() || is_other || (!is_habit && lost == 0) {
+    let is_other = unserved::clients(figures).is_some() || violations::judge(figures).is_some();
+    if ended == 0 || is_other || (!is_habit && lost == 0) {
         return None;
     }
     let each = counts.sent / ended.max(1);
@@ -93,7 +93,7 @@ fn ways(connections: &Connections) -> Vec<(u64, String)> {
         (*closed_by_target, "closed in order".into()),
         (*ended_by_tls, "ended by TLS".into()),
         (ended_by_goaway.total(), "ended by GOAWAY".into()),
-        (*ended_by_http, "broke the rules of HTTP".into()),
+        (*ended_by_http, "ended by HTTP".into()),
         (quic_application.total(), "QUIC application error".into()),
         (quic_transport.total(), "QUIC transport error".into()),
         (*quic_idle_timeouts, "silent until QUIC gave up".into()),

@@ -8,8 +8,10 @@ use super::super::findings::look_at_path;
 use super::super::target;
 use super::enough;
 use crate::doctor::{Cure, Diagnosis, State};
-use crate::notation::{count, counted, decimal, latency, share};
+use crate::interval::per;
+use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport};
+use crate::timeline::{Bin, Timeline};
 use crate::verdict::{Figures, Finding, Limit};
 
 /// More queries without response than this share matter.
@@ -19,6 +21,16 @@ pub(in crate::verdict) const LOSS_MAX: f64 = 0.001;
 const WAITING_MIN: f64 = 8.0;
 /// Queries wait if half of them take so many times as long as the fastest.
 const QUEUED: u64 = 2;
+
+/// Deviations that are no chance.
+const DEVIATIONS: f64 = 3.29;
+/// Responses scatter so many times less than random losses would leave them: with as many bins as
+/// below, chance does that less than once in a thousand times (chi-squared).
+const PLATEAU: f64 = 3.0;
+/// Bins that are enough to tell.
+const PLATEAU_BINS: usize = 50;
+/// Responses in a bin that are enough to tell.
+const PLATEAU_RESPONSES: f64 = 5.0;
 
 /// Queries that had to be answered and were not: without those that this host never sent.
 fn lost(figures: &Figures<'_>) -> u64 {
@@ -69,7 +81,77 @@ fn plain(rate_qps: f64) -> String {
 
 /// What shows that the target could not keep up, if anything.
 pub(in crate::verdict) fn sign_of_load(figures: &Figures<'_>) -> Option<String> {
-    waiting(figures).or_else(|| dropped_by_target(figures))
+    waiting(figures)
+        .or_else(|| dropped_by_target(figures))
+        .or_else(|| more_at_peaks(figures))
+        .or_else(|| plateau(figures))
+}
+
+/// Bins of the window, without outages.
+fn bins<'a>(figures: &'a Figures<'_>) -> impl Iterator<Item = &'a Bin> {
+    let timeline = figures.record.timeline.as_ref();
+    let width_ns = timeline.map_or(1, Timeline::width_ns);
+    let whole = figures.record.measured_ns / width_ns;
+    let each = timeline.map_or(&[][..], Timeline::bins).iter().enumerate();
+    each.take(usize::try_from(whole).unwrap_or(usize::MAX))
+        .filter(move |(index, _)| {
+            let start_ns = *index as u64 * width_ns;
+            !figures.outages.touch(start_ns, start_ns + width_ns)
+        })
+        .map(|(_, bin)| bin)
+}
+
+/// A larger share was lost where more was due: the bins above the mean against those below, by the
+/// difference of two shares.
+fn more_at_peaks(figures: &Figures<'_>) -> Option<String> {
+    let due: Vec<(u64, u64)> = bins(figures).map(|bin| (bin.due, bin.lost)).collect();
+    let mean = per(
+        due.iter().map(|it| it.0).sum::<u64>() as f64,
+        due.len() as f64,
+    );
+    let sum = |is_high: bool| {
+        let part = due.iter().filter(|it| (it.0 as f64 > mean) == is_high);
+        part.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
+    };
+    let ((high, lost_high), (low, lost_low)) = (sum(true), sum(false));
+    let (above, below) = (
+        per(lost_high as f64, high as f64),
+        per(lost_low as f64, low as f64),
+    );
+    let both = per((lost_high + lost_low) as f64, (high + low) as f64);
+    let error = (both * (1.0 - both) * (per(1.0, high as f64) + per(1.0, low as f64))).sqrt();
+    // Bins of a constant rate differ by one query, which is no peak.
+    let is_varied = due.iter().any(|it| it.0 as f64 > 1.1 * mean + 1.0);
+    (is_varied && above - below > DEVIATIONS * error && above > 1.5 * below).then(|| {
+        format!(
+            "and more of them where more was due: {} at peaks, {} otherwise",
+            percent(above),
+            percent(below)
+        )
+    })
+}
+
+/// As many responses in each bin, whatever was lost: random losses would scatter them.
+fn plateau(figures: &Figures<'_>) -> Option<String> {
+    let bins: Vec<&Bin> = bins(figures).collect();
+    let answered: Vec<f64> = bins
+        .iter()
+        .map(|bin| (bin.due - bin.lost.min(bin.due)) as f64)
+        .collect();
+    let number = answered.len() as f64;
+    let mean = per(answered.iter().sum(), number);
+    let share = per(lost(figures) as f64, figures.counts.offered as f64);
+    let squares: f64 = answered.iter().map(|it| (it - mean).powi(2)).sum();
+    let variance = per(squares, number - 1.0);
+    // Of `due` queries, random losses leave a number whose variance is that of the binomial.
+    let random = mean * share;
+    let is_scattered_less = variance < random / PLATEAU;
+    (answered.len() >= PLATEAU_BINS && mean >= PLATEAU_RESPONSES && is_scattered_less).then(|| {
+        format!(
+            "and as many were answered in each moment: the target stops at {}",
+            rate(figures.achieved_qps)
+        )
+    })
 }
 
 /// Queries waited at the target: by Little's law so many on average, and half of them took longer
@@ -107,6 +189,8 @@ pub(in crate::verdict) fn without_load(figures: &Figures<'_>) -> Option<Finding>
         || super::handshakes::judge(figures).is_some()
         || super::unserved::clients(figures).is_some()
         || super::ended::judge(figures).is_some()
+        || super::violations::judge(figures).is_some()
+        || super::outage::judge(figures).is_some()
         || super::super::simulated::network(figures).is_some();
     if !matter(figures) || is_known || sign_of_load(figures).is_some() {
         return None;

@@ -6,8 +6,9 @@ use crate::verdict::{Figures, Finding, Limit};
 
 use super::enough;
 
-/// Message IDs of one client.
-const IDS: u64 = 65_536;
+/// Queries that one client may have open: 65,536 message IDs without those of the 4,096 queries that
+/// timed out last.
+const OPEN_MAX: u64 = 61_440;
 /// Share of the offered queries that may be missing before it matters.
 const SHORTFALL_MAX: f64 = 0.001;
 
@@ -25,7 +26,7 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
     }
     let scenario = &figures.record.scenario;
     let seen = format!(
-        "{} ({} of those offered) were not sent: {} had used up {} message IDs",
+        "{} ({} of those offered) were not sent: {} had used up {} message IDs ({} queries open each)",
         counted(number, "query"),
         share(number, figures.counts.offered),
         match scenario.clients {
@@ -35,7 +36,8 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
         match scenario.clients {
             1 => "its",
             _ => "their",
-        }
+        },
+        count(OPEN_MAX)
     );
     let matters = "a client tells responses apart by 16 bits: an ID is free again when its query \
                    is answered or has timed out";
@@ -52,6 +54,6 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
 fn clients_wanted(figures: &Figures<'_>) -> u64 {
     let scenario = &figures.record.scenario;
     let open = figures.record.offered_qps() * scenario.timeout_ns as f64 / 1e9;
-    let for_all = (open / (IDS / 2) as f64).ceil() as u64;
+    let for_all = (open / OPEN_MAX as f64).ceil() as u64;
     for_all.max(2 * scenario.clients)
 }
