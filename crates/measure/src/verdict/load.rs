@@ -224,14 +224,20 @@ fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
     }
     let lateness = latency(figures.lateness_p99_ns as f64);
     let offered_qps = figures.record.offered_qps();
-    let on_time = figures.lateness_p99_ns <= LATENESS_MAX_NS;
+    let scenario = &figures.record.scenario;
+    // Over connections queries may have to wait for one; a worker without CPU was found before.
+    let has_waited = figures.lateness_p99_ns > LATENESS_MAX_NS;
+    let on_time = !has_waited || scenario.transport.has_connections();
     if answered >= RATE_HELD && offered_qps >= RATE_HELD * asked && on_time {
+        let when = match has_waited {
+            true => format!("answered, after waiting up to {lateness} (p99) for their connection"),
+            false => format!("answered and sent on time (p99 {lateness} late)"),
+        };
         let evidence = format!(
-            "{} of the queries offered at {} were answered and sent on time (p99 {lateness} late)",
+            "{} of the queries offered at {} were {when}",
             share(counts.responses, counts.offered),
             rate(offered_qps)
         );
-        let scenario = &figures.record.scenario;
         let advice = match scenario.arrival {
             _ if scenario.replay.is_some() => "raise --speed to find the target's limit",
             Arrival::Clients { .. } => {

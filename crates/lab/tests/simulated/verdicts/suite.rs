@@ -100,7 +100,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "while queries queued at the target",
             topic: "limit: server",
             state: State::Ok,
-            cure: "--rate 14",
+            cure: "run with --rate 1",
             follow: Some((|sim| sim.rate(1_400.0), Limit::Rate)),
         },
         Situation {
@@ -110,7 +110,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "latency grew from",
             topic: "limit: server",
             state: State::Ok,
-            cure: "--rate 16",
+            cure: "find its limit: try --rate 1",
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
         Situation {
@@ -122,7 +122,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "as many were answered in each moment",
             topic: "limit: server",
             state: State::Ok,
-            cure: "--rate 16",
+            cure: "find its limit: try --rate 1",
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
         Situation {
@@ -132,7 +132,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "queries waited at the target on average",
             topic: "limit: server",
             state: State::Ok,
-            cure: "--rate 16",
+            cure: "find its limit: try --rate 1",
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
     ]

@@ -19,22 +19,47 @@ const UNBOUND_TCP_CLIENTS: u64 = 10;
 /// Chance may leave that share of the clients without answer that there are.
 const CHANCE_MAX: f64 = 0.05;
 
-/// Clients that asked, and those of them that got nothing.
+/// Clients that wanted an answer, and those of them that got none.
 pub(in crate::verdict) struct Unserved {
-    pub(in crate::verdict) asked: u64,
+    pub(in crate::verdict) all: u64,
     pub(in crate::verdict) without: u64,
 }
 
-/// The clients that got nothing, if that is no chance and no outage at the end.
+/// The clients that got nothing, if that is no chance: they asked in vain, or never had a connection
+/// on which they could.
 pub(in crate::verdict) fn clients(figures: &Figures<'_>) -> Option<Unserved> {
     let experience = figures.record.experience()?;
     let (asked, served) = (experience.asked(), experience.answered());
-    let without = asked.saturating_sub(served);
-    if without == 0 || served == 0 {
+    let in_vain = asked.saturating_sub(served);
+    let unconnected = unconnected(figures, &experience);
+    if served == 0 || in_vain.max(unconnected) == 0 {
         return None;
     }
-    let is_chance = by_chance(figures, &experience, without) > CHANCE_MAX * without as f64;
-    (!is_chance).then_some(Unserved { asked, without })
+    // Those without a connection may be among those that asked in vain.
+    if unconnected >= in_vain {
+        return Some(Unserved {
+            all: served + unconnected,
+            without: unconnected,
+        });
+    }
+    let is_chance = by_chance(figures, &experience, in_vain) > CHANCE_MAX * in_vain as f64;
+    (!is_chance).then_some(Unserved {
+        all: asked,
+        without: in_vain,
+    })
+}
+
+/// Clients that tried to connect, and never had a usable connection.
+fn unconnected(figures: &Figures<'_>, experience: &ClientExperience) -> u64 {
+    if !figures.record.scenario.transport.has_connections() {
+        return 0;
+    }
+    let mut buckets = experience.connections.buckets();
+    let none = buckets.find(|(_, highest, _)| *highest == 0);
+    let connections = figures.record.connections();
+    let usable = connections.usable(figures.record.scenario.has_handshakes());
+    let failed = connections.attempted.saturating_sub(usable);
+    none.map_or(0, |(_, _, clients)| clients).min(failed)
 }
 
 /// Clients that would have got nothing if each query had been lost as often as one of a client
@@ -53,21 +78,21 @@ fn by_chance(figures: &Figures<'_>, experience: &ClientExperience, without: u64)
 }
 
 pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
-    let Unserved { asked, without } = clients(figures)?;
+    let Unserved { all, without } = clients(figures)?;
     let transport = figures.record.scenario.transport;
     let matters = "all figures are those of the clients that are served";
     if !transport.has_connections() {
         let seen = format!(
             "{} of {} got no response at all, while the others did",
             count(without),
-            counted(asked, "client")
+            counted(all, "client")
         );
         let diagnosis = Diagnosis::new("clients", State::Problem, seen, matters).cure(Cure::words(
             "let the server answer all addresses of --local-address (BIND: allow-query { any; };)",
         ));
         return Some(Finding::diagnosed(Limit::Server, diagnosis));
     }
-    let served = asked - without;
+    let served = all - without;
     let kind = match transport.is_quic() {
         true => "QUIC",
         false => "TCP",
@@ -81,7 +106,7 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
         "the target serves no more than {} {kind} clients: {} of {} got no response at all ({how})",
         count(served),
         count(without),
-        count(asked)
+        count(all)
     );
     let mut matters = matters.to_owned();
     for (cap, name) in defaults(transport) {
