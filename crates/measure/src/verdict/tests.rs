@@ -384,8 +384,8 @@ fn cap_on_tcp_clients_is_named_with_its_number() {
         interval.counts.connections.failed.refused = 20;
         interval.counts.connections.reset_by_target = 580;
     });
-    let evidence = "the target serves no more than 150 TCP clients: 50 of 200 got no response at \
-                    all (refused or reset)";
+    let evidence = "the target serves no more than 150 TCP clients at once: 50 of 200 got no \
+                    response at all (refused or reset)";
     let verdict = check(&record, Limit::Server, evidence, "tcp-clients 1000;");
     let said = verdict.evidence.iter().filter(|line| *line == evidence);
     assert_eq!(said.count(), 1);

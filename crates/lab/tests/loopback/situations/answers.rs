@@ -44,7 +44,12 @@ fn a_server_of_other_zones_is_no_result() {
     };
     refused("BIND without the zone").check(|| bind(other_zone()), || bind(zone()), &[Limit::Rate]);
     let unbound = |zone: Zone| {
-        let target = UnboundTarget::start(&UnboundOptions::new(zone)).unwrap();
+        // Unbound itself says NXDOMAIN for what is below `test.` (RFC 6761, section 6.2).
+        let options = UnboundOptions {
+            extra_options: "  local-zone: \"test.\" refuse".to_owned(),
+            ..UnboundOptions::new(zone)
+        };
+        let target = UnboundTarget::start(&options).unwrap();
         let load = load(Transport::Tcp).clients(5);
         load.run_at(target.endpoints().do53())
     };

@@ -115,11 +115,11 @@ fn losses_at_any_rate_are_not_blamed_on_the_server() {
     let _alone = alone();
     let run = |rate_qps: f64| {
         let load = at(rate_qps).plan(|plan| plan.duration = Some(ms(2_000)));
-        let (ran, _) = load.run_against(|config| config.behaviour.faults.loss = 0.1);
+        let (ran, _) = load.run_against(|config| config.behaviour.faults.loss = 0.3);
         ran
     };
     let expected = Expected {
-        name: "a tenth lost at any rate",
+        name: "three in ten lost at any rate",
         limit: Limit::Unknown,
         evidence: "nothing shows that the load is the cause",
         topic: "losses without a queue",
@@ -130,6 +130,9 @@ fn losses_at_any_rate_are_not_blamed_on_the_server() {
     }
     // What it says is done: the two runs together tell that the path loses.
     let both = [run(3_000.0).record, run(300.0).record];
+    if both.iter().any(super::is_starved) {
+        return;
+    }
     let found = of_runs(&both.iter().collect::<Vec<&RunRecord>>());
     let path = found.iter().find(|it| it.topic == "path");
     assert!(
@@ -181,8 +184,8 @@ fn few_queries_at_a_time_are_the_limit_until_there_are_more() {
         topic: "limit: outstanding",
         cure: "--outstanding 12",
     };
-    // 12 queries of 10 ms are 1,200 a second; twice the advice is beyond doubt.
-    expected.check(|| run(3), || run(24), &[Limit::Server]);
+    // 12 queries of 10 ms are 1,200 a second: the advice is followed again, beyond doubt.
+    expected.check(|| run(3), || run(48), &[Limit::Server]);
 }
 
 #[test]

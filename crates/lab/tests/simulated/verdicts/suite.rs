@@ -152,7 +152,7 @@ fn connections() -> Vec<Situation> {
         name,
         sim: capped(transport),
         limit: Limit::Server,
-        evidence: "no more than 150 TCP clients: 50 of 200 got no response at all (refused",
+        evidence: "no more than 150 TCP clients at once: 50 of 200 got no response at all (refused",
         topic: "TCP clients",
         state: State::Problem,
         cure,

@@ -107,7 +107,7 @@ fn capped(served: u64) -> RunRecord {
 #[test]
 fn binds_cap_on_tcp_clients_has_binds_statements() {
     let record = capped(150);
-    let seen = "no more than 150 TCP clients: 50 of 200";
+    let seen = "no more than 150 TCP clients at once: 50 of 200";
     for cure in [
         "tcp-clients 1000;",
         "tcp-listen-queue 4096;",

@@ -92,7 +92,11 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
         ));
         return Some(Finding::diagnosed(Limit::Server, diagnosis));
     }
-    let served = all - without;
+    // Clients that took turns were not served at once.
+    let intervals = figures.record.intervals.iter();
+    let open_max = intervals.map(|it| it.connections_open).max();
+    let at_once = open_max.filter(|open| *open > 0);
+    let served = at_once.unwrap_or(u64::MAX).min(all - without);
     let kind = match transport.is_quic() {
         true => "QUIC",
         false => "TCP",
@@ -103,7 +107,8 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
         false => "left waiting",
     };
     let seen = format!(
-        "the target serves no more than {} {kind} clients: {} of {} got no response at all ({how})",
+        "the target serves no more than {} {kind} clients at once: {} of {} got no response at all \
+         ({how})",
         count(served),
         count(without),
         count(all)

@@ -237,7 +237,8 @@ fn cap_on_quic_clients_is_named_with_its_number() {
         interval.counts.connections.attempted = 200;
         interval.counts.connections.failed.refused = 50;
     });
-    let evidence = "no more than 150 QUIC clients: 50 of 200 got no response at all (refused";
+    let evidence =
+        "no more than 150 QUIC clients at once: 50 of 200 got no response at all (refused";
     check(&record, Limit::Server, evidence, "--clients 100");
 }
 
