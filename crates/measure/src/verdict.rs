@@ -22,8 +22,9 @@
 //!    queries at once, those are all the places there are. With places to spare: a rate cap held,
 //!    of queries or of connections (*rate*); connections that take long to set up (*server* if they
 //!    queue there, else *outstanding*).
-//! 8. Open loop: a rate cap of connections held (*rate*); growing latency, or losses with a sign that
-//!    the load made them (*server*), without one (*unknown*); everything answered on time (*rate*).
+//! 8. Open loop: a rate cap of connections held (*rate*); growing latency, or losses with a sign
+//!    that the load made them (*server*), without one (*unknown*); everything answered on time
+//!    (*rate*).
 //!
 //! Runs that only open and close connections have rules of their own.
 //!

@@ -238,8 +238,8 @@ pub(super) fn late_for_no_reason(figures: &Figures<'_>) -> Option<Finding> {
     let (_, busy) = figures.busiest_worker().unwrap_or((0, 0.0));
     let (_, waited) = longest_wait(figures);
     let evidence = format!(
-        "queries left up to {} late (p99) although the busiest worker used {} of its CPU and waited \
-         for it {} of the time: the host stalled them",
+        "queries left up to {} late (p99) although the busiest worker used {} of its CPU and \
+         waited for it {} of the time: the host stalled them",
         latency(figures.lateness_p99_ns as f64),
         percent(busy),
         percent(waited)

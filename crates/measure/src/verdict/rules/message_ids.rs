@@ -6,8 +6,8 @@ use crate::verdict::{Figures, Finding, Limit};
 
 use super::enough;
 
-/// Queries that one client may have open: 65,536 message IDs without those of the 4,096 queries that
-/// timed out last.
+/// Queries that one client may have open: 65,536 message IDs without those of the 4,096 queries
+/// that timed out last.
 const OPEN_MAX: u64 = 61_440;
 /// Share of the offered queries that may be missing before it matters.
 const SHORTFALL_MAX: f64 = 0.001;
@@ -26,7 +26,8 @@ pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
     }
     let scenario = &figures.record.scenario;
     let seen = format!(
-        "{} ({} of those offered) were not sent: {} had used up {} message IDs ({} queries open each)",
+        "{} ({} of those offered) were not sent: {} had used up {} message IDs ({} queries open \
+         each)",
         counted(number, "query"),
         share(number, figures.counts.offered),
         match scenario.clients {

@@ -25,8 +25,8 @@ pub(in crate::verdict) struct Unserved {
     pub(in crate::verdict) without: u64,
 }
 
-/// The clients that got nothing, if that is no chance: they asked in vain, or never had a connection
-/// on which they could.
+/// The clients that got nothing, if that is no chance: they asked in vain, or never had a
+/// connection on which they could.
 pub(in crate::verdict) fn clients(figures: &Figures<'_>) -> Option<Unserved> {
     let experience = figures.record.experience()?;
     let (asked, served) = (experience.asked(), experience.answered());
@@ -59,7 +59,9 @@ fn unconnected(figures: &Figures<'_>, experience: &ClientExperience) -> u64 {
     let connections = figures.record.connections();
     let usable = connections.usable(figures.record.scenario.has_handshakes());
     let failed = connections.attempted.saturating_sub(usable);
-    none.map_or(0, |(_, _, clients)| clients).min(failed)
+    let none = none.map_or(0, |(_, _, clients)| clients).min(failed);
+    // Records of old say nothing of connections: whoever got an answer had one.
+    none.min(experience.clients().saturating_sub(experience.answered()))
 }
 
 /// Clients that would have got nothing if each query had been lost as often as one of a client

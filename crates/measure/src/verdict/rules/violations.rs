@@ -1,4 +1,5 @@
-//! Connections that we closed because the target broke a rule that makes us: no limit of the target's.
+//! Connections that we closed because the target broke a rule that makes us: no limit of the
+//! target's.
 
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::notation::{counted, share};

@@ -1,6 +1,7 @@
 //! Situations of runs that open connections and ask nothing.
 
 use super::*;
+use crate::facts::TcpFacts;
 
 /// Ten seconds of 1,000 connections each, all opened, by ten clients; `connects` in ns and times.
 fn opening(connects: &[(u64, u64)]) -> RunRecord {
@@ -101,8 +102,21 @@ fn refused_connections_are_the_servers_limit_though_the_rate_was_held() {
 #[test]
 fn segments_sent_again_are_the_networks_limit() {
     let mut record = opening(&[(MS, 1_000)]);
-    record.network.kernel.insert("Tcp.RetransSegs".into(), 500);
-    let evidence = "5.00 % of the TCP segments (500) were sent again";
+    // Those of other connections of this host have nothing to do with it.
+    record
+        .network
+        .kernel
+        .insert("Tcp.RetransSegs".into(), 5_000);
+    check(&record, Limit::Unknown, "only 1.0 of 10 clients", "");
+    record.network.tcp = Some(TcpFacts {
+        closed: 3_000,
+        read: 3_000,
+        segments_sent: 10_000,
+        segments_repeated: 600,
+        segments_repeated_in_vain: 100,
+        ..TcpFacts::default()
+    });
+    let evidence = "5.00 % of the TCP segments of this run's connections (500) were lost";
     check(&record, Limit::Network, evidence, "drops on the way");
 }
 
