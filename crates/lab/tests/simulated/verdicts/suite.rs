@@ -26,8 +26,11 @@ struct Situation {
     cure: &'static str,
     /// The same after the advice was followed, and the limit then; none where the advice is to look
     /// at something.
-    follow: Option<(fn(Sim) -> Sim, Limit)>,
+    follow: Option<(Change, Limit)>,
 }
+
+/// What following an advice changes.
+type Change = fn(Sim) -> Sim;
 
 fn sim(transport: Transport) -> Sim {
     let sim = Sim::seed(11).over(transport).clients(10);
@@ -147,7 +150,7 @@ fn more_workers(sim: Sim) -> Sim {
 }
 
 fn connections() -> Vec<Situation> {
-    let lift: fn(Sim) -> Sim = |sim| sim.behaviour(|it| it.tcp_clients_max = Some(1_000));
+    let lift: Change = |sim| sim.behaviour(|it| it.tcp_clients_max = Some(1_000));
     let capped = |name, transport, cure| Situation {
         name,
         sim: capped(transport),
@@ -272,7 +275,7 @@ fn of_no_use() -> Vec<Situation> {
         topic,
         state: State::Problem,
         cure,
-        follow: Some((good_again as fn(Sim) -> Sim, Limit::Rate)),
+        follow: Some((good_again as Change, Limit::Rate)),
     };
     vec![
         rcode(
@@ -421,7 +424,7 @@ fn too_little() -> Vec<Situation> {
 
 fn on_the_way() -> Vec<Situation> {
     let lossy = |transport| sim(transport).link_towards(TARGET, |link| link.loss_share = 0.05);
-    let repaired: fn(Sim) -> Sim = |mut sim| {
+    let repaired: Change = |mut sim| {
         sim.simulation.world.links_towards.clear();
         sim
     };
