@@ -99,7 +99,7 @@ fn main() -> ExitCode {
 fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if responder::zone::survives_panics() {
+        if ::responder::zone::survives_panics() {
             return;
         }
         report(panic);

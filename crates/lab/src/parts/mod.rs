@@ -19,8 +19,8 @@
 //! | parent | `give-up` | the same, because nothing was answered |
 //!
 //! Nothing is left behind: a part whose standard input ends exits at once, whatever ended its
-//! parent, and parts end with the value that owns them ([`Parts`]). A part that says nothing for long,
-//! such as one that was stopped (SIGSTOP), is ended, and the command with it.
+//! parent, and parts end with the value that owns them ([`Parts`]). A part that says nothing for
+//! long, such as one that was stopped (SIGSTOP), is ended, and the command with it.
 
 pub mod child;
 mod parent;
