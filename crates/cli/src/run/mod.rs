@@ -98,7 +98,7 @@ fn watch_groups(
     reject_unused(groups)?;
     let first = &groups[0].arguments;
     if first.driver == DriverChoice::Sim {
-        return self_test::simulate(groups);
+        return self_test::simulate(groups, interrupt);
     }
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, first.quiet);

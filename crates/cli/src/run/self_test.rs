@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::part::Place;
 use crate::responder::{behaviour, config_of_part};
 use crate::scenario::Group;
+use crate::signals::Interrupt;
 
 /// Where the simulated target is (RFC 5737).
 const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
@@ -144,10 +145,12 @@ fn responder(
 }
 
 /// Runs in virtual time.
-pub(super) fn simulate(groups: &[Group]) -> Result<RunRecord, Failure> {
+pub(super) fn simulate(groups: &[Group], interrupt: &Interrupt) -> Result<RunRecord, Failure> {
     let (requests, simulation) = prepare_simulation(groups)?;
     super::show_shares(&requests, groups[0].arguments.quiet);
-    let (record, _) = lab::run::simulate_groups(&requests, &simulation)?;
+    let control = lab::run::control(&requests);
+    interrupt.stops(&control);
+    let (record, _) = lab::run::simulate_until(&requests, &simulation, &control)?;
     Ok(record)
 }
 

@@ -174,3 +174,32 @@ fn a_run_that_is_in_vain_ends_after_a_look_at_its_first_queries() {
         assert_eq!(record.ended_by, EndedBy::Duration, "{server}");
     }
 }
+
+/// True if the process handles SIGTERM.
+fn handles_termination(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.unwrap_or("0").trim(), 16).unwrap_or(0);
+    // SIGTERM is 15, and bit 0 is signal 1.
+    caught & 1 << 14 != 0
+}
+
+#[test]
+fn a_simulation_ends_when_it_is_told_to() {
+    let mut command = Command::new(THRONG);
+    command.args("run --quiet --format json --driver sim --rate 100k".split(' '));
+    command.args(["--duration", "240h"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    while !handles_termination(&child) {
+        assert_eq!(child.try_wait().unwrap(), None);
+        thread::yield_now();
+    }
+    signal(&child, "TERM");
+    let mut stdout = String::new();
+    let mut pipe = child.stdout.take().unwrap();
+    pipe.read_to_string(&mut stdout).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    let record = RunRecord::from_json(&stdout).unwrap();
+    assert_eq!(record.ended_by, EndedBy::Interrupted);
+    assert_eq!(record.check(), Ok(()));
+}

@@ -63,16 +63,17 @@ impl fmt::Debug for Stepper<'_> {
 pub struct Bounds {
     /// No turn is given later than this.
     pub until: Instant,
-    /// Most turns of all workers together; checked when each that was due has had its turn.
-    pub turns_max: u64,
+    /// Most turns of all workers together without the time going on; checked when each that was
+    /// due has had its turn.
+    pub turns_at_once_max: u64,
 }
 
 impl Default for Bounds {
-    /// One day and 100 million turns.
+    /// One day, and 10 million turns at one instant.
     fn default() -> Self {
         Bounds {
             until: Instant::ZERO + Duration::from_secs(24 * 60 * 60),
-            turns_max: 100_000_000,
+            turns_at_once_max: 10_000_000,
         }
     }
 }
@@ -99,11 +100,11 @@ pub enum RunError {
         /// When it would have happened.
         next: Instant,
     },
-    /// [`Bounds::turns_max`] is used up; probably a worker never lets the time go on.
+    /// [`Bounds::turns_at_once_max`] is used up: a worker never lets the time go on.
     OutOfTurns {
         /// The virtual time.
         at: Instant,
-        /// Turns given.
+        /// Turns given at that time.
         turns: u64,
     },
 }
@@ -125,7 +126,7 @@ impl fmt::Display for RunError {
             RunError::OutOfTurns { at, turns } => {
                 write!(
                     f,
-                    "simulation used up its {turns} turns at {} s",
+                    "the time stands still: {turns} turns at {} s",
                     seconds(at)
                 )
             }
@@ -148,6 +149,7 @@ impl World {
     /// workers are then as the last turn left them.
     pub fn run(&self, steppers: &mut [Stepper<'_>], bounds: Bounds) -> Result<RunStats, RunError> {
         let mut turns = 0;
+        let mut turns_before = 0;
         loop {
             let at = self.now();
             self.advance_to(at);
@@ -165,14 +167,18 @@ impl World {
                     turns,
                 });
             }
-            if turns >= bounds.turns_max {
-                return Err(RunError::OutOfTurns { at, turns });
+            let at_once = turns - turns_before;
+            if at_once >= bounds.turns_at_once_max {
+                return Err(RunError::OutOfTurns { at, turns: at_once });
             }
             if given == 0 {
                 match self.next_due(steppers) {
                     None => return Err(RunError::Idle { at }),
                     Some(next) if next > bounds.until => return Err(RunError::OutOfTime { next }),
-                    Some(next) => self.advance_to(next),
+                    Some(next) => {
+                        self.advance_to(next);
+                        turns_before = turns;
+                    }
                 }
             }
         }

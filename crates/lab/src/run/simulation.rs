@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use driver::Driver;
 use driver::sim::{Bounds, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
-use engine::{Crew, Outcome, WorkerOutcome};
+use engine::{Control, Crew, Outcome, WorkerOutcome};
 use measure::Interval;
 use measure::RunRecord;
 use measure::facts::HostFacts;
@@ -91,14 +92,25 @@ pub fn simulate_servers(
     groups: &[RunRequest],
     simulation: &Simulation,
 ) -> Result<(RunRecord, Vec<Counters>), RunError> {
+    simulate_until(groups, simulation, &super::control(groups))
+}
+
+/// As [`simulate_servers`], until `control` is stopped. A run that was stopped is not repeatable.
+///
+/// # Errors
+/// The responder's configuration contradicts itself, or the run does not end.
+pub fn simulate_until(
+    groups: &[RunRequest],
+    simulation: &Simulation,
+    control: &Arc<Control>,
+) -> Result<(RunRecord, Vec<Counters>), RunError> {
     let [request, ..] = groups else {
         return Err(RunError::plain("there is no group of clients"));
     };
     let world = World::new(simulation.world.clone());
     // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
     let started_at = rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time());
-    let control = super::control(groups);
-    let targets = Target::open_all(groups, simulation, (&world, &control));
+    let targets = Target::open_all(groups, simulation, (&world, control));
     let targets = targets.map_err(RunError::plain)?;
     for datagram in &simulation.injected {
         let InjectedDatagram {
@@ -113,7 +125,7 @@ pub fn simulate_servers(
     let mut threads = Vec::new();
     for index in 0..Crew::threads(&inputs) {
         let mut driver = world.endpoint(generator_address(request));
-        let mut crew = Crew::new(&inputs, index, &control);
+        let mut crew = Crew::new(&inputs, index, control);
         crew.open(&mut driver).map_err(RunError::plain)?;
         threads.push(RefCell::new(Simulated {
             crew,
@@ -122,7 +134,7 @@ pub fn simulate_servers(
         }));
     }
     let targets: Vec<RefCell<Target>> = targets.into_iter().map(RefCell::new).collect();
-    run_world(&world, &threads, &targets)?;
+    run_world(&world, &threads, &targets, bounds(groups))?;
     let outcome = outcome(threads);
     let targets: Vec<Target> = targets.into_iter().map(RefCell::into_inner).collect();
     let seen = targets.first().and_then(Target::service_counts);
@@ -150,10 +162,21 @@ fn generator_address(request: &RunRequest) -> IpAddr {
     })
 }
 
+/// Time for the run and a day for what follows, such as queries that wait for their time-out.
+fn bounds(groups: &[RunRequest]) -> Bounds {
+    let longest = groups.iter().filter_map(|group| group.plan.duration).max();
+    let bounds = Bounds::default();
+    Bounds {
+        until: bounds.until + longest.unwrap_or_default(),
+        ..bounds
+    }
+}
+
 fn run_world(
     world: &World,
     threads: &[RefCell<Simulated>],
     targets: &[RefCell<Target>],
+    bounds: Bounds,
 ) -> Result<(), RunError> {
     let mut steppers = Vec::new();
     for target in targets {
@@ -183,7 +206,7 @@ fn run_world(
         }));
     }
     world
-        .run(&mut steppers, Bounds::default())
+        .run(&mut steppers, bounds)
         .map(drop)
         .map_err(|error| RunError::plain(format!("the simulation does not end: {error}")))
 }

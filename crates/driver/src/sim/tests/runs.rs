@@ -162,7 +162,7 @@ fn worker_that_never_lets_the_time_go_on_is_an_error() {
         Turn::Waiting
     });
     let bounds = Bounds {
-        turns_max: 1_000,
+        turns_at_once_max: 1_000,
         ..Bounds::default()
     };
     let result = world.run(&mut [stepper], bounds);
