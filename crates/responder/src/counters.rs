@@ -186,7 +186,7 @@ counters! {
     streams_reset: u64 = "streams reset on purpose",
     /// Streams of queries that clients reset.
     streams_cancelled: u64 = "streams reset by clients",
-    /// HTTP requests refused: too many streams, or after GOAWAY.
+    /// HTTP requests refused: too many streams, too much of unfinished requests, or after GOAWAY.
     streams_refused: u64 = "streams refused",
     /// HTTP requests that broke the rules, and messages over DoQ that are no query; their streams
     /// were reset.

@@ -7,6 +7,7 @@
 //! us hold or do is limited (section 10.5).
 
 mod client;
+mod collected;
 mod endpoint;
 pub(crate) mod fields;
 mod frame;
@@ -16,6 +17,7 @@ pub(crate) mod server;
 mod streams;
 
 pub use client::{Blocked, Http2Client};
+pub use collected::SharedOctets;
 pub use frame::{CLIENT_PREFACE, ErrorCode, Http2Error};
 pub use server::{DohQuery, Http2Server, Http2ServerOptions, RespondError, ServerCounts};
 

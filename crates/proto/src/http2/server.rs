@@ -1,5 +1,6 @@
 //! The server's end of a connection (RFC 9113), for DoH (RFC 8484).
 
+use super::collected::{Collected, SharedOctets};
 use super::endpoint::{Endpoint, Event, ReceiveWindow};
 use super::fields::{ContentLength, DnsVariable, RequestFields, RequestMethod};
 use super::frame::{
@@ -36,6 +37,11 @@ pub struct Http2ServerOptions {
     /// Octets of responses that may wait on one connection for the peer's flow control: 1 MiB by
     /// default.
     pub queued_octets_max: usize,
+    /// Octets of requests that are not whole yet, which one connection may have: 4 MiB by default.
+    /// A stream that goes beyond is reset with ENHANCE_YOUR_CALM.
+    pub collected_octets_max: usize,
+    /// The same for all connections together: 64 MiB by default.
+    pub collected: SharedOctets,
     /// What the peer is told.
     pub http2: Http2Options,
 }
@@ -46,6 +52,8 @@ impl Default for Http2ServerOptions {
             path: "/dns-query".to_owned(),
             streams_max: 1_000,
             queued_octets_max: 1 << 20,
+            collected_octets_max: 4 << 20,
+            collected: SharedOctets::new(64 << 20),
             http2: Http2Options {
                 table_octets: 4_096,
                 ..Http2Options::default()
@@ -77,7 +85,8 @@ pub enum RespondError {
 pub struct ServerCounts {
     /// Streams that the client reset.
     pub resets_received: u64,
-    /// Requests refused because too many streams were open, or after our GOAWAY.
+    /// Requests refused because too many streams were open, because too much had come of requests
+    /// that were not whole, or after our GOAWAY.
     pub refused: u64,
     /// Streams that we reset because their request was malformed.
     pub malformed: u64,
@@ -133,6 +142,7 @@ pub struct Http2Server {
     /// The client has said GOAWAY.
     client_leaves: bool,
     queued_octets: usize,
+    collected: Collected,
     /// The message of the GET at hand.
     message: Vec<u8>,
     spare: Option<Box<Buffer>>,
@@ -158,7 +168,9 @@ impl Http2Server {
             out,
         );
         endpoint.write_first_window(out);
+        let collected = Collected::new(options.collected_octets_max, options.collected.clone());
         Http2Server {
+            collected,
             options,
             endpoint,
             streams: Streams::default(),
@@ -346,6 +358,11 @@ impl Http2Server {
             (_, true) => Phase::Response,
             (Err(_), false) => Phase::Rejected,
             (Ok(Method::Get), false) => {
+                if !self.collected.take(fields.message.len()) {
+                    self.counts.refused += 1;
+                    write_reset(id, ErrorCode::ENHANCE_YOUR_CALM, out);
+                    return;
+                }
                 let mut buffer = take_spare(&mut self.spare);
                 buffer.octets.extend_from_slice(&fields.message);
                 stream.buffer = Some(buffer);
@@ -422,6 +439,11 @@ impl Http2Server {
             }
         }
         if stream.phase == Phase::Post && (!end_stream || stream.buffer.is_some()) {
+            if !self.collected.take(data.len()) {
+                self.counts.refused += 1;
+                self.reset(id, ErrorCode::ENHANCE_YOUR_CALM, out);
+                return Ok(());
+            }
             if stream.buffer.is_none() {
                 stream.buffer = Some(take_spare(&mut self.spare));
             }
@@ -460,6 +482,7 @@ impl Http2Server {
             Phase::Rejected | Phase::Response | Phase::Sending => return,
         };
         let buffer = stream.buffer.take();
+        self.collected.give_back(octets_of(&buffer));
         let message = buffer.as_ref().map_or(data, |buffer| &buffer.octets);
         match message.is_empty() {
             true => on_request(id, Err(400)),
@@ -567,7 +590,8 @@ impl Http2Server {
         if let Some(stream) = self.streams.get_mut(id) {
             stream.send_window -= sent as i64;
             stream.phase = Phase::Sending;
-            stream.buffer = Some(buffer);
+            let collected = stream.buffer.replace(buffer);
+            self.collected.give_back(octets_of(&collected));
         }
     }
 
@@ -687,16 +711,18 @@ impl Http2Server {
             return;
         };
         let buffer = stream.buffer.take();
-        if stream.phase == Phase::Sending
-            && let Some(buffer) = &buffer
-        {
-            self.queued_octets -= buffer.octets.len() - buffer.start;
+        match (&buffer, stream.phase) {
+            (Some(buffer), Phase::Sending) => {
+                self.queued_octets -= buffer.octets.len() - buffer.start;
+            }
+            _ => self.collected.give_back(octets_of(&buffer)),
         }
         self.keep(buffer);
     }
 
     fn drop_buffer(&mut self, id: u32) {
         let buffer = self.streams.get_mut(id).and_then(|it| it.buffer.take());
+        self.collected.give_back(octets_of(&buffer));
         self.keep(buffer);
     }
 
@@ -766,6 +792,10 @@ pub(crate) fn classify(
         true => Err(400),
         false => Ok(Method::Post),
     }
+}
+
+fn octets_of(buffer: &Option<Box<Buffer>>) -> usize {
+    buffer.as_ref().map_or(0, |buffer| buffer.octets.len())
 }
 
 /// A buffer that was used before, or a new one.

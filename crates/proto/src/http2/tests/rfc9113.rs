@@ -212,6 +212,44 @@ fn section_5_1_2_server_refuses_streams_above_its_limit() {
 }
 
 #[test]
+fn requests_that_stay_unfinished_have_a_bound_on_a_connection_and_on_all() {
+    let options = Http2ServerOptions {
+        collected_octets_max: 3_000,
+        collected: SharedOctets::new(5_000),
+        ..Http2ServerOptions::default()
+    };
+    let begun = [&CLIENT_PREFACE[..], &settings(&[])].concat();
+    let mut servers = [(); 2].map(|()| Server::with(options.clone()));
+    for (server, open) in servers.iter_mut().zip([3, 2]) {
+        server.receive(&begun).unwrap();
+        server.out.clear();
+        for stream in [1, 3, 5, 7] {
+            let part = [
+                headers(stream, false, &POST),
+                data(stream, false, &[0; 1_000]),
+            ];
+            server.receive(&part.concat()).unwrap();
+        }
+        assert_eq!(server.http2.open_streams(), open);
+        assert_eq!(server.http2.counts().refused, 4 - open as u64);
+        let refused = resets(&server.take_frames());
+        let codes = refused.iter().map(|(_, code)| *code);
+        assert!(codes.eq((open..4).map(|_| ErrorCode::ENHANCE_YOUR_CALM)));
+    }
+    assert_eq!(options.collected.used(), 5_000);
+    // One that becomes whole, one that is reset, and the end of a connection make room.
+    let [first, second] = servers;
+    drop(first);
+    assert_eq!(options.collected.used(), 2_000);
+    let mut second = second;
+    second.receive(&reset(1, ErrorCode::CANCEL)).unwrap();
+    assert_eq!(options.collected.used(), 1_000);
+    second.receive(&data(3, true, &[])).unwrap();
+    assert_eq!(options.collected.used(), 0);
+    assert_eq!(second.take_requests().len(), 1);
+}
+
+#[test]
 fn section_6_1_padding_is_dropped_and_counts_for_the_windows() {
     let mut client = asking();
     client.receive(&headers(1, false, &OK)).unwrap();
