@@ -175,7 +175,8 @@ pub struct HttpRequest {
     pub authority: String,
     /// The path without query component, such as `/dns-query`.
     pub path: String,
-    /// Further header fields of every request, such as `x-tester: 1`, in order.
+    /// Further header fields of every request, such as `user-agent: x`, in order. Values that may
+    /// be secrets are not recorded: `authorization: (not recorded)`.
     pub headers: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
 //! Flags about the requests of DNS over HTTPS.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
@@ -7,6 +8,7 @@ use proto::Transport;
 use proto::doh::{DohRequest, Method};
 
 use crate::failure::Failure;
+use crate::inputs;
 
 /// The path that RFC 8484 uses in its examples, and that most servers answer at.
 const PATH: &str = "/dns-query";
@@ -24,7 +26,8 @@ pub(crate) struct DohArguments {
     /// Host and port that requests name, if not those of --server
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) doh_authority: Option<String>,
-    /// A further field of every request, `NAME: VALUE`; may be repeated
+    /// A further field of every request, `NAME: VALUE`, or a file of such lines, `@FILE`; may be
+    /// repeated. Records have the values of harmless fields only, such as user-agent
     #[arg(long, value_name = "FIELD")]
     pub(crate) doh_header: Vec<String>,
 }
@@ -139,14 +142,32 @@ impl DohArguments {
     }
 
     fn fields(&self) -> Result<Vec<(String, String)>, Failure> {
-        let split = |field: &String| match field.split_once(':') {
+        // What is no field may still be a secret: of a file only the place is named.
+        let split = |field: &str, called: &str| match field.split_once(':') {
             Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
             None => Err(Failure::usage(
-                format!("--doh-header `{field}` is not a field"),
+                format!("--doh-header: {called} is not a field"),
                 "write it as `NAME: VALUE`, such as `user-agent: throng`",
             )),
         };
-        self.doh_header.iter().map(split).collect()
+        let mut fields = Vec::new();
+        for given in &self.doh_header {
+            let Some(path) = given.strip_prefix('@') else {
+                fields.push(split(given, &format!("`{given}`"))?);
+                continue;
+            };
+            let text = inputs::text(Path::new(path)).map_err(|error| {
+                Failure::usage(
+                    format!("--doh-header: cannot read {path}: {error}"),
+                    "give a file with a line `NAME: VALUE` for each field",
+                )
+            })?;
+            let lines = text.lines().enumerate();
+            for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+                fields.push(split(line, &format!("line {} of {path}", number + 1))?);
+            }
+        }
+        Ok(fields)
     }
 }
 

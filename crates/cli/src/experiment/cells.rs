@@ -1,5 +1,6 @@
 //! The runs of an experiment: every combination of what is varied, in the order of the runs.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,10 @@ use crate::shell::quoted;
 /// Most runs of an experiment.
 const RUNS_MAX: usize = 100_000;
 
+/// Longest name of a run: that of a file (255 octets) without its ending and the repetition's
+/// further digits.
+const NAME_OCTETS_MAX: usize = 235;
+
 /// One run.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
@@ -33,18 +38,15 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// A name for its files: what is varied, and the repetition.
+    /// A name for its files: what is varied, and the repetition. Two turns that differ in either
+    /// have different names.
     pub(super) fn name(&self) -> String {
         let each = self.levels.iter();
         let mut words: Vec<String> = each
-            .map(|(name, value)| format!("{name}={value}"))
+            .map(|(name, value)| format!("{}={}", file_name(name), file_name(value)))
             .collect();
         words.push(format!("r{}", self.repetition));
-        let safe = |it: char| it.is_ascii_alphanumeric() || "=.,_+-".contains(it);
-        let name = words.join(",");
-        name.chars()
-            .map(|it| if safe(it) { it } else { '_' })
-            .collect()
+        words.join(",")
     }
 
     /// The arguments of `throng` for it, without the place of its record.
@@ -73,6 +75,37 @@ impl fmt::Display for Turn {
         }
         write!(f, "repetition {}", self.repetition)
     }
+}
+
+/// `text` in a file's name: whatever else has a meaning there is `%` and the octet in hexadecimal.
+fn file_name(text: &str) -> String {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"._+-".contains(&octet);
+    let octets = text.bytes().map(|octet| match is_plain(octet) {
+        true => char::from(octet).to_string(),
+        false => format!("%{octet:02X}"),
+    });
+    octets.collect()
+}
+
+/// Refuses cells whose records would be one file, or none.
+fn check_names(cells: &[Turn]) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    for cell in cells {
+        let name = cell.name();
+        if name.len() > NAME_OCTETS_MAX {
+            return Err(Failure::usage(
+                format!("{cell}: its record would be called {name}, which is too long for a file"),
+                "give the levels shorter names",
+            ));
+        }
+        if !names.insert(name) {
+            return Err(Failure::usage(
+                format!("{cell}: it is there twice"),
+                "give the levels different names, or use `repetitions`",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// All runs in their order. Their flags are checked: nothing is started if one is wrong.
@@ -129,6 +162,7 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
         }
         cells = with_it;
     }
+    check_names(&cells)?;
     Ok(cells)
 }
 

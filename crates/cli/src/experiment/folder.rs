@@ -1,6 +1,8 @@
 //! The folder of an experiment: its file, a record and a log of each run, the index.
 
 use std::fs::{self, File, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use history::{History, Update};
@@ -34,12 +36,28 @@ impl Folder {
         for folder in [RECORDS, LOGS] {
             fs::create_dir_all(path.join(folder)).map_err(cannot)?;
         }
-        let lock = File::create(path.join(LOCK)).map_err(cannot)?;
+        let options = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .to_owned();
+        let mut lock = options.open(path.join(LOCK)).map_err(cannot)?;
         match lock.try_lock() {
-            Ok(()) => {}
+            // The owner's PID is for people; the lock itself is the kernel's.
+            Ok(()) => lock
+                .set_len(0)
+                .and_then(|()| writeln!(lock, "{}", std::process::id()))
+                .map_err(cannot)?,
             Err(TryLockError::WouldBlock) => {
+                let mut owner = String::new();
+                // An owner that is just about to write its PID is not named.
+                let _ = lock.read_to_string(&mut owner);
                 return Err(Failure::usage(
-                    format!("an experiment is running in {}", path.display()),
+                    format!(
+                        "an experiment is running in {}, by process {}",
+                        path.display(),
+                        owner.trim()
+                    ),
                     "wait for its end, or give --output another folder",
                 ));
             }
@@ -57,7 +75,7 @@ impl Folder {
                 ));
             }
             Ok(_) => {}
-            Err(_) => fs::write(&own, text).map_err(cannot)?,
+            Err(_) => write_copy(&own, text).map_err(cannot)?,
         }
         Ok(Folder {
             path: path.to_owned(),
@@ -105,6 +123,17 @@ impl Folder {
     pub(super) fn index(&self) -> Result<Update, Failure> {
         Ok(History::open(&self.path)?.update()?)
     }
+}
+
+/// Writes the experiment's file; one that may have a key in it is for its owner alone.
+fn write_copy(path: &Path, text: &str) -> std::io::Result<()> {
+    let has_keys = ["tsig", "doh-header"]
+        .iter()
+        .any(|flag| text.contains(flag));
+    let mode = if has_keys { 0o600 } else { 0o666 };
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(mode);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

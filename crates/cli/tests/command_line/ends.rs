@@ -203,3 +203,28 @@ fn a_simulation_ends_when_it_is_told_to() {
     assert_eq!(record.ended_by, EndedBy::Interrupted);
     assert_eq!(record.check(), Ok(()));
 }
+
+#[test]
+fn what_may_be_a_secret_is_sent_and_neither_recorded_nor_shown() {
+    let folder = Folder::new("secret-fields");
+    let names = folder.write("names.txt", "a.example A\n");
+    let fields = folder.write(
+        "fields.txt",
+        "authorization: Bearer s3cret\nuser-agent: shown\n",
+    );
+    let responder = Responder::start("doh2+http:127.0.0.1:0", "");
+    let run = format!(
+        "run -t doh2 --server http://{}/dns-query --names {names} --queries 5 \
+         --doh-header @{fields}",
+        responder.address()
+    );
+    let record = throng(&format!("{run} --format json")).succeeded();
+    let text = throng(&run).succeeded();
+    for shown in [&record, &text] {
+        assert!(!shown.contains("s3cret"), "{shown}");
+        assert!(shown.contains("user-agent: shown"), "{shown}");
+        assert!(shown.contains("authorization: (not recorded)"), "{shown}");
+    }
+    let wrong = folder.write("wrong.txt", "user-agent: shown\n\ns3cret\n");
+    throng(&run.replace(&fields, &wrong)).refused_with("line 3 of", "NAME: VALUE");
+}

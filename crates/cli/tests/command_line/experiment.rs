@@ -1,6 +1,7 @@
 //! `throng experiment` and `throng history`: a matrix in simulation, resumed, asked, refused.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::process::{Folder, throng};
 
@@ -255,6 +256,40 @@ fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
         assert!(ended.stderr.contains(what), "{what} in {}", ended.stderr);
         assert!(ended.stderr.contains(hint), "{hint} in {}", ended.stderr);
         assert!(fs::metadata(&out).is_err(), "{text} made a folder");
+    }
+}
+
+#[test]
+fn runs_with_labels_that_look_alike_keep_their_own_records() {
+    let folder = Folder::new("experiment-alike");
+    let labels = ["a/b", "a_b", "a b", "a,b=c", "\u{e9}"];
+    let mut text = MATRIX.replace("repetitions = 2", "repetitions = 1");
+    text.truncate(text.find("[matrix]").unwrap());
+    for label in labels {
+        text += &format!("[[variants]]\nlabel = \"{label}\"\n");
+    }
+    run(&folder, &text, "").succeeded();
+    let records = names_in(&folder.path("out/records"));
+    let named = ["%C3%A9", "a%20b", "a%2Cb%3Dc", "a%2Fb", "a_b"];
+    let mut expected = named.map(|label| format!("variant={label},r1.json"));
+    expected.sort();
+    assert_eq!(records, expected);
+    let long = text.replace("a/b", &"long".repeat(60));
+    let (error, _) = run(&folder, &long, "").refused();
+    assert!(error.contains("too long for a file"), "{error}");
+}
+
+#[test]
+fn an_experiment_with_a_key_in_it_is_copied_for_its_owner_alone() {
+    for (flag, mode) in [
+        ("tsig = \"k:MTIzNDU2Nzg5MDEyMzQ1Ng==\"", 0o600),
+        ("", 0o644),
+    ] {
+        let folder = Folder::new("experiment-key");
+        let text = MATRIX.replace("[run]", &format!("[run]\n{flag}"));
+        run(&folder, &text, "--repetitions 1").succeeded();
+        let copy = fs::metadata(folder.path("out/experiment.toml")).unwrap();
+        assert_eq!(copy.permissions().mode() & 0o777 & !0o022, mode, "{flag}");
     }
 }
 

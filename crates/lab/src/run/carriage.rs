@@ -9,6 +9,16 @@ use super::TlsRequest;
 /// Fields that every request has by RFC 8484, section 4.1.
 const FIELDS_OF_DOH: [&str; 3] = ["accept", "content-type", "content-length"];
 
+/// Fields whose values are no secrets; others, such as `authorization`, may be.
+const HARMLESS_FIELDS: [&str; 6] = [
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "pragma",
+    "user-agent",
+    "x-tester",
+];
+
 /// The requests of DoH.
 pub(super) fn http(request: &DohRequest) -> HttpRequest {
     let further = request.regular_fields().iter();
@@ -25,7 +35,10 @@ pub(super) fn http(request: &DohRequest) -> HttpRequest {
         authority: request.authority().to_owned(),
         path: request.path().to_owned(),
         headers: further
-            .map(|field| format!("{}: {}", field.name, field.value))
+            .map(|field| match HARMLESS_FIELDS.contains(&&*field.name) {
+                true => format!("{}: {}", field.name, field.value),
+                false => format!("{}: (not recorded)", field.name),
+            })
             .collect(),
     }
 }
