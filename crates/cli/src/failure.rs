@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 
 use crate::args::Arguments;
 use crate::signals;
+use crate::terminal::printable;
 
 /// Exit code of a command that did what it was asked to, and whose result is not as a condition
 /// demands.
@@ -187,6 +188,7 @@ fn known_subcommand(name: &str) -> String {
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     use std::io::{ErrorKind, Write};
     let mut out = std::io::stdout().lock();
+    let text = printable(text);
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::in_operation(format!(
             "cannot write to standard output: {error}"

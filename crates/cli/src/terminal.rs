@@ -1,8 +1,10 @@
-//! Words for people on standard error.
+//! Words for people, on standard error and standard output.
 //!
 //! Nobody has to listen: a closed terminal, a pipe whose reader has gone or a full disk loses the
 //! words, and never the run. `tell!` panics there, and a panic ends a run without its record;
 //! so clippy refuses it in this crate.
+
+use std::borrow::Cow;
 
 /// As `tell!`, where nobody needs to listen.
 macro_rules! tell {
@@ -19,5 +21,21 @@ pub(crate) fn line(words: std::fmt::Arguments<'_>) {
 pub(crate) fn text(words: &str) {
     use std::io::Write;
     // One write for all of it: lines of several processes stay whole.
-    let _ = std::io::stderr().lock().write_all(words.as_bytes());
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(printable(words).as_bytes());
+}
+
+/// The text without characters that control a terminal: they may come from a record or a file of
+/// somebody else. They are written as JSON writes them, `\u001b`.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let controls = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
+    if !text.contains(controls) {
+        return text.into();
+    }
+    let each = text.chars().map(|it| match controls(it) {
+        true => format!("\\u{:04x}", u32::from(it)),
+        false => it.to_string(),
+    });
+    each.collect()
 }

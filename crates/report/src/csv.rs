@@ -6,6 +6,8 @@
 //! in the drain are counted in the total, and not in its rate. Of a record that was merged by force
 //! the last row is named `total, merged by force`: its rates never were.
 
+use std::borrow::Cow;
+
 use measure::counts::Connections;
 use measure::{
     ClientExperience, ConnectionTimes, Counts, Histogram, Interval, RunRecord, ScenarioRecord,
@@ -392,11 +394,17 @@ fn percentile_us(histogram: &Histogram, p: f64) -> String {
     exact_us(histogram.percentile(p))
 }
 
-/// A field, in quotes where it needs them (RFC 4180).
+/// A field, in quotes where it needs them (RFC 4180). Text that a spreadsheet would take for a
+/// formula gets an apostrophe before it.
 pub fn field(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && text.parse::<f64>().is_err();
+    let text = match is_formula {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    };
     match text.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+        false => text.into_owned(),
     }
 }
 
@@ -404,6 +412,21 @@ pub fn field(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::example;
+
+    #[test]
+    fn text_is_quoted_where_a_reader_of_csv_or_a_spreadsheet_needs_it() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1,A2)", "\"'@SUM(A1,A2)\""),
+            ("-2.5", "-2.5"),
+            ("+a", "'+a"),
+        ] {
+            assert_eq!(field(text), expected);
+        }
+    }
 
     #[test]
     fn every_row_has_a_cell_for_every_column() {

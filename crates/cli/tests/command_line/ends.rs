@@ -228,3 +228,21 @@ fn what_may_be_a_secret_is_sent_and_neither_recorded_nor_shown() {
     let wrong = folder.write("wrong.txt", "user-agent: shown\n\ns3cret\n");
     throng(&run.replace(&fields, &wrong)).refused_with("line 3 of", "NAME: VALUE");
 }
+
+#[test]
+fn characters_that_control_a_terminal_are_shown_and_not_sent_to_it() {
+    let folder = Folder::new("controls");
+    let record = folder.path("record.json");
+    let label = "by=\u{1b}]0;owned\u{7}\u{9b}31m";
+    let run = format!("run --quiet --driver sim --rate 100 --duration 100ms --label {label}");
+    throng(&format!("{run} --record {record}")).succeeded();
+    for format in ["text", "markdown", "csv", "json"] {
+        let shown = throng(&format!("report {record} --format {format}")).succeeded();
+        let control = shown
+            .chars()
+            .find(|it| it.is_control() && !"\n\r\t".contains(*it));
+        assert_eq!(control, None, "{format}: {shown}");
+    }
+    let shown = throng(&format!("report {record} --format text")).succeeded();
+    assert!(shown.contains("\\u001b]0;owned\\u0007"), "{shown}");
+}
