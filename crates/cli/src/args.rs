@@ -370,10 +370,10 @@ pub(crate) struct RunArguments {
     /// Form of the result on standard output
     #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
     pub(crate) format: Format,
-    /// Length of an interval of the record and of the progress display
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = duration,
-          help_heading = "Output")]
-    pub(crate) interval: Duration,
+    /// Length of an interval of the record and of the progress display [default: 1s; of the record
+    /// of a run of less than 20s less, so that it has at least 20]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
+    pub(crate) interval: Option<Duration>,
     /// RCODEs that count as goodput
     #[arg(
         long,
@@ -438,6 +438,10 @@ pub(crate) enum SchemaOf {
     Capacity,
     /// What `throng ramp` showed
     Ramp,
+    /// What `throng compare` found
+    Compare,
+    /// What `throng compare-transports` found
+    CompareTransports,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.

@@ -89,7 +89,7 @@ fn plan(arguments: &RampArguments) -> Result<RampPlan, Failure> {
             "give the ramp some time, such as --over 60s",
         ));
     }
-    let point = arguments.run.interval;
+    let point = arguments.run.interval.unwrap_or(run::INTERVAL);
     if point.is_zero() {
         return Err(Failure::usage("--interval: it is zero", "give 500ms"));
     }
@@ -139,7 +139,7 @@ pub(crate) fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure>
     }
     run.population.shape = shape(arguments.over);
     run.duration = Some(arguments.over + arguments.sustain);
-    run.interval = interval(run.interval);
+    run.interval = Some(interval(run.interval.unwrap_or(run::INTERVAL)));
     Ok(run)
 }
 

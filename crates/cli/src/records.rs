@@ -54,6 +54,8 @@ pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Scenario => scenario::schema(),
         SchemaOf::Ramp => measure::Ramp::json_schema(),
         SchemaOf::Capacity => measure::Capacity::json_schema(),
+        SchemaOf::Compare => measure::AbComparison::json_schema(),
+        SchemaOf::CompareTransports => measure::Comparison::json_schema(),
     };
     print(&report::json::pretty(&schema))?;
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::report::{Collection, Source};
+use ::report::{Answer, Collection, Source};
 
 use crate::args::{ReportArguments, ReportFormat};
 use crate::failure::{Failure, print};
@@ -29,10 +29,15 @@ const ENDINGS: [(&str, ReportFormat); 10] = [
 /// Reads, renders and writes.
 pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let format = format(arguments)?;
-    let Some(collection) = Collection::new(sources(&arguments.records)?) else {
-        return Err(Failure::plain("there is no run record to report on"));
+    let text = match answer(&arguments.records)? {
+        Some((file, answer)) => render_answer(&answer, &file, format)?,
+        None => {
+            let Some(collection) = Collection::new(sources(&arguments.records)?) else {
+                return Err(Failure::plain("there is no run record to report on"));
+            };
+            render(&collection, format)?
+        }
     };
-    let text = render(&collection, format)?;
     match &arguments.output {
         None => print(&text)?,
         Some(path) => records::replace(path, &text).map_err(|error| {
@@ -43,6 +48,39 @@ pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> 
         })?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The only file, if it is a document of another command than `throng run`.
+fn answer(paths: &[PathBuf]) -> Result<Option<(String, Answer)>, Failure> {
+    let [path] = paths else {
+        return Ok(None);
+    };
+    if path.is_dir() {
+        return Ok(None);
+    }
+    let octets = records::read_input(path)?;
+    let file = path.display().to_string();
+    // What is no text is told by whoever reads run records.
+    let read = std::str::from_utf8(&octets).ok().and_then(Answer::read);
+    let read = read.transpose();
+    let read = read.map_err(|what| Failure::plain(format!("{file}: {what}")))?;
+    Ok(read.map(|answer| (file, answer)))
+}
+
+fn render_answer(answer: &Answer, file: &str, format: ReportFormat) -> Result<String, Failure> {
+    Ok(match format {
+        ReportFormat::Text => answer.text(),
+        ReportFormat::Html => ::report::html::render(&answer.document(file)),
+        ReportFormat::Markdown => ::report::plain::markdown(&answer.document(file)),
+        ReportFormat::Csv => answer.csv(),
+        ReportFormat::Json => answer.json(),
+        ReportFormat::DnsMetrics => {
+            return Err(Failure::usage(
+                format!("{file}: metrics of DNS-OARC are those of runs"),
+                "give it run records, as --record and --records keep them",
+            ));
+        }
+    })
 }
 
 /// The records in these files and folders.

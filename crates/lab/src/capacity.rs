@@ -4,14 +4,19 @@
 //! take and the ways in which they end. Each trial is a whole run: it ends when its last query has
 //! been answered or has timed out, so that the next one meets no backlog of its making.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use measure::capacity::search::{Next, Search};
+use measure::capacity::search::{Aim, Next, Search};
 use measure::capacity::{
     Answer, Capacity, CapacityPlan, EndedBy, Found, LATENCY_SHARES, Purpose, Sought, Trial,
+    TrialOutcome,
 };
+use measure::facts::CpuUse;
 use measure::scenario::DriverKind;
 use measure::{RunRecord, record};
+
+use crate::host::CpuReading;
 
 /// A trial to be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +48,13 @@ pub trait Bench {
     /// It could not be started, or its record not be kept: the search ends there.
     fn make(&mut self, attempt: Attempt) -> Result<Made, Self::Error>;
 
+    /// Who has used the CPUs of this host until now, the target at that address, where it is known,
+    /// apart from others; none if nothing is measured on it.
+    fn read_cpu(&mut self, target: Option<SocketAddr>) -> Option<CpuReading>;
+
+    /// This host as it was before the first trial.
+    fn show_host(&mut self, before: &CpuUse);
+
     /// A trial has ended.
     fn show(&mut self, attempt: Attempt, trial: &Trial);
 
@@ -70,7 +82,9 @@ pub fn find<B: Bench>(
         trials: Vec::new(),
         first: None,
         refusal: None,
+        before: None,
     };
+    session.look_at_host();
     let mut search = plan.search();
     let ended_by = session.search(&mut search)?;
     let Some(first) = session.first.take() else {
@@ -83,6 +97,7 @@ pub fn find<B: Bench>(
         ended_by,
         elapsed_ns: nanos(session.elapsed()),
         refusal: session.refusal.clone(),
+        before: session.before.clone(),
     };
     let trials = session.trials.clone();
     let answer = Answer::of(plan, &found(&mut session, trials));
@@ -107,7 +122,11 @@ struct Session<'a, B: Bench> {
     trials: Vec<Trial>,
     first: Option<RunRecord>,
     refusal: Option<String>,
+    before: Option<CpuUse>,
 }
+
+/// How long the host is looked at before the first trial.
+const LOOK: Duration = Duration::from_millis(300);
 
 /// How a trial ended for the session.
 enum Step {
@@ -116,6 +135,19 @@ enum Step {
 }
 
 impl<B: Bench> Session<'_, B> {
+    /// What else runs here, before anything of ours does.
+    fn look_at_host(&mut self) {
+        let Some(first) = self.bench.read_cpu(None) else {
+            return;
+        };
+        crate::host::pause(LOOK);
+        if let Some(second) = self.bench.read_cpu(None) {
+            let before = first.until(&second);
+            self.bench.show_host(&before);
+            self.before = Some(before);
+        }
+    }
+
     /// Tries until the search has ended; why it has.
     fn search(&mut self, search: &mut Search) -> Result<EndedBy, B::Error> {
         loop {
@@ -131,7 +163,11 @@ impl<B: Bench> Session<'_, B> {
             if !self.trials.is_empty() && !self.has_time_for(1 + reserved) {
                 return Ok(EndedBy::Time);
             }
-            match self.make(Purpose::Search, value)? {
+            let purpose = match search.aim() {
+                Aim::Limit => Purpose::Search,
+                Aim::BelowLimit => Purpose::Latency,
+            };
+            match self.make(purpose, value)? {
                 Step::Ends(ended_by) => return Ok(ended_by),
                 Step::Made => {}
             }
@@ -148,6 +184,9 @@ impl<B: Bench> Session<'_, B> {
                 Sought::Rate => share * value,
                 Sought::Clients => (share * value).round().max(1.0),
             };
+            if self.has_latency_at(value) {
+                continue;
+            }
             if !self.has_time_for(1) {
                 return Ok(());
             }
@@ -156,6 +195,15 @@ impl<B: Bench> Session<'_, B> {
             }
         }
         Ok(())
+    }
+
+    /// True if a trial that confirmed the limit has measured it already; values are rounded.
+    fn has_latency_at(&self, value: f64) -> bool {
+        self.trials.iter().any(|trial| {
+            trial.purpose == Purpose::Latency
+                && trial.outcome == TrialOutcome::Passed
+                && (trial.value / value - 1.0).abs() < 0.002
+        })
     }
 
     fn make(&mut self, purpose: Purpose, value: f64) -> Result<Step, B::Error> {
@@ -168,6 +216,9 @@ impl<B: Bench> Session<'_, B> {
             value,
         };
         let before = self.elapsed();
+        let target = self.first.as_ref();
+        let target = target.and_then(|record| record.scenario.target.parse().ok());
+        let cpu_before = self.bench.read_cpu(target);
         let Made { record, file } = match self.bench.make(attempt) {
             Ok(made) => made,
             Err(_) if self.bench.is_interrupted() => {
@@ -186,7 +237,10 @@ impl<B: Bench> Session<'_, B> {
         let took = self.elapsed().saturating_sub(before);
         let beside = took.saturating_sub(Duration::from_nanos(self.plan.search.trial_ns));
         self.overhead = self.overhead.max(beside);
-        let trial = Trial::new((purpose, value), &record, &self.plan.objective, file);
+        let cpu_after = self.bench.read_cpu(target);
+        let cpu = { cpu_before.zip(cpu_after) }.map(|(before, after)| before.until(&after));
+        let about = (purpose, value);
+        let trial = Trial::new(about, &record, &self.plan.objective, (file, cpu));
         self.bench.show(attempt, &trial);
         self.trials.push(trial);
         self.first.get_or_insert(record);

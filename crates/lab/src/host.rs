@@ -16,9 +16,12 @@ mod counters;
 mod interfaces;
 mod processors;
 mod reading;
+mod usage;
 
 pub use counters::difference;
 pub use interfaces::UnknownInterface;
+pub(crate) use reading::pause;
+pub use usage::CpuReading;
 
 /// Settings that change what a load generator or a server on this host can do. None that moves
 /// by itself: merged records list equal hosts once.

@@ -305,6 +305,11 @@ impl AbComparison {
         serde_json::to_string_pretty(self).expect("all keys are strings and memory takes it")
     }
 
+    /// Its JSON Schema (2020-12).
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(AbComparison).to_value()
+    }
+
     /// The record of a metric, if it was compared.
     pub fn of(&self, metric: Metric) -> Option<&MetricRecord> {
         self.metrics.iter().find(|each| each.metric == metric)

@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::CpuUse;
 use crate::interval::per;
 use crate::notation::{counted, decimal, latency};
 use crate::record::RunRecord;
@@ -14,11 +15,14 @@ use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::verdict::Limit;
 
 mod answer;
+mod attribution;
+pub mod history;
 pub mod search;
 #[cfg(test)]
 mod tests;
 
 pub use answer::Answer;
+use attribution::Excuse;
 use search::{Ending, Outcome, Search, SearchPlan};
 
 /// Version of the document's JSON form; changes when an older reader could misread it.
@@ -45,6 +49,9 @@ pub struct Capacity {
     pub objective: Objective,
     /// How it was searched for.
     pub search: SearchFacts,
+    /// Whose the CPU time of this host was before the first trial; none in a simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<CpuUse>,
     /// What was found.
     pub answer: Answer,
     /// The rounds of the search.
@@ -136,8 +143,10 @@ pub struct Round {
 pub enum EndedBy {
     /// The limit was found in all rounds.
     Found,
-    /// The generator, or its host, could do no more.
+    /// The generator, or its host, could do no more: above what passed nothing was decided.
     Generator,
+    /// Trials contradicted each other too often to show a limit.
+    Contradictory,
     /// The highest value allowed passed.
     RangeEnd,
     /// The lowest value allowed failed.
@@ -154,7 +163,8 @@ impl From<Ending> for EndedBy {
     fn from(ending: Ending) -> Self {
         match ending {
             Ending::Found => EndedBy::Found,
-            Ending::Generator => EndedBy::Generator,
+            Ending::Undecided => EndedBy::Generator,
+            Ending::Contradictory => EndedBy::Contradictory,
             Ending::RangeEnd => EndedBy::RangeEnd,
             Ending::NothingPassed => EndedBy::NothingPassed,
         }
@@ -181,6 +191,8 @@ pub enum TrialOutcome {
     Failed,
     /// It did not, and the generator was the cause.
     Generator,
+    /// It did not, and what else runs on this host may be the cause.
+    Host,
 }
 
 /// One trial: one run, in short.
@@ -195,6 +207,12 @@ pub struct Trial {
     pub outcome: TrialOutcome,
     /// What of the objective did not hold, one sentence each.
     pub breaches: Vec<String>,
+    /// Why that says nothing about the target; none if it does, or if all held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excuse: Option<String>,
+    /// Whose the CPU time of this host was meanwhile; none in a simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuUse>,
     /// Queries scheduled a second.
     pub offered_qps: f64,
     /// Responses a second, as a run's record counts them.
@@ -289,25 +307,6 @@ impl Objective {
         breaches
     }
 
-    /// True if the generator explains why the record does not meet it: by the verdict, and because
-    /// what it sent was answered well enough, or because it had no CPU left to receive it.
-    fn is_missed_by_generator(&self, record: &RunRecord) -> bool {
-        if record.verdict.limit != Limit::Generator {
-            return false;
-        }
-        let counts = &record.total.counts;
-        let unanswered = per(
-            counts.sent.saturating_sub(counts.responses) as f64,
-            counts.offered as f64,
-        );
-        let service_p99_ns = record.total.distributions.service.percentile(0.99);
-        let is_answered = unanswered <= self.lost_share_max
-            && service_p99_ns.is_some_and(|ns| ns <= self.latency_p99_ns_max)
-            && goodput_share(record) >= self.goodput_share_min;
-        let mut workers = record.workers.iter();
-        is_answered || workers.any(|it| it.busy_share() + it.cpu_wait_share() >= BUSY)
-    }
-
     /// It in words: `at most 0.1 % lost, p99 at most 10.00 ms, ...`.
     pub fn text(&self) -> String {
         format!(
@@ -318,9 +317,6 @@ impl Objective {
         )
     }
 }
-
-/// A worker that computes or waits for its CPU for that share of the time is short of it.
-const BUSY: f64 = 0.9;
 
 fn goodput_share(record: &RunRecord) -> f64 {
     per(
@@ -346,20 +342,29 @@ impl Trial {
         (purpose, value): (Purpose, f64),
         record: &RunRecord,
         objective: &Objective,
-        file: Option<String>,
+        (file, cpu): (Option<String>, Option<CpuUse>),
     ) -> Self {
         let breaches = objective.breaches(record);
         let verdict = &record.verdict;
-        let outcome = match breaches.is_empty() {
-            true => TrialOutcome::Passed,
-            false if objective.is_missed_by_generator(record) => TrialOutcome::Generator,
-            false => TrialOutcome::Failed,
+        let excuse = match breaches.is_empty() {
+            true => None,
+            false => attribution::excuse(objective, record, cpu.as_ref()),
+        };
+        let (outcome, excuse) = match (breaches.is_empty(), excuse) {
+            (true, _) => (TrialOutcome::Passed, None),
+            (false, None) => (TrialOutcome::Failed, None),
+            (false, Some(Excuse::Generator)) => {
+                (TrialOutcome::Generator, verdict.evidence.first().cloned())
+            }
+            (false, Some(Excuse::Host(why))) => (TrialOutcome::Host, Some(why)),
         };
         Trial {
             purpose,
             value,
             outcome,
             breaches,
+            excuse,
+            cpu,
             offered_qps: record.offered_qps(),
             achieved_qps: record.achieved_qps(),
             lost_share: record.lost_share(),
@@ -373,11 +378,16 @@ impl Trial {
         }
     }
 
+    /// True if it says nothing about the target.
+    pub fn is_undecided(&self) -> bool {
+        matches!(self.outcome, TrialOutcome::Generator | TrialOutcome::Host)
+    }
+
     /// What the search learns from it.
     pub fn outcome(&self, facts: &SearchFacts) -> Outcome {
         match self.outcome {
             TrialOutcome::Passed => Outcome::Passed,
-            TrialOutcome::Generator => Outcome::Generator,
+            TrialOutcome::Generator | TrialOutcome::Host => Outcome::Undecided,
             TrialOutcome::Failed => Outcome::Failed {
                 answered: match facts.rate_per_client_qps {
                     Some(each) => Some(self.achieved_qps / each),
@@ -399,6 +409,9 @@ pub struct CapacityPlan {
 
 /// Shares of the capacity at which latency is measured.
 pub const LATENCY_SHARES: [f64; 3] = [0.5, 0.7, 0.9];
+
+/// Trials that confirm a limit once it was found, on a quiet host.
+const CONFIRMATIONS: u64 = 8;
 
 /// Trials that a search is taken to need before its limit is known: up to so many times the first
 /// value.
@@ -424,7 +437,7 @@ impl CapacityPlan {
         let facts = &self.search;
         let range = (facts.max / facts.start).clamp(1.0, ESTIMATED_RANGE);
         let up = (range.ln() / facts.factor.ln()).ceil() as u64 + 1;
-        up + 2 + 2 * facts.rounds.saturating_sub(1) + LATENCY_SHARES.len() as u64
+        up + 2 + 2 * facts.rounds.saturating_sub(1) + CONFIRMATIONS
     }
 }
 
@@ -442,6 +455,8 @@ pub struct Found<'a> {
     pub elapsed_ns: u64,
     /// Why the last trial could not be started, if that is why it ended.
     pub refusal: Option<String>,
+    /// Whose the CPU time of this host was before the first trial; none in a simulation.
+    pub before: Option<CpuUse>,
 }
 
 impl Capacity {
@@ -469,6 +484,7 @@ impl Capacity {
             scenario: first.scenario.clone(),
             objective: plan.objective.clone(),
             search: plan.search.clone(),
+            before: found.before,
             rounds: rounds.collect(),
             latency: latency.unwrap_or_default(),
             answer,
@@ -494,13 +510,30 @@ fn latency_at(value: f64, trials: &[Trial]) -> Vec<LatencyAt> {
     let each = trials.iter().zip(1..);
     let measured = each.filter(|(trial, _)| trial.purpose == Purpose::Latency);
     let mut rows: Vec<LatencyAt> = measured
+        .filter(|(trial, _)| !trial.is_undecided())
         .map(|(trial, position)| LatencyAt {
             share: (100.0 * trial.value / value).round() / 100.0,
             trial: position,
         })
         .collect();
-    rows.sort_by(|a, b| a.share.total_cmp(&b.share));
+    // What was measured for a limit that was none is of no use, and each share is shown once.
+    rows.retain(|row| LATENCY_SHARES.contains(&row.share));
+    rows.sort_by(|a, b| a.share.total_cmp(&b.share).then(b.trial.cmp(&a.trial)));
+    rows.dedup_by_key(|row| (100.0 * row.share) as u64);
     rows
+}
+
+/// Others that keep that many CPUs busy before the first trial are worth a warning.
+const OTHERS_BEFORE: f64 = 0.2;
+
+/// What is to be said of a host on which something else runs already; none if it is quiet.
+pub fn not_quiet(before: &CpuUse) -> Option<String> {
+    (before.others_cpus() >= OTHERS_BEFORE).then(|| {
+        format!(
+            "this host is not quiet: {}; trials that it disturbs decide nothing and are made again",
+            before.others_text()
+        )
+    })
 }
 
 /// From so many generator-bound trials on a reader has to know of them.
@@ -520,14 +553,15 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
         ));
     }
     let trials = found.trials.iter();
-    let disturbed = trials.filter(|trial| trial.outcome == TrialOutcome::Generator);
-    let disturbed = disturbed.count();
+    let disturbed = trials.filter(|trial| trial.is_undecided()).count();
     if disturbed >= DISTURBED_MAX && found.ended_by != EndedBy::Generator {
         notes.push(format!(
-            "the generator was at fault in {}: use an idle host of its own for it",
+            "{} decided nothing, for the generator or its host was at fault: use an idle host \
+             of its own for it",
             counted(disturbed as u64, "trial")
         ));
     }
+    notes.extend(found.before.as_ref().and_then(not_quiet));
     let mut late = found
         .trials
         .iter()

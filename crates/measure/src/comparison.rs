@@ -192,7 +192,10 @@ impl Comparison {
             throng_version: first.throng_version.clone(),
             self_test: cells.iter().any(|cell| cell.record.self_test),
             scenario: first.scenario.clone(),
-            costs: cost::all(&transports),
+            costs: cost::all(
+                &transports,
+                cells.iter().any(|cell| has_rate(&cell.record.scenario)),
+            ),
             transports,
             notes: Vec::new(),
         };
@@ -200,9 +203,28 @@ impl Comparison {
         Some(comparison)
     }
 
+    /// Its JSON Schema (2020-12).
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(Comparison).to_value()
+    }
+
+    /// True if the rate was given: then what was achieved is no capacity, and has no factors.
+    pub fn has_rate(&self) -> bool {
+        has_rate(&self.scenario)
+    }
+
     /// The comparison as JSON with one field a line.
     pub fn to_json_pretty(&self) -> String {
         serde_json::to_string_pretty(self).expect("all keys are strings and memory takes it")
+    }
+}
+
+/// True if queries came at a rate that was given, whatever the target can take.
+fn has_rate(scenario: &ScenarioRecord) -> bool {
+    match scenario.arrival {
+        Arrival::Open { .. } => true,
+        Arrival::Clients { rate_qps } => rate_qps.is_some(),
+        Arrival::Closed { .. } => false,
     }
 }
 

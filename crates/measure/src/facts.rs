@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::per;
+use crate::notation::{decimal, percent};
 
 /// The host that generated the load. What could not be found out is none or missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -107,6 +108,69 @@ impl WorkerFacts {
     /// Records of older versions have the CPU times of a longer span than `wall_ns`.
     fn share(&self, time_ns: u64) -> f64 {
         per(time_ns as f64, self.wall_ns as f64).min(1.0)
+    }
+}
+
+/// Whose the CPU time of a host was over some time, as this host's kernel tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuUse {
+    /// How long that was, nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time of this program and its children, a built-in responder's included, nanoseconds.
+    pub own_ns: u64,
+    /// The target is on this host.
+    pub is_target_here: bool,
+    /// CPU time of the processes that serve the target's port; none if they were not found.
+    pub target_ns: Option<u64>,
+    /// Time that their threads were ready to run but waited for a CPU; none if unknown.
+    pub target_wait_ns: Option<u64>,
+    /// CPU time of everything else, the kernel's own threads and its interrupts excepted, and what
+    /// the hypervisor took.
+    pub others_ns: u64,
+    /// Of that, what the hypervisor took.
+    pub stolen_ns: u64,
+    /// The processes that used most of the rest, at most three.
+    pub busiest: Vec<ProcessUse>,
+}
+
+/// CPU time of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessUse {
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// CPU time that it used, nanoseconds.
+    pub cpu_ns: u64,
+}
+
+impl CpuUse {
+    /// How many CPUs everything else kept busy.
+    pub fn others_cpus(&self) -> f64 {
+        self.cpus(self.others_ns)
+    }
+
+    fn cpus(&self, ns: u64) -> f64 {
+        per(ns as f64, self.wall_ns as f64)
+    }
+
+    /// What everything else was, in a sentence: `others kept 0.98 CPUs busy: stress (4711) 97.2 %`.
+    pub fn others_text(&self) -> String {
+        let share = |ns| percent(self.cpus(ns));
+        let each = self.busiest.iter();
+        let each = each.map(|it| format!("{} ({}) {}", it.name, it.pid, share(it.cpu_ns)));
+        let mut each: Vec<String> = each.collect();
+        if self.stolen_ns > self.others_ns / 10 {
+            each.push(format!("the hypervisor {}", share(self.stolen_ns)));
+        }
+        let named = match each.is_empty() {
+            true => String::new(),
+            false => format!(": {}", each.join(", ")),
+        };
+        let cpus = decimal(self.others_cpus(), 2);
+        format!("others kept {cpus} CPUs busy{named}")
     }
 }
 
@@ -324,14 +388,22 @@ pub struct ResponderFacts {
     /// Times that a connection could not be accepted, for want of file descriptors mostly; it
     /// waits, and is tried again.
     pub accepts_failed: u64,
+    /// Time that its threads were ready to run but waited for a CPU, nanoseconds; none if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_wait_ns: Option<u64>,
 }
 
 impl ResponderFacts {
     /// Adds everything counted in `other`.
     pub fn add(&mut self, other: &ResponderFacts) {
         // Names every field, so that a new one cannot be forgotten here.
-        let ResponderFacts { accepts_failed } = other;
+        let ResponderFacts {
+            accepts_failed,
+            cpu_wait_ns,
+        } = other;
         self.accepts_failed += accepts_failed;
+        let both = self.cpu_wait_ns.zip(*cpu_wait_ns);
+        self.cpu_wait_ns = both.map(|(own, other)| own + other);
     }
 }
 

@@ -1,9 +1,9 @@
 //! A ramp: a rate that grows from nothing until the target, or a limit, gives in.
 //!
-//! Each point of a ramp is one interval of its run. Responses count where they came: while a
-//! target falls behind, they are fewer than the queries of the same point, and those that are
-//! missing count as lost then, even if they come later. (resperf counts them where their queries
-//! were sent, after waiting for all of them.)
+//! Each point of a ramp is one interval of its run. Responses count where they came; losses count
+//! where the lost queries were due, once all have been answered or given up. While a ramp goes on
+//! that is not known yet: what stops it are responses that are missing by the end of a point.
+//! (resperf counts responses where their queries were sent, after waiting for all of them.)
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,8 +126,8 @@ pub struct Point {
     pub responses_qps: f64,
     /// Responses a second with an RCODE outside of the goodput set.
     pub failures_qps: f64,
-    /// Share of its queries that had no response when it ended, less those of before that got
-    /// theirs in it.
+    /// Share of the queries due in it that got no response. In records without a timeline: that
+    /// had none when it ended, less those of before that got theirs in it.
     pub lost_share: f64,
     /// Mean time from sending to response, nanoseconds; none without a response.
     pub service_mean_ns: Option<f64>,
@@ -312,11 +312,17 @@ impl Ramp {
             let looks = record.intervals[..=index].iter();
             looks.filter_map(|it| watch.look(it)).last()
         });
-        let points = points(
+        let mut points = points(
             plan,
             &record.intervals[..kept],
             &record.scenario.goodput_rcodes,
         );
+        if let Some(timeline) = &record.timeline {
+            let each = points.iter_mut();
+            each.for_each(|point| {
+                point.lost_share = timeline.lost_share(point.start_ns, point.end_ns)
+            });
+        }
         let counts = &record.total.counts;
         let ended_by = stop.or(found).unwrap_or(match record.ended_by {
             crate::record::EndedBy::Interrupted => Stop::Interrupted,

@@ -334,6 +334,18 @@ impl Timeline {
         ))
     }
 
+    /// Share of the queries due between two instants that got no response, to the width of a bin;
+    /// in nanoseconds since the start of the measured run.
+    pub fn lost_share(&self, start_ns: u64, end_ns: u64) -> f64 {
+        let middle_ns = |number: u64| number * self.width_ns + self.width_ns / 2;
+        let mut all = Bin::default();
+        let within = self.bins.iter().zip(0..);
+        within
+            .filter(|(_, number)| (start_ns..end_ns).contains(&middle_ns(*number)))
+            .for_each(|(bin, _)| all.add(bin));
+        per(all.lost as f64, all.due as f64)
+    }
+
     /// Rates over the run as at most `most` points, each of as many whole bins; of the first
     /// `window_ns` alone, the drain having no rate.
     pub fn points(&self, window_ns: u64, most: usize) -> Vec<Point> {

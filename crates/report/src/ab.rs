@@ -148,7 +148,7 @@ fn what(side: &SideRecord) -> String {
 }
 
 /// The heads of the columns, then a row for each metric.
-fn rows(comparison: &AbComparison) -> Vec<[String; 8]> {
+pub(crate) fn rows(comparison: &AbComparison) -> Vec<[String; 8]> {
     let interval = format!("{} interval", percent(comparison.level).replace(".0", ""));
     let heads = ["", "A", "B", "change", &interval, "noise", "p", "B is"];
     let mut rows = vec![heads.map(str::to_owned)];
@@ -195,7 +195,7 @@ fn metrics(comparison: &AbComparison) -> Table<8> {
 }
 
 /// Why nobody can tell, metric by metric; the same reason only once.
-fn reasons(comparison: &AbComparison) -> Vec<(String, String)> {
+pub(crate) fn reasons(comparison: &AbComparison) -> Vec<(String, String)> {
     let mut reasons: Vec<(String, String)> = Vec::new();
     for each in &comparison.metrics {
         let Some(reason) = &each.reason else {

@@ -72,9 +72,10 @@ fn header(capacity: &Capacity) -> String {
     text
 }
 
-fn answer(capacity: &Capacity) -> String {
+/// What was sustained, where the limit is, and what it is.
+pub(crate) fn answer_rows(capacity: &Capacity) -> Vec<[String; 2]> {
     let (answer, sought) = (&capacity.answer, capacity.search.sought);
-    let mut table = Table::new([Align::Left, Align::Left]);
+    let mut rows = Vec::new();
     let what = match (answer.value, answer.is_lower_bound) {
         (None, _) => format!(
             "nothing from {} on was sustained",
@@ -83,7 +84,7 @@ fn answer(capacity: &Capacity) -> String {
         (Some(value), true) => format!("at least {}", sought.text(value)),
         (Some(value), false) => sought.text(value),
     };
-    table.row(["sustained".into(), what]);
+    rows.push(["sustained".into(), what]);
     if let (Some(low), Some(high)) = (answer.low, answer.high) {
         let sure = match answer.confidence {
             Some(confidence) => format!(
@@ -94,9 +95,17 @@ fn answer(capacity: &Capacity) -> String {
             None => "what passed and what failed".into(),
         };
         let interval = format!("{} to {}  ({sure})", sought.text(low), sought.text(high));
-        table.row(["limit between".into(), interval]);
+        rows.push(["limit between".into(), interval]);
     }
-    table.row(["limited by".into(), limited_by(capacity)]);
+    rows.push(["limited by".into(), limited_by(capacity)]);
+    rows
+}
+
+fn answer(capacity: &Capacity) -> String {
+    let answer = &capacity.answer;
+    let mut table = Table::new([Align::Left, Align::Left]);
+    let rows = answer_rows(capacity);
+    rows.into_iter().for_each(|row| table.row(row));
     let mut text = String::new();
     table.write_to(&mut text);
     for line in &answer.evidence {
@@ -114,8 +123,16 @@ fn lowest(capacity: &Capacity) -> f64 {
     values.fold(f64::INFINITY, f64::min)
 }
 
-fn limited_by(capacity: &Capacity) -> String {
+/// What the limit is, in words.
+pub(crate) fn limited_by(capacity: &Capacity) -> String {
     use measure::verdict::Limit;
+    let not_quiet = &capacity.answer.not_quiet;
+    if !not_quiet.is_empty() {
+        return format!(
+            "cannot tell: this host is not quiet, because {}",
+            not_quiet.join("; ")
+        );
+    }
     let words = match capacity.answer.limit {
         Limit::Server => "the server",
         Limit::Generator => "the generator: the target may do more",
@@ -179,13 +196,15 @@ fn trials(capacity: &Capacity) -> String {
     text
 }
 
-fn cells(sought: Sought, position: usize, trial: &Trial) -> [String; 6] {
+/// A row of the table of trials.
+pub(crate) fn cells(sought: Sought, position: usize, trial: &Trial) -> [String; 6] {
     let p99 = trial.latency.as_ref().map(|it| latency(it.p99_ns as f64));
     [
         position.to_string(),
         sought.text(trial.value),
         match (trial.purpose, trial.outcome) {
             (_, TrialOutcome::Generator) => "generator",
+            (_, TrialOutcome::Host) => "host",
             (_, TrialOutcome::Failed) => "failed",
             (Purpose::Search, TrialOutcome::Passed) => "passed",
             (Purpose::Latency, TrialOutcome::Passed) => "latency",
@@ -196,7 +215,9 @@ fn cells(sought: Sought, position: usize, trial: &Trial) -> [String; 6] {
         match trial.outcome {
             TrialOutcome::Passed => String::new(),
             TrialOutcome::Failed => trial.breaches.join("; "),
-            TrialOutcome::Generator => trial.evidence.clone(),
+            TrialOutcome::Generator | TrialOutcome::Host => {
+                trial.excuse.as_ref().unwrap_or(&trial.evidence).clone()
+            }
         },
     ]
 }
@@ -213,7 +234,10 @@ pub const CSV_COLUMNS: [(&str, &str); 14] = [
     ("trial", "position from 1"),
     ("purpose", "search or latency"),
     ("value", "rate in queries a second, or number of clients"),
-    ("outcome", "passed, failed, or generator: says nothing"),
+    (
+        "outcome",
+        "passed, failed, or generator or host: says nothing",
+    ),
     ("offered_qps", "queries scheduled a second"),
     ("achieved_qps", "responses a second"),
     (
@@ -262,6 +286,7 @@ fn csv_cells(trial: &Trial, position: u64) -> [String; CSV_COLUMNS.len()] {
             TrialOutcome::Passed => "passed",
             TrialOutcome::Failed => "failed",
             TrialOutcome::Generator => "generator",
+            TrialOutcome::Host => "host",
         }
         .into(),
         format!("{:.3}", trial.offered_qps),

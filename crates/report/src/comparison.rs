@@ -78,10 +78,10 @@ fn header(comparison: &Comparison) -> String {
 }
 
 /// One value of a contender as a cell.
-type Value = fn(&Figures) -> Option<String>;
+pub(crate) type Value = fn(&Figures) -> Option<String>;
 
 /// The rows of the table: name, value, and whether runs of one transport may differ in it.
-const ROWS: [(&str, Value, bool); 9] = [
+pub(crate) const ROWS: [(&str, Value, bool); 9] = [
     ("achieved", |it| Some(rate(it.achieved_qps)), true),
     ("lost", |it| Some(lost(it.lost_share)), false),
     ("mean latency", |it| it.latency_mean_ns.map(latency), true),
@@ -125,6 +125,7 @@ fn transports(comparison: &Comparison) -> String {
             }));
         }
         if name == "achieved"
+            && !comparison.has_rate()
             && let Some(first) = contenders.first()
         {
             let of_first = |it: &Contender| {
@@ -172,7 +173,7 @@ fn across(
 }
 
 /// `server`, or `2 server, 1 generator` where the runs differ.
-fn limits(contender: &Contender) -> String {
+pub(crate) fn limits(contender: &Contender) -> String {
     let groups = by_limit(contender);
     match groups.as_slice() {
         [(run, _)] => run.limit.name().into(),
@@ -225,7 +226,7 @@ fn costs(comparison: &Comparison) -> String {
 }
 
 /// The provisioning factor, with what makes it doubtful.
-fn servers(cost: &Cost) -> String {
+pub(crate) fn servers(cost: &Cost) -> String {
     let mut words = match cost.servers {
         Some(factor) => format!("{} times the servers for the same rate", decimal(factor, 2)),
         None => "no factor".into(),

@@ -441,7 +441,10 @@ mod tests {
     #[test]
     fn rows_hold_intervals_in_order_and_then_the_total() {
         let mut record = example::dot();
-        record.responder = Some(measure::ResponderFacts { accepts_failed: 7 });
+        record.responder = Some(measure::ResponderFacts {
+            accepts_failed: 7,
+            ..measure::ResponderFacts::default()
+        });
         let csv = render(&record);
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));

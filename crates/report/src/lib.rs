@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+pub mod answers;
 pub mod capacity;
 mod chart;
 pub mod collection;
@@ -36,5 +37,6 @@ pub mod trace;
 #[cfg(test)]
 mod example;
 
+pub use answers::Answer;
 pub use collection::{Collection, Source};
 pub use document::Document;

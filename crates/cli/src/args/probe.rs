@@ -32,6 +32,7 @@ pub(crate) struct ProbeArguments {
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_run))]
 #[command(mut_arg("interval", |arg| arg
+    .default_value("1s")
     .help("Time from query to query, whatever the server does")))]
 pub(crate) struct PingArguments {
     /// Queries to send; 0 until Ctrl-C

@@ -5,15 +5,18 @@ mod arguments;
 
 use std::fs;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::capacity::{Attempt, Bench, Made};
+use lab::host::{CpuReading, Host};
 use measure::capacity::{CapacityPlan, Trial};
+use measure::facts::CpuUse;
 use measure::notation::seconds;
 
-use crate::args::Format;
 use crate::args::capacity::CapacityArguments;
+use crate::args::{DriverChoice, Format};
 use crate::failure::{Failure, print};
 use crate::records::{Destination, replace};
 use crate::run;
@@ -117,6 +120,17 @@ impl Bench for Trials<'_> {
             record,
             file: destination.as_ref().map(Destination::name),
         })
+    }
+
+    fn read_cpu(&mut self, target: Option<SocketAddr>) -> Option<CpuReading> {
+        let is_simulated = self.arguments.run.driver == DriverChoice::Sim;
+        (!is_simulated).then(|| Host::this().cpu_reading(target))
+    }
+
+    fn show_host(&mut self, before: &CpuUse) {
+        if let Some(warning) = measure::capacity::not_quiet(before) {
+            tell!("warning: {warning}");
+        }
     }
 
     fn show(&mut self, attempt: Attempt, trial: &Trial) {

@@ -47,7 +47,8 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
         }
     }
     drop(observer);
-    spread(&mut requests, arguments.probe.run.interval);
+    let interval = arguments.probe.run.interval;
+    spread(&mut requests, interval.unwrap_or(run::INTERVAL));
     let (mut times, mut missed, mut record) = (BTreeMap::new(), 0, None);
     if !requests.is_empty() {
         let control = lab::run::control(&requests);

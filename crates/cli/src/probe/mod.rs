@@ -15,6 +15,7 @@ use load::arrival::{RATE_QPS_MAX, RATE_QPS_MIN};
 use crate::args::probe::ProbeArguments;
 use crate::args::{Arguments, DriverChoice, RunArguments};
 use crate::failure::Failure;
+use crate::run;
 
 /// The questions, one a line, and as they are shown.
 fn questions(arguments: &ProbeArguments) -> Result<Vec<String>, Failure> {
@@ -73,7 +74,8 @@ fn run_of(
             "give 1 for a new connection for each query",
         ));
     }
-    run.rate = Some(rate(run.interval)?);
+    let interval = run.interval.unwrap_or(run::INTERVAL);
+    run.rate = Some(rate(interval)?);
     run.lines = Some(format!("{}\n", questions.join("\n")));
     (run.clients, run.workers, run.quiet) = (Some(1), Some(1), true);
     run.queries = count;
@@ -81,7 +83,7 @@ fn run_of(
     run.duration = count
         .is_none()
         .then_some(Duration::from_secs(u64::from(u32::MAX)));
-    run.interval = run.interval.max(Duration::from_secs(1));
+    run.interval = Some(interval.max(run::INTERVAL));
     Ok(run)
 }
 

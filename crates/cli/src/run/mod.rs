@@ -12,6 +12,7 @@ pub(crate) mod unused;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use engine::Progress;
 use lab::run::{RunRequest, Serving};
@@ -103,14 +104,14 @@ fn watch_groups(
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, first.quiet);
     if let Some(division) = lab::run::divide(&mut prepared.requests, first.processes)? {
-        let of_run = (number, first.quiet);
+        let of_run = (number, first.quiet, shown_each(first));
         return processes::measure(prepared, division, of_run, (interrupt, watch));
     }
     let serving = prepared.serve()?;
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(&requests[0], first.quiet);
+    let mut display = Display::new(&requests[0], first.quiet, shown_each(first));
     let outcome = lab::run::run_groups(requests, &control, |progress| {
         display.show(progress);
         watch(progress);
@@ -119,12 +120,20 @@ fn watch_groups(
     for request in requests {
         tls::report_losses(request.tls.as_ref());
     }
-    let responder = serving.map(Serving::stop);
+    let responder = serving.map(Serving::stop_and_tell);
     let mut record = outcome?;
-    if let Some(counted) = responder {
-        lab::run::note_responder(&mut record, &counted);
+    if let Some((counted, waited)) = responder {
+        lab::run::note_responder(&mut record, &counted, Some(waited));
     }
     Ok(record)
+}
+
+/// Length of an interval unless told; short runs have shorter ones.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often progress is shown.
+fn shown_each(arguments: &RunArguments) -> Duration {
+    arguments.interval.unwrap_or(INTERVAL)
 }
 
 /// The run as decided, against a server; nothing is sent.

@@ -1,6 +1,7 @@
 //! A run in several processes: the parent's side, and that of a part.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use driver::clock::Clock;
 use lab::parts::{PartOfRun, Parts, addresses_from_json, addresses_json, start_responders};
@@ -30,7 +31,7 @@ enum Target {
 pub(super) fn measure(
     mut prepared: Prepared,
     division: Division,
-    (number, quiet): (usize, bool),
+    (number, quiet, shown_each): (usize, bool, Duration),
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
     let command = part::command()?;
@@ -73,7 +74,7 @@ pub(super) fn measure(
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(&requests[0], quiet);
+    let mut display = Display::new(&requests[0], quiet, shown_each);
     // A responder on threads of this process serves until the run is over.
     let (responders, serving) = match target {
         Target::Foreign => (None, None),
@@ -88,7 +89,7 @@ pub(super) fn measure(
     display.finish();
     let mut record = record?;
     if let Some(serving) = serving {
-        lab::run::note_responder(&mut record, &serving.stop());
+        lab::run::note_responder(&mut record, &serving.stop(), None);
     }
     Ok(record)
 }

@@ -16,8 +16,14 @@ pub(crate) enum Display {
         by_queries: bool,
         of: Progressing,
     },
-    /// One line an interval.
-    Lines { run_ns: u64, of: Progressing },
+    /// One line for each interval that is to be shown, which may be several of the record.
+    Lines {
+        run_ns: u64,
+        each_ns: u64,
+        /// What the next line is about, so far.
+        gathered: Option<Interval>,
+        of: Progressing,
+    },
     /// Nothing.
     Quiet,
 }
@@ -77,7 +83,7 @@ impl Progressing {
 
 impl Display {
     /// The display that suits standard error.
-    pub(crate) fn new(request: &RunRequest, quiet: bool) -> Self {
+    pub(crate) fn new(request: &RunRequest, quiet: bool, each: Duration) -> Self {
         if quiet {
             return Display::Quiet;
         }
@@ -88,6 +94,8 @@ impl Display {
                 .map_or(u128::MAX, |run| run.as_nanos());
             return Display::Lines {
                 run_ns: u64::try_from(run).unwrap_or(u64::MAX),
+                each_ns: u64::try_from(each.as_nanos()).unwrap_or(u64::MAX),
+                gathered: None,
                 of: Progressing::of(request),
             };
         }
@@ -119,7 +127,24 @@ impl Display {
             Display::Quiet => {}
             // What comes after the run is the drain: part of the result, not of the progress.
             Display::Lines { run_ns, .. } if interval.start_ns >= *run_ns => {}
-            Display::Lines { of, .. } => tell!("{}", of.line(interval)),
+            Display::Lines {
+                run_ns,
+                each_ns,
+                gathered,
+                of,
+            } => {
+                let line = match gathered.take() {
+                    None => interval.clone(),
+                    Some(mut line) => {
+                        line.append_in_time(interval);
+                        line
+                    }
+                };
+                match line.length_ns() >= *each_ns || line.end_ns >= *run_ns {
+                    true => tell!("{}", of.line(&line)),
+                    false => *gathered = Some(line),
+                }
+            }
             Display::Bar {
                 bar,
                 by_queries,
@@ -136,8 +161,14 @@ impl Display {
 
     /// Clears the line.
     pub(crate) fn finish(&mut self) {
-        if let Display::Bar { bar, .. } = self {
-            bar.finish_and_clear();
+        match self {
+            Display::Bar { bar, .. } => bar.finish_and_clear(),
+            Display::Lines { gathered, of, .. } => {
+                if let Some(line) = gathered.take() {
+                    tell!("{}", of.line(&line));
+                }
+            }
+            Display::Quiet => {}
         }
     }
 }

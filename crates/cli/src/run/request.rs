@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::inputs;
 use crate::records::read_input;
 use crate::run::address::address_of;
-use crate::run::{profile, questions, tls};
+use crate::run::{INTERVAL, profile, questions, tls};
 
 /// Queries in flight unless told otherwise.
 pub(crate) const OUTSTANDING: u32 = 100;
@@ -88,6 +88,7 @@ pub(crate) fn build(
     let replay = arguments.replay.as_ref();
     let timestamps = stamping(arguments.timestamps);
     let queries_max = queries_max(arguments, asked.questions.len());
+    let duration = duration(arguments, queries_max);
     let plan = Plan {
         target,
         transport: arguments.transport,
@@ -98,11 +99,11 @@ pub(crate) fn build(
         workers: arguments
             .workers
             .unwrap_or_else(|| workers(arguments, target, clients, arrival)),
-        duration: duration(arguments, queries_max),
+        duration,
         warmup: arguments.warmup,
         queries_max,
         timeout: timeout(stub.as_deref(), arguments),
-        interval: arguments.interval,
+        interval: arguments.interval.unwrap_or_else(|| interval(duration)),
         seed: arguments.seed,
         local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
         local_port: arguments.local_port,
@@ -175,6 +176,22 @@ fn timeout(stub: Option<&StubPolicy>, arguments: &RunArguments) -> Duration {
 fn duration(arguments: &RunArguments, queries_max: Option<u64>) -> Option<Duration> {
     let given = arguments.duration;
     given.or(queries_max.is_none().then_some(DURATION))
+}
+
+/// Lengths of an interval of a short run, milliseconds.
+const INTERVALS_MS: [u64; 4] = [500, 200, 100, 50];
+/// Intervals that show how a run was within, and how much its figures vary.
+const INTERVALS_MIN: u32 = 20;
+
+/// How long intervals are unless told: a second, or less in a short run.
+fn interval(duration: Option<Duration>) -> Duration {
+    let longest = duration.map_or(Duration::MAX, |all| all / INTERVALS_MIN);
+    if longest >= INTERVAL {
+        return INTERVAL;
+    }
+    let lengths = INTERVALS_MS.map(Duration::from_millis);
+    let fits = lengths.into_iter().find(|length| *length <= longest);
+    fits.unwrap_or(lengths[lengths.len() - 1])
 }
 
 /// After how many queries the run ends, if it is asked `questions` questions.

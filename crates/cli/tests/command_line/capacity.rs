@@ -10,6 +10,8 @@ use measure::{Limit, RunRecord};
 
 use crate::process::{Folder, THRONG, signal, throng};
 
+mod disturbed;
+
 const SIMULATED: &str = "capacity --quiet --driver sim --format json";
 
 /// The answer of a search that ends with this exit code.
@@ -151,6 +153,24 @@ fn trials_are_kept_as_records_beside_the_answer() {
     }
     let kept = fs::read_to_string(format!("{records}/capacity.json")).unwrap();
     assert_eq!(serde_json::from_str::<Capacity>(&kept).unwrap(), capacity);
+    let report = |form: &str| {
+        let line = format!("report {records}/capacity.json --format {form}");
+        throng(&line).succeeded()
+    };
+    assert_eq!(report("json"), kept);
+    assert!(report("text").contains("\n  limited by     the server\n"));
+    assert!(report("csv").starts_with("trial,purpose,value,outcome"));
+    let page = report("html");
+    for words in [
+        "<title>Capacity of 192.0.2.53:53 over UDP</title>",
+        "objective: p99 at most 10.00 ms",
+        "objective: at most 0.1 % lost",
+        "Latency against load",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let markdown = report("markdown");
+    assert!(markdown.contains("> **Limit: server.**"), "{markdown}");
 }
 
 #[test]
@@ -174,7 +194,7 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
     }
     for words in [
         "looking for the highest load with at most 0.1 % lost, p99 at most 10.00 ms",
-        "some 16 trials of 2.0 s, about 35.2 s, at most 120.0 s (--max-duration)\n",
+        "some 21 trials of 2.0 s, about 46.2 s, at most 120.0 s (--max-duration)\n",
         "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0 %\n",
     ] {
         assert!(progress.contains(words), "{words}: {progress}");

@@ -72,6 +72,31 @@ fn folders_of_records_are_compared_and_ci_is_told() {
 }
 
 #[test]
+fn two_short_runs_show_a_clear_difference_without_further_flags() {
+    let folder = Folder::new("compare-short");
+    let one = |name: &str, delay: &str, seed: u32| {
+        let file = folder.path(name);
+        let flags = "run --quiet --driver sim --rate 5000 --duration 3s";
+        let run = throng(&format!(
+            "{flags} --seed {seed} --delay exponential:{delay} --record {file}"
+        ));
+        run.succeeded();
+        file
+    };
+    let a = one("a.json", "5ms", 1);
+    let b = one("b.json", "6ms", 2);
+    let found = compared(&format!("{a} {b} --metrics qps,p50"));
+    assert!(matches!(found.method, Method::Blocks(_)), "{found:?}");
+    let p50 = found.of(Metric::P50).unwrap();
+    assert_eq!(p50.finding, Finding::Slower, "{found:?}");
+    let notes = found.notes.join("; ");
+    assert!(notes.contains("one run a side does not show how much runs differ"));
+    let again = one("c.json", "5ms", 3);
+    let found = compared(&format!("{a} {again} --metrics qps,p50"));
+    assert_ne!(found.of(Metric::P50).unwrap().finding, Finding::Slower);
+}
+
+#[test]
 fn single_records_are_compared_by_their_intervals() {
     let folder = Folder::new("compare-single");
     let one = |name: &str, delay: &str, seed: u32| {
@@ -235,6 +260,7 @@ fn course_of_a_run_is_told_from_its_intervals() {
     let csv = throng(&format!("{flags} --format csv")).succeeded();
     assert!(csv.lines().next().unwrap().ends_with(",part"), "{csv}");
     assert!(csv.lines().nth(1).unwrap().ends_with(",sustained"), "{csv}");
-    let short = throng("run --quiet --driver sim --rate 2000 --duration 3s").succeeded();
+    let short = "run --quiet --driver sim --rate 2000 --duration 3s --interval 1s";
+    let short = throng(short).succeeded();
     assert!(short.contains("3 intervals are too few"), "{short}");
 }

@@ -41,6 +41,24 @@ fn peak_of_a_ramp_is_the_ceiling_of_the_target() {
 }
 
 #[test]
+fn responses_that_come_in_a_later_point_are_not_lost() {
+    let flags = "--driver sim --to 6000 --over 4s --sustain 1s --delay 20ms";
+    let shown = ramp(flags);
+    assert_eq!(shown.lost, 0);
+    assert!(shown.points.iter().all(|point| point.lost_share == 0.0));
+    // What is lost is lost when it was due, although its time-out comes after the end.
+    let shown = ramp(&format!("{flags} --loss 0.1 --timeout 10s"));
+    let later = &shown.points[2..];
+    assert!(!later.is_empty());
+    assert!(
+        later
+            .iter()
+            .all(|point| (point.lost_share - 0.1).abs() < 0.05),
+        "{later:?}"
+    );
+}
+
+#[test]
 fn ramp_stops_when_too_many_queries_are_outstanding() {
     // Every tenth is answered, so that there is something to show.
     let flags = "--loss 0.9 --to 4000 --over 20s --max-outstanding 200 --timeout 2s --max-behind 0";

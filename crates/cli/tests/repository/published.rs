@@ -50,3 +50,18 @@ fn the_published_schema_of_ramps_is_the_one_that_the_code_makes() {
         "{cure}"
     );
 }
+
+#[test]
+fn the_published_schemas_of_comparisons_are_those_that_the_code_makes() {
+    for (name, schema) in [
+        ("compare", measure::AbComparison::json_schema()),
+        ("compare-transports", measure::Comparison::json_schema()),
+    ] {
+        let made = serde_json::to_string_pretty(&schema).unwrap();
+        let file = format!("{name}.schema.json");
+        assert!(
+            published(&file) == format!("{made}\n"),
+            "write it anew: cargo run -- schema {name} > docs/{file}"
+        );
+    }
+}

@@ -55,7 +55,7 @@ impl Host {
 }
 
 /// Waits that long.
-fn pause(length: Duration) {
+pub(crate) fn pause(length: Duration) {
     let (_nobody, nothing) = mpsc::channel::<()>();
     // Nothing ever comes: it is over when the time is.
     let _ = nothing.recv_timeout(length);

@@ -1,5 +1,6 @@
 //! The parsers against text as kernels print it, and the readers against this host.
 
+use super::usage::{parse_busy, parse_inodes, parse_process};
 use super::*;
 
 fn map<V: Clone>(entries: &[(&str, V)]) -> BTreeMap<String, V> {
@@ -276,4 +277,44 @@ fn a_folder_stands_for_a_host_with_quota_siblings_and_interfaces() {
     assert_eq!(eth0.counters["rx_missed_errors"], 5);
     let unknown = host.reading(Some("eth9"), second).unwrap_err();
     assert_eq!(unknown.known, ["eth0"]);
+}
+
+#[test]
+fn processes_and_their_sockets_are_read_whatever_their_names_are() {
+    let stat = "4711 (a) b (c) S 12 4711 4711 0 -1 4194304 1 0 0 0 70 30 5 2 20 0 1 0 100 0 0";
+    let process = parse_process(stat).unwrap();
+    assert_eq!(process.name, "a) b (c");
+    assert_eq!((process.parent, process.ticks), (12, 100));
+    assert_eq!(process.children_ticks, 7);
+    assert_eq!(parse_process("4711 (half"), None);
+    let table = "  sl  local_address rem_address st queues tr:tm retrnsmt uid timeout inode\n\
+                 1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2\n\
+                 2: 00000000:0035 00000000:0000 07 0:0 00:00000000 00000000 0 0 77 2\n";
+    assert_eq!(parse_inodes(table, 53), [77]);
+    assert_eq!(parse_inodes(table, 5353), [99]);
+    assert_eq!(
+        parse_busy("cpu  5 1 4 100 9 2 3 6 0 0\ncpu0 1 1 1"),
+        (16, 6)
+    );
+}
+
+#[test]
+fn cpu_time_of_this_process_is_its_own_and_its_socket_is_found() {
+    let host = Host::this();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let target = Some(socket.local_addr().unwrap());
+    let before = host.cpu_reading(target);
+    let mut sum = 0_u64;
+    let until = std::time::Instant::now() + std::time::Duration::from_millis(60);
+    while std::time::Instant::now() < until {
+        sum = std::hint::black_box(sum.wrapping_add(1));
+    }
+    let used = before.until(&host.cpu_reading(target));
+    assert!(used.is_target_here);
+    // The target is this process here, whose time is counted as its own.
+    assert_eq!(used.target_ns, None);
+    assert!(used.wall_ns >= 60_000_000);
+    let elsewhere = Some("192.0.2.53:53".parse().unwrap());
+    let used = before.until(&host.cpu_reading(elsewhere));
+    assert!(!used.is_target_here);
 }

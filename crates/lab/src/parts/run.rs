@@ -137,7 +137,7 @@ pub fn run_parts(
     record::finish(&mut record, groups);
     if let Some(responders) = leading.responders.take() {
         match serve_parts(responders, |_| true) {
-            Ok(counted) => note_responder(&mut record, &counted),
+            Ok(counted) => note_responder(&mut record, &counted, None),
             // The run itself is over and complete.
             Err(PartsError::Refused(error) | PartsError::Broken(error)) => {
                 let warning = format!("what the built-in responder counted is lost: {error}");

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,6 +23,8 @@ const STOP_POLL: Duration = Duration::from_millis(20);
 /// A responder that is serving; dropping it stops it.
 pub struct Serving {
     stop: Arc<AtomicBool>,
+    /// Nanoseconds that threads which have ended waited for a CPU.
+    waited_ns: Arc<AtomicU64>,
     threads: Vec<JoinHandle<Counters>>,
     addresses: Vec<(Transport, SocketAddr)>,
 }
@@ -45,10 +47,13 @@ pub fn serve_hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Puts what the target of a self-test counted into the record.
-pub fn note_responder(record: &mut RunRecord, counted: &Counters) {
+/// Puts what the target of a self-test counted into the record, and how long it waited for a CPU.
+pub fn note_responder(record: &mut RunRecord, counted: &Counters, waited: Option<Duration>) {
     let accepts_failed = counted.accepts_failed;
-    record.responder = Some(ResponderFacts { accepts_failed });
+    record.responder = Some(ResponderFacts {
+        accepts_failed,
+        cpu_wait_ns: waited.and_then(|waited| u64::try_from(waited.as_nanos()).ok()),
+    });
     if accepts_failed > 0 {
         record.warnings.push(format!(
             "the built-in responder could not accept connections {} times, for want of file \
@@ -118,6 +123,7 @@ pub fn serve_share(
     let count = u32::try_from(pins.len()).unwrap_or(1);
     let mut serving = Serving {
         stop: Arc::new(AtomicBool::new(false)),
+        waited_ns: Arc::new(AtomicU64::new(0)),
         threads: Vec::new(),
         addresses: Vec::new(),
     };
@@ -139,6 +145,7 @@ pub fn serve_share(
                 _ => Some(serving.addresses.clone()),
             },
             stop: Arc::clone(&serving.stop),
+            waited_ns: Arc::clone(&serving.waited_ns),
         };
         serving
             .threads
@@ -172,6 +179,13 @@ impl Serving {
         self.join()
     }
 
+    /// As [`Serving::stop`], with the time that its threads waited for a CPU.
+    pub fn stop_and_tell(mut self) -> (Counters, Duration) {
+        let counters = self.join();
+        let waited_ns = self.waited_ns.load(Ordering::Relaxed);
+        (counters, Duration::from_nanos(waited_ns))
+    }
+
     fn join(&mut self) -> Counters {
         self.stop.store(true, Ordering::Relaxed);
         let mut counters = Counters::default();
@@ -199,6 +213,7 @@ struct Thread {
     clock: Clock,
     shared: Option<Vec<(Transport, SocketAddr)>>,
     stop: Arc<AtomicBool>,
+    waited_ns: Arc<AtomicU64>,
 }
 
 impl Thread {
@@ -222,6 +237,8 @@ impl Thread {
         counters.accepts_failed = stats.accepts_failed;
         counters.receives_dropped = stats.receive_drops;
         worker.close(&mut driver, Close::Graceful);
+        let waited_ns = u64::try_from(cpu::run_queue_wait().as_nanos()).unwrap_or(u64::MAX);
+        self.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
         counters
     }
 

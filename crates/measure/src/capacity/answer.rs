@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::search::Search;
 use super::{CapacityPlan, EndedBy, Found, Trial, TrialOutcome};
-use crate::notation::latency;
+use crate::notation::{count, counted, latency};
 use crate::statistics::Bootstrap;
 use crate::verdict::Limit;
 
@@ -28,6 +28,10 @@ pub struct Answer {
     pub confidence: Option<f64>,
     /// What kept the value from being higher.
     pub limit: Limit,
+    /// Why it cannot be told what the target sustains beyond `value`: what disturbed the trials,
+    /// one sentence each. Empty if nothing did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_quiet: Vec<String>,
     /// How that is known.
     pub evidence: Vec<String>,
     /// What to do next, one short sentence each.
@@ -37,27 +41,73 @@ pub struct Answer {
 impl Answer {
     /// What `found` amounts to.
     pub fn of(plan: &CapacityPlan, found: &Found<'_>) -> Self {
-        let mut answer = match found.search.rounds().is_empty() {
-            true => so_far(found),
-            false => of_rounds(found.search),
+        let mut answer = match found.ended_by {
+            EndedBy::Found => of_rounds(found.search),
+            _ => so_far(found),
         };
+        let sought = plan.search.sought;
+        let value = answer.value;
         // The trial just above what was sustained says why it is not more.
         let above = |trial: &&Trial| {
-            trial.outcome != TrialOutcome::Passed
-                && answer.value.is_none_or(|value| trial.value > value)
+            trial.outcome != TrialOutcome::Passed && value.is_none_or(|value| trial.value > value)
         };
+        let is_decided = matches!(found.ended_by, EndedBy::Found | EndedBy::NothingPassed);
         let failed = found.trials.iter().filter(above);
+        let failed = failed.filter(|trial| !(is_decided && trial.is_undecided()));
         let nearest = failed.min_by(|a, b| a.value.total_cmp(&b.value));
-        match nearest {
-            Some(trial) => answer.blame(trial, plan),
-            None => answer.without_failure(plan, found.ended_by),
+        match (found.ended_by, nearest) {
+            (EndedBy::Contradictory, _) => answer.contradicted(plan, found),
+            (_, None) => answer.without_failure(plan, found.ended_by),
+            (EndedBy::Found | EndedBy::NothingPassed, Some(trial)) => answer.blame(trial, plan),
+            (EndedBy::Generator, Some(_)) => {
+                // Of the trials there those that decided nothing are to be told.
+                let undecided = found.trials.iter().filter(|trial| trial.is_undecided());
+                let nearest =
+                    { undecided.clone().filter(above) }.min_by(|a, b| a.value.total_cmp(&b.value));
+                if let Some(trial) = nearest.or(undecided.last()) {
+                    answer.blame(trial, plan);
+                }
+            }
+            (_, Some(trial)) => answer.unconfirmed(&sought.text(trial.value), trial, found),
         }
         answer
+    }
+
+    /// Time was over, or the user's patience, before repetition confirmed what failed.
+    fn unconfirmed(&mut self, at: &str, trial: &Trial, found: &Found<'_>) {
+        self.is_lower_bound = self.value.is_some();
+        self.evidence = vec![
+            format!("at {at}: {}", trial.breaches.join("; ")),
+            "it ended before that was confirmed by repetition".into(),
+        ];
+        let disturbed = found.trials.iter().rev();
+        let mut disturbed = disturbed.filter(|it| it.outcome == TrialOutcome::Host);
+        match disturbed.find_map(|trial| trial.excuse.clone()) {
+            Some(why) => self.cannot_tell(why),
+            None => self.advice = vec!["give it more time: --max-duration".into()],
+        }
+    }
+
+    /// The host, or something on the way, was in the way of an answer.
+    fn cannot_tell(&mut self, because: String) {
+        self.limit = Limit::Unknown;
+        self.is_lower_bound = self.value.is_some();
+        self.high = None;
+        self.not_quiet.push(because);
+        self.advice = vec![
+            "end what else runs on this host, or run the generator on another one, and search \
+             again"
+                .into(),
+        ];
     }
 
     fn blame(&mut self, trial: &Trial, plan: &CapacityPlan) {
         let at = plan.search.sought.text(trial.value);
         self.evidence = vec![format!("at {at}: {}", trial.breaches.join("; "))];
+        if let (TrialOutcome::Host, Some(why)) = (trial.outcome, &trial.excuse) {
+            self.cannot_tell(why.clone());
+            return;
+        }
         let is_told = match trial.limit {
             Limit::Network | Limit::Server => true,
             // A generator that is late is not the reason why others do not answer.
@@ -65,6 +115,7 @@ impl Answer {
             _ => false,
         };
         self.limit = match trial.limit {
+            _ if trial.outcome == TrialOutcome::Generator => Limit::Generator,
             told if is_told => told,
             // Everything was answered and sent in time, only not as soon as asked for.
             _ => Limit::Server,
@@ -76,7 +127,7 @@ impl Answer {
             self.advice.clone_from(&trial.advice);
         }
         if self.limit == Limit::Generator {
-            self.is_lower_bound = true;
+            self.is_lower_bound = self.value.is_some();
             self.high = None;
             if let Some(late) = trial.send_lateness_p99_ns {
                 let late = latency(late as f64);
@@ -86,6 +137,32 @@ impl Answer {
                 }
             }
         }
+    }
+
+    /// Trials failed although as much or more was sustained in others.
+    fn contradicted(&mut self, plan: &CapacityPlan, found: &Found<'_>) {
+        let Some(proven) = self.value else {
+            return self.without_failure(plan, found.ended_by);
+        };
+        let below = found.trials.iter().filter(|trial| trial.value <= proven);
+        let (passed, failed): (Vec<&Trial>, Vec<&Trial>) =
+            below.partition(|trial| trial.outcome == TrialOutcome::Passed);
+        let sustained = plan.search.sought.text(proven);
+        self.evidence = vec![format!(
+            "{} of {} failed at that or less",
+            count(failed.len() as u64),
+            counted((passed.len() + failed.len()) as u64, "trial")
+        )];
+        let worst = failed.iter().min_by(|a, b| a.value.total_cmp(&b.value));
+        if let Some(trial) = worst {
+            let at = plan.search.sought.text(trial.value);
+            let what = format!("at {at}: {}", trial.breaches.join("; "));
+            self.evidence.push(what);
+        }
+        let because = failed.iter().find_map(|trial| trial.excuse.clone());
+        self.cannot_tell(because.unwrap_or_else(|| {
+            format!("trials failed at times at rates that others sustained, up to {sustained}")
+        }));
     }
 
     fn without_failure(&mut self, plan: &CapacityPlan, ended_by: EndedBy) {
@@ -127,18 +204,20 @@ fn blank() -> Answer {
         high: None,
         confidence: None,
         limit: Limit::Unknown,
+        not_quiet: Vec::new(),
         evidence: Vec::new(),
         advice: Vec::new(),
     }
 }
 
-/// Before the first round is done there is what has passed and what has failed.
+/// Without a limit that was confirmed there is what has passed, which is proof, and what failed.
 fn so_far(found: &Found<'_>) -> Answer {
-    let (low, high) = found.search.so_far();
+    let proven = found.search.history().proven();
+    let (_, high) = found.search.so_far();
     Answer {
-        value: low,
-        low,
-        high,
+        value: proven,
+        low: proven,
+        high: high.filter(|high| proven.is_none_or(|proven| *high > proven)),
         ..blank()
     }
 }

@@ -7,7 +7,14 @@
 //! failed twice, or near where an earlier round has failed. So a trial that failed by chance is
 //! found out, and where chance strikes twice the median of the rounds stays where it is.
 //!
+//! What disturbs a trial makes it fail and never pass: so a trial that passes is proof, and refutes
+//! what failed well below it. How often that happened tells how often trials fail by chance, and
+//! with that how many have to fail just above a limit before it is one
+//! ([`history`](super::history)). What cannot be told by then is not told.
+//!
 //! Call [`Search::next`] for what to try, then [`Search::learn`] with what became of it.
+
+use super::history::History;
 
 /// The range and the precision of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,8 +45,8 @@ pub enum Outcome {
         /// None if that cannot be told.
         answered: Option<f64>,
     },
-    /// It did not, and the generator was the cause: it says nothing about the target.
-    Generator,
+    /// It did not, and the generator or its host was the cause: it says nothing about the target.
+    Undecided,
 }
 
 /// Why nothing more is to be tried.
@@ -47,8 +54,10 @@ pub enum Outcome {
 pub enum Ending {
     /// All rounds are done.
     Found,
-    /// The generator can do no more.
-    Generator,
+    /// Above what passed, trials say nothing about the target.
+    Undecided,
+    /// Trials fail by chance so often that their failures do not show a limit.
+    Contradictory,
     /// The highest value passed.
     RangeEnd,
     /// The lowest value failed.
@@ -73,12 +82,20 @@ pub struct Bracket {
     pub failed: f64,
 }
 
-/// Times that a value is tried again because the generator was at fault.
-const GENERATOR_RETRIES: u32 = 1;
-/// Once the generator is the limit at one value, the search below it ends at this ratio.
-const GENERATOR_RATIO: f64 = 1.25;
+/// Times that a value is tried again because the trial decided nothing.
+const UNDECIDED_RETRIES: u32 = 2;
+/// Once nothing is decided at one value, the search below it ends at this ratio.
+const UNDECIDED_RATIO: f64 = 1.25;
+/// Trials in a row that decide nothing before there are no more.
+const UNDECIDED_MAX: u32 = 12;
+/// Trials that are made to confirm a limit, in turn above and below it, and trials in all; so many
+/// do not occur on a host that is quiet.
+const CONFIRMATIONS_MAX: u32 = 30;
+const TRIALS_MAX: usize = 100;
+/// A limit is confirmed by trials of values that are higher by this share.
+const ABOVE: f64 = 0.05;
 /// Rounds that may end without a result before no further one is begun.
-const SPOILT_ROUNDS_MAX: u32 = 2;
+const SPOILT_ROUNDS_MAX: u32 = 4;
 /// Rounds that differ by more than so many times the precision are scattered ...
 const SCATTER_MAX: f64 = 3.0;
 /// ... and so many further ones are made, so that the median is one of many.
@@ -101,7 +118,21 @@ enum Choice {
     Down,
     /// What failed, once more.
     Again,
+    /// Somewhat above the limit that was found, or below it.
+    Confirmation,
 }
+
+/// What a value is tried for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// To find the limit, or to confirm it.
+    Limit,
+    /// To see whether less than the limit is sustained.
+    BelowLimit,
+}
+
+/// Shares of a limit that have to be sustained.
+pub const SHARES_BELOW: [f64; 3] = [0.9, 0.7, 0.5];
 
 /// From a first value to two that are hardly apart.
 #[derive(Clone, Copy, Debug)]
@@ -110,8 +141,8 @@ struct Round {
     start: f64,
     low: Option<f64>,
     high: Option<f64>,
-    /// `high` failed for the generator.
-    is_high_generator: bool,
+    /// `high` is where trials decide nothing.
+    is_high_undecided: bool,
     /// `high` failed twice.
     is_high_sure: bool,
     choice: Choice,
@@ -123,6 +154,10 @@ struct Round {
     answered: Option<f64>,
     /// Times that the value was tried in vain.
     retries: u32,
+    /// It confirms a limit by a value below.
+    is_below: bool,
+    /// It confirmed a limit, and there is nothing more to it.
+    is_over: bool,
 }
 
 /// A search, from its first trial to its end.
@@ -132,6 +167,10 @@ pub struct Search {
     rounds: Vec<Bracket>,
     current: Round,
     spoilt: u32,
+    history: History,
+    /// Trials in succession that decided nothing.
+    undecided: u32,
+    confirmations: u32,
     ending: Option<Ending>,
     pending: f64,
 }
@@ -155,6 +194,9 @@ impl Search {
             rounds: Vec::new(),
             current: Round::new(plan.start, plan.factor, true),
             spoilt: 0,
+            history: History::new(plan.precision),
+            undecided: 0,
+            confirmations: 0,
             ending: None,
             pending: plan.start,
         };
@@ -183,55 +225,99 @@ impl Search {
         }
     }
 
+    /// What passed and what failed.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// Takes in what became of the trial that [`Search::next`] named.
     pub fn learn(&mut self, outcome: Outcome) {
         if self.ending.is_some() {
             return;
         }
-        let (value, plan) = (self.pending, &self.plan);
-        let round = &mut self.current;
-        match outcome {
-            Outcome::Generator if round.retries < GENERATOR_RETRIES => {
-                round.retries += 1;
+        let value = self.pending;
+        self.history.add(value, outcome);
+        if outcome == Outcome::Undecided {
+            self.undecided += 1;
+            let is_bounded = self.history.len() < TRIALS_MAX && self.undecided < UNDECIDED_MAX;
+            if self.current.retries < UNDECIDED_RETRIES && is_bounded {
+                self.current.retries += 1;
                 return;
             }
-            Outcome::Generator => {
-                // What has failed for the target is no more the generator's limit.
-                let is_new = round.choice != Choice::Again;
-                round.fail(value, None, plan);
-                round.is_high_generator = is_new;
-            }
-            Outcome::Passed => round.pass(value, plan),
-            Outcome::Failed { answered } => round.fail(value, answered, plan),
+        } else {
+            self.undecided = 0;
         }
-        round.retries = 0;
+        self.current.retries = 0;
+        match self.current.choice {
+            Choice::Confirmation => self.learn_confirmation(outcome),
+            _ => self.current.learn(value, outcome, &self.plan),
+        }
+        if outcome == Outcome::Passed {
+            // A proof to the contrary.
+            let history = &self.history;
+            self.rounds.retain(|round| !history.refutes(round.failed));
+        }
         self.choose();
+    }
+
+    fn learn_confirmation(&mut self, outcome: Outcome) {
+        match outcome {
+            _ if self.current.is_below => self.current.is_over = true,
+            Outcome::Passed => {
+                let step = 1.0 + self.plan.precision;
+                self.current = Round::new(self.pending, step, false);
+                self.current.choice = Choice::Up;
+                self.current.pass(self.pending, &self.plan);
+            }
+            Outcome::Failed { .. } => self.current.is_over = true,
+            Outcome::Undecided => {
+                self.current.is_over = true;
+                self.spoilt += 1;
+            }
+        }
     }
 
     /// Decides what is tried next; ends rounds that are done.
     fn choose(&mut self) {
         while self.ending.is_none() {
-            let round = &mut self.current;
-            if round.is_high_generator && round.is_within(GENERATOR_RATIO) {
-                self.abandon(Ending::Generator);
-            } else if let Some(bracket) = round.done(&self.plan) {
-                if !round.is_high_sure && !self.has_failed_near(bracket.failed) {
-                    self.current.choice = Choice::Again;
-                    self.pending = bracket.failed;
-                    return;
-                }
-                self.rounds.push(bracket);
+            if self.undecided >= UNDECIDED_MAX {
+                self.ending = Some(Ending::Undecided);
+            } else if self.history.len() >= TRIALS_MAX || self.history.is_erratic() {
+                self.ending = Some(Ending::Contradictory);
+            } else if self.current.is_over {
                 self.begin_round();
-            } else {
-                match round.propose(&self.plan) {
-                    Ok(value) => {
-                        self.pending = value;
-                        return;
-                    }
-                    Err(ending) => self.abandon(ending),
-                }
+            } else if self.choose_in_round() {
+                return;
             }
         }
+    }
+
+    /// True if there is something to be tried in this round.
+    fn choose_in_round(&mut self) -> bool {
+        let round = &mut self.current;
+        if round.choice == Choice::Confirmation {
+            return true;
+        }
+        if round.is_high_undecided && round.is_within(UNDECIDED_RATIO) {
+            self.abandon(Ending::Undecided);
+        } else if let Some(bracket) = round.done(&self.plan) {
+            if !round.is_high_sure && !self.has_failed_near(bracket.failed) {
+                self.current.choice = Choice::Again;
+                self.pending = bracket.failed;
+                return true;
+            }
+            self.rounds.push(bracket);
+            self.begin_round();
+        } else {
+            match round.propose(&self.plan) {
+                Ok(value) => {
+                    self.pending = value;
+                    return true;
+                }
+                Err(ending) => self.abandon(ending),
+            }
+        }
+        false
     }
 
     /// True if an earlier round has found that values fail from about there on.
@@ -241,30 +327,60 @@ impl Search {
         earlier.any(|failed| failed <= value * near && value <= failed * near)
     }
 
-    /// A round without a result: it ends the search if it is the first.
+    /// A round without a result: it ends the search if there is none with one.
     fn abandon(&mut self, ending: Ending) {
         self.spoilt += 1;
         if self.rounds.is_empty() {
             self.ending = Some(ending);
-        } else if self.spoilt >= SPOILT_ROUNDS_MAX {
-            self.ending = Some(Ending::Found);
         } else {
             self.begin_round();
         }
     }
 
+    /// Begins the next round, or confirms what the rounds have found.
     fn begin_round(&mut self) {
         let wanted = self.plan.rounds as usize;
         let wanted = match self.is_scattered() {
             true => wanted + SCATTERED_ROUNDS,
             false => wanted,
         };
-        if self.rounds.len() >= wanted {
-            self.ending = Some(Ending::Found);
-            return;
-        }
         let step = 1.0 + self.plan.precision;
-        self.current = Round::new(self.median_passed(), step, false);
+        let is_spoilt = self.spoilt >= SPOILT_ROUNDS_MAX;
+        if self.rounds.len() < wanted && !is_spoilt {
+            self.current = Round::new(self.median_passed(), step, false);
+        } else if self.history.confirms(self.median_passed()) {
+            self.ending = Some(Ending::Found);
+        } else if is_spoilt {
+            self.ending = Some(Ending::Undecided);
+        } else if self.confirmations >= CONFIRMATIONS_MAX {
+            self.ending = Some(Ending::Contradictory);
+        } else {
+            self.confirm();
+        }
+    }
+
+    /// One more trial that has to fail if the limit is one, or that has to pass.
+    fn confirm(&mut self) {
+        let (passed, turn) = (self.median_passed(), self.confirmations as usize);
+        self.confirmations += 1;
+        let failed = self.rounds.iter().map(|round| round.failed);
+        let nearest = failed.fold(f64::INFINITY, f64::min);
+        self.current = Round::new(passed, 1.0 + self.plan.precision, false);
+        self.current.choice = Choice::Confirmation;
+        self.current.is_below = turn % 2 == 1;
+        let value = match self.current.is_below {
+            true => passed * SHARES_BELOW[turn / 2 % SHARES_BELOW.len()],
+            false => (passed * (1.0 + ABOVE)).max(nearest),
+        };
+        self.pending = self.current.rounded(value, &self.plan);
+    }
+
+    /// What the value is tried for that [`Search::next`] names.
+    pub fn aim(&self) -> Aim {
+        match self.current.is_below {
+            true => Aim::BelowLimit,
+            false => Aim::Limit,
+        }
     }
 
     /// The middle of what passed in each round, of an even number the lower one; where a search
@@ -292,13 +408,28 @@ impl Round {
             start,
             low: None,
             high: None,
-            is_high_generator: false,
+            is_high_undecided: false,
             is_high_sure: false,
             choice: Choice::Plain,
             stepping: None,
             step,
             answered: None,
             retries: 0,
+            is_below: false,
+            is_over: false,
+        }
+    }
+
+    fn learn(&mut self, value: f64, outcome: Outcome, plan: &SearchPlan) {
+        match outcome {
+            Outcome::Passed => self.pass(value, plan),
+            Outcome::Failed { answered } => self.fail(value, answered, plan),
+            Outcome::Undecided => {
+                // What has failed for the target is no more out of reach.
+                let is_new = self.choice != Choice::Again;
+                self.fail(value, None, plan);
+                self.is_high_undecided = is_new;
+            }
         }
     }
 
@@ -324,7 +455,7 @@ impl Round {
             Choice::Answered => self.step_from(Choice::Up, plan),
             Choice::Up => self.grow_step(plan),
             Choice::Down => self.stepping = None,
-            Choice::Plain => {}
+            Choice::Plain | Choice::Confirmation => {}
             Choice::Again => {
                 // It had failed by chance, and perhaps what is above it had, too.
                 self.high = None;
@@ -336,10 +467,10 @@ impl Round {
 
     fn fail(&mut self, value: f64, answered: Option<f64>, plan: &SearchPlan) {
         self.high = Some(value);
-        self.is_high_generator = false;
+        self.is_high_undecided = false;
         self.is_high_sure = self.choice == Choice::Again;
         match self.choice {
-            Choice::Again => {}
+            Choice::Again | Choice::Confirmation => {}
             Choice::Answered => self.step_from(Choice::Down, plan),
             Choice::Down => self.grow_step(plan),
             Choice::Up | Choice::Plain => {
@@ -359,7 +490,12 @@ impl Round {
     fn propose(&mut self, plan: &SearchPlan) -> Result<f64, Ending> {
         let (choice, value) = match (self.low, self.high) {
             (Some(low), None) if low >= plan.max => return Err(Ending::RangeEnd),
-            (None, Some(high)) if high <= plan.min => return Err(Ending::NothingPassed),
+            (None, Some(high)) if high <= plan.min => {
+                return Err(match self.is_high_undecided {
+                    true => Ending::Undecided,
+                    false => Ending::NothingPassed,
+                });
+            }
             (None, None) => (Choice::Plain, self.start),
             (Some(low), None) => (Choice::Up, low * self.step),
             (None, Some(high)) => {
@@ -409,7 +545,9 @@ impl Round {
         let rounded = match self.choice {
             Choice::Up => (scaled + 1e-6).floor(),
             Choice::Down => (scaled - 1e-6).ceil(),
-            Choice::Plain | Choice::Answered | Choice::Again => scaled.round(),
+            Choice::Plain | Choice::Answered | Choice::Again | Choice::Confirmation => {
+                scaled.round()
+            }
         };
         let least = self.low.map_or(plan.min, |low| low + 1.0 / unit);
         let most = self.high.map_or(plan.max, |high| high - 1.0 / unit);

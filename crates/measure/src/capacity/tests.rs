@@ -6,6 +6,9 @@ use crate::verdict::Verdict;
 
 use super::search::{Bracket, Next};
 
+mod attribution;
+mod interference;
+
 const PLAN: SearchPlan = SearchPlan {
     start: 1_000.0,
     min: 1.0,
@@ -75,7 +78,7 @@ fn hard_ceiling_is_found_within_the_precision_in_few_trials() {
             assert!(failed / passed <= 1.0101, "{ceiling}: {passed} {failed}");
         }
         assert!(is_near(search.median_passed(), ceiling, 0.01));
-        assert!(tried.len() <= 18, "{ceiling}: {tried:?}");
+        assert!(tried.len() <= 30, "{ceiling}: {tried:?}");
     }
 }
 
@@ -92,7 +95,7 @@ fn ceiling_is_found_by_bisection_where_answers_say_nothing_or_the_wrong_thing() 
             is_near(search.median_passed(), ceiling, 0.01),
             "{answered:?}"
         );
-        assert!(tried.len() <= 26, "{answered:?}: {tried:?}");
+        assert!(tried.len() <= 36, "{answered:?}: {tried:?}");
     }
 }
 
@@ -161,20 +164,20 @@ fn target_that_recovers_above_its_first_limit_still_ends_the_search() {
 fn generator_at_its_limit_ends_the_search_early_and_keeps_what_passed() {
     let (search, tried) = search(PLAN, |rate| match rate <= 150_000.0 {
         true => Outcome::Passed,
-        false => Outcome::Generator,
+        false => Outcome::Undecided,
     });
-    assert_eq!(ending(&search), Ending::Generator);
+    assert_eq!(ending(&search), Ending::Undecided);
     let (passed, failed) = search.so_far();
     assert!(passed.unwrap() >= 150_000.0 / 1.25, "{passed:?}");
     assert!(failed.unwrap() > 150_000.0);
-    assert!(tried.len() <= 16, "{tried:?}");
+    assert!(tried.len() <= 22, "{tried:?}");
 }
 
 #[test]
 fn target_that_gives_in_before_the_generator_does_is_still_found() {
     let (search, _) = search(PLAN, |rate| match rate <= 200_000.0 {
         true => hard(140_000.0)(rate),
-        false => Outcome::Generator,
+        false => Outcome::Undecided,
     });
     assert_eq!(ending(&search), Ending::Found);
     assert!(is_near(search.median_passed(), 140_000.0, 0.01));
@@ -186,7 +189,7 @@ fn one_trial_that_the_generator_spoils_is_made_again() {
     let (search, tried) = search(PLAN, |rate| match rate > 8_000.0 && !spoilt {
         true => {
             spoilt = true;
-            Outcome::Generator
+            Outcome::Undecided
         }
         false => hard(37_000.0)(rate),
     });
@@ -266,7 +269,7 @@ fn trial(value: f64, latency_ns: u64, limit: Limit) -> (Trial, RunRecord) {
         advice: vec!["--workers 2".into()],
     };
     let objective = capacity_plan().objective;
-    let trial = Trial::new((Purpose::Search, value), &record, &objective, None);
+    let trial = Trial::new((Purpose::Search, value), &record, &objective, (None, None));
     (trial, record)
 }
 
@@ -296,6 +299,7 @@ fn found(passes: f64, limit: Limit) -> Capacity {
         ended_by,
         elapsed_ns: 1,
         refusal: None,
+        before: None,
     };
     Capacity::new(&plan, found)
 }
@@ -325,7 +329,7 @@ fn generator_that_gives_in_first_makes_a_lower_bound_with_its_evidence() {
 fn lateness_that_explains_nothing_does_not_excuse_the_target() {
     let objective = capacity_plan().objective;
     let outcome = |record: &RunRecord| {
-        let trial = Trial::new((Purpose::Search, 1.0), record, &objective, None);
+        let trial = Trial::new((Purpose::Search, 1.0), record, &objective, (None, None));
         trial.outcome
     };
     let (_, mut late) = trial(1.0, 50_000_000, Limit::Generator);
@@ -336,7 +340,7 @@ fn lateness_that_explains_nothing_does_not_excuse_the_target() {
     // It had CPU to spare, and what it sent was answered at once.
     let service = interval(0, &[(1_000_000, 1_000)]).distributions.service;
     late.total.distributions.service = service;
-    assert_eq!(outcome(&late), TrialOutcome::Generator);
+    assert_eq!(outcome(&late), TrialOutcome::Host);
     // But not all of it.
     late.total.counts.responses -= 10;
     assert_eq!(outcome(&late), TrialOutcome::Failed);

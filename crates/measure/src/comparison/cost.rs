@@ -56,21 +56,25 @@ impl Change {
 }
 
 /// The costs of each step, then those from the first to each that is not next to it.
-pub(super) fn all(transports: &[Contender]) -> Vec<Cost> {
-    let steps = transports.windows(2).map(|pair| cost(&pair[0], &pair[1]));
-    let from_first = transports.iter().skip(2).map(|to| cost(&transports[0], to));
+pub(super) fn all(transports: &[Contender], has_rate: bool) -> Vec<Cost> {
+    let steps = transports.windows(2);
+    let steps = steps.map(|pair| cost(&pair[0], &pair[1], has_rate));
+    let from_first = transports.iter().skip(2);
+    let from_first = from_first.map(|to| cost(&transports[0], to, has_rate));
     steps.chain(from_first).collect()
 }
 
-fn cost(from: &Contender, to: &Contender) -> Cost {
+/// `has_rate`: queries came at a rate that was given.
+fn cost(from: &Contender, to: &Contender, has_rate: bool) -> Cost {
     let (old, new) = (&from.median, &to.median);
     let change = |figure: fn(&Figures) -> Option<f64>| {
         let pair = figure(old).zip(figure(new));
         pair.map(|(old, new)| Change::new(old, new))
     };
-    let doubt = doubt(from, to);
+    let of_rate = || has_rate.then(|| "the rate was given, and not what the target takes".into());
+    let doubt = doubt(from, to).or_else(of_rate);
     let is_known = old.achieved_qps > 0.0 && new.achieved_qps > 0.0;
-    let was_asked_for = [from, to].iter().any(|it| it.limited_by(Limit::Rate) > 0);
+    let was_held = [from, to].iter().any(|it| it.limited_by(Limit::Rate) > 0);
     let has_ranges = from.runs.len() > 1 && to.runs.len() > 1;
     let overlap = from.min.achieved_qps <= to.max.achieved_qps
         && to.min.achieved_qps <= from.max.achieved_qps;
@@ -78,7 +82,7 @@ fn cost(from: &Contender, to: &Contender) -> Cost {
         from: from.transport,
         to: to.transport,
         achieved_qps: Change::new(old.achieved_qps, new.achieved_qps),
-        servers: (is_known && !was_asked_for).then(|| old.achieved_qps / new.achieved_qps),
+        servers: (is_known && !was_held && !has_rate).then(|| old.achieved_qps / new.achieved_qps),
         doubt,
         ranges_overlap: has_ranges.then_some(overlap),
         latency_mean_ns: change(|it| it.latency_mean_ns),

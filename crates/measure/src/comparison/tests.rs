@@ -114,6 +114,31 @@ fn rate_that_was_asked_for_gives_no_factor() {
 }
 
 #[test]
+fn rate_that_was_given_and_not_reached_gives_no_factor_either() {
+    let mut records = red_hat();
+    for record in &mut records {
+        record.scenario.arrival = Arrival::Clients {
+            rate_qps: Some(400_000.0),
+        };
+    }
+    let comparison = compare(&records);
+    assert!(comparison.has_rate());
+    for cost in &comparison.costs {
+        assert_eq!(cost.servers, None);
+        let doubt = cost.doubt.as_deref().expect("says why");
+        assert!(doubt.starts_with("the rate was given"), "{doubt}");
+    }
+}
+
+#[test]
+fn document_fits_its_schema() {
+    let json: serde_json::Value =
+        serde_json::from_str(&compare(&red_hat()).to_json_pretty()).expect("is JSON");
+    let schema = jsonschema::validator_for(&Comparison::json_schema()).expect("is a schema");
+    assert!(schema.is_valid(&json));
+}
+
+#[test]
 fn full_closed_loop_is_said_to_make_latency_and_rate_one() {
     let full = compare(&[run(Transport::Udp, 1_000, SECOND / 10)]);
     assert!(

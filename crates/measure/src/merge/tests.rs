@@ -120,10 +120,19 @@ fn scenario_fields_that_add_up_are_added() {
     second.started_at = "2026-01-28T08:59:59Z".into();
     first.network.kernel.insert("Udp.NoPorts".into(), 1);
     second.network.kernel.insert("Udp.NoPorts".into(), 2);
-    first.responder = Some(ResponderFacts { accepts_failed: 3 });
-    second.responder = Some(ResponderFacts { accepts_failed: 4 });
+    first.responder = Some(ResponderFacts {
+        accepts_failed: 3,
+        ..ResponderFacts::default()
+    });
+    second.responder = Some(ResponderFacts {
+        accepts_failed: 4,
+        ..ResponderFacts::default()
+    });
     let merged = merged(first, second);
-    let of_responders = ResponderFacts { accepts_failed: 7 };
+    let of_responders = ResponderFacts {
+        accepts_failed: 7,
+        ..ResponderFacts::default()
+    };
     assert_eq!(merged.responder, Some(of_responders));
     let scenario = &merged.scenario;
     assert_eq!(

@@ -48,6 +48,22 @@ fn doubling_the_width_loses_nothing_and_keeps_the_bins_few() {
 }
 
 #[test]
+fn losses_are_a_share_of_the_queries_of_their_time() {
+    let mut timeline = Timeline::new();
+    for second in 0..3 {
+        let due = Bin {
+            due: 10,
+            ..Bin::default()
+        };
+        timeline.add(second * 1_000_000_000, &due);
+        timeline.lose(second * 1_000_000_000, second);
+    }
+    let share = |from: u64, to: u64| timeline.lost_share(from * 1_000_000_000, to * 1_000_000_000);
+    assert_eq!((share(0, 1), share(2, 3), share(0, 3)), (0.0, 0.2, 0.1));
+    assert_eq!(share(3, 9), 0.0);
+}
+
+#[test]
 fn merging_is_exact_in_whatever_order() {
     let mut numbers = Numbers(2);
     for round in 0..50 {

@@ -206,7 +206,10 @@ fn tcp_fallback_shows_its_queries_and_connections() {
         .distributions
         .tcp_fallback
         .record_many(2_000_000, 6);
-    record.responder = Some(ResponderFacts { accepts_failed: 3 });
+    record.responder = Some(ResponderFacts {
+        accepts_failed: 3,
+        ..ResponderFacts::default()
+    });
     record.network.xdp = Some(XdpFacts {
         peer_sent_dropped: 5,
         peer_received_dropped: 9,

@@ -1,0 +1,184 @@
+//! Searches on a host that is not quiet, over real sockets: with programs that use up the CPU of
+//! either side, and with either side stopped at random. Whatever the host does beside, a limit of
+//! the server is within a tenth of the programmed one, and no less than what it sustains is proven.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use measure::Limit;
+use measure::capacity::{Capacity, EndedBy};
+
+use crate::process::{Responder, THRONG};
+
+const CEILING: f64 = 4_000.0;
+
+/// How long a search may take: some trials of a second.
+const SEARCH: &str = "--start 1000 --max 12000 --rounds 1 --trial-duration 1s --max-duration 30s \
+                      --format json --workers 1 --clients 4";
+
+/// The CPU of generator or server, of those that this process may use; on a host with one CPU it is
+/// the same.
+fn cpu(index: usize) -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mut rows = status.lines();
+    let list = rows.find_map(|row| row.strip_prefix("Cpus_allowed_list:"));
+    let ranges = list.unwrap().trim().split(',');
+    let each = ranges.flat_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        first.parse::<usize>().unwrap()..=last.parse().unwrap()
+    });
+    each.take(index + 1).last().unwrap()
+}
+
+fn pinned(index: usize) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpu(index).to_string()]);
+    command
+}
+
+/// A program that uses up a CPU, killed when dropped.
+struct Hog(Child);
+
+impl Hog {
+    fn on(index: usize) -> Hog {
+        let mut command = pinned(index);
+        command.args(["sh", "-c", "while :; do :; done"]);
+        Hog(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The search, pinned, with its output piped.
+fn search(responder: &Responder) -> Child {
+    let mut command = pinned(0);
+    let server = format!("--server {}", responder.address());
+    command.args([THRONG, "capacity"]);
+    command.args(server.split_whitespace().chain(SEARCH.split_whitespace()));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn responder() -> Responder {
+    let mut command = pinned(1);
+    command.arg(THRONG);
+    Responder::start_by(command, "udp:127.0.0.1:0", &format!("--ceiling {CEILING}"))
+}
+
+/// What the search found, which is true.
+#[track_caller]
+fn check(child: Child) -> Capacity {
+    let output = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let capacity: Capacity = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
+    let answer = &capacity.answer;
+    let off = answer.value.map(|value| value / CEILING - 1.0);
+    // A trial of a second lets pass what its queue and the objective have room for.
+    assert!(off.is_none_or(|off| off <= 0.1), "{answer:#?}\n{stderr}");
+    if answer.limit == Limit::Server {
+        assert!(off.is_some_and(|off| off >= -0.1), "{answer:#?}\n{stderr}");
+    }
+    if answer.is_lower_bound || answer.value.is_none() {
+        assert!(!answer.evidence.is_empty(), "{answer:#?}\n{stderr}");
+        let is_told = capacity.ended_by != EndedBy::Found;
+        assert!(is_told, "{answer:#?}\n{stderr}");
+    }
+    capacity
+}
+
+/// Stops a process for up to 100 ms and lets it go on, at random and again and again, until the
+/// sender of `end` is gone.
+fn stall(child: impl Fn(&str), end: &Receiver<()>, seed: u64) {
+    let mut state = seed;
+    let mut up_to_ms = |most: u64| {
+        // Knuth's MMIX.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_millis((state >> 33) % most)
+    };
+    let is_over = |time| {
+        let waited = end.recv_timeout(time);
+        !matches!(waited, Err(std::sync::mpsc::RecvTimeoutError::Timeout))
+    };
+    while !is_over(up_to_ms(1_500)) {
+        child("STOP");
+        let ends = is_over(up_to_ms(100));
+        child("CONT");
+        if ends {
+            break;
+        }
+    }
+}
+
+#[test]
+fn hog_on_the_generators_core_makes_no_limit_of_the_server() {
+    let responder = responder();
+    let _hog = Hog::on(0);
+    let capacity = check(search(&responder));
+    let cpu = capacity.before.unwrap();
+    assert!(cpu.wall_ns > 0);
+}
+
+#[test]
+fn hog_on_the_servers_core_makes_no_limit_of_the_server() {
+    let responder = responder();
+    let _hog = Hog::on(1);
+    let capacity = check(search(&responder));
+    // From the second trial on the server is known, and told apart from what disturbs it.
+    for trial in capacity.trials.iter().skip(1) {
+        let cpu = trial.cpu.as_ref().unwrap();
+        assert!(cpu.is_target_here && cpu.target_ns.is_some(), "{cpu:?}");
+    }
+}
+
+#[test]
+fn hogs_on_both_cores_make_no_limit_of_the_server() {
+    let responder = responder();
+    let _hogs = [Hog::on(0), Hog::on(1)];
+    check(search(&responder));
+}
+
+#[test]
+fn stops_of_the_server_at_random_make_no_limit_of_it() {
+    let responder = responder();
+    let child = search(&responder);
+    let (ends, end) = channel::<()>();
+    std::thread::scope(|scope| {
+        let stop = |name: &str| responder.signal(name);
+        scope.spawn(move || stall(stop, &end, 7));
+        let capacity = check(child);
+        drop(ends);
+        assert!(!capacity.trials.is_empty());
+    });
+}
+
+#[test]
+fn stops_of_the_generator_at_random_make_no_limit_of_the_server() {
+    let responder = responder();
+    let child = search(&responder);
+    let (ends, end) = channel::<()>();
+    let pid = child.id().to_string();
+    std::thread::scope(|scope| {
+        let stop = |name: &str| {
+            // It may have ended meanwhile.
+            let mut kill = Command::new("kill");
+            kill.args(["-s", name, &pid]).stderr(Stdio::null());
+            drop(kill.status());
+        };
+        scope.spawn(move || stall(stop, &end, 11));
+        check(child);
+        drop(ends);
+    });
+}

@@ -1,0 +1,246 @@
+//! Whose the CPU time of this host is: this program's, the target's, or something else's.
+//!
+//! Read from /proc before and after; what was used between is a [`CpuUse`]. Processes that begin
+//! and end between two readings are in its sum, without a name.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Instant;
+
+use measure::facts::{CpuUse, ProcessUse};
+
+use super::Host;
+
+/// A tick of the times in /proc: a hundredth of a second, whatever the kernel's own.
+const TICK_NS: u64 = 10_000_000;
+/// Processes that are named.
+const NAMED_MAX: usize = 3;
+/// Less of a CPU than this share is not worth a name.
+const NAMED_MIN: f64 = 0.05;
+/// The kernel's threads are children of this process.
+const KERNEL_THREADS: u32 = 2;
+/// Generations of children that are looked through.
+const GENERATIONS_MAX: usize = 64;
+
+/// Who had used how much of the CPUs at one instant.
+#[derive(Clone, Debug)]
+pub struct CpuReading {
+    at: Instant,
+    busy_ticks: u64,
+    stolen_ticks: u64,
+    processes: BTreeMap<u32, Process>,
+    target: Option<Target>,
+}
+
+/// A process as /proc/PID/stat has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) name: String,
+    pub(super) parent: u32,
+    pub(super) ticks: u64,
+    /// Of children that have ended and been waited for.
+    pub(super) children_ticks: u64,
+}
+
+/// The target, if it is on this host.
+#[derive(Clone, Debug, Default)]
+struct Target {
+    pids: Vec<u32>,
+    /// None if this kernel does not tell.
+    waited_ns: Option<u64>,
+}
+
+impl Host {
+    /// Reads whose the CPU time was until now. `target` is looked for among the processes of this
+    /// host if its address is one of this host's.
+    pub fn cpu_reading(&self, target: Option<SocketAddr>) -> CpuReading {
+        let stat = self.text("proc/stat").unwrap_or_default();
+        let (busy_ticks, stolen_ticks) = parse_busy(&stat);
+        let processes = self.processes();
+        let target = target.filter(|address| is_of_this_host(address.ip()));
+        let target = target.map(|address| self.target(address.port(), &processes));
+        CpuReading {
+            at: Instant::now(),
+            busy_ticks,
+            stolen_ticks,
+            processes,
+            target,
+        }
+    }
+
+    fn processes(&self) -> BTreeMap<u32, Process> {
+        let pids = self.names("proc").into_iter();
+        let pids = pids.filter_map(|name| name.parse::<u32>().ok());
+        let each = pids.filter_map(|pid| {
+            let stat = self.text(&format!("proc/{pid}/stat"))?;
+            Some((pid, parse_process(&stat)?))
+        });
+        each.collect()
+    }
+
+    /// The processes that have a socket on that port.
+    fn target(&self, port: u16, processes: &BTreeMap<u32, Process>) -> Target {
+        let tables = ["udp", "udp6", "tcp", "tcp6"];
+        let tables = tables.map(|name| self.text(&format!("proc/net/{name}")));
+        let inodes: Vec<u64> = { tables.iter().flatten() }
+            .flat_map(|table| parse_inodes(table, port))
+            .collect();
+        let own = std::process::id();
+        let others = processes.keys().copied().filter(|pid| *pid != own);
+        let pids: Vec<u32> = others
+            .filter(|pid| self.has_socket(*pid, &inodes))
+            .collect();
+        let waited = pids.iter().filter_map(|pid| self.waited_ns(*pid));
+        Target {
+            waited_ns: waited.reduce(|sum, waited| sum + waited),
+            pids,
+        }
+    }
+
+    fn has_socket(&self, pid: u32, inodes: &[u64]) -> bool {
+        let folder = self.root.join(format!("proc/{pid}/fd"));
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
+        links.any(|link| {
+            let link = link.to_string_lossy();
+            let inode = link
+                .strip_prefix("socket:[")
+                .and_then(|rest| rest.strip_suffix(']'));
+            inode.is_some_and(|inode| inode.parse().is_ok_and(|it| inodes.contains(&it)))
+        })
+    }
+
+    /// Time for which the threads of a process were ready to run but waited for a CPU; none if this
+    /// kernel does not tell.
+    fn waited_ns(&self, pid: u32) -> Option<u64> {
+        let threads = self.names(&format!("proc/{pid}/task")).into_iter();
+        let each = threads.filter_map(|thread| {
+            let text = self.text(&format!("proc/{pid}/task/{thread}/schedstat"))?;
+            text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+        });
+        each.reduce(|sum, waited| sum + waited)
+    }
+}
+
+impl CpuReading {
+    /// What was used from here to `later`.
+    pub fn until(&self, later: &CpuReading) -> CpuUse {
+        let own = std::process::id();
+        let wall_ns = u64::try_from(later.at.duration_since(self.at).as_nanos());
+        let wall_ns = wall_ns.unwrap_or(u64::MAX);
+        let target = later
+            .target
+            .as_ref()
+            .filter(|target| !target.pids.is_empty());
+        let (mut own_ticks, mut target_ticks, mut kernel_ticks) = (0, 0, 0);
+        let mut others: Vec<ProcessUse> = Vec::new();
+        for (pid, process) in &later.processes {
+            let before = self.processes.get(pid).filter(|it| it.name == process.name);
+            let used = process
+                .ticks
+                .saturating_sub(before.map_or(0, |it| it.ticks));
+            if *pid == own || later.is_descendant(*pid, own) {
+                let ended = before.map_or(0, |it| it.children_ticks);
+                own_ticks += used + process.children_ticks.saturating_sub(ended);
+            } else if target.is_some_and(|target| target.pids.contains(pid)) {
+                target_ticks += used;
+            } else if process.parent == KERNEL_THREADS {
+                kernel_ticks += used;
+            } else {
+                others.push(ProcessUse {
+                    name: process.name.clone(),
+                    pid: *pid,
+                    cpu_ns: used * TICK_NS,
+                });
+            }
+        }
+        others.sort_by(|a, b| b.cpu_ns.cmp(&a.cpu_ns).then(a.pid.cmp(&b.pid)));
+        others.retain(|it| it.cpu_ns as f64 >= NAMED_MIN * wall_ns as f64);
+        others.truncate(NAMED_MAX);
+        let busy = later.busy_ticks.saturating_sub(self.busy_ticks);
+        let known = own_ticks + target_ticks + kernel_ticks;
+        let waited = |reading: &CpuReading| reading.target.as_ref().and_then(|it| it.waited_ns);
+        CpuUse {
+            wall_ns,
+            own_ns: own_ticks * TICK_NS,
+            is_target_here: later.target.is_some(),
+            target_ns: target.map(|_| target_ticks * TICK_NS),
+            target_wait_ns: { waited(later).zip(waited(self)) }
+                .map(|(later, before)| later.saturating_sub(before)),
+            others_ns: busy.saturating_sub(known) * TICK_NS,
+            stolen_ns: later.stolen_ticks.saturating_sub(self.stolen_ticks) * TICK_NS,
+            busiest: others,
+        }
+    }
+
+    fn is_descendant(&self, pid: u32, of: u32) -> bool {
+        let mut at = pid;
+        for _ in 0..GENERATIONS_MAX {
+            match self.processes.get(&at) {
+                Some(process) if process.parent == of => return true,
+                Some(process) if process.parent > 0 => at = process.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+}
+
+/// True if packets to that address stay on this host. Connecting a UDP socket sends nothing, and
+/// chooses the address itself for its own end exactly then.
+fn is_of_this_host(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    if address.is_loopback() {
+        return true;
+    }
+    // Any port will do.
+    let near = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, 53))?;
+        socket.local_addr()
+    });
+    near.is_ok_and(|near| near.ip() == address)
+}
+
+/// The first row of /proc/stat: ticks in which programs and the kernel for them ran or the
+/// hypervisor took the CPU, and the latter alone. Interrupts come with traffic and are left out.
+pub(super) fn parse_busy(stat: &str) -> (u64, u64) {
+    let row = stat.lines().find_map(|line| line.strip_prefix("cpu "));
+    let cells = row.unwrap_or_default().split_ascii_whitespace();
+    let ticks: Vec<u64> = cells.map_while(|cell| cell.parse().ok()).collect();
+    match ticks.as_slice() {
+        [user, nice, system, _, _, _, _, stolen, ..] => (user + nice + system + stolen, *stolen),
+        _ => (0, 0),
+    }
+}
+
+/// /proc/PID/stat. The name is in parentheses, and may contain anything.
+pub(super) fn parse_process(stat: &str) -> Option<Process> {
+    let (start, rest) = stat.rsplit_once(')')?;
+    let (_, name) = start.split_once('(')?;
+    let cells: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |index: usize| cells.get(index)?.parse::<u64>().ok();
+    // From the state on: 1 is the parent, 11 and 12 are the times, 13 and 14 those of children.
+    Some(Process {
+        name: name.to_owned(),
+        parent: u32::try_from(number(1)?).ok()?,
+        ticks: number(11)? + number(12)?,
+        children_ticks: number(13)? + number(14)?,
+    })
+}
+
+/// Inodes of the sockets in /proc/net/udp and the like that have that local port.
+pub(super) fn parse_inodes(table: &str, port: u16) -> Vec<u64> {
+    let rows = table.lines().skip(1);
+    let inode = |row: &str| {
+        let cells: Vec<&str> = row.split_ascii_whitespace().collect();
+        let (_, hexadecimal) = cells.get(1)?.rsplit_once(':')?;
+        let is_it = u16::from_str_radix(hexadecimal, 16).ok()? == port;
+        let inode = cells.get(9)?.parse().ok()?;
+        (is_it && inode != 0).then_some(inode)
+    };
+    rows.filter_map(inode).collect()
+}

@@ -1,0 +1,176 @@
+//! Searches for capacity in virtual time, with either side standing still at random: a limit of the
+//! server is the programmed one, or there is none.
+
+use lab::capacity::{Attempt, Bench, Made, find};
+use lab::host::CpuReading;
+use measure::Limit;
+use measure::capacity::{Capacity, CapacityPlan, EndedBy, Objective, SearchFacts, Sought, Trial};
+use measure::facts::CpuUse;
+use responder::Stall;
+
+use crate::sim::{GENERATOR, Sim, at_ms, ms};
+
+const CEILING_QPS: f64 = 700.0;
+const TRIAL_MS: u64 = 1_000;
+
+/// A search whose trials meet stalls; how many a second and how long is drawn once for all.
+struct Stalled {
+    state: u64,
+    of_server: f64,
+    of_generator: f64,
+    length_ms: u64,
+}
+
+impl Stalled {
+    fn new(seed: u64) -> Stalled {
+        let mut stalled = Stalled {
+            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            of_server: 0.0,
+            of_generator: 0.0,
+            length_ms: 20,
+        };
+        // The first numbers of near seeds are near.
+        (0..4).for_each(|_| {
+            stalled.chance();
+        });
+        for rate in [0, 1] {
+            let some = (2.0 * stalled.chance() - 1.0).max(0.0);
+            match rate {
+                0 => stalled.of_server = some,
+                _ => stalled.of_generator = some,
+            }
+        }
+        stalled.length_ms += (200.0 * stalled.chance()) as u64;
+        stalled
+    }
+
+    /// From 0 to below 1 (Knuth's MMIX).
+    fn chance(&mut self) -> f64 {
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// When a side stands still in a trial, if it does.
+    fn stall(&mut self, share: f64) -> Option<u64> {
+        let (is_stalled, at) = (self.chance() < share, self.chance());
+        is_stalled.then_some((at * TRIAL_MS as f64) as u64)
+    }
+}
+
+impl Bench for Stalled {
+    type Error = String;
+
+    fn make(&mut self, attempt: Attempt) -> Result<Made, String> {
+        let (of_server, of_generator) = (self.of_server, self.of_generator);
+        let (server, generator) = (self.stall(of_server), self.stall(of_generator));
+        let length = ms(self.length_ms);
+        let mut sim = Sim::seed(attempt.position as u64).clients(4);
+        sim = sim
+            .rate(attempt.value)
+            .duration_ms(TRIAL_MS)
+            .one_way_delay_ms(1);
+        sim.plan.timeout = ms(1_000);
+        sim = sim.behaviour(|behaviour| {
+            behaviour.rate_qps_max = Some(CEILING_QPS);
+            behaviour.stalls.extend(server.map(|at| Stall {
+                at: ms(at),
+                length,
+                every: None,
+            }));
+        });
+        // What comes to the generator waits until it goes on.
+        if let Some(at) = generator {
+            sim = sim.held_at(GENERATOR, at_ms(at), self.length_ms);
+        }
+        let (record, _) = sim.try_run()?;
+        Ok(Made { record, file: None })
+    }
+
+    fn read_cpu(&mut self, _: Option<std::net::SocketAddr>) -> Option<CpuReading> {
+        None
+    }
+
+    fn show_host(&mut self, _: &CpuUse) {}
+
+    fn show(&mut self, _: Attempt, _: &Trial) {}
+
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+
+    fn words(error: &String) -> String {
+        error.clone()
+    }
+}
+
+fn plan() -> CapacityPlan {
+    CapacityPlan {
+        objective: Objective {
+            lost_share_max: 0.001,
+            latency_p99_ns_max: 10_000_000,
+            goodput_share_min: 0.999,
+        },
+        search: SearchFacts {
+            sought: Sought::Rate,
+            rate_per_client_qps: None,
+            start: 100.0,
+            min: 1.0,
+            max: 100_000.0,
+            factor: 2.0,
+            precision: 0.01,
+            rounds: 3,
+            trial_ns: TRIAL_MS * 1_000_000,
+            time_max_ns: 200_000_000_000,
+        },
+    }
+}
+
+fn search(mut stalled: Stalled) -> Capacity {
+    find(&plan(), &mut stalled).unwrap().unwrap()
+}
+
+#[test]
+fn stalls_at_random_make_no_limit_of_the_server_that_is_not_its_own() {
+    let mut decided = 0;
+    for seed in 0..40 {
+        let stalled = Stalled::new(seed);
+        let stalls = (stalled.of_server, stalled.of_generator, stalled.length_ms);
+        let capacity = search(stalled);
+        let answer = &capacity.answer;
+        let off = answer.value.map(|value| value / CEILING_QPS - 1.0);
+        assert!(off.is_none_or(|off| off < 0.05), "{seed}: {answer:#?}");
+        if answer.limit == Limit::Server {
+            decided += 1;
+            let is_near = off.is_some_and(|off| off > -0.1);
+            assert!(is_near, "seed {seed}, {stalls:?}: {answer:#?}");
+        } else {
+            assert!(
+                answer.is_lower_bound || answer.value.is_none(),
+                "{answer:#?}"
+            );
+            let is_told = !answer.not_quiet.is_empty() || capacity.ended_by == EndedBy::Time;
+            assert!(is_told, "seed {seed}, {stalls:?}: {answer:#?}");
+        }
+    }
+    assert!(decided >= 10, "{decided}");
+}
+
+#[test]
+fn without_stalls_the_limit_is_found() {
+    let quiet = Stalled {
+        state: 1,
+        of_server: 0.0,
+        of_generator: 0.0,
+        length_ms: 0,
+    };
+    let capacity = search(quiet);
+    assert_eq!(capacity.ended_by, EndedBy::Found);
+    assert_eq!(capacity.answer.limit, Limit::Server);
+    let off = capacity.answer.value.unwrap() / CEILING_QPS - 1.0;
+    assert!(off.abs() < 0.02, "{off}");
+    let shares: Vec<f64> = capacity.latency.iter().map(|row| row.share).collect();
+    assert_eq!(shares, [0.5, 0.7, 0.9]);
+}

@@ -1,0 +1,187 @@
+//! Whether a trial that missed the objective says anything about the target.
+//!
+//! A generator that waits for its CPU makes latency on both ways: it sends late, and responses wait
+//! in its sockets until it reads them, which the time from sending to reading contains as well. It
+//! makes losses too, by sending all at once what was due meanwhile. How often that happened is
+//! known from the queries: responses come while the generator waits as often as queries come due.
+//!
+//! A target on the same host is in the same danger: what it could do with what others left of its
+//! CPU is no limit of the target.
+
+use super::{Objective, goodput_share};
+use crate::facts::CpuUse;
+use crate::histogram::Histogram;
+use crate::interval::per;
+use crate::notation::{latency, percent};
+use crate::record::RunRecord;
+use crate::verdict::Limit;
+
+/// Why a trial that missed the objective decides nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Excuse {
+    /// The generator could do no more.
+    Generator,
+    /// The host was not quiet, in a sentence.
+    Host(String),
+}
+
+/// A worker that computes or waits for its CPU for that share of the time is short of it.
+const BUSY: f64 = 0.9;
+/// From this share of the time on, waiting for a CPU is not the worker's own doing.
+const WAITED: f64 = 0.05;
+/// A query is delayed if it left later than this share of the longest latency allowed: a delay on
+/// either way, and the burst that follows it, together make the rest.
+const DELAY_SHARE: u64 = 4;
+/// Queries that left later than this left as a burst.
+const BURST_NS: u64 = 1_000_000;
+/// A delay hits the queries that are due in it, the responses that come in it, and those that are
+/// served after the burst.
+const QUERIES_PER_DELAYED: f64 = 3.0;
+/// A target that waits for a CPU for more than this share of the time may miss a 99th percentile.
+const TARGET_WAITED: f64 = 0.01;
+/// Others that use less of the CPUs of a host, in CPUs, hardly take anything from anybody.
+const OTHERS: f64 = 0.1;
+
+/// Looks for something on this host that explains the breaches of `record`, if it has any.
+pub(super) fn excuse(
+    objective: &Objective,
+    record: &RunRecord,
+    cpu: Option<&CpuUse>,
+) -> Option<Excuse> {
+    // Wrong answers are nobody else's.
+    if goodput_share(record) < objective.goodput_share_min && record.total.counts.responses > 0 {
+        return None;
+    }
+    let by_generator = of_saturated_generator(record)
+        .or_else(|| of_delayed_generator(objective, record))
+        .map(|excuse| with_others(excuse, cpu));
+    by_generator.or_else(|| of_starved_target(record, cpu?))
+}
+
+/// What else ran, where the generator had to wait for its CPU.
+fn with_others(excuse: Excuse, cpu: Option<&CpuUse>) -> Excuse {
+    let others = cpu.filter(|cpu| cpu.others_cpus() >= OTHERS);
+    match (excuse, others) {
+        (Excuse::Host(why), Some(cpu)) => Excuse::Host(format!("{why}; {}", cpu.others_text())),
+        (excuse, _) => excuse,
+    }
+}
+
+/// The worker that had least of its CPU left, and the share of the time that it waited for it.
+fn most_waiting(record: &RunRecord) -> f64 {
+    let shares = record.workers.iter().map(|worker| worker.cpu_wait_share());
+    shares.fold(0.0, f64::max)
+}
+
+fn of_saturated_generator(record: &RunRecord) -> Option<Excuse> {
+    let is_full = |share: f64| share >= BUSY;
+    let mut workers = record.workers.iter();
+    let is_saturated = workers.any(|worker| is_full(worker.busy_share() + worker.cpu_wait_share()));
+    if record.verdict.limit != Limit::Generator || !is_saturated {
+        return None;
+    }
+    let waited = most_waiting(record);
+    Some(match waited >= WAITED {
+        true => Excuse::Host(waited_text(waited)),
+        false => Excuse::Generator,
+    })
+}
+
+fn waited_text(waited: f64) -> String {
+    format!(
+        "the generator waited for its CPU {} of the time",
+        percent(waited)
+    )
+}
+
+/// Queries and responses that waited for the generator explain what is late and what is lost.
+fn of_delayed_generator(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
+    let waited = most_waiting(record);
+    let lateness = &record.total.distributions.send_lateness;
+    let limit_ns = objective.latency_p99_ns_max;
+    // A query over a connection also waits for the connection, which is the target's part.
+    let has_connections = record.scenario.transport.has_connections();
+    let (delayed, in_bursts) = match has_connections {
+        true if waited < WAITED => (0.0, 0.0),
+        true => (waited, waited),
+        false => (
+            share_above(lateness, limit_ns / DELAY_SHARE),
+            share_above(lateness, BURST_NS.min(limit_ns)),
+        ),
+    };
+    if !is_latency_explained(objective, record, delayed) {
+        return None;
+    }
+    let counts = &record.total.counts;
+    let ours = counts.not_sent.total() + record.network.receive_drops;
+    let unanswered = counts
+        .lost()
+        .max(counts.offered.saturating_sub(counts.responses));
+    let lost = per(
+        unanswered.saturating_sub(ours) as f64,
+        counts.offered as f64,
+    );
+    if lost > objective.lost_share_max + QUERIES_PER_DELAYED * in_bursts {
+        return None;
+    }
+    let is_of_verdict = record.verdict.limit == Limit::Generator;
+    if ours > 0 || has_connections && waited < WAITED {
+        // Over connections nothing else tells whether they were late or the generator was.
+        return is_of_verdict.then_some(Excuse::Generator);
+    }
+    let p99 = lateness.percentile(0.99).unwrap_or(0);
+    let mut why = format!("queries left up to {} late (p99)", latency(p99 as f64));
+    if waited >= WAITED {
+        why = format!("{}, and {why}", waited_text(waited));
+    }
+    Some(Excuse::Host(why))
+}
+
+/// True if no more responses were late than so many delayed queries explain.
+fn is_latency_explained(objective: &Objective, record: &RunRecord, delayed: f64) -> bool {
+    let distributions = &record.total.distributions;
+    // Stamps of the kernel leave the generator out on both ways.
+    let (times, explained) = match distributions.path.is_empty() {
+        true => (&distributions.service, QUERIES_PER_DELAYED * delayed),
+        false => (&distributions.path.network, delayed),
+    };
+    let is_answered = !distributions.latency.is_empty();
+    let late = share_above(times, objective.latency_p99_ns_max);
+    is_answered && late <= 0.01 + explained
+}
+
+/// A target on this host that had to wait for a CPU that others used.
+fn of_starved_target(record: &RunRecord, cpu: &CpuUse) -> Option<Excuse> {
+    if !(cpu.is_target_here || record.self_test) || cpu.others_cpus() < OTHERS {
+        return None;
+    }
+    let phases = &record.phases;
+    let all_ns = phases.connect_ns + phases.warmup_ns + phases.run_ns + phases.drain_ns;
+    let responder = record.responder.and_then(|it| it.cpu_wait_ns);
+    let responder = responder.map(|ns| per(ns as f64, all_ns as f64));
+    let process = cpu
+        .target_wait_ns
+        .map(|ns| per(ns as f64, cpu.wall_ns as f64));
+    let waited = match record.self_test {
+        true => responder,
+        false => process,
+    };
+    let others = cpu.others_text();
+    match waited {
+        Some(share) if share < TARGET_WAITED => None,
+        Some(share) => Some(Excuse::Host(format!(
+            "the target on it waited for a CPU {} of the time; {others}",
+            percent(share)
+        ))),
+        None => Some(Excuse::Host(format!(
+            "{others}, which the target on it may have needed"
+        ))),
+    }
+}
+
+/// Share of the values that are above `limit_ns`, to the width of a bucket; 0 without values.
+fn share_above(histogram: &Histogram, limit_ns: u64) -> f64 {
+    let above = histogram.buckets().filter(|(low, _, _)| *low >= limit_ns);
+    let above = above.map(|(_, _, count)| count).sum::<u64>() + histogram.overflow();
+    per(above as f64, histogram.count() as f64)
+}
