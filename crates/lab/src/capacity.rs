@@ -52,7 +52,7 @@ pub trait Bench {
     /// apart from others; none if nothing is measured on it.
     fn read_cpu(&mut self, target: Option<SocketAddr>) -> Option<CpuReading>;
 
-    /// This host as it was before the first trial.
+    /// This host as it was before the first trial, which was made.
     fn show_host(&mut self, before: &CpuUse);
 
     /// A trial has ended.
@@ -81,13 +81,14 @@ pub fn find<B: Bench>(
         overhead: OVERHEAD,
         trials: Vec::new(),
         first: None,
+        target: None,
         refusal: None,
         before: None,
     };
     session.look_at_host();
     let mut search = plan.search();
     let ended_by = session.search(&mut search)?;
-    let Some(first) = session.first.take() else {
+    let Some(first) = session.first.clone() else {
         return Ok(None);
     };
     let found = |session: &mut Session<'_, B>, trials| Found {
@@ -121,6 +122,8 @@ struct Session<'a, B: Bench> {
     overhead: Duration,
     trials: Vec<Trial>,
     first: Option<RunRecord>,
+    /// Where queries go, once that is known from the first trial, if it is one address.
+    target: Option<SocketAddr>,
     refusal: Option<String>,
     before: Option<CpuUse>,
 }
@@ -142,9 +145,7 @@ impl<B: Bench> Session<'_, B> {
         };
         crate::host::pause(LOOK);
         if let Some(second) = self.bench.read_cpu(None) {
-            let before = first.until(&second);
-            self.bench.show_host(&before);
-            self.before = Some(before);
+            self.before = Some(first.until(&second));
         }
     }
 
@@ -216,9 +217,7 @@ impl<B: Bench> Session<'_, B> {
             value,
         };
         let before = self.elapsed();
-        let target = self.first.as_ref();
-        let target = target.and_then(|record| record.scenario.target.parse().ok());
-        let cpu_before = self.bench.read_cpu(target);
+        let cpu_before = self.bench.read_cpu(self.target);
         let Made { record, file } = match self.bench.make(attempt) {
             Ok(made) => made,
             Err(_) if self.bench.is_interrupted() => {
@@ -233,17 +232,24 @@ impl<B: Bench> Session<'_, B> {
         if record.ended_by == record::EndedBy::Interrupted {
             return Ok(Step::Ends(EndedBy::Interrupted));
         }
+        // Not sooner: what is refused is refused without another word.
+        if let Some(before) = self.before.as_ref().filter(|_| self.trials.is_empty()) {
+            self.bench.show_host(before);
+        }
         self.count_time(&record);
         let took = self.elapsed().saturating_sub(before);
         let beside = took.saturating_sub(Duration::from_nanos(self.plan.search.trial_ns));
         self.overhead = self.overhead.max(beside);
-        let cpu_after = self.bench.read_cpu(target);
+        let cpu_after = self.bench.read_cpu(self.target);
         let cpu = { cpu_before.zip(cpu_after) }.map(|(before, after)| before.until(&after));
         let about = (purpose, value);
         let trial = Trial::new(about, &record, &self.plan.objective, (file, cpu));
         self.bench.show(attempt, &trial);
         self.trials.push(trial);
-        self.first.get_or_insert(record);
+        if self.first.is_none() {
+            self.target = record.scenario.target.parse().ok();
+            self.first = Some(record);
+        }
         Ok(Step::Made)
     }
 

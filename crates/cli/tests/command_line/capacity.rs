@@ -24,13 +24,13 @@ fn answer(flags: &str) -> Capacity {
     answer_with(0, flags)
 }
 
-/// The value found, which is within 3 % of `expected` and took under a minute.
+/// The value found, which is within 3 % of `expected` and took no longer than the README says.
 #[track_caller]
 fn check(flags: &str, expected: f64) -> Capacity {
     let capacity = answer(flags);
     let found = capacity.answer.value.unwrap();
     assert!((found / expected - 1.0).abs() < 0.03, "{flags}: {found}");
-    assert!(capacity.elapsed_ns < 60_000_000_000, "{flags}");
+    assert!(capacity.elapsed_ns < 70_000_000_000, "{flags}");
     assert_eq!(capacity.ended_by, EndedBy::Found, "{flags}");
     assert_eq!(capacity.answer.limit, Limit::Server, "{flags}");
     let (low, high) = (capacity.answer.low, capacity.answer.high);

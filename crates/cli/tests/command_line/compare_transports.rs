@@ -86,7 +86,6 @@ fn simulated_comparison_is_the_same_every_time_and_reads_as_expected() {
 Transports
                             udp          tcp
   achieved          1,000.0 qps  1,000.0 qps
-    of udp              100.0 %      100.0 %
   lost                   0.00 %       0.00 %
   mean latency         6.000 ms     6.000 ms
   p50 latency          6.000 ms     6.000 ms
