@@ -61,10 +61,10 @@ impl Answer {
             (EndedBy::Found | EndedBy::NothingPassed, Some(trial)) => answer.blame(trial, plan),
             (EndedBy::Generator, Some(_)) => {
                 // Of the trials there those that decided nothing are to be told.
-                let undecided = found.trials.iter().filter(|trial| trial.is_undecided());
+                let mut undecided = found.trials.iter().filter(|trial| trial.is_undecided());
                 let nearest =
                     { undecided.clone().filter(above) }.min_by(|a, b| a.value.total_cmp(&b.value));
-                if let Some(trial) = nearest.or(undecided.last()) {
+                if let Some(trial) = nearest.or_else(|| undecided.next_back()) {
                     answer.blame(trial, plan);
                 }
             }
