@@ -21,7 +21,7 @@ pub(crate) enum Display {
         run_ns: u64,
         each_ns: u64,
         /// What the next line is about, so far.
-        gathered: Option<Interval>,
+        gathered: Option<Box<Interval>>,
         of: Progressing,
     },
     /// Nothing.
@@ -134,7 +134,7 @@ impl Display {
                 of,
             } => {
                 let line = match gathered.take() {
-                    None => interval.clone(),
+                    None => Box::new(interval.clone()),
                     Some(mut line) => {
                         line.append_in_time(interval);
                         line
