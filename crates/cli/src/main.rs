@@ -102,6 +102,17 @@ fn abort_on_panic() {
         if ::responder::zone::survives_panics() {
             return;
         }
+        // The standard library panics where the system allows no further thread.
+        if let Some(what) = panic
+            .payload_as_str()
+            .filter(|it| it.contains("spawn thread"))
+        {
+            let error = format!("the system allows no further thread: {what}");
+            let hint = "raise its limits on processes and memory (`ulimit -u`, `ulimit -v`, the \
+                        pids and memory of its control group), or use fewer --workers";
+            let code = Failure::in_operation(error).or_hint(hint).report();
+            std::process::exit(i32::from(code != ExitCode::SUCCESS));
+        }
         report(panic);
         std::process::abort();
     }));

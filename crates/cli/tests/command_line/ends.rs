@@ -246,3 +246,31 @@ fn characters_that_control_a_terminal_are_shown_and_not_sent_to_it() {
     let shown = throng(&format!("report {record} --format text")).succeeded();
     assert!(shown.contains("\\u001b]0;owned\\u0007"), "{shown}");
 }
+
+#[test]
+fn what_the_system_does_not_allow_is_an_error_with_its_cure() {
+    for (limit, flags, code, error, hint) in [
+        (
+            "-v 100000",
+            "--workers 100 --clients 200 --outstanding 200",
+            1,
+            "error: the system allows no further thread",
+            "`ulimit -v`",
+        ),
+        (
+            "-n 64",
+            "--clients 100 --transport tcp",
+            2,
+            "error: 100 clients need 232 open files in a process, and the limit here is 64",
+            "`ulimit -n 232`",
+        ),
+    ] {
+        let line = format!("ulimit {limit}; {THRONG} run --quiet --duration 100ms {flags}");
+        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{limit}: {stderr}");
+        assert!(stderr.starts_with(error), "{limit}: {stderr}");
+        assert!(stderr.contains(hint), "{limit}: {stderr}");
+        assert_eq!(stderr.lines().count(), 2, "{limit}: {stderr}");
+    }
+}

@@ -16,6 +16,9 @@ mod tests;
 /// Most processes of a run.
 const PROCESSES_MAX: u32 = 1_024;
 
+/// What the parent has open for each part: two pipes, and a third while it starts.
+const DESCRIPTORS_OF_A_PART: u64 = 3;
+
 /// A run in several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
@@ -70,10 +73,12 @@ impl Division {
         groups.iter().map(of_group).sum()
     }
 
-    /// Most descriptors that a process needs.
+    /// Most descriptors that a process needs, be it a part or their parent.
     fn descriptors_max(&self, groups: &[RunRequest]) -> u64 {
         let each = (0..self.processes).map(|process| self.descriptors_of(process, groups));
-        each.max().unwrap_or(0) + DESCRIPTORS_OTHER
+        let parts = u64::from(self.processes) + u64::from(self.responders);
+        let of_parent = parts * DESCRIPTORS_OF_A_PART;
+        each.max().unwrap_or(0).max(of_parent) + DESCRIPTORS_OTHER
     }
 }
 
@@ -148,7 +153,9 @@ fn too_large(groups: &[RunRequest], (needed, limit): (u64, u64)) -> RunError {
         format!(
             "{clients} clients need {needed} open files in a process, and the limit here is {limit}"
         ),
-        "use more --processes, fewer --clients, in closed loop more --outstanding, or raise the \
-         limit with `ulimit -Hn` as root",
+        format!(
+            "use more --processes, fewer --clients, in closed loop more --outstanding, or raise \
+             the limit: `ulimit -n {needed}`, as root where that is above `ulimit -Hn`"
+        ),
     )
 }
