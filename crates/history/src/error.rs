@@ -19,6 +19,13 @@ impl HistoryError {
             hint: Some("give a folder with run records (--record, throng experiment)".to_owned()),
         }
     }
+
+    pub(crate) fn damaged() -> Self {
+        HistoryError {
+            what: "the index of the records is damaged".to_owned(),
+            hint: Some("delete the index file: it is made again from the records".to_owned()),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for HistoryError {

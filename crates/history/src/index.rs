@@ -145,7 +145,22 @@ fn prepared(connection: Connection) -> Result<Connection, HistoryError> {
         let all = format!("BEGIN; {tables} {TABLES} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&all)?;
     }
-    Ok(connection)
+    // One that was damaged, or that is somebody else's, would fail at some question.
+    let own = Connection::open_in_memory()?;
+    own.execute_batch(TABLES)?;
+    let check: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
+    match check == "ok" && schema(&connection)? == schema(&own)? {
+        true => Ok(connection),
+        false => Err(HistoryError::damaged()),
+    }
+}
+
+/// The names of all tables and indices, and the statements that made them.
+fn schema(connection: &Connection) -> Result<Vec<(String, Option<String>)>, HistoryError> {
+    let query = "SELECT type || ' ' || name || ' ' || tbl_name, sql FROM sqlite_schema ORDER BY 1";
+    let mut statement = connection.prepare(query)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Files that the index has seen, with their sizes and times.

@@ -328,8 +328,18 @@ fn history_without_records_or_with_other_files_says_so() {
     );
     list.succeeded();
     // An index that is damaged is made again.
+    let shown = || throng(&format!("history list --in {}", folder.path(""))).succeeded();
+    let before = shown();
+    let index = fs::read(folder.path("index.sqlite")).unwrap();
+    // The schema is at the end of the first page.
+    for position in (3_000..4_096).step_by(37) {
+        let mut damaged = index.clone();
+        damaged[position] ^= 0x20;
+        folder.write("index.sqlite", damaged);
+        assert_eq!(shown(), before, "octet {position}");
+    }
     folder.write("index.sqlite", "not SQLite at all, whatever its name says");
-    throng(&format!("history list --in {}", folder.path(""))).succeeded();
+    assert_eq!(shown(), before);
     let none = throng(&format!(
         "history trend p99 --by version --in {}",
         folder.path("")
