@@ -628,6 +628,10 @@ pub(crate) struct ResponderArguments {
     /// their connection (RFC 9250, section 4.3.3)
     #[arg(long)]
     pub(crate) doq_any_id: bool,
+    /// Stop the streams of DoQ queries (STOP_SENDING) as hickory 0.26 does, for which clients close
+    /// the connection (RFC 9250, section 4.3.3)
+    #[arg(long)]
+    pub(crate) doq_stop_sending: bool,
     /// Allow a QUIC connection no streams beyond its first --quic-streams, as Knot DNS does
     #[arg(long)]
     pub(crate) quic_streams_final: bool,

@@ -196,6 +196,7 @@ fn config(
             true => MessageIds::Any,
             false => MessageIds::Zero,
         },
+        doq_stop_sending: arguments.doq_stop_sending,
         quic_streams_are_final: arguments.quic_streams_final,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,

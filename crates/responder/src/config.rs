@@ -96,6 +96,9 @@ pub struct ResponderConfig {
     pub quic_streams_max: u32,
     /// Message IDs of DoQ that are taken.
     pub doq_message_ids: MessageIds,
+    /// Streams of DoQ queries are stopped (STOP_SENDING) when the message is there, which breaks
+    /// RFC 9250, section 4.3.3.
+    pub doq_stop_sending: bool,
     /// No stream follows one that is over, so that `quic_streams_max` is for the whole of a
     /// connection.
     pub quic_streams_are_final: bool,
@@ -123,6 +126,7 @@ impl Default for ResponderConfig {
             doh_streams_max: 1_000,
             quic_streams_max: QUIC_STREAMS_MAX,
             doq_message_ids: MessageIds::Zero,
+            doq_stop_sending: false,
             quic_streams_are_final: false,
             // What resolvers and servers have agreed on (DNS flag day 2020).
             udp_payload_octets_max: 1232,

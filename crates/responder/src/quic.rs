@@ -108,6 +108,7 @@ pub(crate) fn server(
         streams_max: config.quic_streams_max,
         streams_are_final: config.quic_streams_are_final,
         message_ids: config.doq_message_ids,
+        stops_streams: config.doq_stop_sending && transport == Transport::Doq,
         idle_timeout: Some(config.behaviour.idle_timeout.unwrap_or(IDLE_TIMEOUT)),
         seed,
         // Any instant will do: only differences count.

@@ -37,6 +37,9 @@ pub struct QuicServerOptions {
     pub streams_max: u32,
     /// Message IDs of DoQ that are taken; a response has that of its query.
     pub message_ids: MessageIds,
+    /// DoQ queries are answered before their FIN is read, and their streams stopped (STOP_SENDING),
+    /// as servers do that read no further than the message. That breaks RFC 9250, section 4.3.3.
+    pub stops_streams: bool,
     /// No stream follows one that is over: `streams_max` then is for the whole of a connection.
     pub streams_are_final: bool,
     /// A connection ends after this long without a datagram; `None` for the client's own timeout.
@@ -341,6 +344,7 @@ impl QuicServer {
                     scratch: &mut self.scratch,
                     protocol: &self.options.protocol,
                     message_ids: self.options.message_ids,
+                    stops_streams: self.options.stops_streams,
                 };
                 let step = connection.next_step(now, buffers);
                 connection.settle(&mut self.endpoint);

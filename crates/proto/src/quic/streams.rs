@@ -81,6 +81,33 @@ impl Octets {
 ///
 /// The stream's receive window bounds what one call can add.
 pub(super) fn read(quic: &mut Connection, id: StreamId, earlier: Vec<u8>) -> (Octets, ReadTo) {
+    read_while(quic, id, earlier, |_| usize::MAX)
+}
+
+/// As [`read`], and no further than the end of a message with its length before it: FIN stays
+/// unread.
+pub(super) fn read_message(
+    quic: &mut Connection,
+    id: StreamId,
+    earlier: Vec<u8>,
+) -> (Octets, ReadTo) {
+    read_while(quic, id, earlier, |octets| {
+        match octets.split_first_chunk() {
+            Some((length, rest)) => {
+                usize::from(u16::from_be_bytes(*length)).saturating_sub(rest.len())
+            }
+            None => 2 - octets.len(),
+        }
+    })
+}
+
+/// Reads as many octets as are `wanted` of what is there already, until those are none.
+fn read_while(
+    quic: &mut Connection,
+    id: StreamId,
+    earlier: Vec<u8>,
+    wanted: impl Fn(&[u8]) -> usize,
+) -> (Octets, ReadTo) {
     let mut octets = if earlier.is_empty() {
         Octets::Whole(Bytes::new())
     } else {
@@ -91,7 +118,11 @@ pub(super) fn read(quic: &mut Connection, id: StreamId, earlier: Vec<u8>) -> (Oc
         return (octets, ReadTo::Gone);
     };
     let read_to = loop {
-        match chunks.next(usize::MAX) {
+        let octets_max = wanted(octets.as_slice());
+        if octets_max == 0 {
+            break ReadTo::Open;
+        }
+        match chunks.next(octets_max) {
             Ok(Some(chunk)) => octets = join(octets, chunk.bytes),
             Ok(None) => break ReadTo::Finished,
             Err(ReadError::Blocked) => break ReadTo::Open,

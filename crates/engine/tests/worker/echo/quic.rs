@@ -31,6 +31,7 @@ impl EchoQuic {
             streams_max: 100,
             streams_are_final: false,
             message_ids: MessageIds::Zero,
+            stops_streams: false,
             idle_timeout: None,
             seed: [1; 32],
             clock: Clock::new(driver.epoch()),

@@ -6,7 +6,7 @@ use crate::http3::request::{self, Request};
 use crate::http3::{Content, ErrorCode, Http3Error, Role, write_goaway};
 use crate::quic::http3_streams::Http3Streams;
 use crate::quic::server::ServerProtocol;
-use crate::quic::streams::{Octets, ReadTo, StreamMap, read, write_and_finish};
+use crate::quic::streams::{Octets, ReadTo, StreamMap, read, read_message, write_and_finish};
 use crate::quic::transport::STREAM_OCTETS_MAX;
 use crate::quic::{By, Established, LostReason, established};
 use crate::tls::EarlyData;
@@ -43,6 +43,7 @@ pub(super) struct Buffers<'a> {
     pub(super) scratch: &'a mut Vec<u8>,
     pub(super) protocol: &'a ServerProtocol,
     pub(super) message_ids: MessageIds,
+    pub(super) stops_streams: bool,
 }
 
 pub(super) struct Connection {
@@ -254,7 +255,10 @@ impl Connection {
             return None;
         }
         let earlier = self.received.remove(&stream).unwrap_or_default();
-        let (octets, read_to) = read(&mut self.quic, id, earlier);
+        let (octets, read_to) = match buffers.stops_streams {
+            true => read_message(&mut self.quic, id, earlier),
+            false => read(&mut self.quic, id, earlier),
+        };
         let finished = read_to == ReadTo::Finished;
         match (read_to, buffers.protocol) {
             (ReadTo::Gone, _) => None,
@@ -281,6 +285,12 @@ impl Connection {
             Ok(StreamState::Message(message)) if finished => {
                 let start = octets.as_slice().len() - message.len();
                 *buffers.held = octets.into_bytes().slice(start..);
+                Some(self.query(id))
+            }
+            Ok(StreamState::Message(message)) if buffers.stops_streams => {
+                let start = octets.as_slice().len() - message.len();
+                *buffers.held = octets.into_bytes().slice(start..);
+                let _ = self.quic.recv_stream(id).stop(VarInt::from_u32(0));
                 Some(self.query(id))
             }
             Ok(StreamState::Message(_) | StreamState::Incomplete) => {

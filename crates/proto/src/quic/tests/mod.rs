@@ -184,6 +184,7 @@ pub(super) fn server_options(protocol: ServerProtocol) -> QuicServerOptions {
         streams_max: 100,
         streams_are_final: false,
         message_ids: MessageIds::Zero,
+        stops_streams: false,
         idle_timeout: Some(Duration::from_secs(30)),
         seed: [9; 32],
         clock: Clock::new(EPOCH.with(|epoch| *epoch)),
