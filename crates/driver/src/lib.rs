@@ -328,7 +328,7 @@ pub struct DriverStats {
     pub receive_calls: u64,
     /// Datagrams received.
     pub datagrams_received: u64,
-    /// Datagrams dropped because a receive buffer of ours was full (SO_RXQ_OVFL).
+    /// Datagrams dropped because a receive buffer of ours was full (SO_RXQ_OVFL, SO_MEMINFO).
     pub receive_drops: u64,
     /// System calls on streams (read and write).
     pub stream_calls: u64,

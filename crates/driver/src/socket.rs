@@ -48,6 +48,25 @@ pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result
     Ok(fd)
 }
 
+/// Numbers in SO_MEMINFO (linux/sock_diag.h), and the place of the drops among them.
+const MEMINFO_NUMBERS: usize = 9;
+const MEMINFO_DROPS: usize = 8;
+
+/// Datagrams that a socket's full receive buffer dropped: SO_RXQ_OVFL tells of those before the
+/// last datagram that was read alone.
+pub(super) fn receive_drops(fd: &OwnedFd) -> Option<u32> {
+    let mut numbers = [0_u32; MEMINFO_NUMBERS];
+    let mut length = size_of_val(&numbers) as libc::socklen_t;
+    // SAFETY: the buffer is valid for the length given with it.
+    let result = unsafe {
+        let place = numbers.as_mut_ptr().cast();
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
+        libc::getsockopt(fd.as_raw_fd(), level, option, place, &mut length)
+    };
+    let is_whole = result == 0 && length as usize == size_of_val(&numbers);
+    is_whole.then_some(numbers[MEMINFO_DROPS])
+}
+
 /// Octets of a datagram socket that are on their way out of the host.
 pub(super) fn unsent_octets(fd: &OwnedFd) -> io::Result<libc::c_int> {
     let mut octets = 0;

@@ -5,16 +5,16 @@
 //!
 //! 1. *Cannot tell*: nothing was answered, less than a second was measured, or a few queries.
 //! 2. Most responses are *no use*: whatever the rate was, it is that of refusals or errors.
-//! 3. *Outage*: for a while nothing came back, or this tool was not let run; the rate outside of it
-//!    is what was sustained.
+//! 3. Connections that this tool closed for a broken rule, where that lost the queries
+//!    (*generator*). *Outage*: for a while nothing came back, or this tool was not let run; the
+//!    rate outside of it is what was sustained.
 //! 4. *Generator*: out of descriptors or ports (short-lived connections); a worker out of CPU, or
 //!    waiting for it because something else runs there (generator-bound results read as server
 //!    limits; generator beside the server); queries left late; queries not sent. Lateness decides
 //!    only if it can explain what was lost.
 //! 5. *Network*: this host's own drop counters explain the losses.
 //! 6. What was not the load that was asked for: message IDs used up (*generator*), handshakes that
-//!    failed, connections that we had to close, clients that got no answer at all (caps on TCP
-//!    clients), queries ended by HTTP or
+//!    failed, clients that got no answer at all (caps on TCP clients), queries ended by HTTP or
 //!    stream errors (limits on the rate of one client), connections that ended with queries on
 //!    them (*server*).
 //! 7. Closed loop: places held by lost queries, places all in use while nothing queues (both
@@ -54,7 +54,7 @@ mod tests;
 mod without_queries;
 
 use figures::Figures;
-use rules::{answers, ended, enough, losses, message_ids, outage};
+use rules::{answers, ended, enough, losses, message_ids, outage, violations};
 
 /// What limited a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -158,6 +158,7 @@ pub fn judge(record: &RunRecord) -> Verdict {
     let finding = without_queries::judge(&figures)
         .or_else(|| cannot_tell(&figures))
         .or_else(|| answers::judge(&figures))
+        .or_else(|| violations::judge(&figures))
         .or_else(|| outage::judge(&figures))
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))

@@ -395,6 +395,10 @@ impl UringDriver {
         if closed.kind == Kind::Stream && closed.peer.is_some() {
             self.stats.tcp.note_close(&closed.fd);
         }
+        if closed.kind == Kind::Datagram {
+            let drops = socket::receive_drops(&closed.fd).unwrap_or(closed.drops);
+            self.stats.receive_drops += u64::from(drops.wrapping_sub(closed.drops));
+        }
         if how == Close::Reset {
             socket::set_reset_on_close(&closed.fd);
         }

@@ -9,19 +9,24 @@ impl Host {
     /// The kernel's counters that tell what stood in the way of load, named `Group.Counter`.
     ///
     /// * Those of /proc/net/snmp and /proc/net/netstat (`Udp.RcvbufErrors`, `TcpExt.ListenDrops`)
-    ///   and, for IPv6, of /proc/net/snmp6 (`Udp6.RcvbufErrors`): of this network namespace.
+    ///   and, for IPv6, of /proc/net/snmp6 (`Udp6.RcvbufErrors`): of the calling
+    ///   thread's network namespace.
     /// * `Softnet.Dropped`, `Softnet.TimeSqueezed` of /proc/net/softnet_stat.
     /// * `Conntrack.Dropped`, `Conntrack.EarlyDropped`, `Conntrack.InsertFailed`.
     /// * `Cpu.All`, `Cpu.Idle`, `Cpu.Steal` of /proc/stat, in ticks of all CPUs.
     /// * `Cgroup.Throttled` (periods) and `Cgroup.ThrottledMicroseconds` of the control group.
     pub fn counters(&self) -> BTreeMap<String, u64> {
         let text = |path: &str| self.text(path).unwrap_or_default();
-        let mut counters = parse_counter_pairs(&text("proc/net/snmp"));
-        counters.append(&mut parse_counter_pairs(&text("proc/net/netstat")));
-        counters.append(&mut parse_snmp6(&text("proc/net/snmp6")));
-        let named = parse_softnet(&text("proc/net/softnet_stat"))
+        let mut counters = parse_counter_pairs(&text("proc/thread-self/net/snmp"));
+        counters.append(&mut parse_counter_pairs(&text(
+            "proc/thread-self/net/netstat",
+        )));
+        counters.append(&mut parse_snmp6(&text("proc/thread-self/net/snmp6")));
+        let named = parse_softnet(&text("proc/thread-self/net/softnet_stat"))
             .into_iter()
-            .chain(parse_conntrack(&text("proc/net/stat/nf_conntrack")))
+            .chain(parse_conntrack(&text(
+                "proc/thread-self/net/stat/nf_conntrack",
+            )))
             .chain(parse_cpu_time(&text("proc/stat")))
             .chain(self.throttled());
         counters.extend(named.map(|(name, count)| (name.to_owned(), count)));

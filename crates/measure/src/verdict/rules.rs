@@ -36,6 +36,5 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
 pub(super) fn decide(figures: &Figures<'_>) -> Option<Finding> {
     message_ids::judge(figures)
         .or_else(|| handshakes::judge(figures))
-        .or_else(|| violations::judge(figures))
         .or_else(|| unserved::found(figures))
 }

@@ -1,9 +1,10 @@
 //! Rules 3 and 4: drops that this host can see, and connections the target does not want.
 
-use super::rules::enough;
+use super::rules::{enough, losses};
 use super::{Figures, Finding, Limit};
 use crate::facts::XdpFacts;
 use crate::notation::{count, counted, share};
+use crate::scenario::Transport;
 
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
@@ -37,16 +38,11 @@ pub(super) fn receive_drops(figures: &Figures<'_>) -> Option<Finding> {
     Some(Finding::new(Limit::Network, evidence, advice))
 }
 
-/// Datagrams that came to this host and were dropped before this tool could read them.
+/// Datagrams that came to this run's sockets and were dropped before this tool could read them.
 pub(super) fn received_but_dropped(figures: &Figures<'_>) -> u64 {
     let network = &figures.record.network;
-    // Counters of the whole host: with the target on the same host they may be the target's.
-    let of_host = match figures.target_is_local() {
-        true => 0,
-        false => network.kernel_counter("Udp.RcvbufErrors"),
-    };
     let before_ring = network.xdp.as_ref().map(XdpFacts::dropped_before_ring);
-    network.receive_drops.max(of_host) + before_ring.unwrap_or(0)
+    network.receive_drops + before_ring.unwrap_or(0)
 }
 
 /// What to do about queues of an interface whose length is given.
@@ -91,16 +87,21 @@ pub(super) fn dropped_beyond(figures: &Figures<'_>) -> Option<String> {
 }
 
 pub(super) fn send_drops(figures: &Figures<'_>) -> Option<Finding> {
-    let drops = figures.record.network.kernel_counter("Udp.SndbufErrors");
-    if figures.target_is_local() || (drops as f64) < 0.001 * figures.counts.offered as f64 {
+    let (counts, transport) = (figures.counts, figures.record.scenario.transport);
+    let drops = of_udp(figures, "SndbufErrors");
+    let lost = figures.unanswered() + counts.not_sent.send_failed;
+    let is_much = enough::is_above(lost, counts.offered, losses::LOSS_MAX);
+    let explains = drops >= lost.div_ceil(2) && can_be_of_run(figures, drops);
+    if figures.target_is_local() || transport != Transport::Udp || !is_much || !explains {
         return None;
     }
     let evidence = format!(
-        "the kernel of this host dropped {} on sending (Udp.SndbufErrors)",
-        counted(drops, "datagram")
+        "the kernel of this host dropped {} on sending (Udp.SndbufErrors), and {} got no response",
+        counted(drops, "datagram"),
+        counted(lost, "query")
     );
     let advice = "raise net.core.wmem_max, or lower the rate: the link or its queue is full";
-    (drops > 0).then(|| Finding::new(Limit::Network, evidence, advice))
+    Some(Finding::new(Limit::Network, evidence, advice))
 }
 
 /// Segments that our own connections lost (TCP_INFO): those of the whole host are of everybody.
@@ -139,11 +140,32 @@ pub(super) fn receive_drops_of_local_target(figures: &Figures<'_>) -> Option<Str
 /// lost.
 pub(super) fn dropped_by_local_target(figures: &Figures<'_>) -> u64 {
     let network = &figures.record.network;
-    let all = network.kernel_counter("Udp.RcvbufErrors");
-    match figures.target_is_local() && figures.counts.timeouts > 0 {
-        true => all.saturating_sub(network.receive_drops),
+    let all = of_udp(figures, "RcvbufErrors");
+    let of_others = all.saturating_sub(network.receive_drops);
+    match figures.target_is_local() && can_be_of_run(figures, of_others) {
+        true => of_others,
         false => 0,
     }
+}
+
+/// A counter of the host's, over both versions of IP.
+fn of_udp(figures: &Figures<'_>, name: &str) -> u64 {
+    let counter = |group| {
+        figures
+            .record
+            .network
+            .kernel_counter(&format!("{group}.{name}"))
+    };
+    counter("Udp") + counter("Udp6")
+}
+
+/// Counters of a host count what others do there too. Each datagram of this run that is dropped is
+/// a query that is lost, or sent again.
+fn can_be_of_run(figures: &Figures<'_>, drops: u64) -> bool {
+    let warmup = &figures.record.warmup.counts;
+    let lost = figures.counts.lost() + warmup.lost();
+    let missing = lost + figures.counts.stub.retransmitted + warmup.stub.retransmitted;
+    drops <= missing + missing / 10
 }
 
 /// From this share of the queries sent on, those that HTTP or their stream ended matter.

@@ -7,7 +7,7 @@ use crate::notation::{count, counted, decimal, rate, share};
 use crate::timeline::{Outage, OutageKind};
 use crate::verdict::{Figures, Finding, Limit};
 
-use super::enough;
+use super::{enough, violations};
 
 /// From this share of the queries on, those that an outage met decide.
 const MET_MAX: f64 = 0.001;
@@ -33,6 +33,10 @@ pub(in crate::verdict) fn judge(figures: &Figures<'_>) -> Option<Finding> {
 pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let all = &figures.outages.each;
     let longest = all.iter().max_by_key(|it| it.length_ns())?;
+    let is_ours = violations::judge(figures).is_some();
+    if is_ours && matches!(longest.kind, OutageKind::Silence | OutageKind::Reset) {
+        return None;
+    }
     let alike: Vec<&Outage> = all.iter().filter(|it| it.kind == longest.kind).collect();
     let mut seen = words(longest, figures);
     if alike.len() > 1 {

@@ -17,7 +17,9 @@ pub(in crate::verdict) fn judge(figures: &Figures<'_>) -> Option<Finding> {
     let closed = figures.record.connections().closed_for_violation.total();
     let is_habit = closed > figures.record.scenario.clients;
     let is_much = is_habit || enough::is_above(counts.connection_losses, counts.sent, LOST_MAX);
-    found(figures).filter(|_| is_much)
+    // Clients without a connection ask nothing, which is no outage of the target's.
+    let explains = 2 * counts.connection_losses >= counts.lost() - counts.not_sent.total();
+    found(figures).filter(|_| is_much && explains)
 }
 
 pub(in crate::verdict) fn found(figures: &Figures<'_>) -> Option<Finding> {
