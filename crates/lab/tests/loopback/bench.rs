@@ -1,7 +1,7 @@
 //! The one way in which these tests run on real sockets: a load in a few words, and its record.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use driver::kernel::DriverChoice;
@@ -23,11 +23,17 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
+static CORES: RwLock<()> = RwLock::new(());
+
 /// One test at a time has the two cores that generator and target need.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     // A test that failed meanwhile has nothing to do with the others.
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    CORES.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tests that wait more than they work may run beside each other.
+pub(crate) fn beside() -> RwLockReadGuard<'static, ()> {
+    CORES.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A load. By default ten clients keep ten queries in flight for a second.

@@ -19,3 +19,6 @@ mod reconnects;
 mod responder_counts;
 mod servers;
 mod situations;
+
+#[path = "../rows/mod.rs"]
+mod rows;

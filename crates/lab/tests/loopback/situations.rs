@@ -2,15 +2,17 @@
 //! what becomes of the verdict when its advice is followed. Those that need neither kernel nor
 //! server are in `crates/lab/tests/simulated/verdicts/suite.rs`.
 
-use measure::doctor::{Cure, Diagnosis, of_run};
-use measure::{Limit, RunRecord};
+use measure::doctor::{Cure, of_run};
+use measure::{Limit, RunRecord, Verdict};
 
 use crate::bench::Ran;
+use crate::rows;
 
 mod answers;
 mod clients;
 mod load;
 mod outages;
+mod path;
 
 /// What has to be said of a situation.
 struct Expected {
@@ -30,20 +32,31 @@ impl Expected {
     fn check(&self, run: impl Fn() -> Ran, follow: impl Fn() -> Ran, then: &[Limit]) {
         let name = self.name;
         assert!(!then.contains(&self.limit), "{name}: nothing would change");
-        self.check_alone(run);
-        let Some(followed) = undisturbed(follow, Limit::Rate) else {
+        let Some((verdict, cure)) = self.judged(run) else {
             return;
         };
-        let verdict = &followed.record.verdict;
+        let Some(followed) = undisturbed(follow, then[0]) else {
+            return rows::print(name, &verdict, &cure, Some(Limit::Generator));
+        };
+        let after = &followed.record.verdict;
         assert!(
-            then.contains(&verdict.limit),
-            "{name}, advice followed: {verdict:#?}"
+            then.contains(&after.limit),
+            "{name}, advice followed: {after:#?}"
         );
+        rows::print(name, &verdict, &cure, Some(after.limit));
     }
 
     /// The same where the advice is to look at something.
     #[track_caller]
-    fn check_alone(&self, run: impl Fn() -> Ran) -> Option<Diagnosis> {
+    fn check_alone(&self, run: impl Fn() -> Ran) {
+        if let Some((verdict, cure)) = self.judged(run) {
+            rows::print(self.name, &verdict, &cure, None);
+        }
+    }
+
+    /// The verdict, and the cure that was looked for; none if this host starved the generator.
+    #[track_caller]
+    fn judged(&self, run: impl Fn() -> Ran) -> Option<(Verdict, String)> {
         let name = self.name;
         let ran = undisturbed(run, self.limit)?;
         let verdict = &ran.record.verdict;
@@ -54,10 +67,20 @@ impl Expected {
         let found = all.iter().find(|it| it.topic == self.topic);
         let found = found.unwrap_or_else(|| panic!("{name}: nothing on {}: {all:#?}", self.topic));
         let mut cures = found.cures.iter().map(Cure::sentence);
-        assert!(cures.any(|it| it.contains(self.cure)), "{name}: {found:#?}");
+        let cure = cures.find(|it| it.contains(self.cure));
+        let cure = cure.unwrap_or_else(|| panic!("{name}: {found:#?}"));
         assert_eq!(&all[0].seen, decisive, "{name}: {all:#?}");
-        Some(found.clone())
+        Some((verdict.clone(), cure))
     }
+}
+
+/// Situations that wait more than they work, beside each other.
+fn together(situations: &[&(dyn Fn() + Sync)]) {
+    std::thread::scope(|scope| {
+        for situation in situations {
+            scope.spawn(situation);
+        }
+    });
 }
 
 /// How often a run is made again because this host starved it.

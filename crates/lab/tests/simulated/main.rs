@@ -22,3 +22,6 @@ mod stub;
 mod timeline;
 mod unexpected;
 mod verdicts;
+
+#[path = "../rows/mod.rs"]
+mod rows;

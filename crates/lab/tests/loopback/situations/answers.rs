@@ -7,8 +7,8 @@ use lab::target::{
 use measure::Limit;
 use proto::Transport;
 
-use super::Expected;
-use crate::bench::{Load, Ran, alone, ms};
+use super::{Expected, together};
+use crate::bench::{Load, Ran, beside, ms};
 use crate::servers::zone;
 
 /// A zone without the names that [`Load`] asks for.
@@ -35,53 +35,52 @@ fn refused(name: &'static str) -> Expected {
     }
 }
 
+/// A server of another zone is no result, and one of this zone is.
+fn check_other_zone(name: &'static str, run: impl Fn(Zone) -> Ran) {
+    refused(name).check(|| run(other_zone()), || run(zone()), &[Limit::Rate]);
+}
+
+fn bind(zone: Zone) -> Ran {
+    let target = BindTarget::start(&BindOptions::new(zone)).unwrap();
+    load(Transport::Udp).run_at(target.endpoints().do53())
+}
+
+fn unbound(zone: Zone) -> Ran {
+    // Unbound itself says NXDOMAIN for what is below `test.` (RFC 6761, section 6.2).
+    let options = UnboundOptions {
+        extra_options: "  local-zone: \"test.\" refuse".to_owned(),
+        ..UnboundOptions::new(zone)
+    };
+    let target = UnboundTarget::start(&options).unwrap();
+    let load = load(Transport::Tcp).clients(5);
+    load.run_at(target.endpoints().do53())
+}
+
+fn knot(zone: Zone) -> Ran {
+    let target = KnotTarget::start(&KnotOptions::new(zone)).unwrap();
+    load(Transport::Udp).run_at(target.endpoints().do53())
+}
+
+fn coredns(zone: Zone) -> Ran {
+    let target = Product::CoreDns.start(&zone).unwrap();
+    let load = load(Transport::Doq).ca_pem(target.ca_pem().unwrap());
+    load.run_at(target.endpoints().address(Transport::Doq).unwrap())
+}
+
 #[test]
 fn a_server_of_other_zones_is_no_result() {
-    let _alone = alone();
-    let bind = |zone: Zone| {
-        let target = BindTarget::start(&BindOptions::new(zone)).unwrap();
-        load(Transport::Udp).run_at(target.endpoints().do53())
-    };
-    refused("BIND without the zone").check(|| bind(other_zone()), || bind(zone()), &[Limit::Rate]);
-    let unbound = |zone: Zone| {
-        // Unbound itself says NXDOMAIN for what is below `test.` (RFC 6761, section 6.2).
-        let options = UnboundOptions {
-            extra_options: "  local-zone: \"test.\" refuse".to_owned(),
-            ..UnboundOptions::new(zone)
-        };
-        let target = UnboundTarget::start(&options).unwrap();
-        let load = load(Transport::Tcp).clients(5);
-        load.run_at(target.endpoints().do53())
-    };
-    refused("Unbound without the zone, over TCP").check(
-        || unbound(other_zone()),
-        || unbound(zone()),
-        &[Limit::Rate],
-    );
-    let knot = |zone: Zone| {
-        let target = KnotTarget::start(&KnotOptions::new(zone)).unwrap();
-        load(Transport::Udp).run_at(target.endpoints().do53())
-    };
-    refused("Knot DNS without the zone").check(
-        || knot(other_zone()),
-        || knot(zone()),
-        &[Limit::Rate],
-    );
-    let coredns = |zone: Zone| {
-        let target = Product::CoreDns.start(&zone).unwrap();
-        let load = load(Transport::Doq).ca_pem(target.ca_pem().unwrap());
-        load.run_at(target.endpoints().address(Transport::Doq).unwrap())
-    };
-    refused("CoreDNS without the zone, over QUIC").check(
-        || coredns(other_zone()),
-        || coredns(zone()),
-        &[Limit::Rate],
-    );
+    let _beside = beside();
+    together(&[
+        &|| check_other_zone("BIND without the zone", bind),
+        &|| check_other_zone("Unbound without the zone, over TCP", unbound),
+        &|| check_other_zone("Knot DNS without the zone", knot),
+        &|| check_other_zone("CoreDNS without the zone, over QUIC", coredns),
+    ]);
 }
 
 #[test]
 fn a_server_that_answers_others_alone_is_no_result() {
-    let _alone = alone();
+    let _beside = beside();
     let key = TsigKey {
         name: "lab-key".to_owned(),
         algorithm: "hmac-sha256".to_owned(),
@@ -109,7 +108,7 @@ fn a_server_that_answers_others_alone_is_no_result() {
 
 #[test]
 fn a_resolver_with_a_lame_upstream_is_no_result() {
-    let _alone = alone();
+    let _beside = beside();
     let run = |is_lame: bool| -> Ran {
         let served = if is_lame { other_zone() } else { zone() };
         let upstream = BindTarget::start(&BindOptions::new(served)).unwrap();
@@ -136,19 +135,15 @@ fn a_resolver_with_a_lame_upstream_is_no_result() {
 
 #[test]
 fn refusals_that_were_asked_for_are_a_result() {
-    let _alone = alone();
+    let _beside = beside();
     let target = BindTarget::start(&BindOptions::new(other_zone())).unwrap();
-    let load = load(Transport::Udp).goodput(&[5]);
-    let Some(ran) = super::undisturbed(
-        || load.clone().run_at(target.endpoints().do53()),
-        Limit::Rate,
-    ) else {
-        return;
+    let run = |good: &[u16]| {
+        let load = load(Transport::Udp).goodput(good);
+        load.run_at(target.endpoints().do53())
     };
-    assert_eq!(
-        ran.record.verdict.limit,
-        Limit::Rate,
-        "{:#?}",
-        ran.record.verdict
-    );
+    let expected = Expected {
+        cure: "allow-query { any; };",
+        ..refused("BIND without the zone, followed by --goodput REFUSED")
+    };
+    expected.check(|| run(&[0, 3]), || run(&[5]), &[Limit::Rate]);
 }

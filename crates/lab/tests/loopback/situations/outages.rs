@@ -12,11 +12,11 @@ use lab::target::{
 use measure::Limit;
 use proto::Transport;
 
-use super::Expected;
-use crate::bench::{Load, Ran, Responder, alone, certified, ms};
+use super::{Expected, together};
+use crate::bench::{Load, Ran, Responder, alone, beside, certified, ms};
 use crate::servers::zone;
 
-fn load(transport: Transport) -> Load {
+pub(super) fn load(transport: Transport) -> Load {
     Load::over(transport).rate(500.0).plan(|plan| {
         plan.duration = Some(ms(2_000));
         plan.interval = ms(100);
@@ -49,7 +49,7 @@ fn stopped(load: Load, server: &RunningServer, is_stopped: bool) -> Ran {
     ran
 }
 
-fn outage(name: &'static str, evidence: &'static str) -> Expected {
+pub(super) fn outage(name: &'static str, evidence: &'static str) -> Expected {
     Expected {
         name,
         limit: Limit::Server,
@@ -62,57 +62,97 @@ fn outage(name: &'static str, evidence: &'static str) -> Expected {
 /// What is expected of each: silence, and without it the rate.
 fn check_stop(name: &'static str, transport: Transport, server: &RunningServer) {
     let expected = outage(name, "of the run nothing came back");
-    let _ = expected.check_alone(|| stopped(load(transport), server, true));
+    let run = |is_stopped| stopped(load(transport), server, is_stopped);
+    expected.check(|| run(true), || run(false), &[Limit::Rate]);
 }
 
-#[test]
-fn a_server_that_stands_still_has_an_outage_and_is_not_overloaded() {
-    let _alone = alone();
+fn check_stop_of_bind(name: &'static str, transport: Transport) {
     let options = BindOptions {
         services: vec![Service::Dot],
         ..BindOptions::new(zone())
     };
-    let bind = BindTarget::start(&options).unwrap();
-    for transport in [Transport::Udp, Transport::Tcp, Transport::Dot] {
-        check_stop("BIND stopped", transport, &bind);
-    }
-    let followed = super::undisturbed(|| load_kept(Transport::Udp, &bind), Limit::Rate);
-    assert!(followed.is_none_or(|ran| ran.record.verdict.limit == Limit::Rate));
+    check_stop(name, transport, &BindTarget::start(&options).unwrap());
+}
+
+fn check_stop_of_unbound() {
     let options = UnboundOptions {
         services: vec![Service::Doh2],
         tcp_clients_max: Some(100),
         ..UnboundOptions::new(zone())
     };
     let unbound = UnboundTarget::start(&options).unwrap();
-    check_stop("Unbound stopped", Transport::Doh2, &unbound);
-    let knot = KnotTarget::start(&KnotOptions::new(zone())).unwrap();
-    check_stop("Knot DNS stopped", Transport::Udp, &knot);
-    let coredns = Product::CoreDns.start(&zone()).unwrap();
-    check_stop("CoreDNS stopped", Transport::Doq, &coredns);
-    let dnsdist = Product::Dnsdist.start(&zone()).unwrap();
-    check_stop("dnsdist stopped", Transport::Tcp, &dnsdist);
+    check_stop("Unbound stopped, over HTTPS", Transport::Doh2, &unbound);
 }
 
-fn load_kept(transport: Transport, server: &RunningServer) -> Ran {
-    stopped(load(transport), server, false)
+#[test]
+fn a_server_that_stands_still_has_an_outage_and_is_not_overloaded() {
+    let _beside = beside();
+    together(&[
+        &|| check_stop_of_bind("BIND stopped", Transport::Udp),
+        &|| check_stop_of_bind("BIND stopped, over TCP", Transport::Tcp),
+        &|| check_stop_of_bind("BIND stopped, over TLS", Transport::Dot),
+        &check_stop_of_unbound,
+    ]);
+    let knot = || {
+        let target = KnotTarget::start(&KnotOptions::new(zone())).unwrap();
+        check_stop("Knot DNS stopped", Transport::Udp, &target);
+    };
+    let coredns = || {
+        let target = Product::CoreDns.start(&zone()).unwrap();
+        check_stop("CoreDNS stopped, over QUIC", Transport::Doq, &target);
+    };
+    let dnsdist = || {
+        let target = Product::Dnsdist.start(&zone()).unwrap();
+        check_stop("dnsdist stopped, over TCP", Transport::Tcp, &target);
+    };
+    together(&[&knot, &coredns, &dnsdist]);
+}
+
+#[test]
+fn a_generator_that_stands_still_has_the_outage_itself() {
+    let _alone = alone();
+    let target = BindTarget::start(&BindOptions::new(zone())).unwrap();
+    let run = |is_stopped: bool| {
+        let load = load(Transport::Udp);
+        load.run_watched(target.endpoints().do53(), |progress, _| {
+            if is_stopped && progress.index == 5 {
+                // It stops this whole process, and lets it go on.
+                let script = "kill -STOP $PPID; sleep 0.7; kill -CONT $PPID";
+                let status = Command::new("sh").args(["-c", script]).status();
+                assert!(status.unwrap().success());
+            }
+        })
+    };
+    let expected = Expected {
+        name: "this tool stopped",
+        limit: Limit::Generator,
+        evidence: "of the run this tool was not let run",
+        topic: "outage",
+        cure: "run again where nothing stops or starves this tool",
+    };
+    expected.check(|| run(true), || run(false), &[Limit::Rate]);
+}
+
+fn check_kill(name: &'static str, transport: Transport) {
+    let expected = outage(name, "s to the end of the run the target refused");
+    expected.check_alone(|| {
+        let target = BindTarget::start(&BindOptions::new(zone())).unwrap();
+        let address = target.endpoints().do53();
+        let target = RefCell::new(Some(target));
+        load(transport).run_watched(address, |progress, _| {
+            if progress.index == 9 {
+                drop(target.take());
+            }
+        })
+    });
 }
 
 #[test]
 fn a_server_that_is_killed_has_an_outage_to_the_end() {
-    let _alone = alone();
-    for transport in [Transport::Udp, Transport::Tcp] {
-        let expected = outage("BIND killed", "s to the end of the run the target refused");
-        let _ = expected.check_alone(|| {
-            let target = BindTarget::start(&BindOptions::new(zone())).unwrap();
-            let address = target.endpoints().do53();
-            let target = RefCell::new(Some(target));
-            load(transport).run_watched(address, |progress, _| {
-                if progress.index == 9 {
-                    drop(target.take());
-                }
-            })
-        });
-    }
+    let _beside = beside();
+    together(&[&|| check_kill("BIND killed", Transport::Udp), &|| {
+        check_kill("BIND killed, over TCP", Transport::Tcp)
+    }]);
 }
 
 /// The responder stops after 0.6 s and is back after 1.2 s, with another certificate if so.
@@ -138,23 +178,31 @@ fn restarted(load: Load, other_certificate: bool) -> Ran {
 
 #[test]
 fn a_server_that_is_started_again_has_an_outage_of_refusals() {
-    let _alone = alone();
-    for transport in [Transport::Udp, Transport::Tcp] {
-        let expected = outage("restart", "of the run the target refused everything");
-        let _ = expected.check_alone(|| restarted(load(transport), false));
-    }
+    let _beside = beside();
+    let check = |name, transport| {
+        let expected = outage(name, "of the run the target refused everything");
+        expected.check_alone(|| restarted(load(transport), false));
+    };
+    together(&[&|| check("restart", Transport::Udp), &|| {
+        check("restart, over TCP", Transport::Tcp)
+    }]);
 }
 
 #[test]
 fn a_certificate_that_changes_in_mid_run_is_named_with_the_handshakes_it_costs() {
-    let _alone = alone();
-    let Some(ran) = super::undisturbed(|| restarted(load(Transport::Dot), true), Limit::Server)
-    else {
+    let _beside = beside();
+    let run = || restarted(load(Transport::Dot), true);
+    let Some(ran) = super::undisturbed(run, Limit::Server) else {
         return;
     };
     let verdict = &ran.record.verdict;
     assert_eq!(verdict.limit, Limit::Server, "{verdict:#?}");
-    let named = verdict.evidence.iter();
-    let mut named = named.filter(|it| it.contains("TLS certificate refused"));
-    assert!(named.next().is_some(), "{verdict:#?}");
+    let mut named = verdict.evidence.iter();
+    let named = named.find(|it| it.contains("TLS certificate refused"));
+    assert!(named.is_some(), "{verdict:#?}");
+    let found = measure::doctor::of_run(&ran.record);
+    let found = found.iter().find(|it| it.topic == "handshakes").unwrap();
+    let mut cures = found.cures.iter().map(measure::doctor::Cure::sentence);
+    let cure = cures.find(|it| it.contains("--tls-ca FILE")).unwrap();
+    crate::rows::print("another certificate in mid-run", verdict, &cure, None);
 }

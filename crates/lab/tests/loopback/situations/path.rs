@@ -1,0 +1,249 @@
+//! What happens between two hosts: two network namespaces with a veth pair between them. Both are
+//! gone with the test. Needs root.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use lab::target::Namespace;
+use measure::Limit;
+use proto::Transport;
+use responder::ResponderConfig;
+
+use super::outages::{load, outage};
+use super::{Expected, together};
+use crate::bench::{Load, Ran, Responder, beside, ms};
+
+/// `near`, where load is sent, and `far`, where the responder is; each with an interface of that
+/// name.
+struct Wire {
+    near: Namespace,
+    far: Namespace,
+}
+
+const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2));
+
+fn execute(namespace: &Namespace, line: &str) {
+    let mut words = line.split(' ');
+    let mut command = namespace.command(words.next().unwrap());
+    let output = command.args(words).output().unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+}
+
+impl Wire {
+    fn lay() -> Wire {
+        let wire = Wire {
+            near: Namespace::new().unwrap(),
+            far: Namespace::new().unwrap(),
+        };
+        let pair = format!("type veth peer name far netns {}", wire.far.id());
+        execute(&wire.near, &format!("ip link add near {pair}"));
+        for (end, name, host) in [(&wire.near, "near", 1), (&wire.far, "far", 2)] {
+            execute(end, "ip link set lo up");
+            execute(end, &format!("ip addr add 10.79.0.{host}/24 dev {name}"));
+            execute(end, &format!("ip link set {name} up"));
+        }
+        wire
+    }
+
+    fn near(&self, line: &str) {
+        execute(&self.near, line);
+    }
+
+    /// A responder at the far end.
+    fn responder(&self, change: impl FnOnce(&mut ResponderConfig) + Send) -> Responder {
+        thread::scope(|scope| {
+            let start = || {
+                self.far.enter().unwrap();
+                Responder::start_at(FAR, change)
+            };
+            scope.spawn(start).join().unwrap()
+        })
+    }
+
+    /// Runs it from the near end; `watch` sees the number of each interval as it ends.
+    fn run(&self, load: Load, target: SocketAddr, watch: impl Fn(usize) + Sync) -> Ran {
+        thread::scope(|scope| {
+            let run = || {
+                self.near.enter().unwrap();
+                load.run_watched(target, |progress, _| watch(progress.index))
+            };
+            scope.spawn(run).join().unwrap()
+        })
+    }
+}
+
+/// Namespaces are made by root alone.
+fn may_lay() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
+    if !is_root {
+        eprintln!("not tried: network namespaces need root");
+    }
+    is_root
+}
+
+/// A second of ten bins, then for so long a command takes hold that another takes back.
+fn interrupted(transport: Transport, down: &str, up: Option<&str>) -> Ran {
+    let wire = Wire::lay();
+    let target = wire.responder(|_| {});
+    wire.run(load(transport), target.address(transport), |index| {
+        match (index, up) {
+            (5, _) => wire.near(down),
+            (13, Some(up)) => wire.near(up),
+            _ => {}
+        }
+    })
+}
+
+#[test]
+fn an_interface_that_is_down_is_an_outage_of_this_host() {
+    if !may_lay() {
+        return;
+    }
+    let _beside = beside();
+    let (down, up) = ("ip link set near down", "ip link set near up");
+    let own = |name, evidence| Expected {
+        name,
+        limit: Limit::Network,
+        evidence,
+        topic: "outage",
+        cure: "ip -s link; ip route",
+    };
+    let unsendable = "of the run this host could send nothing";
+    let gone = "s to the end of the run this host could send nothing";
+    together(&[
+        &|| {
+            let expected = own("link down", unsendable);
+            expected.check_alone(|| interrupted(Transport::Udp, down, Some(up)));
+        },
+        &|| {
+            let expected = own("interface deleted", gone);
+            expected.check_alone(|| {
+                let ran = interrupted(Transport::Udp, "ip link del near", None);
+                // What could not leave was not sent.
+                let counts = ran.counts();
+                assert!(counts.sent < counts.offered, "{counts:?}");
+                ran
+            });
+        },
+        &|| {
+            // TCP sends again until the link is back: nothing is refused.
+            let expected = outage("link down, over TCP", "of the run nothing came back");
+            expected.check_alone(|| interrupted(Transport::Tcp, down, Some(up)));
+        },
+    ]);
+}
+
+/// In the namespace where the load is sent, what others do badly: SYNs that nobody accepts, sent
+/// again each second, and datagrams that nobody reads.
+fn others_fail() -> (TcpListener, Vec<TcpStream>, UdpSocket) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let unread = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let full = listener.local_addr().unwrap();
+    // Its queue holds 128 that are accepted by nobody.
+    let connect = |_| TcpStream::connect_timeout(&full, Duration::from_millis(5));
+    let waiting = (0..200).filter_map(|it| connect(it).ok()).collect();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..5_000 {
+        sender
+            .send_to(&[0; 512], unread.local_addr().unwrap())
+            .unwrap();
+    }
+    (listener, waiting, unread)
+}
+
+#[test]
+fn what_others_lose_on_this_host_is_not_blamed_on_the_run() {
+    if !may_lay() {
+        return;
+    }
+    let _beside = beside();
+    let lossy = |rate_qps: f64, loss: f64, has_others: bool| {
+        let wire = Wire::lay();
+        let target = wire.responder(|config| config.behaviour.faults.loss = loss);
+        let load = load(Transport::Udp).rate(rate_qps);
+        let wire = &wire;
+        wire.run(load, target.address(Transport::Udp), move |index| {
+            if has_others && index == 5 {
+                thread::scope(|scope| {
+                    let fail = || {
+                        wire.near.enter().unwrap();
+                        drop(others_fail());
+                    };
+                    scope.spawn(fail).join().unwrap();
+                });
+            }
+        })
+    };
+    let expected = Expected {
+        name: "losses of the path, and of others on this host",
+        limit: Limit::Unknown,
+        evidence: "nothing shows that the load is the cause",
+        topic: "losses without a queue",
+        cure: "run at a tenth of the rate to find out: --rate 200;",
+    };
+    expected.check_alone(|| {
+        let ran = lossy(2_000.0, 0.05, true);
+        let lost = ran.record.network.kernel_counter("Udp.RcvbufErrors");
+        assert!(lost > 500, "{lost}");
+        ran
+    });
+}
+
+#[test]
+fn local_ports_that_are_used_up_are_the_limit_until_there_are_more_addresses() {
+    if !may_lay() {
+        return;
+    }
+    let _beside = beside();
+    let run = |addresses: &[u8]| {
+        let wire = Wire::lay();
+        let range = "/proc/sys/net/ipv4/ip_local_port_range";
+        let mut shell = wire.near.command("sh");
+        let set = shell.args(["-c", &format!("echo 40000 40009 >{range}")]);
+        assert!(set.status().unwrap().success());
+        for address in addresses {
+            wire.near(&format!("ip addr add 10.79.0.{address}/24 dev near"));
+        }
+        let target = wire.responder(|_| {});
+        let load = load(Transport::Tcp).clients(30).plan(|plan| {
+            let each = addresses.iter().map(|it| IpAddr::from([10, 79, 0, *it]));
+            plan.local_addresses = each.collect();
+        });
+        wire.run(load, target.address(Transport::Tcp), |_| {})
+    };
+    let expected = Expected {
+        name: "few local ports",
+        limit: Limit::Generator,
+        evidence: "because this host ran out of local ports",
+        topic: "source ports",
+        cure: "--local-address",
+    };
+    expected.check(|| run(&[]), || run(&[11, 12, 13, 14]), &[Limit::Rate]);
+}
+
+#[test]
+fn a_link_that_is_full_is_the_limit_until_less_is_asked() {
+    if !may_lay() {
+        return;
+    }
+    let _beside = beside();
+    let run = |rate_qps: f64| {
+        let wire = Wire::lay();
+        wire.near("tc qdisc add dev near root tbf rate 400kbit burst 4k limit 4k");
+        let target = wire.responder(|_| {});
+        let load = load(Transport::Udp).rate(rate_qps);
+        let load = load.plan(|plan| plan.timeout = ms(700));
+        wire.run(load, target.address(Transport::Udp), |_| {})
+    };
+    let expected = Expected {
+        name: "a full link",
+        limit: Limit::Network,
+        evidence: "the kernel of this host dropped",
+        topic: "send buffers",
+        cure: "lower the rate",
+    };
+    expected.check(|| run(2_000.0), || run(200.0), &[Limit::Rate]);
+}
