@@ -257,7 +257,9 @@ pub(crate) struct RunArguments {
         help_heading = "Load"
     )]
     pub(crate) max_rate: Option<String>,
-    /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M)
+    /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M). What was
+    /// achieved of it are the responses within the run, and those after its end that are no slower
+    /// than usual
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,
     /// How open-loop queries are spread

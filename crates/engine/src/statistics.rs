@@ -84,6 +84,14 @@ impl Statistics {
         }
     }
 
+    /// Of the responses that were counted for a client, so many of this RCODE are of no use.
+    #[cold]
+    pub(crate) fn count_useless(&mut self, client: u32, rcode: u16, times: u64) {
+        if let Some(client) = self.of(client) {
+            client.figures.fail_many(rcode, times);
+        }
+    }
+
     /// True if the response to a query after idleness is waited for.
     #[inline]
     pub(crate) fn is_after_idleness(&self, client: u32) -> bool {
@@ -209,6 +217,7 @@ mod tests {
         assert!(none.experience(10 * 1_000 * MS).is_none());
         let mut statistics = Statistics::new(1);
         statistics.count_responses(1, (MS, 0), 1);
+        statistics.count_useless(1, 0, 1);
         statistics.count_end_of_idleness(1, 0, MS);
         statistics.count_set_up(1, MS);
         let experience = statistics.experience(10 * 1_000 * MS).unwrap();

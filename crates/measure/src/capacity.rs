@@ -193,6 +193,8 @@ pub enum TrialOutcome {
     Generator,
     /// It did not, and what else runs on this host may be the cause.
     Host,
+    /// It did not, for nothing came back for a while; before and after that it did.
+    Outage,
 }
 
 /// One trial: one run, in short.
@@ -357,6 +359,7 @@ impl Trial {
                 (TrialOutcome::Generator, verdict.evidence.first().cloned())
             }
             (false, Some(Excuse::Host(why))) => (TrialOutcome::Host, Some(why)),
+            (false, Some(Excuse::Outage(why))) => (TrialOutcome::Outage, Some(why)),
         };
         Trial {
             purpose,
@@ -380,14 +383,16 @@ impl Trial {
 
     /// True if it says nothing about the target.
     pub fn is_undecided(&self) -> bool {
-        matches!(self.outcome, TrialOutcome::Generator | TrialOutcome::Host)
+        !matches!(self.outcome, TrialOutcome::Passed | TrialOutcome::Failed)
     }
 
     /// What the search learns from it.
     pub fn outcome(&self, facts: &SearchFacts) -> Outcome {
         match self.outcome {
             TrialOutcome::Passed => Outcome::Passed,
-            TrialOutcome::Generator | TrialOutcome::Host => Outcome::Undecided,
+            TrialOutcome::Generator | TrialOutcome::Host | TrialOutcome::Outage => {
+                Outcome::Undecided
+            }
             TrialOutcome::Failed => Outcome::Failed {
                 answered: match facts.rate_per_client_qps {
                     Some(each) => Some(self.achieved_qps / each),
@@ -553,7 +558,8 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
         ));
     }
     let trials = found.trials.iter();
-    let disturbed = trials.filter(|trial| trial.is_undecided()).count();
+    let of_here = |it: &&Trial| it.is_undecided() && it.outcome != TrialOutcome::Outage;
+    let disturbed = trials.filter(of_here).count();
     if disturbed >= DISTURBED_MAX && found.ended_by != EndedBy::Generator {
         notes.push(format!(
             "{} decided nothing, for the generator or its host was at fault: use an idle host \

@@ -39,7 +39,8 @@ pub struct ClientFigures {
     pub latency: ClientLatency,
     /// Queries scheduled for it.
     pub queries: u64,
-    /// Responses that are neither NOERROR nor NXDOMAIN.
+    /// Responses that are neither NOERROR nor NXDOMAIN, or that are truncated and not asked for
+    /// again over TCP.
     pub failures: u64,
     /// All the time that it took to set up its connections, nanoseconds.
     pub set_up_ns: u64,
@@ -57,11 +58,23 @@ impl ClientFigures {
     /// So many responses that took equally long.
     #[inline]
     pub fn respond_many(&mut self, latency_ns: u64, rcode: u16, responses: u64) {
-        if rcode != 0 && rcode != 3 {
+        if is_failure(rcode) {
             self.failures += responses;
         }
         self.latency.record_many(latency_ns, responses);
     }
+
+    /// Of the responses that were counted, so many of this RCODE are of no use all the same.
+    pub fn fail_many(&mut self, rcode: u16, responses: u64) {
+        if !is_failure(rcode) {
+            self.failures += responses;
+        }
+    }
+}
+
+/// True if it is neither NOERROR nor NXDOMAIN.
+fn is_failure(rcode: u16) -> bool {
+    rcode != 0 && rcode != 3
 }
 
 /// How the clients of a group fared: distributions over clients, each client one value.
@@ -83,8 +96,9 @@ pub struct ClientExperience {
     /// Share of each client's queries that got no response, in millionths, rounded up; of the
     /// clients that asked.
     pub unanswered_ppm: Histogram,
-    /// Share of each client's queries that got no response or one that is neither NOERROR nor
-    /// NXDOMAIN, in millionths, rounded up; of the clients that asked.
+    /// Share of each client's queries that got no response or one of no use, in millionths, rounded
+    /// up; of the clients that asked. Of no use is what is neither NOERROR nor NXDOMAIN, or is
+    /// truncated and not asked for again over TCP.
     pub unsuccessful_ppm: Histogram,
     /// Connections of each client that became usable, those before the measured run included;
     /// unit: connections.

@@ -126,12 +126,9 @@ fn lowest(capacity: &Capacity) -> f64 {
 /// What the limit is, in words.
 pub(crate) fn limited_by(capacity: &Capacity) -> String {
     use measure::verdict::Limit;
-    let not_quiet = &capacity.answer.not_quiet;
-    if !not_quiet.is_empty() {
-        return format!(
-            "cannot tell: this host is not quiet, because {}",
-            not_quiet.join("; ")
-        );
+    let because = &capacity.answer.cannot_tell;
+    if !because.is_empty() {
+        return format!("cannot tell: {}", because.join("; "));
     }
     let words = match capacity.answer.limit {
         Limit::Server => "the server",
@@ -205,6 +202,7 @@ pub(crate) fn cells(sought: Sought, position: usize, trial: &Trial) -> [String; 
         match (trial.purpose, trial.outcome) {
             (_, TrialOutcome::Generator) => "generator",
             (_, TrialOutcome::Host) => "host",
+            (_, TrialOutcome::Outage) => "outage",
             (_, TrialOutcome::Failed) => "failed",
             (Purpose::Search, TrialOutcome::Passed) => "passed",
             (Purpose::Latency, TrialOutcome::Passed) => "latency",
@@ -215,7 +213,7 @@ pub(crate) fn cells(sought: Sought, position: usize, trial: &Trial) -> [String; 
         match trial.outcome {
             TrialOutcome::Passed => String::new(),
             TrialOutcome::Failed => trial.breaches.join("; "),
-            TrialOutcome::Generator | TrialOutcome::Host => {
+            TrialOutcome::Generator | TrialOutcome::Host | TrialOutcome::Outage => {
                 trial.excuse.as_ref().unwrap_or(&trial.evidence).clone()
             }
         },
@@ -287,6 +285,7 @@ fn csv_cells(trial: &Trial, position: u64) -> [String; CSV_COLUMNS.len()] {
             TrialOutcome::Failed => "failed",
             TrialOutcome::Generator => "generator",
             TrialOutcome::Host => "host",
+            TrialOutcome::Outage => "outage",
         }
         .into(),
         format!("{:.3}", trial.offered_qps),

@@ -274,6 +274,10 @@ impl Worker {
         interval.counts.rcodes.record_many(rcode, responses);
         if kind.response.is_special() {
             count_special(&mut interval.counts, kind.response, responses);
+            let is_measured = kind.scheduled_at >= self.timeline.run_started_at;
+            if is_measured && kind.response.is_truncated() && !self.plan.tcp_fallback {
+                self.statistics.count_useless(owner, rcode, responses);
+            }
         }
         let times = &mut interval.distributions;
         times.latency.record_many(latency_ns, responses);

@@ -22,6 +22,9 @@ const REFUSAL_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait for a connection or a handshake.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 
+/// Signals in succession that do not end a wait.
+const INTERRUPTIONS_MAX: usize = 1_000;
+
 /// Checks that this host has what the run needs.
 ///
 /// # Errors
@@ -165,7 +168,7 @@ fn check_udp(plan: &Plan) -> Result<(), RunError> {
         socket.connect(plan.target)?;
         socket.set_read_timeout(Some(REFUSAL_WAIT))?;
         socket.send(&[])?;
-        match socket.recv(&mut [0; 16]) {
+        match uninterrupted(|| socket.recv(&mut [0; 16])) {
             // Silence is what a server keeps on an empty datagram.
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Ok(())
@@ -175,6 +178,18 @@ fn check_udp(plan: &Plan) -> Result<(), RunError> {
         }
     };
     refused().map_err(|error| unreachable(&error, plan.target, plan.transport))
+}
+
+/// Receives again where a signal interrupts it: with a time-out on its socket the kernel does not
+/// do so itself, not even after a process was stopped and goes on (signal(7)).
+fn uninterrupted<T>(mut receive: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    for _ in 0..INTERRUPTIONS_MAX {
+        match receive() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            received => return received,
+        }
+    }
+    receive()
 }
 
 /// Where the first client would bind to.
@@ -237,7 +252,7 @@ fn check_tls(mut stream: TcpStream, request: &TlsRequest, plan: &Plan) -> Result
         stream
             .set_read_timeout(Some(wait.max(Duration::from_millis(1))))
             .map_err(io)?;
-        let count = match stream.read(&mut octets) {
+        let count = match uninterrupted(|| stream.read(&mut octets)) {
             Ok(0) => return Err(failed("the target closed the connection".to_owned())),
             Ok(count) => count,
             Err(_) if Instant::now() >= deadline => {
@@ -285,4 +300,18 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
         _ => "check that the port speaks TLS (DoT: 853)".to_owned(),
     };
     RunError::new(what, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_do_not_end_a_wait_and_errors_do() {
+        let mut left = [ErrorKind::Interrupted, ErrorKind::Interrupted].into_iter();
+        let received = uninterrupted(|| left.next().map_or(Ok(7), |kind| Err(kind.into())));
+        assert_eq!(received.unwrap(), 7);
+        let refused = uninterrupted::<()>(|| Err(ErrorKind::ConnectionRefused.into()));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    }
 }

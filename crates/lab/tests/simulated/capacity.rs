@@ -4,7 +4,9 @@
 use lab::capacity::{Attempt, Bench, Made, find};
 use lab::host::CpuReading;
 use measure::Limit;
-use measure::capacity::{Capacity, CapacityPlan, EndedBy, Objective, SearchFacts, Sought, Trial};
+use measure::capacity::{
+    Capacity, CapacityPlan, EndedBy, Objective, SearchFacts, Sought, Trial, TrialOutcome,
+};
 use measure::facts::CpuUse;
 use responder::Stall;
 
@@ -19,6 +21,8 @@ struct Stalled {
     of_server: f64,
     of_generator: f64,
     length_ms: u64,
+    /// The trial in which the server stands still, whatever chance says, and how long.
+    outage: Option<(usize, u64)>,
 }
 
 impl Stalled {
@@ -28,6 +32,7 @@ impl Stalled {
             of_server: 0.0,
             of_generator: 0.0,
             length_ms: 20,
+            outage: None,
         };
         // The first numbers of near seeds are near.
         (0..4).for_each(|_| {
@@ -73,11 +78,18 @@ impl Bench for Stalled {
             .duration_ms(TRIAL_MS)
             .one_way_delay_ms(1);
         sim.plan.timeout = ms(1_000);
+        sim.plan.interval = ms(50);
+        let outage = self.outage.filter(|(trial, _)| *trial == attempt.position);
         sim = sim.behaviour(|behaviour| {
             behaviour.rate_qps_max = Some(CEILING_QPS);
             behaviour.stalls.extend(server.map(|at| Stall {
                 at: ms(at),
                 length,
+                every: None,
+            }));
+            behaviour.stalls.extend(outage.map(|(_, length_ms)| Stall {
+                at: ms(300),
+                length: ms(length_ms),
                 every: None,
             }));
         });
@@ -151,22 +163,41 @@ fn stalls_at_random_make_no_limit_of_the_server_that_is_not_its_own() {
                 answer.is_lower_bound || answer.value.is_none(),
                 "{answer:#?}"
             );
-            let is_told = !answer.not_quiet.is_empty() || capacity.ended_by == EndedBy::Time;
+            let is_told = !answer.cannot_tell.is_empty() || capacity.ended_by == EndedBy::Time;
             assert!(is_told, "seed {seed}, {stalls:?}: {answer:#?}");
         }
     }
     assert!(decided >= 10, "{decided}");
 }
 
+const QUIET: Stalled = Stalled {
+    state: 1,
+    of_server: 0.0,
+    of_generator: 0.0,
+    length_ms: 0,
+    outage: None,
+};
+
+#[test]
+fn trial_with_an_outage_decides_nothing_and_is_made_again() {
+    let capacity = search(Stalled {
+        outage: Some((2, 300)),
+        ..QUIET
+    });
+    let [_, disturbed, again, ..] = &capacity.trials[..] else {
+        panic!("{capacity:#?}");
+    };
+    assert_eq!(disturbed.outcome, TrialOutcome::Outage, "{disturbed:#?}");
+    let why = disturbed.excuse.as_deref().unwrap();
+    assert!(why.starts_with("no usable response came for 3"), "{why}");
+    assert_eq!(again.value, disturbed.value);
+    assert_eq!(again.outcome, TrialOutcome::Passed);
+    assert_eq!(capacity.ended_by, EndedBy::Found);
+}
+
 #[test]
 fn without_stalls_the_limit_is_found() {
-    let quiet = Stalled {
-        state: 1,
-        of_server: 0.0,
-        of_generator: 0.0,
-        length_ms: 0,
-    };
-    let capacity = search(quiet);
+    let capacity = search(QUIET);
     assert_eq!(capacity.ended_by, EndedBy::Found);
     assert_eq!(capacity.answer.limit, Limit::Server);
     let off = capacity.answer.value.unwrap() / CEILING_QPS - 1.0;

@@ -151,6 +151,18 @@ fn loss_at_single_clients_is_a_share_of_each() {
 }
 
 #[test]
+fn truncated_responses_are_of_no_use_to_a_client_that_does_not_ask_again() {
+    for fallback in [false, true] {
+        let sim = Sim::seed(4).clients(10).rate(10.0).duration_ms(2_000);
+        let sim = sim.behaviour(|it| it.faults.truncated = 1.0);
+        let run = sim.plan(|plan| plan.tcp_fallback = fallback).run();
+        let useless = &experience(&run).unsuccessful_ppm;
+        let expected = if fallback { 0 } else { 1_000_000 };
+        assert_eq!(useless.min_ns(), Some(expected), "fallback: {fallback}");
+    }
+}
+
+#[test]
 fn first_query_after_idleness_pays_for_the_connection_and_warm_ones_do_not() {
     let sim = Sim::seed(5).tcp().clients(5).one_way_delay_ms(10);
     let sim = sim.rate(5.0 / 4.0).duration_ms(40_000);

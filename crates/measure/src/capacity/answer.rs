@@ -31,7 +31,7 @@ pub struct Answer {
     /// Why it cannot be told what the target sustains beyond `value`: what disturbed the trials,
     /// one sentence each. Empty if nothing did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_quiet: Vec<String>,
+    pub cannot_tell: Vec<String>,
     /// How that is known.
     pub evidence: Vec<String>,
     /// What to do next, one short sentence each.
@@ -81,32 +81,27 @@ impl Answer {
             "it ended before that was confirmed by repetition".into(),
         ];
         let disturbed = found.trials.iter().rev();
-        let mut disturbed = disturbed.filter(|it| it.outcome == TrialOutcome::Host);
-        match disturbed.find_map(|trial| trial.excuse.clone()) {
-            Some(why) => self.cannot_tell(why),
+        let mut disturbed = disturbed.filter_map(disturbance);
+        match disturbed.next() {
+            Some(because) => self.cannot_tell(because),
             None => self.advice = vec!["give it more time: --max-duration".into()],
         }
     }
 
     /// The host, or something on the way, was in the way of an answer.
-    fn cannot_tell(&mut self, because: String) {
+    fn cannot_tell(&mut self, (because, advice): (String, &str)) {
         self.limit = Limit::Unknown;
         self.is_lower_bound = self.value.is_some();
         self.high = None;
-        self.not_quiet.push(because);
-        self.advice = vec![
-            "end what else runs on this host, or run the generator on another one, and search \
-             again"
-                .into(),
-        ];
+        self.cannot_tell.push(because);
+        self.advice = vec![advice.into()];
     }
 
     fn blame(&mut self, trial: &Trial, plan: &CapacityPlan) {
         let at = plan.search.sought.text(trial.value);
         self.evidence = vec![format!("at {at}: {}", trial.breaches.join("; "))];
-        if let (TrialOutcome::Host, Some(why)) = (trial.outcome, &trial.excuse) {
-            self.cannot_tell(why.clone());
-            return;
+        if let Some(because) = disturbance(trial) {
+            return self.cannot_tell(because);
         }
         let is_told = match trial.limit {
             Limit::Network | Limit::Server => true,
@@ -159,9 +154,10 @@ impl Answer {
             let what = format!("at {at}: {}", trial.breaches.join("; "));
             self.evidence.push(what);
         }
-        let because = failed.iter().find_map(|trial| trial.excuse.clone());
+        let because = failed.iter().find_map(|trial| disturbance(trial));
         self.cannot_tell(because.unwrap_or_else(|| {
-            format!("trials failed at times at rates that others sustained, up to {sustained}")
+            let what = "trials failed at times at rates that others sustained, up to";
+            (format!("{what} {sustained}"), QUIET)
         }));
     }
 
@@ -196,6 +192,22 @@ impl Answer {
     }
 }
 
+const QUIET: &str =
+    "end what else runs on this host, or run the generator on another one, and search again";
+
+/// Why a trial says nothing about the target, and the cure, if the generator is not the cause.
+fn disturbance(trial: &Trial) -> Option<(String, &'static str)> {
+    let why = trial.excuse.as_ref()?;
+    match trial.outcome {
+        TrialOutcome::Host => Some((format!("this host is not quiet, because {why}"), QUIET)),
+        TrialOutcome::Outage => Some((
+            why.clone(),
+            "find out what the target, or the way to it, did then, and search again",
+        )),
+        _ => None,
+    }
+}
+
 fn blank() -> Answer {
     Answer {
         value: None,
@@ -204,7 +216,7 @@ fn blank() -> Answer {
         high: None,
         confidence: None,
         limit: Limit::Unknown,
-        not_quiet: Vec::new(),
+        cannot_tell: Vec::new(),
         evidence: Vec::new(),
         advice: Vec::new(),
     }

@@ -14,6 +14,7 @@ use crate::histogram::Histogram;
 use crate::interval::per;
 use crate::notation::{latency, percent};
 use crate::record::RunRecord;
+use crate::timeline::outages::OutageKind;
 use crate::verdict::Limit;
 
 /// Why a trial that missed the objective decides nothing.
@@ -23,6 +24,8 @@ pub(super) enum Excuse {
     Generator,
     /// The host was not quiet, in a sentence.
     Host(String),
+    /// Nothing came back for a while, and before and after it all was well; in a sentence.
+    Outage(String),
 }
 
 /// A worker that computes or waits for its CPU for that share of the time is short of it.
@@ -48,6 +51,9 @@ pub(super) fn excuse(
     record: &RunRecord,
     cpu: Option<&CpuUse>,
 ) -> Option<Excuse> {
+    if let Some(excuse) = of_outage(objective, record) {
+        return Some(excuse);
+    }
     // Wrong answers are nobody else's.
     if goodput_share(record) < objective.goodput_share_min && record.total.counts.responses > 0 {
         return None;
@@ -56,6 +62,34 @@ pub(super) fn excuse(
         .or_else(|| of_delayed_generator(objective, record))
         .map(|excuse| with_others(excuse, cpu));
     by_generator.or_else(|| of_starved_target(record, cpu?))
+}
+
+/// An outage is no overload if the objective was met outside of it.
+fn of_outage(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
+    let outages = record.outages()?;
+    let longest = outages.each.iter().max_by_key(|it| it.length_ns())?;
+    let outside = &outages.outside;
+    if outside.due == 0 || per(outside.lost as f64, outside.due as f64) > objective.lost_share_max {
+        return None;
+    }
+    let interval = record.outside_of(&outages);
+    let p99 = interval.distributions.latency.percentile(0.99)?;
+    let goodput = interval.counts.goodput(&record.scenario.goodput_rcodes);
+    let goodput = per(goodput as f64, interval.counts.responses as f64);
+    if p99 > objective.latency_p99_ns_max || goodput < objective.goodput_share_min {
+        return None;
+    }
+    let lasted = latency(longest.length_ns() as f64);
+    Some(match longest.kind {
+        OutageKind::OwnFreeze => {
+            Excuse::Host(format!("the generator was not let run for {lasted}"))
+        }
+        OutageKind::Unsendable => Excuse::Host(format!("it could send nothing for {lasted}")),
+        _ => Excuse::Outage(format!(
+            "no usable response came for {lasted}, while before and after all was well: an outage, \
+             and no overload"
+        )),
+    })
 }
 
 /// What else ran, where the generator had to wait for its CPU.

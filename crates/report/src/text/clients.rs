@@ -75,6 +75,11 @@ fn spread(group: &GroupRecord, experience: &ClientExperience) -> Table<5> {
     row("queries unanswered", &experience.unanswered_ppm, |ppm| {
         share(ppm, PPM)
     });
+    if experience.unsuccessful_ppm != experience.unanswered_ppm {
+        row("or of no use", &experience.unsuccessful_ppm, |ppm| {
+            share(ppm, PPM)
+        });
+    }
     if group.scenario.transport.has_connections() {
         row("connections opened", &experience.connections, count);
         row("mean set-up of them", &experience.set_up_mean, time);

@@ -121,7 +121,7 @@ impl Handshake {
         let until_due = due.map_or(left, |due| Duration::from_nanos(due.nanos_since(now)));
         let wait = left.min(until_due).max(Duration::from_millis(1));
         self.socket.set_read_timeout(Some(wait))?;
-        self.socket.recv(datagram)
+        super::uninterrupted(|| self.socket.recv(datagram))
     }
 }
 
