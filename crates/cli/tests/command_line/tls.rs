@@ -33,6 +33,25 @@ fn versions_suites_and_groups_are_what_is_negotiated() {
 }
 
 #[test]
+fn queries_at_a_rate_travel_as_early_data_once_their_clients_have_tickets() {
+    for transport in ["dot", "doh2", "doq", "doh3"] {
+        // Few clients that ask seldom: each query has a connection of its own.
+        let flags = "--clients 4 --rate 40 --duration 3s --connection-idle-timeout 10ms";
+        let record = measured(&format!(
+            "-t {transport} {flags} --tls-resume always --tls-early-data"
+        ));
+        assert_eq!(record.total.counts.responses, 120, "{transport}");
+        let connections = record.connections();
+        let early = connections.early_data;
+        assert!(early.accepted > 0, "{transport}: {connections:?}");
+        assert_eq!(early.accepted, early.tried, "{transport}");
+        // Whatever keeps this machine busy: who resumes with a query waiting sends it early.
+        let resumed = connections.handshakes.resumed;
+        assert_eq!(early.tried, resumed, "{transport}: {connections:?}");
+    }
+}
+
+#[test]
 fn stock_records_are_asked_for_and_said_by_the_record() {
     for transport in ["dot", "doh2"] {
         for (flag, is_stock) in [("", false), ("--tls-stock", true)] {

@@ -451,7 +451,7 @@ impl Worker {
             lost += 1;
         }
         if self.clients[index as usize].role == Role::Primary {
-            self.offer.release(lost);
+            self.release_lost(lost, now);
         }
         self.change_in_flight(index, now, -i64::from(lost + requeued));
         let Client { link, session, .. } = &mut self.clients[index as usize];
@@ -477,9 +477,13 @@ impl Worker {
         let delay = policy.reconnect_delay;
         // A client of a script opens one when it asks.
         let is_scripted = self.plan.arrival == Arrival::Script;
+        // Early data is a query that waits when the handshake begins.
+        let session = &self.clients[index as usize].session;
+        let sends_early = session.has_ticket()
+            && (self.tls.as_ref()).is_some_and(|tls| tls.config.enable_early_data);
         // Whose connections end when nobody needs them opens none that nobody needs. In closed loop
         // every connection has queries waiting for it, which are offered when it is there.
-        let is_frugal = policy.idle_timeout.is_some()
+        let is_frugal = (policy.idle_timeout.is_some() || sends_early)
             && matches!(
                 self.plan.arrival,
                 Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Profile | Arrival::Replay

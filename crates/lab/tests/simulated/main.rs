@@ -7,6 +7,7 @@ mod capacity;
 mod clock;
 mod connections;
 mod determinism;
+mod early_data;
 mod experience;
 mod faults;
 mod lifecycle;

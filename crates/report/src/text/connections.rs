@@ -57,11 +57,14 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
             ("accepted".to_owned(), early.accepted),
             ("rejected".to_owned(), early.rejected),
         ];
-        let note = format!(
-            "connections tried it: {}; {} in it",
-            list_of(outcome),
-            counted(early.queries, "query")
-        );
+        let queries = counted(early.queries, "query");
+        let note = match early.accepted + early.rejected {
+            0 => format!("connections could have sent it; {queries} in it"),
+            _ => format!(
+                "connections tried it: {}; {queries} in it",
+                list_of(outcome)
+            ),
+        };
         rows.push(("early data (0-RTT)", early.tried, note));
     }
     let octets = connections.handshake_sent_octets + connections.handshake_received_octets;
