@@ -96,6 +96,11 @@ impl Tally {
         self.of_query(scheduled_at)
     }
 
+    /// True if a query scheduled at `scheduled_at` is of the measured run.
+    pub(crate) fn is_measured(&self, scheduled_at: Instant) -> bool {
+        scheduled_at >= self.run_start
+    }
+
     /// Queries that were due at `scheduled_at` will never be sent: the run is over.
     pub(crate) fn count_unoffered(&mut self, scheduled_at: Instant, queries: u64) {
         let counts = &mut self.of_lost(scheduled_at, queries).counts;

@@ -116,6 +116,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
             queries: total.counts.sent,
             ..WorkerFacts::default()
         }],
+        targets: Vec::new(),
         groups: vec![group(&total)],
         total,
         warmup: Interval::default(),

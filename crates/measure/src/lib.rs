@@ -31,6 +31,7 @@ pub mod simulation;
 pub mod statistics;
 pub mod steady_state;
 pub mod summary;
+pub mod target;
 pub mod timeline;
 pub mod trace;
 pub mod verdict;
@@ -64,6 +65,7 @@ pub use simulation::{
 };
 pub use steady_state::SteadyState;
 pub use summary::Summary;
+pub use target::TargetRecord;
 pub use timeline::Timeline;
 pub use trace::Trace;
 pub use verdict::{Limit, Verdict, judge};

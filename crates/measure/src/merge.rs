@@ -16,6 +16,7 @@ use crate::facts::NetworkFacts;
 use crate::interval::Interval;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord, TlsFacts};
+use crate::target::{self, TargetRecord};
 use crate::timeline::Timeline;
 
 pub use fitness::Misfit;
@@ -46,6 +47,7 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
     }
     let reasons = fitness::misfits(&records).into_iter().map(|it| it.reason);
     let reasons: Vec<String> = reasons.collect();
+    let targets = targets(&records);
     let mut rest = records.into_iter();
     let mut merged = rest.next().ok_or_else(|| vec![Misfit::nothing()])?;
     let mut alone = true;
@@ -54,6 +56,7 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
         alone = false;
     }
     if !alone {
+        merged.targets = targets;
         merged.merged_by_force.extend(reasons);
         merged.conclude();
     }
@@ -66,6 +69,7 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
 ///
 /// None if there is no record.
 pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
+    let targets = targets(&records);
     let mut rest = records.into_iter();
     let mut merged = rest.next()?;
     for record in rest {
@@ -76,8 +80,26 @@ pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
         add_figures(&mut merged, record);
         merged.generators = generators;
     }
+    merged.targets = targets;
     merged.conclude();
     Some(merged)
+}
+
+/// The targets of all records; none if they have the same one.
+fn targets(records: &[RunRecord]) -> Vec<TargetRecord> {
+    let mut targets = Vec::new();
+    for record in records {
+        let goodput_rcodes = &record.scenario.goodput_rcodes;
+        let own = match record.targets.is_empty() {
+            false => record.targets.clone(),
+            true => vec![TargetRecord::only(record)],
+        };
+        target::merge_targets(&mut targets, own, goodput_rcodes);
+    }
+    if targets.len() == 1 {
+        targets.clear();
+    }
+    targets
 }
 
 /// The parts are one run: it began with the first and ended with the last of them.

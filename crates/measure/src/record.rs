@@ -17,6 +17,7 @@ use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
 use crate::summary::Summary;
+use crate::target::{self, TargetRecord};
 use crate::timeline::Timeline;
 use crate::verdict::{Limit, Verdict, judge};
 
@@ -91,6 +92,10 @@ pub struct RunRecord {
     /// clients fared.
     #[schemars(length(min = 1))]
     pub groups: Vec<GroupRecord>,
+    /// The targets, in the order in which groups name them: what was measured of each. None where
+    /// there is only one, or in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetRecord>,
     /// The workers of all generators.
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.
@@ -260,6 +265,7 @@ impl RunRecord {
         }
         let warmup = self.warmup.counts.check_identity();
         warmup.map_err(|reason| format!("warm-up: {reason}"))?;
+        target::check(&self.targets, &self.total)?;
         self.check_groups()
     }
 

@@ -11,7 +11,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::metric::Metric;
+use crate::counts::Counts;
+use crate::interval::Interval;
+use crate::metric::{Metric, Unit};
 use crate::record::RunRecord;
 use crate::verdict::Limit;
 
@@ -22,44 +24,51 @@ pub struct Summary {
     values: BTreeMap<String, Value>,
 }
 
-/// A count of the summary: its key, what it is, and where it is.
-type Count = (&'static str, &'static str, fn(&RunRecord) -> u64);
+/// A count of the summary: its key, what it is, and where it is, given the RCODEs of goodput.
+type Count = (&'static str, &'static str, fn(&Counts, &[u16]) -> u64);
 
 const COUNTS: [Count; 5] = [
-    ("offered_queries", "Queries scheduled", |it| {
-        it.total.counts.offered
+    ("offered_queries", "Queries scheduled", |it, _| it.offered),
+    ("sent_queries", "Queries handed to the network", |it, _| {
+        it.sent
     }),
-    ("sent_queries", "Queries handed to the network", |it| {
-        it.total.counts.sent
-    }),
-    ("responses", "Queries that got a response", |it| {
-        it.total.counts.responses
+    ("responses", "Queries that got a response", |it, _| {
+        it.responses
     }),
     (
         "lost_queries",
         "Queries without a response, whatever the cause",
-        |it| it.total.counts.lost(),
+        |it, _| it.lost(),
     ),
     (
         "goodput_responses",
         "Whole responses with an RCODE of the goodput set",
-        RunRecord::goodput,
+        Counts::goodput,
     ),
 ];
 
 impl Summary {
     /// The summary of a run whose verdict is there.
     pub fn of(record: &RunRecord) -> Summary {
-        let mut values: BTreeMap<String, Value> = BTreeMap::new();
+        let mut values = counts(&record.total.counts, &record.scenario.goodput_rcodes);
         let mut add = |key: &str, value: Value| values.insert(key.to_owned(), value);
-        for (key, _, count) in COUNTS {
-            add(key, json!(count(record)));
-        }
         for metric in Metric::ALL {
             add(metric.key(), json!(metric.of(record)));
         }
         add("limit", json!(record.verdict.limit));
         add("evidence", json!(record.verdict.evidence));
+        Summary { values }
+    }
+
+    /// The summary of a part of a run, such as a target's: its counts, shares and latencies, and
+    /// no rates, for responses that came after the window are in it.
+    pub fn of_interval(interval: &Interval, goodput_rcodes: &[u16]) -> Summary {
+        let mut values = counts(&interval.counts, goodput_rcodes);
+        let metrics = Metric::ALL.into_iter();
+        for metric in metrics.filter(|it| it.is_of_target() && it.unit() != Unit::PerSecond) {
+            let value = metric.of_interval(interval, goodput_rcodes);
+            values.insert(metric.key().to_owned(), json!(value));
+        }
         Summary { values }
     }
 
@@ -74,6 +83,13 @@ impl Summary {
         let words = ["limit", "evidence"];
         counts.chain(Metric::ALL.map(Metric::key)).chain(words)
     }
+}
+
+fn counts(counts: &Counts, goodput_rcodes: &[u16]) -> BTreeMap<String, Value> {
+    let each = COUNTS.iter();
+    let each =
+        each.map(|(key, _, count)| ((*key).to_owned(), json!(count(counts, goodput_rcodes))));
+    each.collect()
 }
 
 impl From<BTreeMap<String, Value>> for Summary {

@@ -73,6 +73,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
             queries: total.counts.sent,
             ..WorkerFacts::default()
         }],
+        targets: Vec::new(),
         groups: vec![GroupRecord {
             name: GroupRecord::PLAIN.into(),
             clients: scenario_clients,

@@ -31,6 +31,7 @@ mod run;
 pub mod several;
 mod sweep;
 pub mod table;
+mod targets;
 pub mod text;
 pub mod trace;
 

@@ -33,7 +33,7 @@ pub fn text(document: &Document) -> String {
 }
 
 /// A table aligned by the widest cells.
-fn columns(text: &mut String, sheet: &Sheet) {
+pub(crate) fn columns(text: &mut String, sheet: &Sheet) {
     let heads: Vec<String> = sheet.columns.iter().map(|it| it.name.clone()).collect();
     let heads = (!sheet.is_facts()).then_some(&heads);
     let lines: Vec<&Vec<String>> = heads.into_iter().chain(&sheet.rows).collect();

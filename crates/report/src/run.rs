@@ -9,7 +9,7 @@ use measure::{Histogram, HostFacts, RunRecord};
 
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
 use crate::over_time::Timeline;
-use crate::{distributions, remarks, text};
+use crate::{distributions, remarks, targets, text};
 
 /// The report on one run, which `file` keeps.
 pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
@@ -19,6 +19,7 @@ pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
         latencies(record, ""),
         path(record, ""),
         rcodes(record, ""),
+        targets::sheet(record, ""),
     ];
     sections.push(Section::new("Result", tables.map(Block::Sheet).into()));
     sections.extend(clients(record, ""));

@@ -14,6 +14,7 @@ use measure::scenario::DriverKind;
 use measure::{Arrival, Histogram, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
 use crate::table::{Align, Table};
+use crate::{plain, targets};
 
 mod capture;
 mod carriage;
@@ -39,6 +40,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Latency", sections::latencies(record)),
         ("Where the time went", sections::path(record)),
         ("Course", sections::course(record)),
+        ("Targets", targets(record)),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Attempts", stub::section(record)),
@@ -248,6 +250,15 @@ fn outcome(record: &RunRecord) -> String {
         true => without_queries::result(record),
         false => result(record),
     }
+}
+
+/// The targets, if there are several.
+fn targets(record: &RunRecord) -> String {
+    let mut text = String::new();
+    if !record.targets.is_empty() {
+        plain::columns(&mut text, &targets::sheet(record, ""));
+    }
+    text
 }
 
 /// Offered, sent, answered, lost; then the rates.

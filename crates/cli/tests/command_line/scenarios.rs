@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use measure::RunRecord;
 use measure::scenario::Transport;
+use measure::{RunRecord, TargetRecord};
 
-use crate::process::{Folder, throng};
+use crate::process::{Folder, Responder, throng};
 
 fn presets() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
@@ -91,6 +91,61 @@ fn groups_of_a_scenario_are_told_apart_and_add_up() {
     assert!(each[0] > each[1], "{each:?}");
     assert!(of(1).connections.closed_by_client_for.idle > 0);
     assert_eq!(of(2).connections.attempted, 0);
+}
+
+#[test]
+fn targets_of_a_scenario_are_told_apart_and_add_up() {
+    let folder = Folder::new("targets");
+    let names = folder.write("names.txt", "a.example A\n");
+    let good = Responder::start("udp:127.0.0.1:0", "");
+    let refusing = Responder::start("udp:127.0.0.1:0", "--rcodes REFUSED=1");
+    let scenario = write(
+        &folder,
+        &format!(
+            "names = '{names}'\nduration = '1s'\nrate = 400\npopulation = 16\n\
+             [[clients]]\nname = 'one'\nweight = 1\n[[clients]]\nname = 'two'\nweight = 3\n\
+             [[targets]]\nserver = '{}'\nweight = 3\n[[targets]]\nserver = '{}'\n",
+            good.address(),
+            refusing.address()
+        ),
+    );
+    for processes in [1, 2] {
+        let file = folder.path("r.json");
+        let flags = format!("--quiet --workers 2 --processes {processes} --record {file}");
+        let text = throng(&format!("run {scenario} {flags}")).succeeded();
+        let record = read(&file);
+        let of = |it: &TargetRecord| {
+            let (counts, rcodes) = (&it.total.counts, &it.total.counts.rcodes.by_rcode);
+            (
+                it.target.clone(),
+                it.clients,
+                counts.offered,
+                rcodes[0],
+                rcodes[5],
+            )
+        };
+        let targets: Vec<_> = record.targets.iter().map(of).collect();
+        assert_eq!(
+            targets,
+            [
+                (good.address().to_string(), 12, 300, 300, 0),
+                (refusing.address().to_string(), 4, 100, 0, 100)
+            ]
+        );
+        assert_eq!(record.groups.len(), 2);
+        let row = |address: &str| {
+            let line = text.lines().find(|line| line.trim().starts_with(address));
+            line.unwrap_or_else(|| panic!("{text}")).to_owned()
+        };
+        assert!(
+            row(&refusing.address().to_string()).contains("REFUSED 100"),
+            "{text}"
+        );
+        for form in ["html", "markdown", "text"] {
+            let report = throng(&format!("report {file} --format {form}")).succeeded();
+            assert!(report.contains("NOERROR 300"), "{form}: {report}");
+        }
+    }
 }
 
 #[test]

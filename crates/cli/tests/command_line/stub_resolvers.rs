@@ -1,6 +1,6 @@
 //! Clients that ask again and have several servers: what is refused, and what is told.
 
-use measure::RunRecord;
+use measure::{RunRecord, TargetRecord};
 
 use crate::process::{Folder, Nobody, Responder, throng};
 
@@ -105,11 +105,15 @@ fn run_goes_on_with_the_second_server_and_says_so() {
     let counts = &record.total.counts;
     assert_eq!((counts.offered, counts.responses), (100, 100), "{counts:?}");
     assert_eq!(counts.stub.responses_by_server, [0, 100]);
+    let of = |it: &TargetRecord| (it.messages_sent, it.total.counts.responses);
+    let targets: Vec<_> = record.targets.iter().map(of).collect();
+    assert_eq!(targets, [(100, 0), (100, 100)]);
+    assert!(text.contains("\nTargets\n"), "{text}");
     for line in [
         "  stub resolver  4 attempts of 1.000 s each; servers in their order, the next after \
          SERVFAIL, NOTIMP, REFUSED\n",
-        "  answered         100 (100.00 %) at attempt 2\n",
-        "  failovers        100: 100 nobody listened\n",
+        "  answered    100 (100.00 %) at attempt 2\n",
+        "  failovers   100: 100 nobody listened\n",
     ] {
         assert!(text.contains(line), "no `{line}` in\n{text}");
     }

@@ -447,6 +447,7 @@ impl Worker {
                 Role::Fallback => counts.tcp_fallback.connection_losses += 1,
             }
             let whose = (client.role, index);
+            self.lose_at_server(index, &query, |counts| counts.connection_losses += 1);
             self.tell(whose, &query, Told::End(End::Lost), now);
             lost += 1;
         }

@@ -2,6 +2,7 @@
 //! belong to.
 
 use driver::Driver;
+use measure::Counts;
 use proto::Instant;
 use proto::exchange::ExchangeEnd;
 use proto::pending::{Query, State};
@@ -31,28 +32,20 @@ impl Worker {
             // It was given up, and its exchange with it: what still comes is of no account.
             return;
         };
-        let counts = &mut self
-            .tally
-            .of_query(query.scheduled_at)
-            .counts
-            .exchange_failures;
         match end {
-            ExchangeEnd::Message(message) => return self.handle_answer(index, query, message, at),
-            ExchangeEnd::NotProcessed => return self.unprocessed.push(token),
-            ExchangeEnd::HttpStatus(status) => counts.http_status.record(status.into()),
-            ExchangeEnd::MediaType => counts.media_type += 1,
-            ExchangeEnd::Reset(code) => counts.stream_reset.record(code),
-            ExchangeEnd::Malformed | ExchangeEnd::Late => counts.malformed += 1,
+            ExchangeEnd::Message(message) => self.handle_answer(index, query, message, at),
+            ExchangeEnd::NotProcessed => self.unprocessed.push(token),
+            _ => self.lose_exchange(index, &query, end, at),
         }
-        self.lose_exchange(index, &query, at);
     }
 
     /// A query whose exchange failed.
-    fn lose_exchange(&mut self, index: u32, query: &Query, at: Instant) {
+    fn lose_exchange(&mut self, index: u32, query: &Query, end: ExchangeEnd<'_>, at: Instant) {
         let client = &mut self.clients[index as usize];
         client.pending.end(query.position, State::Lost);
-        self.tally.of_lost(query.scheduled_at, 1);
         let whose = (client.role, index);
+        count_failed(&mut self.tally.of_lost(query.scheduled_at, 1).counts, end);
+        self.lose_at_server(index, query, |counts| count_failed(counts, end));
         self.tell(whose, query, Told::End(End::Lost), at);
         self.count_failure();
     }
@@ -74,9 +67,7 @@ impl Worker {
                 counts.wrong_question += 1;
             }
         }
-        let counts = &mut self.tally.of_query(query.scheduled_at).counts;
-        counts.exchange_failures.malformed += 1;
-        self.lose_exchange(index, &query, at);
+        self.lose_exchange(index, &query, ExchangeEnd::Malformed, at);
     }
 
     /// Decides on the queries that the target says it has not processed: where it takes no more on
@@ -100,9 +91,7 @@ impl Worker {
                 }
                 continue;
             }
-            self.lose_exchange(index, &query, at);
-            let counts = &mut self.tally.of_query(query.scheduled_at).counts;
-            counts.exchange_failures.not_processed += 1;
+            self.lose_exchange(index, &query, ExchangeEnd::NotProcessed, at);
             self.offer.release(1);
         }
         self.unprocessed = unprocessed;
@@ -142,6 +131,20 @@ impl Worker {
     pub(super) fn retire(&mut self, index: u32, reason: Reason) {
         if let Some(connection) = self.clients[index as usize].connection() {
             connection.retired_for.get_or_insert(reason);
+        }
+    }
+}
+
+/// Counts an exchange that ended without a message.
+fn count_failed(counts: &mut Counts, end: ExchangeEnd<'_>) {
+    let failures = &mut counts.exchange_failures;
+    match end {
+        ExchangeEnd::HttpStatus(status) => failures.http_status.record(status.into()),
+        ExchangeEnd::MediaType => failures.media_type += 1,
+        ExchangeEnd::Reset(code) => failures.stream_reset.record(code),
+        ExchangeEnd::NotProcessed => failures.not_processed += 1,
+        ExchangeEnd::Malformed | ExchangeEnd::Late | ExchangeEnd::Message(_) => {
+            failures.malformed += 1;
         }
     }
 }

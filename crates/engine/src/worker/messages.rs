@@ -205,6 +205,9 @@ impl Worker {
         let is_truncated = response::is_truncated(message);
         let kind = ResponseKind::of(message).with_truncated(is_truncated);
         self.count_response((query.scheduled_at, query.sent_at), kind, message);
+        if self.stub.is_some() {
+            self.answer_at_server(owner, query, (kind, at));
+        }
         let latency_ns = at.nanos_since(query.scheduled_at);
         self.statistics
             .count_end_of_idleness(owner, query.number, latency_ns);
@@ -371,7 +374,7 @@ impl Worker {
 
 /// Counts responses of which there is more to say than their RCODE.
 #[cold]
-fn count_special(counts: &mut Counts, kind: ResponseKind, responses: u64) {
+pub(super) fn count_special(counts: &mut Counts, kind: ResponseKind, responses: u64) {
     if kind.is_nodata() {
         counts.nodata += responses;
     }

@@ -166,6 +166,9 @@ pub struct WorkerSummary {
     pub script: Option<ScriptRecord>,
     /// How each of its clients fared; none if no statistics of single clients were kept.
     pub experience: Option<ClientExperience>,
+    /// Of clients with several servers, what became of the queries at each of them: counts and
+    /// latencies; empty of all others.
+    pub servers: Vec<Interval>,
 }
 
 /// One worker.
@@ -390,6 +393,10 @@ impl Worker {
                 _ => None,
             },
             experience: self.statistics.experience(self.present_ns()),
+            servers: self
+                .stub
+                .as_ref()
+                .map_or_else(Vec::new, |stub| stub.ended().to_vec()),
         }
     }
 

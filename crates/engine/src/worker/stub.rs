@@ -18,10 +18,12 @@ use std::time::Duration;
 use driver::{Driver, SocketId, SocketSpec};
 use load::StubPolicy;
 use load::stub::ServerOrder;
+use measure::{Counts, Interval};
 use proto::Instant;
 use proto::pending::{Pending, Query, State, Trail};
-use proto::response::extended_rcode;
+use proto::response::{ResponseKind, extended_rcode};
 
+use super::messages::count_special;
 use super::race::Racer;
 use super::{Phase, Worker};
 use crate::SetupError;
@@ -48,6 +50,9 @@ pub(super) struct Stub {
     pub(super) answering: u8,
     /// The server that the queries being sent go to.
     sending_to: u8,
+    /// What became of queries by the server that answered them, or was asked last; empty if there
+    /// is only one.
+    ended: Vec<Interval>,
     /// Connection attempts of each client beside that of its link; empty unless they are raced.
     pub(super) racers: Vec<Vec<Racer>>,
 }
@@ -107,11 +112,20 @@ impl Stub {
             at_once: VecDeque::new(),
             answering: 0,
             sending_to: 0,
+            ended: match policy.servers.len() {
+                1 => Vec::new(),
+                several => vec![Interval::default(); several],
+            },
             racers: match policy.race_delay {
                 Some(_) => vec![Vec::new(); clients.len()],
                 None => Vec::new(),
             },
         })
+    }
+
+    /// What became of queries at each server, if there are several.
+    pub(super) fn ended(&self) -> &[Interval] {
+        &self.ended
     }
 
     fn servers(&self) -> u8 {
@@ -510,18 +524,71 @@ impl Worker {
         true
     }
 
+    /// Counts and times a response, of this kind, at the server that gave it.
+    pub(super) fn answer_at_server(
+        &mut self,
+        index: u32,
+        query: &Query,
+        (kind, at): (ResponseKind, Instant),
+    ) {
+        let server = self.answering_server(index);
+        self.end_at(server, query, |interval| {
+            interval.counts.responses += 1;
+            interval.counts.rcodes.record_many(kind.rcode(), 1);
+            count_special(&mut interval.counts, kind, 1);
+            interval.counts.truncated += u64::from(kind.is_truncated());
+            let times = &mut interval.distributions;
+            times.latency.record(at.nanos_since(query.scheduled_at));
+            times.service.record(at.nanos_since(query.sent_at));
+        });
+    }
+
+    /// Counts that a query which was sent has ended without a response, at the server that was
+    /// asked last.
+    #[cold]
+    pub(super) fn lose_at_server(
+        &mut self,
+        index: u32,
+        query: &Query,
+        how: impl FnOnce(&mut Counts),
+    ) {
+        let client = &self.clients[index as usize];
+        if self.stub.is_some() && client.role == Role::Primary {
+            let server = client.pending.trail(query.position).server;
+            self.end_at(server, query, |interval| how(&mut interval.counts));
+        }
+    }
+
+    /// Counts the end of a query at one of several servers.
+    fn end_at(&mut self, server: u8, query: &Query, how: impl FnOnce(&mut Interval)) {
+        if let Some(stub) = &mut self.stub
+            && self.tally.is_measured(query.scheduled_at)
+            && let Some(ended) = stub.ended.get_mut(usize::from(server))
+        {
+            ended.counts.offered += 1;
+            ended.counts.sent += 1;
+            how(ended);
+        }
+    }
+
+    /// The server that a message for client `index` comes from.
+    fn answering_server(&self, index: u32) -> u8 {
+        self.stub
+            .as_ref()
+            .map_or(0, |stub| match self.plan.transport.has_connections() {
+                true => stub.server_of(index),
+                false => stub.answering,
+            })
+    }
+
     /// Counts the response to a query by its attempt and by the server that gave it.
     fn count_answer(&mut self, index: u32, query: &Query) {
-        let Some(stub) = &self.stub else { return };
         let client = &self.clients[index as usize];
         if client.role == Role::Fallback {
             return;
         }
         let trail = client.pending.trail(query.position);
-        let server = match self.plan.transport.has_connections() {
-            true => stub.server_of(index),
-            false => stub.answering,
-        };
+        let server = self.answering_server(index);
         let counts = &mut self.tally.of_query(query.scheduled_at).counts.stub;
         counts.respond(trail.attempts, server);
     }

@@ -99,6 +99,7 @@ impl Worker {
                 (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
                 (Role::Primary, true) => {
                     counts.timeouts += 1;
+                    self.lose_at_server(index, &query, |counts| counts.timeouts += 1);
                     self.count_failure();
                 }
                 (Role::Primary, false) => counts.not_sent.timed_out_waiting += 1,
@@ -149,24 +150,32 @@ impl Worker {
     /// Ends whatever is still open when the drain is over.
     pub(super) fn give_up_open_queries(&mut self, now: Instant) {
         for index in 0..self.clients.len() {
-            let client = &mut self.clients[index];
-            let in_flight = client.pending.in_flight();
-            let queries = u64::from(client.role == Role::Primary);
-            while let Some(query) = client.pending.next_waiting() {
-                client.pending.end(query.position, State::Lost);
+            let client = &self.clients[index];
+            let (in_flight, role) = (client.pending.in_flight(), client.role);
+            let queries = u64::from(role == Role::Primary);
+            while let Some(query) = self.clients[index].pending.next_waiting() {
+                self.clients[index].pending.end(query.position, State::Lost);
                 let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
-                match client.role {
+                match role {
                     // It waits to be sent again.
-                    Role::Primary if query.sent_at != Instant::ZERO => counts.timeouts += 1,
+                    Role::Primary if query.sent_at != Instant::ZERO => {
+                        counts.timeouts += 1;
+                        self.lose_at_server(index as u32, &query, |counts| counts.timeouts += 1);
+                    }
                     Role::Primary => counts.not_sent.run_ended += 1,
                     Role::Fallback => counts.tcp_fallback.connection_losses += 1,
                 }
             }
-            while let Some(query) = client.pending.oldest_in_flight() {
-                client.pending.end(query.position, State::TimedOut);
+            while let Some(query) = self.clients[index].pending.oldest_in_flight() {
+                self.clients[index]
+                    .pending
+                    .end(query.position, State::TimedOut);
                 let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
-                match client.role {
-                    Role::Primary => counts.timeouts += 1,
+                match role {
+                    Role::Primary => {
+                        counts.timeouts += 1;
+                        self.lose_at_server(index as u32, &query, |counts| counts.timeouts += 1);
+                    }
                     Role::Fallback => counts.tcp_fallback.timeouts += 1,
                 }
             }

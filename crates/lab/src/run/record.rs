@@ -98,6 +98,7 @@ pub(crate) fn from_outcome(
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
         groups: population::groups(groups, outcome),
+        targets: population::targets(groups, outcome),
         total: Interval::default(),
         warmup,
         intervals,

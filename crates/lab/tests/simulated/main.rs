@@ -20,6 +20,7 @@ mod server_model;
 mod sim;
 mod stall;
 mod stub;
+mod targets;
 mod timeline;
 mod unexpected;
 mod verdicts;

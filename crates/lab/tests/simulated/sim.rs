@@ -337,9 +337,32 @@ impl Sim {
 
     /// As [`Sim::try_run`], with what each server counted.
     pub(crate) fn try_run_servers(mut self) -> Result<(RunRecord, Vec<Counters>), String> {
+        let request = self.request()?;
+        self.simulate(&[request])
+    }
+
+    /// Runs with others beside it, each a group of clients; the world is that of this one.
+    pub(crate) fn try_run_beside(mut self, others: Vec<Sim>) -> Result<RunRecord, String> {
+        let mut requests = vec![self.request()?];
+        for (mut other, number) in others.into_iter().zip(2..) {
+            let mut request = other.request()?;
+            request.group = format!("group {number}");
+            requests.push(request);
+        }
+        Ok(self.simulate(&requests)?.0)
+    }
+
+    fn simulate(&self, groups: &[RunRequest]) -> Result<(RunRecord, Vec<Counters>), String> {
+        let simulated = simulate_servers(groups, &self.simulation);
+        let (record, servers) = simulated.map_err(|error| error.to_string())?;
+        check(&record)?;
+        Ok((record, servers))
+    }
+
+    fn request(&mut self) -> Result<RunRequest, String> {
         self.plan.validate().map_err(|error| error.to_string())?;
         let tls = self.plan.transport.has_tls().then(|| self.tls());
-        let request = RunRequest {
+        Ok(RunRequest {
             group: measure::experience::GroupRecord::PLAIN.to_owned(),
             plan: self.plan.clone(),
             tls,
@@ -352,11 +375,7 @@ impl Sim {
             },
             preflight: false,
             observer: None,
-        };
-        let (record, servers) =
-            simulate_servers(&[request], &self.simulation).map_err(|error| error.to_string())?;
-        check(&record)?;
-        Ok((record, servers))
+        })
     }
 
     fn tls(&mut self) -> TlsRequest {

@@ -12,9 +12,9 @@ use crate::verdict::Limit;
 fn any_record() -> impl Strategy<Value = RunRecord> {
     let latencies = vec((1_000_u64..1 << 37, 1_u64..50), 0..4);
     let codes = vec(any::<u64>(), 0..40);
-    vec((latencies, codes), 1..5).prop_map(|intervals| {
+    (vec((latencies, codes), 1..5), 1..4).prop_map(|(intervals, target)| {
         let intervals = intervals.iter().enumerate();
-        record(
+        let mut record = record(
             intervals
                 .map(|(index, (latencies, codes))| {
                     let mut interval = interval(index as u64, latencies);
@@ -22,7 +22,9 @@ fn any_record() -> impl Strategy<Value = RunRecord> {
                     interval
                 })
                 .collect(),
-        )
+        );
+        record.scenario.target = format!("192.0.2.{target}:53");
+        record
     })
 }
 
@@ -57,6 +59,8 @@ proptest! {
         prop_assert_eq!(&left.total, &at_once.total);
         prop_assert_eq!(&left.groups, &right.groups);
         prop_assert_eq!(&left.groups, &at_once.groups);
+        prop_assert_eq!(&left.targets, &right.targets);
+        prop_assert_eq!(&left.targets, &at_once.targets);
         prop_assert_eq!(left.responses_in_window, right.responses_in_window);
         prop_assert_eq!(left.check(), Ok(()));
     }
@@ -111,6 +115,30 @@ fn on_host(mut record: RunRecord, boot_id: &str) -> RunRecord {
 
 fn merged(first: RunRecord, second: RunRecord) -> RunRecord {
     merge(vec![first, second], Misfits::Refused).expect("one concurrent load on one target")
+}
+
+#[test]
+fn targets_that_two_generators_asked_are_told_apart_and_one_is_not() {
+    let (first, mut second) = pair();
+    assert_eq!(merged(first.clone(), second.clone()).targets, []);
+    // One name that leads to two addresses.
+    second.scenario.target = "192.0.2.54:53".into();
+    second
+        .scenario
+        .server_name
+        .clone_from(&first.scenario.server_name);
+    let both = forced(vec![first.clone(), second.clone()]);
+    let third = on_host(second, "three");
+    let three = forced(vec![both, third]);
+    let responses = |it: &TargetRecord| (it.target.clone(), it.total.counts.responses, it.clients);
+    assert_eq!(
+        three.targets.iter().map(responses).collect::<Vec<_>>(),
+        [
+            (first.scenario.target, 900, 10),
+            ("192.0.2.54:53".to_owned(), 240, 20)
+        ]
+    );
+    assert_eq!(three.check(), Ok(()));
 }
 
 #[test]

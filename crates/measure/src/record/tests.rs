@@ -166,6 +166,66 @@ fn record_that_contradicts_itself_is_refused() {
     );
 }
 
+/// A record of two targets, of which the first answered 300 queries and the second 700.
+fn of_two_targets() -> RunRecord {
+    let mut record = example();
+    let totals = [(1_500_000, 300), (90_000, 700)].map(|latency| interval(0, &[latency]));
+    let names = ["192.0.2.1:53", "192.0.2.2:53"];
+    let targets = names.into_iter().zip(totals).map(|(name, total)| {
+        let messages = total.counts.sent;
+        TargetRecord::new((name.to_owned(), None), (5, messages), total, &[0])
+    });
+    record.targets = targets.collect();
+    record
+}
+
+#[test]
+fn targets_that_are_not_the_run_together_are_refused() {
+    let record = of_two_targets();
+    assert_eq!(RunRecord::from_json(&record.to_json()), Ok(record));
+    let check = |change: fn(&mut TargetRecord), message: &str| {
+        let mut record = of_two_targets();
+        change(&mut record.targets[1]);
+        assert_eq!(record.check(), Err(message.to_owned()));
+    };
+    check(
+        |it| it.total.counts.timeouts = 1,
+        "target 192.0.2.2:53: sent 700 is not responses 700 + timeouts 1 + connection_losses 0 + \
+         exchange_failures 0 = 701",
+    );
+    check(
+        |it| {
+            it.total.counts.timeouts = 1;
+            it.total.counts.sent += 1;
+            it.total.counts.offered += 1;
+        },
+        "1000 queries sent, but 1001 of its targets",
+    );
+    check(
+        |it| it.messages_sent += 1,
+        "1000 messages sent, but 1001 of its targets",
+    );
+    check(
+        |it| it.total.counts.nodata = 1,
+        "0 responses NODATA, but 1 of its targets",
+    );
+    check(
+        |it| {
+            it.total.counts.not_sent.run_ended = 1;
+            it.total.counts.offered += 1;
+        },
+        "0 queries not sent, but 1 of its targets",
+    );
+    check(
+        |it| it.total.counts.rcodes.by_rcode = [0; 24],
+        "target 192.0.2.2:53: responses 700 is not rcodes 0 = 0",
+    );
+    check(
+        |it| it.total.distributions.latency.record(5),
+        "the latencies are not the sum of those of its targets",
+    );
+}
+
 #[test]
 fn rates_are_of_the_window_and_not_of_the_drain() {
     let mut record = record(vec![

@@ -140,14 +140,15 @@ fn attempts(stub: &StubCounts) -> String {
     }
 }
 
-/// A row for each server, if there are several and the groups have the same.
+/// A row for each server of a record that does not tell its targets apart.
 fn servers(record: &RunRecord, stub: &StubCounts) -> Vec<(String, String)> {
     let servers = record
         .scenario
         .stub
         .as_ref()
         .map(|it| it.servers.as_slice());
-    let servers = servers.filter(|servers| servers.len() > 1).unwrap_or(&[]);
+    let servers = servers.filter(|servers| servers.len() > 1 && record.targets.is_empty());
+    let servers = servers.unwrap_or(&[]);
     let of = |counts: &[u64], place: usize| counts.get(place).copied().unwrap_or(0);
     let row = |(place, server): (usize, &String)| {
         let answered = of(&stub.responses_by_server, place);

@@ -104,6 +104,7 @@ impl Printed {
             },
             measured_ns,
             responses_in_window: total.counts.responses,
+            targets: Vec::new(),
             groups: vec![GroupRecord {
                 name: GroupRecord::PLAIN.into(),
                 clients: self.clients,

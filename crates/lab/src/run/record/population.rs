@@ -1,11 +1,14 @@
 //! What several groups of clients were together.
 
+use std::net::SocketAddr;
+
 use engine::Outcome;
 use measure::RunRecord;
 use measure::ScriptRecord;
 use measure::experience::{ClientExperience, GroupRecord};
 use measure::interval::Interval;
 use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transport};
+use measure::target::{TargetRecord, merge_targets};
 
 use crate::run::RunRequest;
 
@@ -66,24 +69,77 @@ fn rate_qps(groups: &[ScenarioRecord]) -> Option<f64> {
 
 /// Each group with what it measured.
 pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecord> {
-    let record = |(group, request): (usize, &RunRequest)| {
-        let intervals = engine::merged(outcome.of_group(group).map(|worker| &worker.intervals));
-        let mut total = Interval::total(&intervals);
-        total.shrink_to_fit();
-        GroupRecord {
-            name: request.group.clone(),
-            clients: super::clients(&request.plan, group, outcome),
-            scenario: super::scenario(request, group, outcome),
-            total,
-            timeline: match groups.len() {
-                1 => None,
-                _ => Some(super::timeline(outcome.of_group(group))),
-            },
-            experience: experience(outcome, group),
-            script: script(outcome, group),
-        }
+    let record = |(group, request): (usize, &RunRequest)| GroupRecord {
+        name: request.group.clone(),
+        clients: super::clients(&request.plan, group, outcome),
+        scenario: super::scenario(request, group, outcome),
+        total: total(outcome, group),
+        timeline: match groups.len() {
+            1 => None,
+            _ => Some(super::timeline(outcome.of_group(group))),
+        },
+        experience: experience(outcome, group),
+        script: script(outcome, group),
     };
     unite(groups.iter().enumerate().map(record))
+}
+
+/// What the clients of one group measured.
+fn total(outcome: &Outcome, group: usize) -> Interval {
+    let intervals = engine::merged(outcome.of_group(group).map(|worker| &worker.intervals));
+    let mut total = Interval::total(&intervals);
+    total.shrink_to_fit();
+    total
+}
+
+/// Each target with what was measured of it; none if there is only one.
+pub(super) fn targets(groups: &[RunRequest], outcome: &Outcome) -> Vec<TargetRecord> {
+    let mut targets = Vec::new();
+    for (group, request) in groups.iter().enumerate() {
+        let goodput_rcodes = &request.description.goodput_rcodes;
+        let of_group = targets_of(group, request, outcome);
+        merge_targets(&mut targets, of_group, goodput_rcodes);
+    }
+    if targets.len() == 1 {
+        targets.clear();
+    }
+    targets
+}
+
+/// The targets of one group: its own, or the servers that its clients choose from.
+fn targets_of(group: usize, request: &RunRequest, outcome: &Outcome) -> Vec<TargetRecord> {
+    let plan = &request.plan;
+    let whole = total(outcome, group);
+    let clients = super::clients(plan, group, outcome);
+    let goodput_rcodes = &request.description.goodput_rcodes;
+    let typed = request.description.server_name.as_deref();
+    let target = |place: usize, address: SocketAddr, messages, total| {
+        let name = typed.and_then(|names| names.split(", ").nth(place));
+        let names = (address.to_string(), name.map(str::to_owned));
+        TargetRecord::new(names, (clients, messages), total, goodput_rcodes)
+    };
+    let servers = plan.stub.as_ref().map(|stub| stub.servers.as_slice());
+    let Some(servers) = servers.filter(|servers| servers.len() > 1) else {
+        let messages = whole.counts.sent + whole.counts.stub.retransmitted;
+        return vec![target(0, plan.target, messages, whole)];
+    };
+    let of_server = |(place, address): (usize, &SocketAddr)| {
+        let mut own = Interval {
+            start_ns: whole.start_ns,
+            end_ns: whole.end_ns,
+            ..Interval::default()
+        };
+        for worker in outcome.of_group(group) {
+            if let Some(measured) = worker.summary.servers.get(place) {
+                own.counts.add(&measured.counts);
+                own.distributions.merge(&measured.distributions);
+            }
+        }
+        own.shrink_to_fit();
+        let sent = whole.counts.stub.sent_by_server.get(place);
+        target(place, *address, sent.copied().unwrap_or_default(), own)
+    };
+    servers.iter().enumerate().map(of_server).collect()
 }
 
 /// Names the groups of a run in parts, which have had their positions for names, and looks at all
