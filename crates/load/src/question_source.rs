@@ -63,6 +63,17 @@ pub struct QuestionSource {
     pub repeats: Option<Repeats>,
     /// Names are drawn by the popularity of a profile, which goes before `order`.
     pub ranked: Option<Arc<RankedNames>>,
+    /// Others ask parts of the same list; `None` asks all of it.
+    pub part: Option<ListPart>,
+}
+
+/// A part of a list that several plans ask together, each question as often as all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListPart {
+    /// Queries that the others ask before this part begins, the list again and again.
+    pub first: u64,
+    /// Decides the order of a shuffled list for all of them.
+    pub seed: u64,
 }
 
 /// Which template is asked next.

@@ -18,6 +18,7 @@ use engine::Progress;
 use lab::run::{RunRequest, Serving};
 use measure::RunRecord;
 use proto::Transport;
+use report::table::{Align, Table};
 use responder::certificate::Identity;
 
 use crate::args::{DriverChoice, RunArguments};
@@ -144,13 +145,25 @@ pub(crate) fn request(arguments: &RunArguments) -> Result<RunRequest, Failure> {
 
 /// Says who offers what before a run of several groups or targets starts.
 pub(crate) fn show_shares(requests: &[RunRequest], is_quiet: bool) {
-    use lab::run::shares::{lines, shares};
-    if is_quiet {
+    if is_quiet || requests.len() < 2 {
         return;
     }
-    for line in lines(&shares(requests)) {
-        tell!("{line}");
+    let (left, right) = (Align::Left, Align::Right);
+    let mut table = Table::new([left, left, left, right, left]);
+    table.row(["group", "target", "transport", "clients", "offers"].map(str::to_owned));
+    for share in lab::run::shares::shares(requests) {
+        let target = share.target;
+        table.row([
+            share.group,
+            target.unwrap_or_else(|| "the built-in responder".to_owned()),
+            share.transport,
+            measure::notation::count(share.clients.into()),
+            share.load,
+        ]);
     }
+    let mut text = String::new();
+    table.write_to(&mut text);
+    text.lines().for_each(|line| tell!("{line}"));
 }
 
 /// Does the part of a run that is this process's.
@@ -263,6 +276,7 @@ fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Fai
         request.group.clone_from(&group.name);
         request.preflight = !group.arguments.no_preflight;
     }
+    scenario::rounds::share_out(groups, &mut prepared.requests)?;
     lab::run::choose_local_addresses(&mut prepared.requests)?;
     Ok(prepared)
 }

@@ -37,6 +37,7 @@ pub(super) fn source(arguments: &RunArguments) -> Result<QuestionSource, Failure
             names_max: flags.hot_names.unwrap_or(HOT_NAMES),
         }),
         ranked: None,
+        part: None,
     })
 }
 

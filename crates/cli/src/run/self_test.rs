@@ -17,7 +17,7 @@ use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::part::Place;
 use crate::responder::{behaviour, config_of_part};
-use crate::scenario::Group;
+use crate::scenario::{self, Group};
 use crate::signals::Interrupt;
 
 /// Where the simulated target is (RFC 5737).
@@ -180,6 +180,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     for (request, group) in requests.iter_mut().zip(groups) {
         finish(request, group, identity.as_ref())?;
     }
+    scenario::rounds::share_out(groups, &mut requests)?;
     let simulation = Simulation {
         world: world(&groups[0].arguments)?,
         responder: ResponderConfig {

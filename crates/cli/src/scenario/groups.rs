@@ -7,8 +7,9 @@ use proto::Transport;
 use super::events;
 use super::file::{ScenarioFile, Table};
 use super::keys::Given;
+use super::rounds::Rounds;
 use super::sweep::Point;
-use super::totals::{divide, is_replaced, is_total, share_out, states_arrival};
+use super::totals::{ROUNDS, divide, is_replaced, is_total, share_out, states_arrival};
 use crate::args::{Command, RunArguments, flags};
 use crate::failure::Failure;
 use crate::run::OUTSTANDING;
@@ -26,6 +27,8 @@ pub(crate) struct Group {
     pub(crate) name: String,
     /// The flags that hold for it.
     pub(crate) arguments: RunArguments,
+    /// Its part of the rounds of its list.
+    pub(crate) rounds: Rounds,
     /// Where the scenario says so; none for a run without scenario.
     place: Option<String>,
 }
@@ -36,6 +39,7 @@ impl Group {
         Group {
             name: measure::experience::GroupRecord::PLAIN.to_owned(),
             arguments: arguments.clone(),
+            rounds: Rounds::of_all(),
             place: None,
         }
     }
@@ -57,6 +61,8 @@ pub(super) struct Part {
     /// Those of the file, then those of its table; the last one counts.
     pub(super) flags: Vec<Given>,
     pub(super) clients: u32,
+    /// Its part of `loops`.
+    pub(super) rounds: Rounds,
 }
 
 impl Part {
@@ -142,6 +148,7 @@ fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
             place: file.top.place.clone(),
             flags: top.to_vec(),
             clients: total.unwrap_or(CLIENTS),
+            rounds: Rounds::of_all(),
         };
         return Ok(vec![part]);
     }
@@ -165,6 +172,10 @@ fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
         override_with(&mut flags, &table.flags);
         parts.push(Part {
             place: format!("{} `{name}`", table.place),
+            rounds: match value(&table.flags, ROUNDS) {
+                Some(_) => Rounds::of_group(&name),
+                None => Rounds::of_all(),
+            },
             name,
             flags,
             clients,
@@ -378,6 +389,7 @@ fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
     Ok(Group {
         name: part.name,
         arguments,
+        rounds: part.rounds,
         place: Some(part.place),
     })
 }

@@ -8,6 +8,7 @@ mod events;
 mod file;
 mod groups;
 mod keys;
+pub(crate) mod rounds;
 mod schema;
 mod sweep;
 #[cfg(test)]

@@ -13,6 +13,10 @@ const RATES: [&str; 3] = ["rate", "max-rate", "connect-rate"];
 /// Whole numbers of all clients together.
 const NUMBERS: [&str; 2] = ["outstanding", "queries"];
 
+/// Times that a list is asked by all clients together; how many queries that is shows when the list
+/// is read ([`Rounds`](super::rounds::Rounds)).
+pub(super) const ROUNDS: &str = "loops";
+
 /// Flags that say when queries are due: whoever states one of them inherits none.
 const ARRIVALS: [&str; 5] = ["rate", "outstanding", "per-client", "profile", "script"];
 /// Flags that mean something only beside one of them.
@@ -28,7 +32,7 @@ const OF_ARRIVAL: [&str; 7] = [
 
 /// True if the flag says how much there is in all.
 pub(super) fn is_total(name: &str) -> bool {
-    RATES.contains(&name) || NUMBERS.contains(&name)
+    RATES.contains(&name) || NUMBERS.contains(&name) || name == ROUNDS
 }
 
 /// True if the flag has no meaning beside `later`, which say when queries are due.
@@ -94,6 +98,13 @@ pub(super) fn share_out(
     let Some(text) = value(&first.flags, name).map(str::to_owned) else {
         return Ok(());
     };
+    if name == ROUNDS {
+        let shares = apportion::exact(1.0, weights);
+        for (part, share) in parts.iter_mut().zip(shares) {
+            part.rounds.share *= share;
+        }
+        return Ok(());
+    }
     let texts: Vec<String> = if RATES.contains(&name) {
         // What is no rate is refused where all flags are read.
         let Ok(rate) = parse_rate(&text) else {

@@ -149,6 +149,34 @@ fn targets_of_a_scenario_are_told_apart_and_add_up() {
 }
 
 #[test]
+fn rounds_of_a_list_are_divided_among_those_who_ask_it() {
+    let folder = Folder::new("rounds");
+    let names: String = (0..10).map(|name| format!("n{name}.example A\n")).collect();
+    let names = folder.write("names.txt", &names);
+    let scenario = write(
+        &folder,
+        &format!(
+            "driver = 'sim'\nnames = '{names}'\nloops = 30\noutstanding = 4\n\
+             population = 8\n[[clients]]\nname = 'one'\nweight = 1\n\
+             [[clients]]\nname = 'two'\nweight = 3\n\
+             [[clients]]\nname = 'own'\ncount = 2\nloops = 2\n"
+        ),
+    );
+    let record = folder.path("r.json");
+    let output = throng(&format!("run {scenario} --record {record}"));
+    assert!(output.stderr.contains("225 queries"), "{}", output.stderr);
+    output.succeeded();
+    let record = read(&record);
+    let offered = record.groups.iter().map(|it| it.total.counts.offered);
+    assert_eq!(offered.collect::<Vec<u64>>(), [75, 225, 20]);
+    let few = format!(
+        "run {scenario} --loops 1 --names {}",
+        folder.write("one", "a A\n")
+    );
+    throng(&few).refused_with("too few for the 3 groups", "raise loops");
+}
+
+#[test]
 fn clients_move_to_another_transport_on_the_way() {
     let folder = Folder::new("move");
     let scenario = write(

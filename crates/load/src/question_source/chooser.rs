@@ -149,7 +149,10 @@ impl Picks {
                 names: Arc::clone(names),
             };
         }
-        let (next, step) = (u64::from(worker), u64::from(workers));
+        let (first, seed) = source
+            .part
+            .map_or((0, seed), |part| (part.first, part.seed));
+        let (next, step) = (first + u64::from(worker), u64::from(workers));
         match source.order {
             Order::InOrder if !source.generates() => Picks::Plain {
                 next: next % count,

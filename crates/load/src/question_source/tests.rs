@@ -222,6 +222,34 @@ fn fault(names: &str, source: QuestionSource) -> String {
 }
 
 #[test]
+fn parts_of_a_list_ask_each_question_as_often_as_all_others() {
+    for order in [Order::InOrder, Order::Shuffled] {
+        for (count, rounds, shares) in [(5, 1, [1, 4]), (7, 3, [10, 11]), (2, 9, [17, 1])] {
+            let mut asked = vec![0; count as usize];
+            let mut first = 0;
+            for (share, seed) in shares.into_iter().zip(100..) {
+                let source = QuestionSource {
+                    order,
+                    part: Some(ListPart { first, seed: 42 }),
+                    ..QuestionSource::default()
+                };
+                let plan = Plan {
+                    seed,
+                    ..plan(&names(count), source)
+                };
+                for worker in 0..plan.workers {
+                    let own = crate::plan::share(share, worker, plan.workers);
+                    let templates = templates(&plan, worker, own as usize);
+                    templates.iter().for_each(|it| asked[*it as usize] += 1);
+                }
+                first += share;
+            }
+            assert_eq!(asked, vec![rounds; count as usize], "{order:?}");
+        }
+    }
+}
+
+#[test]
 fn orders_that_choose_nothing_or_contradict_are_refused() {
     let of = |order| QuestionSource {
         order,
