@@ -53,6 +53,7 @@ pub(crate) fn title(record: &RunRecord) -> String {
     let scenario = &record.scenario;
     let target = match (&scenario.server_name, record.self_test) {
         (_, true) => "the built-in responder".to_owned(),
+        (_, false) if !record.targets.is_empty() => targets::names(record),
         (Some(name), false) => name.clone(),
         (None, false) => scenario.target.clone(),
     };

@@ -33,6 +33,17 @@ pub(crate) fn sheet(record: &RunRecord, prefix: &str) -> Sheet {
     sheet
 }
 
+/// `2 targets (ns1.example, ns2.example)`, as the user wrote them.
+pub(crate) fn names(record: &RunRecord) -> String {
+    let written = |it: &TargetRecord| it.server_name.clone().unwrap_or_else(|| it.target.clone());
+    let names: Vec<String> = record.targets.iter().map(written).collect();
+    format!(
+        "{} targets ({})",
+        count(names.len() as u64),
+        names.join(", ")
+    )
+}
+
 fn row(target: &TargetRecord) -> Vec<String> {
     let (counts, all) = (&target.total.counts, &target.total.distributions.latency);
     vec![
@@ -125,6 +136,8 @@ mod tests {
             target("192.0.2.2:53", 2, 1_234, total(1_200, 0, 34)),
             target("ns3.example", 3, 1_000, total(1_000, 2, 0)),
         ];
+        let names = "3 targets (192.0.2.1, 192.0.2.2:53, ns3.example)";
+        assert_eq!(super::names(&record), names);
         let mut text = String::new();
         crate::plain::columns(&mut text, &sheet(&record, ""));
         let lines = text.lines().map(|line| {

@@ -92,6 +92,7 @@ fn header(record: &RunRecord) -> String {
     let scenario = &record.scenario;
     let target = match (&scenario.server_name, record.self_test) {
         (_, true) => format!("the built-in responder ({})", scenario.target),
+        (_, false) if !record.targets.is_empty() => targets::names(record),
         (Some(name), false) => format!("{name} ({})", scenario.target),
         (None, false) => scenario.target.clone(),
     };

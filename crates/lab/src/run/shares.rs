@@ -1,4 +1,4 @@
-//! Who of the groups of a run offers what, and to whom: a table for people, before it starts.
+//! Who of the groups of a run offers what, and to whom: for people, before it starts.
 
 use load::Arrival;
 use measure::notation;
@@ -49,33 +49,4 @@ fn load_of(request: &RunRequest) -> String {
         Some(queries) => format!("{load}, {}", notation::counted(queries, "query")),
         None => load,
     }
-}
-
-/// The lines of a table, without what would be alike in all; none of a single group.
-pub fn lines(shares: &[Share]) -> Vec<String> {
-    if shares.len() < 2 {
-        return Vec::new();
-    }
-    let clients = |share: &Share| notation::counted(share.clients.into(), "client");
-    let target = |share: &Share| share.target.clone().unwrap_or_default();
-    let width = |of: &dyn Fn(&Share) -> String| {
-        let widths = shares.iter().map(|share| of(share).chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let (group, server) = (width(&|share| share.group.clone()), width(&target));
-    let (transport, number) = (width(&|share| share.transport.clone()), width(&clients));
-    let line = |share: &Share| {
-        let name = format!("  {:group$}  ", share.group);
-        let to = match server {
-            0 => String::new(),
-            _ => format!("{:server$}  ", target(share)),
-        };
-        format!(
-            "{name}{to}{:transport$}  {:>number$}  {}",
-            share.transport,
-            clients(share),
-            share.load
-        )
-    };
-    shares.iter().map(line).collect()
 }
