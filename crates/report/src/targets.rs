@@ -76,7 +76,7 @@ fn rcodes(counts: &Counts) -> String {
         }
         _ => format!("{name} {}", count(number)),
     };
-    or_none(counts.rcodes.named().into_iter().map(named))
+    or_none(counts.rcodes.named().map(named))
 }
 
 /// `3 timed out, 5 not sent`.
