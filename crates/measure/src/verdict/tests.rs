@@ -498,6 +498,13 @@ fn late_generator_is_not_blamed_for_what_others_lost() {
     // What this host dropped on the way back explains it.
     record.network.receive_drops = 50_000;
     assert_eq!(judge(&record).limit, Limit::Generator);
+    // So does what it had no time to send, if that is most of what is missing.
+    record.network.receive_drops = 0;
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 50_000;
+        interval.counts.not_sent.run_ended += 50_000;
+    });
+    assert_eq!(judge(&record).limit, Limit::Generator);
 }
 
 #[test]

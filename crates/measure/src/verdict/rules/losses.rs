@@ -263,9 +263,10 @@ pub(in crate::verdict) fn said(figures: &Figures<'_>) -> Option<String> {
 }
 
 /// True if more queries that left got no response than matter, and what this host dropped on their
-/// way back does not account for them.
+/// way back does not account for them, nor more that this tool had no time to send.
 pub(in crate::verdict) fn are_beyond_this_tool(figures: &Figures<'_>) -> bool {
     let unanswered = figures.unanswered();
     let beyond = unanswered.saturating_sub(target::received_but_dropped(figures));
-    2 * beyond > unanswered && enough::is_above(beyond, figures.counts.sent, LOSS_MAX)
+    let is_most = 2 * beyond > unanswered && beyond > figures.counts.not_sent.run_ended;
+    is_most && enough::is_above(beyond, figures.counts.sent, LOSS_MAX)
 }
