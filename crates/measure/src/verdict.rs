@@ -3,7 +3,8 @@
 //! Rules are tried in this order; the first that applies decides. The pitfalls they answer are
 //! ways in which published DNS benchmarks mislead.
 //!
-//! 1. *Cannot tell*: nothing was answered, less than a second was measured, or a few queries.
+//! 1. *Cannot tell*: nothing was answered, less than a second was measured, or a few queries. Where
+//!    all that was answered came after its time-out, that is the target's latency (*server*).
 //! 2. Most responses are *no use*: whatever the rate was, it is that of refusals or errors.
 //! 3. Connections that this tool closed for a broken rule, where that lost the queries
 //!    (*generator*). *Outage*: for a while nothing came back, or this tool was not let run; the
@@ -54,7 +55,7 @@ mod tests;
 mod without_queries;
 
 use figures::Figures;
-use rules::{answers, ended, enough, losses, message_ids, outage, violations};
+use rules::{answers, ended, enough, late, losses, message_ids, outage, violations};
 
 /// What limited a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -215,6 +216,7 @@ fn add_context(verdict: &mut Verdict, figures: &Figures<'_>) {
 fn beside(figures: &Figures<'_>) -> Vec<Option<String>> {
     vec![
         losses::said(figures),
+        late::found(figures).map(|found| found.evidence),
         outage::found(figures).map(|found| found.evidence),
         rules::unserved::found(figures).map(|found| found.evidence),
         rules::handshakes::found(figures).map(|found| found.evidence),
@@ -233,7 +235,7 @@ fn beside(figures: &Figures<'_>) -> Vec<Option<String>> {
 fn cannot_tell(figures: &Figures<'_>) -> Option<Finding> {
     let counts = figures.counts;
     if counts.responses == 0 {
-        if let Some(finding) = message_ids::judge(figures) {
+        if let Some(finding) = message_ids::judge(figures).or_else(|| late::judge(figures)) {
             return Some(finding);
         }
         let evidence = figures.why_nothing_was_answered();

@@ -8,6 +8,7 @@ pub(super) mod answers;
 pub(super) mod ended;
 pub(super) mod enough;
 pub(super) mod handshakes;
+pub(super) mod late;
 pub(super) mod losses;
 pub(super) mod message_ids;
 pub(super) mod outage;
@@ -20,6 +21,7 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
         outage::found(figures),
         message_ids::found(figures),
         handshakes::found(figures),
+        late::found(figures),
         violations::found(figures),
         unserved::found(figures),
         ended::found(figures),

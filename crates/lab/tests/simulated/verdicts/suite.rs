@@ -418,6 +418,19 @@ fn too_little() -> Vec<Situation> {
             follow: None,
         },
         Situation {
+            name: "every response after its time-out",
+            sim: sim(Transport::Udp)
+                .rate(1_000.0)
+                .timeout_ms(20)
+                .behaviour(|it| it.delay = Delay::Constant(ms(30))),
+            limit: Limit::Server,
+            evidence: "came after the time-out of 20.00 ms (",
+            topic: "time-out",
+            state: State::Problem,
+            cure: "--timeout 80ms",
+            follow: Some((|sim| sim.timeout_ms(80), Limit::Rate)),
+        },
+        Situation {
             name: "too few queries",
             sim: sim(Transport::Udp).rate(20.0),
             limit: Limit::Unknown,
