@@ -7,7 +7,7 @@
 //! millisecond, so that all of them are open after 64 ms at the latest. Places whose queries were
 //! lost come back in the same way, or the end of an outage would be such a burst too.
 //!
-//! Costs nothing once all places are open: there is no gate then.
+//! Costs nothing once all places are open: the gate holds nothing then, and is gone a step later.
 
 use std::time::Duration;
 
@@ -75,6 +75,12 @@ impl Gate {
             None => self.open(1, free),
         }
         true
+    }
+
+    /// False when all places are open and no rate is kept: it is there for its next step only.
+    #[inline]
+    pub(super) fn holds(&self) -> bool {
+        self.shut > 0 || self.schedule.is_some()
     }
 
     fn open(&mut self, places: u32, free: &mut u32) {
@@ -163,6 +169,10 @@ impl Worker {
         *free += at_once;
         if places > at_once {
             let gate = gate.get_or_insert_with(|| Gate::new(None, 0));
+            if !gate.holds() {
+                // Nobody has counted since it held nothing.
+                gate.fresh = 0;
+            }
             gate.fresh += at_once;
             if gate.shut(places - at_once) {
                 self.events.open_places(now + OPENS_EVERY);

@@ -204,7 +204,7 @@ impl Offer {
             *fill_at = Instant::FAR_FUTURE;
             return false;
         }
-        if *free > *deferred_max || now >= *fill_at || gate.is_some() {
+        if *free > *deferred_max || now >= *fill_at || gate.as_ref().is_some_and(Gate::holds) {
             *fill_at = Instant::FAR_FUTURE;
             return true;
         }
@@ -284,6 +284,7 @@ impl Worker {
         else {
             return;
         };
+        let mut gate = gate.as_mut().filter(|gate| gate.holds());
         let is_measured = now >= self.timeline.run_started_at;
         let counts = &mut self.tally.of_query(now).counts;
         let mut refused = 0;
@@ -297,7 +298,7 @@ impl Worker {
                 ready.pop_front();
                 continue;
             }
-            if let Some(gate) = gate
+            if let Some(gate) = &mut gate
                 && !gate.admit(now, free)
             {
                 break;
@@ -320,7 +321,9 @@ impl Worker {
                 let first = first.flatten().map(|query| query.number);
                 self.statistics.count_queries(index, most, first, now);
             }
-            refused += u64::from(most - submitted);
+            if submitted < most {
+                refused += u64::from(most - submitted);
+            }
             if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
