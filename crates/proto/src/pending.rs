@@ -129,11 +129,12 @@ impl Pending {
         let mut left = queries;
         while left > 0 {
             let open = self.waiting + self.in_flight;
-            // The largest ring has room for all that are kept beside.
-            let room = match self.slots.len() {
-                CAPACITY_MAX => OPEN_MAX.saturating_sub(open),
-                slots => (slots / 2).saturating_sub(open as usize + self.timed_out.len()) as u32,
-            };
+            let kept = open as usize + self.timed_out.len();
+            let mut room = (self.slots.len() / 2).saturating_sub(kept) as u32;
+            if room == 0 && self.slots.len() == CAPACITY_MAX {
+                // The largest ring has room for all that are kept beside.
+                room = OPEN_MAX.saturating_sub(open);
+            }
             if room == 0 {
                 if self.grow() {
                     continue;

@@ -321,9 +321,7 @@ impl Worker {
                 let first = first.flatten().map(|query| query.number);
                 self.statistics.count_queries(index, most, first, now);
             }
-            if submitted < most {
-                refused += u64::from(most - submitted);
-            }
+            refused += u64::from(most - submitted);
             if !client.dirty {
                 client.dirty = true;
                 self.dirty.push(index);
