@@ -108,21 +108,21 @@ fn result(ramp: &Ramp) -> String {
     text
 }
 
+/// What is shown of each point.
+pub(crate) const POINT_COLUMNS: [&str; 8] = [
+    "from",
+    "wanted",
+    "sent",
+    "responses",
+    "failures",
+    "p50",
+    "p99",
+    "lost",
+];
+
 fn points(ramp: &Ramp) -> String {
-    let mut table = Table::new([Align::Right; 8]);
-    table.row(
-        [
-            "from",
-            "wanted",
-            "sent",
-            "responses",
-            "failures",
-            "p50",
-            "p99",
-            "lost",
-        ]
-        .map(str::to_owned),
-    );
+    let mut table = Table::new([Align::Right; POINT_COLUMNS.len()]);
+    table.row(POINT_COLUMNS.map(str::to_owned));
     let step = ramp.points.len().div_ceil(ROWS_MAX);
     let is_peak = |point: &Point| {
         let peak = ramp.peak.as_ref();

@@ -30,9 +30,7 @@ pub use preflight::{check_host, check_local_addresses, check_target};
 pub use self_test::{
     ResponderShare, Serving, SocketUse, note_responder, serve, serve_hint, serve_share,
 };
-pub use simulation::{
-    InjectedDatagram, Simulation, simulate, simulate_groups, simulate_servers, simulate_until,
-};
+pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_servers, simulate_until};
 
 /// A run that has been decided but not started.
 #[derive(Clone)]

@@ -66,25 +66,14 @@ pub fn simulate(
     request: &RunRequest,
     simulation: &Simulation,
 ) -> Result<(RunRecord, Counters), RunError> {
-    simulate_groups(std::slice::from_ref(request), simulation)
-}
-
-/// Runs several groups of clients as [`simulate`] does.
-///
-/// # Errors
-/// The responder's configuration contradicts itself, or the run does not end.
-pub fn simulate_groups(
-    groups: &[RunRequest],
-    simulation: &Simulation,
-) -> Result<(RunRecord, Counters), RunError> {
-    let (record, servers) = simulate_servers(groups, simulation)?;
+    let (record, servers) = simulate_servers(std::slice::from_ref(request), simulation)?;
     let mut all = Counters::default();
     servers.iter().for_each(|server| all += server);
     Ok((record, all))
 }
 
-/// Runs as [`simulate_groups`] does; returns what the servers counted, one by one in the order in
-/// which the groups name their addresses. All are configured alike.
+/// Runs several groups of clients as [`simulate`] does; returns what the servers counted, one by
+/// one in the order in which the groups name their addresses. All are configured alike.
 ///
 /// # Errors
 /// The responder's configuration contradicts itself, or the run does not end.

@@ -8,7 +8,7 @@ use measure::ramp::Point as RampPoint;
 use super::{blank, section};
 use crate::chart::{Axis, Chart, Form, Point, Scale, Series, Unit};
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
-use crate::ramp::ended;
+use crate::ramp::{POINT_COLUMNS, ended};
 use crate::run::transport;
 
 /// One value of a point.
@@ -129,17 +129,7 @@ fn latencies(ramp: &Ramp) -> Chart {
 }
 
 fn points(ramp: &Ramp) -> Sheet {
-    let names = [
-        "from",
-        "wanted",
-        "sent",
-        "responses",
-        "failures",
-        "p50",
-        "p99",
-        "lost",
-    ];
-    let columns = names.map(Column::figures).into();
+    let columns = POINT_COLUMNS.map(Column::figures).into();
     let mut sheet = Sheet::new("points", "Points", columns);
     let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     for point in &ramp.points {
