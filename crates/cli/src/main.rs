@@ -7,6 +7,41 @@
 //! cannot be reached. Nothing was sent then. 3 it did, and a condition of `--fail-if` or
 //! `--require` was not as it must be, or `throng doctor` found a problem. 129, 130 or 143 SIGHUP,
 //! SIGINT or SIGTERM interrupted it: what it had measured until then is printed and recorded.
+//!
+//! # Where to look
+//!
+//! * `args`: all flags; help, man page and completions are made from these definitions.
+//!   `args::flags` says in one table where each flag of a run means something; `run::unused`
+//!   refuses those that are given where they do not.
+//! * `scenario`: scenario files; a group is parsed as a command line of its own,
+//!   `scenario::events` splits groups into parts.
+//! * `run`: from flags to a request, progress, Ctrl-C, the result.
+//! * `run::processes`: a run in several processes, for parent and part; `part` is where a part
+//!   begins.
+//! * `compare_transports`: runs over several transports in turn, everything checked before the
+//!   first.
+//! * `compare`: two sides from files, `compare::turns`: from runs in turn, each a process of its
+//!   own; `conditions`: `--fail-if` and `--require`.
+//! * `capacity`: what a search needs: each trial is a run with its own rate; `ramp`: a run whose
+//!   rate grows, with an eye on it.
+//! * `probe`: a query now and then: `ping` and `eval` are runs of one client a server with an
+//!   observer, `trace` is not a run.
+//! * `fit`: captures and logs as files, and what a profile says in a few lines; `replay` is a run
+//!   of their queries, `run::profile` one of clients drawn from a profile.
+//! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
+//!   are read, pipes but once; `reports`: `throng report`.
+//! * `doctor`: `throng doctor`, a file for each of its modes.
+//! * `experiment`: the runs of a matrix, each a `throng run` in a process of its own, so that
+//!   what one leaves behind cannot touch the next and each can be repeated by hand;
+//!   `experiment::cells` is what is run and in which order, `experiment::folder` what is done,
+//!   `experiment::hooks` the shell; `history` asks the records of a folder.
+//! * `dnsperf`: dnsperf's flags and output, translated to and from our own; `dnsperf/resperf` and
+//!   `dnsperf/queryperf` are what these have beside them. Messages are dnsperf's, for scripts
+//!   look for them; `tests/command_line/drop_in.rs` runs both side by side.
+//! * `ceiling`: the generator's ceiling for each transport, as a table or JSON.
+//! * `failure`: errors for people, and exit codes; `signals`: what ends a command early; `child`:
+//!   runs that end with their parent; `terminal`: words that nobody needs to hear.
+//! * `tests/tidy`: the tidy test.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]

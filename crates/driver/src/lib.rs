@@ -8,6 +8,40 @@
 //! One driver belongs to one worker thread. A worker's turn is: for each [`Driver::receive`] that
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
 //! Nothing is called back, so the worker may send from within the receive loop.
+//!
+//! # Where to look
+//!
+//! * `epoll`: the kernel's sockets by readiness.
+//! * `uring`: the kernel's sockets by completion, through io_uring. `uring::stream` is what
+//!   becomes of requests, `uring::sends` what is on its way out, `uring::buffers` the memory that
+//!   all streams receive into, `uring::ring` the queues and why a host may not have them.
+//! * `xdp`: datagrams as frames of an interface, through AF_XDP; streams, and what is no plain
+//!   datagram, through epoll. `xdp::program` assembles the filter, `xdp::bpf` loads and attaches
+//!   it, `xdp::attachment` is what the workers of a process share. `xdp::ring` and `xdp::socket`
+//!   are the memory shared with the kernel, `xdp::frame` headers and checksums. `xdp::hops` and
+//!   `xdp::peers` know link-layer addresses, of targets from the kernel and of clients from their
+//!   queries. `xdp::drops` counts what the interface and the other end of a veth pair drop.
+//!   `xdp::rss` knows which queue a card puts a response into, `xdp::moderation` how often a veth
+//!   interface is read.
+//! * `kernel`: which of these a run gets (`--driver`), and why.
+//! * `datagram` batches with sendmmsg and recvmmsg, and with UDP GSO and GRO where the load
+//!   allows it; `socket` is the only place that fills socket addresses; `table` gives sockets
+//!   their numbers.
+//! * `sim`: a network in memory and in virtual time, with seeded delay, loss, reordering,
+//!   duplication, outages and stalls. `sim::run` gives each worker its turns and moves the time
+//!   between them.
+//! * `control`: the control messages that come with datagrams and errors.
+//! * `timestamps`: when datagrams left and arrived (SO_TIMESTAMPING), on the driver's clock.
+//! * `card`: network cards that stamp datagrams themselves, and their clocks. No card that we
+//!   could try has one: the tests cover what is refused, and how times are converted.
+//! * `netlink`, `ethtool`: what the kernel knows of interfaces, routes and neighbours, and what
+//!   the driver of an interface does.
+//! * `hops`: a UDP socket whose datagrams go only so far, and that hears of those who dropped
+//!   them.
+//! * `null`: a network that costs nothing, two ends in memory that are stepped in turn on one
+//!   thread, so that what a turn of the generator costs can be measured by itself.
+//! * `clock`, `cpu`, `namespace`: the clock; CPUs, limits, thread times; the network that a
+//!   thread is in.
 
 pub mod card;
 pub mod clock;

@@ -3,6 +3,27 @@
 //! [`run`] runs plans on threads with the epoll driver. A [`Crew`] by itself is what the simulator
 //! steps through virtual time. No async runtime, no lock, nothing shared on the data path but
 //! read-only configuration and a stop flag.
+//!
+//! # Where to look
+//!
+//! * `worker`: the turn of a worker and its phases: set-up of connections, a common start,
+//!   offering (the warm-up, then the measured run), drain.
+//! * `worker::offer`, `worker::send`, `worker::messages`, `worker::connections`,
+//!   `worker::timers`: who asks next; sending in batches; matching; connections and what becomes
+//!   of them; time-outs.
+//! * `worker::scripted`: clients that follow a script; `worker::replayed`: clients that ask what
+//!   those of a capture did.
+//! * `worker::stub`, `worker::failover`, `worker::race`: clients that ask again and have several
+//!   servers; what becomes of their queries, their connections, and connections that are raced.
+//! * `crew`: the workers of one thread, one for each group of clients, on one driver;
+//!   `worker::by_client` is the offer of a population, `worker::presence` what happens to its
+//!   clients on the way.
+//! * `worker::stamps`: timestamps of datagrams, which query each belongs to, and the three parts
+//!   of a latency.
+//! * `tally`: which interval an event is counted in.
+//! * `observer`: one who is told of every query as it ends, through a bounded queue; absent in
+//!   runs that measure load.
+//! * `threads`: a plan on threads with a driver each, intervals merged as they end.
 
 #![forbid(unsafe_code)]
 

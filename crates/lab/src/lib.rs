@@ -5,6 +5,30 @@
 //! starts real DNS servers on free loopback ports and always cleans up after them; [`parts`]
 //! spreads a run over several processes; [`key_log`] writes TLS secrets to a file; [`trace`] finds
 //! the way to a server; [`host`] reads what a run record has to say about the machine. Linux only.
+//!
+//! # Where to look
+//!
+//! * `run`: one run from request to record: look before, start, run, judge. `run::preflight`
+//!   finds out before the run what would spoil it; `run::self_test` runs the responder on
+//!   threads; `run::simulation` runs everything in virtual time, `run::simulation::account` says
+//!   in the record what was assumed; `run::record` puts the record together.
+//! * `run::division`: how many processes a run needs, and which of its threads each has;
+//!   `run::addresses`: source addresses, where one has too few ports.
+//! * `capacity`: trials, one after the other, until a search has ended or its time is over; the
+//!   trials themselves are the caller's.
+//! * `trace`: the way to a server, by queries that go one hop further each time.
+//! * `ceiling`: what the generator could do if nothing else took time: engine and responder on
+//!   the two ends of the null driver, only the engine's turns counted.
+//! * `parts`: a run or a responder in several processes: what parent and part say to each other
+//!   (`parts`), and how what the parts measured becomes one record.
+//! * `host`: facts about a host, this one or one that a folder stands for, and the kernel's
+//!   counters, from `/proc` and `/sys`; `host::reading` adds what only `throng doctor` asks,
+//!   `host::usage` whose the CPU time is: ours, the target's, or something else's.
+//! * `key_log`: TLS secrets as a file, for those who decrypt captures.
+//! * `target`: real servers under test, on free loopback ports, gone when dropped: BIND, Unbound,
+//!   Knot DNS and CoreDNS, and dnsdist and HAProxy in front of BIND. `target::start` is how each
+//!   of them starts, a server's own file is its configuration. `target::product` starts any of
+//!   them with all that it offers.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

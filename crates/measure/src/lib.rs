@@ -2,6 +2,53 @@
 //!
 //! Does no I/O and reads no clock. [`Interval`] is what a worker writes on its hot path;
 //! [`RunRecord`] is what reports, comparisons and every other rendering start from.
+//!
+//! # Where to look
+//!
+//! * `counts`: everything that is counted, and the accounting identity; `counts::wire` is what
+//!   sockets took and gave, and what that is on the wire; `counts::codes` counts by codes that
+//!   the peer chooses, bounded and still merged exactly.
+//! * `histogram`: the one histogram layout; log-linear, from 1 ns to 68 s, a bucket at most 0.78
+//!   % wide.
+//! * `interval`: counts and histograms of one span of time.
+//! * `timeline`: what was due, sent, answered and lost when, in at most 2,048 bins from 10 ms on,
+//!   which `crates/engine/src/bins.rs` fills from differences of counters; `timeline::outages`
+//!   finds outages in it.
+//! * `record`, `scenario`, `facts`: the run record, which is also the file format; its JSON
+//!   Schema is derived from these types.
+//! * `experience`: distributions over clients, each client one value, and groups of clients;
+//!   `client_latency`: the latencies of one client in 100 bytes.
+//! * `target`: each of several targets, and that together they are the run. A client of
+//!   `[[targets]]` has one, so its workers' totals are that target's; clients with several
+//!   servers count ends of queries by server, in `crates/engine/src/worker/stub.rs`.
+//! * `script`: what scripts of clients counted and observed.
+//! * `simulation`: what a simulated run assumed, and what its modelled server saw.
+//! * `merge`: records of several generators as one, exactly, and `merge::fitness` whether they
+//!   were one load on one target.
+//! * `verdict`: the rules that decide what limited a run, in the order in which they are tried,
+//!   one submodule for each culprit.
+//! * `doctor`: what stands in the way of load, as diagnoses with their cures: of a host as read
+//!   (`doctor::host` and beside it, a file for each kind of check), and of runs
+//!   (`verdict::findings`). Rules in `verdict/rules` are a file each and serve both: limit,
+//!   evidence and cures at once. Chance is reckoned with in one place, `verdict::rules::enough`.
+//! * `capacity`: the highest load that a target sustains: objective, trials, answer;
+//!   `capacity::search` decides what is tried next and runs nothing, `capacity::history` what all
+//!   trials together prove, and `capacity::attribution` which of them say nothing about the
+//!   target.
+//! * `ramp`: a rate that grows: its points, its peak, when to stop.
+//! * `comparison`: the same load over several transports, and what each costs.
+//! * `metric`, `condition`: the figures of a run by name, unit and meaning, and conditions on
+//!   them for scripts and CI; `summary` is all of them in the record, `over_runs` what a figure
+//!   of several runs is, everywhere.
+//! * `ab`: two sides compared, metric by metric, and whether it is noise; `ab::doubts` is what
+//!   speaks against comparing them.
+//! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
+//!   a server.
+//! * `steady_state`: how a run began, what it sustained and whether it drifted, from the
+//!   intervals of any record.
+//! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,
+//!   noise floors; the distributions are those of crate `statrs`.
+//! * `notation`: how numbers are written for people.
 
 #![forbid(unsafe_code)]
 

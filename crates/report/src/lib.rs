@@ -3,6 +3,24 @@
 //!
 //! Sees the records only: whatever a rendering shows can be shown again from their files. Does no
 //! I/O; every rendering is a `String` that the caller prints or writes.
+//!
+//! # Where to look
+//!
+//! * Renderings of a run record: `text` for people, `json`, `csv`, `dns_metrics`; and of several,
+//!   compared: `comparison` (transports), `ab` (two sides), or as a search: `capacity`. `answers`
+//!   reads these documents again and makes reports of them. `ramp` renders ramps, for gnuplot
+//!   too, `junit` is for CI; `probe`, `evaluation` and `trace` are for a query now and then.
+//! * `document`: a report before it has a form, so that all forms say the same. `run` makes that
+//!   of one run, `several` of several; `remarks` and `several::words` are the sentences in it,
+//!   each tied to a chart or table.
+//! * `collection`: what varies between runs, and which repeat each other; `collection::dimension`
+//!   lists what may vary.
+//! * `over_time`, `distributions`, `sweep`: the charts. A long run is put into bins that keep the
+//!   least and the greatest of their intervals.
+//! * `chart`: charts as data; `chart::svg` draws them.
+//! * `doctor`: what `throng doctor` found, the worst first; the same cures are the advice of
+//!   reports.
+//! * `html` with `html/style.css`, `plain`: the forms. A page fetches nothing and runs nothing.
 
 #![forbid(unsafe_code)]
 

@@ -1,28 +1,29 @@
-//! ARCHITECTURE.md: the paths it names exist, and it names every crate and every dependency.
+//! ARCHITECTURE.md and the decisions: the paths they name exist; and ARCHITECTURE.md names every
+//! crate and every dependency.
 
 use crate::layers::ALLOWED;
 use crate::repository::{File, Offence, Repository};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
+const DECISIONS: &str = "docs/decisions/";
 /// Endings by which a word without a slash is known as the name of a file.
 const ENDINGS: [&str; 4] = [".rs", ".md", ".toml", ".json"];
 
-/// Every path in backticks, and every one that is linked, is that of a file or folder of the
-/// repository.
+/// Every path in backticks is that of a file or folder of the repository.
 pub(crate) fn paths(repository: &Repository) -> Vec<Offence> {
-    let Some(document) = repository.file(DOCUMENT) else {
+    if repository.file(DOCUMENT).is_none() {
         return vec![missing()];
-    };
+    }
+    let is_ours = |file: &&File| file.path == DOCUMENT || file.path.starts_with(DECISIONS);
     let mut offences = Vec::new();
-    for (index, line) in document.text.lines().enumerate() {
-        for path in quoted(line)
-            .chain(linked(line))
-            .filter(|word| is_path(word))
-        {
-            if !repository.has(path.trim_start_matches("./")) {
-                let what = format!("`{path}` does not exist");
-                let cure = "describe the code as it is; paths are relative to the repository";
-                offences.push(document.offence(index + 1, what, cure));
+    for document in repository.files.iter().filter(is_ours) {
+        for (index, line) in document.text.lines().enumerate() {
+            for path in quoted(line).filter(|word| is_path(word)) {
+                if !repository.has(path.trim_start_matches("./")) {
+                    let what = format!("`{path}` does not exist");
+                    let cure = "describe the code as it is; paths are relative to the repository";
+                    offences.push(document.offence(index + 1, what, cure));
+                }
             }
         }
     }
@@ -75,13 +76,6 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Where the links on one line lead.
-fn linked(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next())
-}
-
 /// Absolute paths are the system's, words with other signs are code.
 fn is_path(word: &str) -> bool {
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
@@ -111,12 +105,7 @@ fn a_path_that_does_not_exist_is_an_offence() {
     ] {
         assert_eq!(check(true_text), 0, "{true_text}");
     }
-    for false_text in [
-        "`crates/pro`",
-        "`crates/proto/src/gone.rs`",
-        "`gone.md`",
-        "[a](crates/gone)",
-    ] {
+    for false_text in ["`crates/pro`", "`crates/proto/src/gone.rs`", "`gone.md`"] {
         assert_eq!(check(false_text), 1, "{false_text}");
     }
     assert_eq!(paths(&sample("one\ntwo `src/gone`"))[0].line, 2);

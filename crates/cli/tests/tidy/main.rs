@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod architecture;
+mod documents;
 mod layers;
 mod manifest;
 mod purity;
@@ -83,4 +84,11 @@ fn the_architecture_document_is_true() {
     passes(architecture::paths(&repository));
     passes(architecture::crates(&repository));
     passes(architecture::dependency_lines(&repository));
+}
+
+#[test]
+fn links_in_documents_lead_somewhere_and_documents_are_short() {
+    let repository = Repository::read();
+    passes(documents::links(&repository));
+    passes(repository.each_file(documents::lengths));
 }
