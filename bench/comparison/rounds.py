@@ -28,7 +28,9 @@ class Bench:
     sources: processes.SourceAddresses = field(default_factory=processes.SourceAddresses)
     # Every run, for raw/results.json.
     results: list = field(default_factory=list)
-    # Budgets that were passed: the only thing that makes `bench/run` fail.
+    # Length of section `soak`.
+    minutes: float = 60
+    # Budgets and limits that were passed: the only thing that makes `bench/run` fail.
     failures: list = field(default_factory=list)
 
     def load(self, target, transport, **options):

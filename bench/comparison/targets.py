@@ -211,7 +211,12 @@ def responder_command(throng, address, ports, processes_wanted=1, flags=()):
 
 def responder(throng, cpu, transport, processes_wanted=1, flags=()):
     """throng's responder on one transport."""
-    ports = {transport: processes.free_port()}
+    return responder_of(throng, cpu, [transport], processes_wanted, flags)
+
+
+def responder_of(throng, cpu, transports, processes_wanted=1, flags=()):
+    """throng's responder on several transports."""
+    ports = {transport: processes.free_port() for transport in transports}
     command = responder_command(throng, Target.address, ports, processes_wanted, flags)
     return Printing("throng responder", command, cpu, ports)
 
