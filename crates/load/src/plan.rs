@@ -25,6 +25,8 @@ pub use crate::local_addresses::expand_local_addresses;
 /// section 4.1.1), so that a late response is never taken for that to a newer query.
 pub const OUTSTANDING_PER_CLIENT_MAX: u64 = proto::pending::OPEN_MAX as u64;
 
+/// Shortest interval of a record.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Longest message over a stream (RFC 1035, section 4.2.2).
 const STREAM_MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Longest UDP payload in one IPv4 datagram: 65,535 less headers of 20 and 8 octets.
@@ -422,6 +424,12 @@ impl Plan {
                 let hint = "give a time above zero, such as 5s";
                 return Err(PlanError::new(setting, "it is zero", hint));
             }
+        }
+        if self.interval < INTERVAL_MIN {
+            let what = "it is less than 1ms";
+            let hint = "give 1ms or more: what is shorter shows single queries, and cutting it \
+                        would take the generator's time";
+            return Err(PlanError::new("interval", what, hint));
         }
         if self.queries_max == Some(0) {
             return Err(at_least_one("queries"));

@@ -93,6 +93,10 @@ fn settings_of_zero_are_named() {
         "interval: it is zero",
     );
     check(
+        |plan| plan.interval = Duration::from_micros(999),
+        "interval: it is less than 1ms",
+    );
+    check(
         |plan| plan.duration = Some(Duration::ZERO),
         "duration: it is zero",
     );
