@@ -16,7 +16,7 @@ use crate::records::{Destination, replace};
 use crate::run::{self, unused};
 use crate::signals;
 
-/// Limits are looked at as often, whatever the length of a point.
+/// Limits are looked at nearly as often, whatever the length of a point.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs and prints.
@@ -63,10 +63,12 @@ fn write_plot(path: &Path, ramp: &Ramp) -> Result<(), Failure> {
         .map_err(|error| Failure::in_operation(format!("cannot write {}: {error}", path.display())))
 }
 
-/// How many looks make a point.
+/// How many looks make a point: a power of two, so that the intervals of a long ramp, which are
+/// merged in pairs, make whole points too.
 fn looks(point: Duration) -> u32 {
     let looks = point.as_nanos().div_ceil(LOOK.as_nanos());
-    u32::try_from(looks).unwrap_or(u32::MAX).max(1)
+    let looks = u32::try_from(looks).unwrap_or(u32::MAX);
+    1 << looks.max(1).ilog2()
 }
 
 /// Length of a point as it can be made of whole intervals: nanoseconds less than asked for.

@@ -31,6 +31,7 @@ mod bins;
 mod client;
 mod control;
 mod crew;
+mod gathering;
 mod observer;
 mod standings;
 mod statistics;
@@ -42,8 +43,9 @@ use std::net::SocketAddr;
 
 pub use control::{Control, PartEvents};
 pub use crew::Crew;
+pub use gathering::{Gathering, Progress};
 pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
-pub use threads::{Outcome, Progress, RunOptions, WorkerOutcome, merged, run};
+pub use threads::{Outcome, RunOptions, WorkerOutcome, run};
 pub use worker::{EndedBy, RunInputs, Timeline, TlsSettings, WorkerSummary};
 
 /// Why a run could not be started.

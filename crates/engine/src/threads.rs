@@ -1,6 +1,5 @@
 //! Running plans on threads with the epoll driver.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,8 +9,9 @@ use driver::clock::Clock;
 use driver::kernel::{Chosen, DriverChoice, KernelDriver, Load};
 use driver::{Driver, SocketOptions, StampSource, cpu};
 use load::Stamping;
-use measure::Interval;
+use measure::{Interval, Intervals};
 
+use crate::gathering::{Gathering, Place, Progress};
 use crate::worker::{RunInputs, WorkerSummary};
 use crate::{Control, Crew, SetupError};
 
@@ -36,15 +36,6 @@ impl RunOptions {
     }
 }
 
-/// An interval that all workers have finished.
-#[derive(Clone, Debug)]
-pub struct Progress {
-    /// Its place in the run, from 0.
-    pub index: usize,
-    /// The merged figures of all workers of all groups.
-    pub interval: Interval,
-}
-
 /// One worker's part of a finished run.
 #[derive(Clone, Debug)]
 pub struct WorkerOutcome {
@@ -59,15 +50,17 @@ pub struct WorkerOutcome {
     /// Phases, warm-up, driver counters. What is the thread's as a whole is in that of its first
     /// worker.
     pub summary: WorkerSummary,
-    /// Its own intervals.
-    pub intervals: Vec<Interval>,
+    /// All its intervals together.
+    pub total: Interval,
 }
 
 /// What a finished run measured.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Merged over workers, in order; the last one is the drain if anything happened in it.
-    pub intervals: Vec<Interval>,
+    /// Merged over workers; the last one is the drain if anything happened in it.
+    pub intervals: Intervals,
+    /// The total of each group, by its position in the run.
+    pub totals: Vec<Interval>,
     /// One entry a worker: one of each group on each thread.
     pub workers: Vec<WorkerOutcome>,
 }
@@ -80,28 +73,15 @@ impl Outcome {
     }
 
     /// Puts together what the workers measured.
-    pub fn new(workers: Vec<WorkerOutcome>) -> Self {
-        let intervals = merged(workers.iter().map(|worker| &worker.intervals));
-        Outcome { intervals, workers }
-    }
-}
-
-/// Intervals of several workers, merged one by one.
-pub fn merged<'a>(each: impl Iterator<Item = &'a Vec<Interval>>) -> Vec<Interval> {
-    let mut merged: Vec<Interval> = Vec::new();
-    for intervals in each {
-        for (index, interval) in intervals.iter().enumerate() {
-            match merged.get_mut(index) {
-                Some(other) => other.merge(interval),
-                None => merged.push(interval.clone()),
-            }
+    pub fn new(gathering: Gathering, workers: Vec<WorkerOutcome>) -> Self {
+        let (intervals, totals) = gathering.finish();
+        Outcome {
+            intervals,
+            totals,
+            workers,
         }
     }
-    merged
 }
-
-/// A worker's place: its thread and its group.
-type Place = (usize, usize);
 
 enum Report {
     Interval(Place, Box<Interval>),
@@ -175,13 +155,13 @@ fn run_thread(
     let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;
     let mut crew = Crew::new(groups, index as u32, control);
     crew.open(&mut driver)?;
-    let mut intervals: Vec<Vec<Interval>> = vec![Vec::new(); groups.len()];
+    let mut totals = vec![None; groups.len()];
     while !crew.is_finished() {
         let until = crew.step(&mut driver);
         while let Some((group, interval)) = crew.poll_interval() {
             let place = (index, group);
-            let _ = sender.send(Report::Interval(place, Box::new(interval.clone())));
-            intervals[group].push(interval);
+            interval.append_to(&mut totals[group]);
+            let _ = sender.send(Report::Interval(place, Box::new(interval)));
         }
         while let Some(group) = crew.poll_finished() {
             let _ = sender.send(Report::Ended((index, group)));
@@ -197,7 +177,7 @@ fn run_thread(
         cpu,
         driver: Some(chosen.clone()),
         summary,
-        intervals: std::mem::take(&mut intervals[group]),
+        total: totals[group].take().unwrap_or_default(),
     };
     Ok(Report::Finished(summaries.map(outcome).collect()))
 }
@@ -222,48 +202,24 @@ fn collect(
     control: &Control,
     mut on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
-    let mut running: BTreeMap<Place, usize> = BTreeMap::new();
-    for (group, inputs) in groups.iter().enumerate() {
-        let of_group = threads.start..threads.end.min(inputs.plan.workers);
-        running.extend(of_group.map(|thread| ((thread as usize, group), 0)));
-    }
-    let mut waiting: VecDeque<Interval> = VecDeque::new();
-    let mut shown = 0;
+    let mut gathering = Gathering::of(groups, &threads);
     let mut workers = Vec::new();
     let mut failure = None;
     for report in receiver {
         match report {
-            Report::Interval(place, interval) => {
-                let reported = running.get_mut(&place).expect("made for every worker");
-                let index = *reported - shown;
-                *reported += 1;
-                if waiting.len() <= index {
-                    waiting.push_back(Interval::default());
-                    waiting[index].start_ns = interval.start_ns;
-                }
-                waiting[index].merge(&interval);
-            }
-            Report::Ended(place) => drop(running.remove(&place)),
+            Report::Interval(place, interval) => gathering.add(place, *interval),
+            Report::Ended(place) => gathering.end(place),
             Report::Finished(outcomes) => workers.extend(outcomes),
             Report::Failed(error) => {
                 control.stop();
                 failure.get_or_insert(error);
             }
         }
-        let complete = running.values().copied().min().unwrap_or(usize::MAX);
-        while shown < complete
-            && let Some(interval) = waiting.pop_front()
-        {
-            on_progress(&Progress {
-                index: shown,
-                interval,
-            });
-            shown += 1;
-        }
+        gathering.settle(&mut on_progress);
     }
     workers.sort_by_key(|worker| (worker.thread, worker.group));
     match failure {
         Some(error) => Err(error),
-        None => Ok(Outcome::new(workers)),
+        None => Ok(Outcome::new(gathering, workers)),
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use driver::Driver;
 use driver::clock::Clock;
 use driver::null::{NullDriver, NullTime, pair};
-use engine::{Control, Crew, RunInputs, TlsSettings, merged};
+use engine::{Control, Crew, RunInputs, TlsSettings};
 use load::arrival::Arrival;
 use load::{Plan, Resume, names_file};
 use measure::Interval;
@@ -131,7 +131,8 @@ pub struct Rig {
     responder: ResponderWorker,
     responder_driver: NullDriver,
     control: Arc<Control>,
-    intervals: Vec<Interval>,
+    /// What the generator has counted in the intervals that are over.
+    total: Interval,
     /// Turns that were counted.
     turns: u64,
     /// When the last query was answered.
@@ -178,7 +179,7 @@ impl Rig {
             responder,
             responder_driver,
             control,
-            intervals: Vec::new(),
+            total: Interval::default(),
             turns: 0,
             answered_at: Instant::ZERO,
         })
@@ -242,7 +243,7 @@ impl Rig {
 
     fn take_intervals(&mut self) {
         while let Some((_, interval)) = self.crew.poll_interval() {
-            self.intervals.push(interval);
+            self.total.append_in_time(&interval);
         }
     }
 
@@ -257,11 +258,7 @@ impl Rig {
             self.turn_of_responder(until)?;
         }
         self.take_intervals();
-        let counts = merged(std::iter::once(&self.intervals)).into_iter();
-        let (sent, responses) = counts.fold((0, 0), |(sent, responses), interval| {
-            let counts = &interval.counts;
-            (sent + counts.sent, responses + counts.responses)
-        });
+        let (sent, responses) = (self.total.counts.sent, self.total.counts.responses);
         match sent == responses && responses > 0 {
             true => Ok(()),
             false => Err(RunError::plain(format!(

@@ -121,6 +121,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         total,
         warmup: Interval::default(),
         intervals,
+        intervals_merged: 1,
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,

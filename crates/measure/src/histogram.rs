@@ -311,10 +311,15 @@ impl Histogram {
     /// a long run stay small. Recording into it afterwards may allocate.
     pub fn shrink_to_fit(&mut self) {
         let used = self.used();
-        if used.len() < self.buckets.len() {
+        if used.len() < self.buckets.capacity() {
             self.first += used.start;
             self.buckets = self.buckets[used].to_vec();
         }
+    }
+
+    /// Buckets that memory is held for.
+    pub(crate) fn buckets_held(&self) -> usize {
+        self.buckets.len()
     }
 
     /// The positions in `buckets` that may be non-empty.

@@ -236,14 +236,16 @@ pub struct Interval {
     /// CPU time of the worker, nanoseconds.
     pub cpu_ns: u64,
     /// Connections usable at the end of the interval, without those that were asked and have
-    /// answered nothing yet; in a total, the most of any interval.
+    /// answered nothing yet; in a total, and where several intervals were merged into this one, the
+    /// most of any of them.
     pub connections_open: u64,
     /// The most that were open so at one time within the interval. Of several workers the sum of
-    /// what each had at most, which they may have had at different times; in a total, the most of
-    /// any interval. None in a record of a version that did not write it.
+    /// what each had at most, which they may have had at different times; in a total or merged
+    /// interval, the most of any. None in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections_open_max: Option<u64>,
-    /// Connections that carried a query in the interval; in a total, the most of any interval.
+    /// Connections that carried a query in the interval; in a total or merged interval, the most of
+    /// any.
     pub connections_active: u64,
 }
 
@@ -257,12 +259,20 @@ impl Interval {
         self.connections_active += other.connections_active;
     }
 
-    /// Adds a later interval of the same workers; for totals.
+    /// Adds a later interval of the same workers; for totals and wider intervals.
     pub fn append_in_time(&mut self, next: &Interval) {
         self.add(next);
         self.connections_open = self.connections_open.max(next.connections_open);
         self.connections_open_max = self.connections_open_max.max(next.connections_open_max);
         self.connections_active = self.connections_active.max(next.connections_active);
+    }
+
+    /// Appends this interval to those before, if there are any.
+    pub fn append_to(&self, before: &mut Option<Interval>) {
+        match before {
+            Some(before) => before.append_in_time(self),
+            none => *none = Some(self.clone()),
+        }
     }
 
     fn add(&mut self, other: &Interval) {
@@ -328,9 +338,15 @@ impl Interval {
         }
     }
 
-    /// Gives back the memory of unused histogram buckets, for an interval that is complete.
-    pub fn shrink_to_fit(&mut self) {
-        self.distributions.each(Histogram::shrink_to_fit);
+    /// Gives back the memory of unused histogram buckets, for an interval that is complete; returns
+    /// how many buckets are left.
+    pub fn shrink_to_fit(&mut self) -> usize {
+        let mut buckets = 0;
+        self.distributions.each(|histogram| {
+            histogram.shrink_to_fit();
+            buckets += histogram.buckets_held();
+        });
+        buckets
     }
 
     /// Length in nanoseconds.

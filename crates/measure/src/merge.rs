@@ -200,6 +200,9 @@ fn kernels(network: &NetworkFacts, hosts: usize) -> Vec<BTreeMap<String, u64>> {
 /// Adds everything that was measured, but for the groups.
 fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     add_hosts(merged, &mut record);
+    let width = merged.intervals_merged.max(record.intervals_merged);
+    merged.widen_intervals(width);
+    record.widen_intervals(width);
     let (kernel, kernel_of_hosts) = (
         std::mem::take(&mut merged.network.kernel),
         std::mem::take(&mut merged.network.kernel_of_hosts),

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Interval, per};
+use crate::notation::latency;
 use crate::record::RunRecord;
 use crate::scenario::{DriverKind, ScenarioRecord};
 use crate::verdict::Verdict;
@@ -67,7 +68,7 @@ pub struct RampPlan {
     pub ramp_ns: u64,
     /// How long it then stays.
     pub sustain_ns: u64,
-    /// Length of one point.
+    /// Length of one point; of a ramp of more than 1,024 of them, several are merged into one.
     pub point_ns: u64,
     /// The ramp stops when so many queries are outstanding.
     pub outstanding_max: u64,
@@ -343,7 +344,7 @@ impl Ramp {
             responses: counts.responses,
             lost: counts.sent - counts.responses,
             verdict: record.verdict.clone(),
-            notes: notes(record),
+            notes: notes(plan, record),
             points,
         }
     }
@@ -359,7 +360,7 @@ impl Ramp {
     }
 }
 
-fn notes(record: &RunRecord) -> Vec<String> {
+fn notes(plan: &RampPlan, record: &RunRecord) -> Vec<String> {
     let mut notes = vec![
         "a ramp passes every rate but for a moment: it shows where to look; `throng capacity` \
          says what is sustained"
@@ -367,6 +368,12 @@ fn notes(record: &RunRecord) -> Vec<String> {
     ];
     if record.driver == DriverKind::Sim {
         notes.push("SIMULATION: no server was measured".into());
+    }
+    if record.interval_ns() > plan.point_ns {
+        notes.push(format!(
+            "the ramp is so long that its points were merged: each is of {}",
+            latency(record.interval_ns() as f64)
+        ));
     }
     notes.extend(record.warnings.iter().cloned());
     notes

@@ -13,6 +13,7 @@ use crate::experience::{ClientExperience, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
+use crate::intervals;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
@@ -84,6 +85,13 @@ pub struct RunRecord {
     pub warmup: Interval,
     /// The measured phase and its drain, successive intervals of all workers together.
     pub intervals: Vec<Interval>,
+    /// Intervals of `scenario.interval_ns` that were merged into each of `intervals`, a power of
+    /// two; the last one of the window has what is left, and the drain is apart. 1, which is left
+    /// out, unless a run is so long that it has more than 1,024 of them, or that their histograms
+    /// hold more than 4,194,304 buckets.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1))]
+    pub intervals_merged: u64,
     /// What was due, sent, answered and lost when, in steps of 10 ms or more; none in a record of a
     /// version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,6 +175,14 @@ pub enum EndedBy {
     Interrupted,
 }
 
+fn one() -> u64 {
+    1
+}
+
+fn is_one(number: &u64) -> bool {
+    *number == 1
+}
+
 /// The one field that is looked at before everything else.
 #[derive(Deserialize)]
 struct VersionOnly {
@@ -182,6 +198,14 @@ impl RunRecord {
     /// The record as JSON with one field a line; arrays of numbers stay on their line.
     pub fn to_json_pretty(&self) -> String {
         pretty::to_string(self)
+    }
+
+    /// As [`RunRecord::to_json_pretty`], without holding all of it in memory.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_json_pretty(&self, to: impl std::io::Write) -> std::io::Result<()> {
+        pretty::write(self, to)
     }
 
     /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever
@@ -244,6 +268,10 @@ impl RunRecord {
         if sum.distributions != self.total.distributions {
             return Err("the total's histograms are not the sum of those of its intervals".into());
         }
+        if !self.intervals_merged.is_power_of_two() {
+            let merged = self.intervals_merged;
+            return Err(format!("intervals_merged is {merged}, and no power of two"));
+        }
         let (counts, latency) = (&self.total.counts, &self.total.distributions.latency);
         if latency.count() != counts.responses {
             return Err(format!(
@@ -301,6 +329,21 @@ impl RunRecord {
     /// The JSON Schema (2020-12) of the record.
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(RunRecord).to_value()
+    }
+
+    /// Length of each whole one of `intervals`, in nanoseconds.
+    pub fn interval_ns(&self) -> u64 {
+        (self.scenario.interval_ns).saturating_mul(self.intervals_merged)
+    }
+
+    /// Merges intervals until each is of `merged` of the length asked for; more than they are now,
+    /// and a power of two.
+    pub(crate) fn widen_intervals(&mut self, merged: u64) {
+        let by = merged / self.intervals_merged.max(1);
+        if by > 1 {
+            intervals::widen(&mut self.intervals, by, self.measured_ns);
+            self.intervals_merged = merged;
+        }
     }
 
     /// The window for rates in seconds.

@@ -135,7 +135,7 @@ impl SteadyState {
     }
 
     fn of(record: &RunRecord) -> SteadyState {
-        let least = record.scenario.interval_ns / 2;
+        let least = record.interval_ns() / 2;
         let within = record.intervals_in_window();
         let whole: Vec<&Interval> = within.filter(|it| it.length_ns() >= least.max(1)).collect();
         let mut course = SteadyState {

@@ -59,7 +59,7 @@ fn header(record: &RunRecord, run_id: &str) -> Value {
         "generator_version": record.throng_version,
         "generator_params": parameters,
         "time_units_per_sec": 1_000_000_000,
-        "stats_interval": scenario.interval_ns as f64 / 1e9,
+        "stats_interval": record.interval_ns() as f64 / 1e9,
         "timeout": scenario.timeout_ns as f64 / 1e9,
         "additional_info": {
             "target": scenario.target,

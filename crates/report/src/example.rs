@@ -86,6 +86,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         total,
         warmup: Interval::default(),
         intervals,
+        intervals_merged: 1,
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,

@@ -37,7 +37,7 @@ pub(crate) fn bins(record: &RunRecord, most: usize) -> Vec<Bin<'_>> {
     let intervals = &record.intervals[..within.min(record.intervals.len())];
     let each = intervals.len().div_ceil(most.max(1)).max(1);
     let mut starts: Vec<usize> = (0..intervals.len()).step_by(each).collect();
-    let usual_ns = record.scenario.interval_ns.saturating_mul(each as u64) as f64;
+    let usual_ns = record.interval_ns().saturating_mul(each as u64) as f64;
     if let [.., _, last] = starts[..] {
         let length_ns: u64 = intervals[last..].iter().map(Interval::length_ns).sum();
         if (length_ns as f64) < STUB * usual_ns {

@@ -166,9 +166,23 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
         ("driver", driver(record)),
         ("started", record.started_at.clone()),
         ("merged", merged),
+        ("intervals", intervals(record)),
     ];
     facts.retain(|(_, words)| !words.is_empty());
     facts
+}
+
+/// How wide intervals are, where the run was so long that they were merged.
+fn intervals(record: &RunRecord) -> String {
+    match record.intervals_merged {
+        1 => String::new(),
+        several => format!(
+            "of {}: {} of {} each were merged, for the length of the run",
+            latency(record.interval_ns() as f64),
+            count(several),
+            latency(record.scenario.interval_ns as f64)
+        ),
+    }
 }
 
 /// How frames got to the interface and back; the kernel's sockets go without saying.

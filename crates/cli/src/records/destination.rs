@@ -1,7 +1,7 @@
 //! Where a record or another document goes: checked before the run, written whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Result, Write};
+use std::io::{BufWriter, ErrorKind, Result, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -76,20 +76,28 @@ impl Destination {
 
     /// Writes the record: all of it or, if the process dies meanwhile, none.
     pub(crate) fn write(&self, record: &RunRecord) -> std::result::Result<(), Failure> {
-        self.write_text(&report::json::render(record))
+        self.write_content(&|file| {
+            let mut buffered = BufWriter::new(file);
+            report::json::write(record, &mut buffered)?;
+            buffered.flush()
+        })
     }
 
     /// Writes a text, as [`Destination::write`] does. Where that has become impossible, it is
     /// written to the folder for temporary files.
     pub(crate) fn write_text(&self, text: &str) -> std::result::Result<(), Failure> {
-        let Err(error) = replace(&self.path, text) else {
+        self.write_content(&|file| file.write_all(text.as_bytes()))
+    }
+
+    fn write_content(&self, content: Content<'_>) -> std::result::Result<(), Failure> {
+        let Err(error) = replace_by(&self.path, content) else {
             return Ok(());
         };
         let path = self.path.display();
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let kept = std::env::temp_dir().join(format!("throng-{}-{name}", std::process::id()));
         let failed = Failure::in_operation(format!("cannot write to {path}: {error}"));
-        Err(match replace(&kept, text) {
+        Err(match replace_by(&kept, content) {
             Ok(()) => failed.or_hint(&format!("it is in {} instead", kept.display())),
             Err(error) => {
                 let kept = kept.display();
@@ -125,23 +133,31 @@ fn claim(path: &Path) -> std::result::Result<Option<UnixDatagram>, ()> {
     }
 }
 
+/// Writes the content of a file.
+type Content<'a> = &'a dyn Fn(&mut File) -> Result<()>;
+
 /// Makes `text` the content of a file: all of it or, if process or machine die meanwhile, none.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+    replace_by(path, &|file| file.write_all(text.as_bytes()))
+}
+
+fn replace_by(path: &Path, content: Content<'_>) -> Result<()> {
     // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
     if path.exists() && !path.is_file() {
-        return fs::write(path, text);
+        return content(&mut File::create(path)?);
     }
     let mut partial = path.to_owned().into_os_string();
     partial.push(format!(".partial-{}", std::process::id()));
-    let written = write_synced(Path::new(&partial), text).and_then(|()| fs::rename(&partial, path));
+    let written =
+        write_synced(Path::new(&partial), content).and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
         let _ = fs::remove_file(&partial);
     }
     written
 }
 
-fn write_synced(path: &Path, text: &str) -> Result<()> {
+fn write_synced(path: &Path, content: Content<'_>) -> Result<()> {
     let mut file = File::create(path)?;
-    file.write_all(text.as_bytes())?;
+    content(&mut file)?;
     file.sync_all()
 }

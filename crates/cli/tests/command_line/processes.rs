@@ -111,6 +111,20 @@ fn processes_divide_a_run_exactly_over_each_transport() {
 }
 
 #[test]
+fn processes_merge_the_intervals_of_a_long_run_as_one_does() {
+    let record = measured(
+        "--processes 3 --clients 10 --rate 2000 --duration 1500ms --interval 1ms --timeout 20s",
+    );
+    assert_whole(&record, 3_000);
+    assert_eq!(record.intervals_merged, 2);
+    let within: Vec<u64> = record
+        .intervals_in_window()
+        .map(|it| it.length_ns())
+        .collect();
+    assert_eq!(within, [2_000_000; 750]);
+}
+
+#[test]
 fn a_number_of_queries_is_divided_among_processes() {
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let folder = Folder::new("processes-queries");

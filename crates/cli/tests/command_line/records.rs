@@ -37,6 +37,39 @@ fn a_record_is_what_the_run_printed_and_report_prints_again() {
     }
 }
 
+/// Five thousand intervals are kept as 625 of eight each, in every rendering.
+#[test]
+fn record_of_a_long_run_has_intervals_that_were_merged() {
+    let folder = Folder::new("merged-intervals");
+    let flags = "--driver sim --rate 200 --duration 5s --interval 1ms";
+    let (file, text) = recorded(&folder, "record.json", flags);
+    let record = read(&file);
+    assert_eq!(
+        (
+            record.intervals_merged,
+            record.intervals_in_window().count()
+        ),
+        (8, 625)
+    );
+    assert_eq!(record.total.counts.offered, 1_000);
+    let said = "of 8.000 ms: 8 of 1.000 ms each were merged, for the length of the run";
+    assert!(text.contains(said), "{text}");
+    for (form, wanted) in [
+        ("markdown", said),
+        ("csv", "\n624,4.992000000,5.000000000,"),
+    ] {
+        let report = throng(&format!("report {file} --format {form}")).succeeded();
+        assert!(report.contains(wanted), "{form}: {report}");
+    }
+    let metrics = throng(&format!("report {file} --format dns-metrics")).succeeded();
+    assert!(metrics.contains("\"stats_interval\":0.008"), "{metrics}");
+    let compared = throng(&format!("compare {file} {file}")).succeeded();
+    assert!(
+        compared.contains("bootstrap of blocks of 78 intervals"),
+        "{compared}"
+    );
+}
+
 #[test]
 fn records_agree_with_the_published_schema() {
     let schema = serde_json::from_str(&throng("schema").succeeded()).unwrap();
@@ -45,6 +78,7 @@ fn records_agree_with_the_published_schema() {
         "--queries 2000",
         "--queries 2000 --transport tcp --queries-per-connection 100",
         "--queries 2000 --transport dot",
+        "--driver sim --rate 100 --duration 2s --interval 1ms",
         "--queries 200 --truncate 0.5 --tcp-fallback",
         "--rate 1k --duration 200ms --warmup 100ms --workers 2 --arrival poisson",
         "--driver sim --queries 500 --sim-loss 0.1 --sim-duplicate 0.1",

@@ -1,12 +1,11 @@
 //! A run in parts.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use driver::clock::Clock;
-use engine::{Control, Progress, RunOptions};
+use engine::{Control, Gathering, Progress, RunOptions};
 use measure::{Interval, RunRecord};
 
 use super::child;
@@ -76,8 +75,9 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
         // The host's, which the parent reads once.
         kernel: std::collections::BTreeMap::new(),
     };
-    let mut record = record::from_outcome(&by_position(groups), &outcome, surroundings);
+    let mut record = record::from_outcome(&by_position(groups), outcome, surroundings);
     record.groups.retain(|group| group.clients > 0);
+    record::leave_out_intervals(&mut record);
     child::say("record", &record.to_json());
     Ok(())
 }
@@ -123,9 +123,7 @@ pub fn run_parts(
         silent: vec![Duration::ZERO; count],
         silent_max: silence_max(groups),
         records: vec![None; count],
-        reported: vec![0; count],
-        waiting: VecDeque::new(),
-        shown: 0,
+        gathering: Gathering::at((0..count).map(place), 1),
         on_progress,
     };
     leading.lead(control)?;
@@ -134,7 +132,8 @@ pub fn run_parts(
     let merged = measure::merge::merge_parts(records);
     let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
     record.network.kernel = kernel;
-    record::finish(&mut record, groups);
+    let (intervals, _) = leading.gathering.finish();
+    record::finish(&mut record, groups, intervals);
     if let Some(responders) = leading.responders.take() {
         match serve_parts(responders, |_| true) {
             Ok(counted) => note_responder(&mut record, &counted, None),
@@ -163,12 +162,14 @@ struct Leading<F> {
     silent: Vec<Duration>,
     silent_max: Duration,
     records: Vec<Option<RunRecord>>,
-    /// Intervals that each part has told.
-    reported: Vec<usize>,
-    /// Intervals that some parts have told, from number `shown` on.
-    waiting: VecDeque<Interval>,
-    shown: usize,
+    /// The intervals that the parts have told.
+    gathering: Gathering,
     on_progress: F,
+}
+
+/// Where the intervals of a part are gathered: as those of one worker.
+fn place(part: usize) -> (usize, usize) {
+    (part, 0)
 }
 
 impl<F: FnMut(&Progress)> Leading<F> {
@@ -195,7 +196,7 @@ impl<F: FnMut(&Progress)> Leading<F> {
                 }
                 Event::Ended => {}
             }
-            self.show();
+            self.gathering.settle(&mut self.on_progress);
         }
         Ok(())
     }
@@ -234,37 +235,17 @@ impl<F: FnMut(&Progress)> Leading<F> {
             "interval" => {
                 let interval: Interval =
                     serde_json::from_str(text).map_err(|error| Parts::nonsense(index, error))?;
-                let place = self.reported[index] - self.shown;
-                self.reported[index] += 1;
-                match self.waiting.get_mut(place) {
-                    Some(other) => other.merge(&interval),
-                    None => self.waiting.push_back(interval),
-                }
+                self.gathering.add(place(index), interval);
             }
             "record" => {
                 let record = RunRecord::from_json(text);
                 let record = record.map_err(|reason| Parts::nonsense(index, reason))?;
                 self.records[index] = Some(record);
+                self.gathering.end(place(index));
             }
             "failed" => return Err(Parts::failed(index, text)),
             _ => return Err(Parts::nonsense(index, word)),
         }
         Ok(())
-    }
-
-    /// Shows the intervals that all parts have ended.
-    fn show(&mut self) {
-        let each = self.reported.iter().zip(&self.records);
-        let at_work = each.filter(|(_, record)| record.is_none());
-        let complete = at_work.map(|(reported, _)| *reported).min();
-        while self.shown < complete.unwrap_or(usize::MAX)
-            && let Some(interval) = self.waiting.pop_front()
-        {
-            (self.on_progress)(&Progress {
-                index: self.shown,
-                interval,
-            });
-            self.shown += 1;
-        }
     }
 }

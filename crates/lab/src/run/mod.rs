@@ -184,7 +184,7 @@ pub fn run_groups(
         kernel,
         simulation: None,
     };
-    Ok(record::from_outcome(groups, &outcome, surroundings))
+    Ok(record::from_outcome(groups, outcome, surroundings))
 }
 
 /// As [`check_target`] for each of several runs, all at once: a target that is silent does not make

@@ -10,6 +10,7 @@ use load::arrival::{Arrival, Process};
 use load::{Plan, Stamping};
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
+use measure::intervals::Intervals;
 use measure::record::{Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
 use measure::simulation::SimulationRecord;
@@ -66,18 +67,18 @@ impl Started {
 /// Puts everything together and judges it.
 pub(crate) fn from_outcome(
     groups: &[RunRequest],
-    outcome: &Outcome,
+    mut outcome: Outcome,
     surroundings: Surroundings,
 ) -> RunRecord {
+    let intervals = std::mem::take(&mut outcome.intervals);
+    let outcome = &outcome;
     let measured_ns = measured_ns(outcome);
     let phases = phases(outcome);
     let mut warmup = Interval::default();
     for worker in &outcome.workers {
         warmup.merge(&worker.summary.warmup);
     }
-    let mut intervals = outcome.intervals.clone();
-    join(&mut intervals);
-    intervals.iter_mut().for_each(Interval::shrink_to_fit);
+    let (intervals, intervals_merged) = intervals.finish(measured_ns);
     warmup.shrink_to_fit();
     let mut record = RunRecord {
         schema_version: SCHEMA_VERSION.to_owned(),
@@ -102,6 +103,7 @@ pub(crate) fn from_outcome(
         total: Interval::default(),
         warmup,
         intervals,
+        intervals_merged,
         timeline: Some(timeline(outcome.workers.iter())),
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
@@ -146,11 +148,17 @@ fn driver_reason(outcome: &Outcome) -> Option<String> {
 }
 
 /// Makes one record of what the processes of a run measured, after it was merged; its groups have
-/// their positions for names.
-pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest]) {
+/// their positions for names, and its intervals are those of all processes together.
+pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest], intervals: Intervals) {
     population::finish(record, requests);
-    join(&mut record.intervals);
+    (record.intervals, record.intervals_merged) = intervals.finish(record.measured_ns);
     conclude(record);
+}
+
+/// Leaves the intervals of a part out of its record: their parent has been told of them.
+pub(crate) fn leave_out_intervals(record: &mut RunRecord) {
+    record.intervals = vec![record.total.clone()];
+    record.intervals_merged = 1;
 }
 
 fn conclude(record: &mut RunRecord) {
@@ -235,8 +243,8 @@ fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
         let workers = outcome.workers.iter();
         let of_thread: Vec<&WorkerOutcome> =
             workers.filter(|worker| worker.thread == thread).collect();
-        let intervals = engine::merged(of_thread.iter().map(|worker| &worker.intervals));
-        let own = Interval::total(&intervals);
+        let mut own = Interval::default();
+        of_thread.iter().for_each(|worker| own.merge(&worker.total));
         // What the thread used as a whole is told by the first of its workers.
         let first = of_thread.first();
         let cpu = first.map_or_else(Default::default, |worker| worker.summary.cpu_in_window);
@@ -529,15 +537,5 @@ fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
         tcp_fast_open: policy.tcp_fast_open,
         stop_sending_allowed: policy.stop_sending_allowed,
         rate_max: policy.rate_max,
-    }
-}
-
-/// Lets each interval begin where the one before it ends. Workers that are stopped, or that lose
-/// their target, end their last interval at moments of their own.
-fn join(intervals: &mut [Interval]) {
-    for next in 1..intervals.len() {
-        let end_ns = intervals[next - 1].end_ns;
-        intervals[next].start_ns = end_ns;
-        intervals[next].end_ns = intervals[next].end_ns.max(end_ns + 1);
     }
 }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use driver::Driver;
 use driver::sim::{Bounds, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
-use engine::{Control, Crew, Outcome, WorkerOutcome};
+use engine::{Control, Crew, Gathering, Outcome, WorkerOutcome};
 use measure::Interval;
 use measure::RunRecord;
 use measure::facts::HostFacts;
@@ -50,11 +50,11 @@ pub struct InjectedDatagram {
     pub at: Instant,
 }
 
-/// One simulated thread with what it has reported, by group.
+/// One simulated thread with what its workers have measured, by group.
 struct Simulated {
     crew: Crew,
     driver: SimDriver,
-    intervals: Vec<Vec<Interval>>,
+    totals: Vec<Option<Interval>>,
 }
 
 /// Runs the request against a responder, both in one simulated world; returns the record and what
@@ -119,12 +119,13 @@ pub fn simulate_until(
         threads.push(RefCell::new(Simulated {
             crew,
             driver,
-            intervals: vec![Vec::new(); groups.len()],
+            totals: vec![None; groups.len()],
         }));
     }
     let targets: Vec<RefCell<Target>> = targets.into_iter().map(RefCell::new).collect();
-    run_world(&world, &threads, &targets, bounds(groups))?;
-    let outcome = outcome(threads);
+    let gathering = RefCell::new(Gathering::of(&inputs, &(0..Crew::threads(&inputs))));
+    run_world(&world, (&threads, &gathering), &targets, bounds(groups))?;
+    let outcome = outcome(threads, gathering.into_inner());
     let targets: Vec<Target> = targets.into_iter().map(RefCell::into_inner).collect();
     let seen = targets.first().and_then(Target::service_counts);
     let stats = world.network_stats();
@@ -137,7 +138,7 @@ pub fn simulate_until(
     };
     let counters = targets.iter().map(|target| target.counters().clone());
     let counters = counters.collect();
-    Ok((from_outcome(groups, &outcome, surroundings), counters))
+    Ok((from_outcome(groups, outcome, surroundings), counters))
 }
 
 /// An address outside the run, to ask the simulator for its time.
@@ -163,7 +164,7 @@ fn bounds(groups: &[RunRequest]) -> Bounds {
 
 fn run_world(
     world: &World,
-    threads: &[RefCell<Simulated>],
+    (threads, gathering): (&[RefCell<Simulated>], &RefCell<Gathering>),
     targets: &[RefCell<Target>],
     bounds: Bounds,
 ) -> Result<(), RunError> {
@@ -175,18 +176,16 @@ fn run_world(
             Turn::Waiting
         }));
     }
-    for simulated in threads {
+    for (thread, simulated) in threads.iter().enumerate() {
         let endpoint = simulated.borrow().driver.endpoint();
-        steppers.push(Stepper::leading(endpoint, || {
+        steppers.push(Stepper::leading(endpoint, move || {
             let Simulated {
                 crew,
                 driver,
-                intervals,
+                totals,
             } = &mut *simulated.borrow_mut();
             let until = crew.step(driver);
-            while let Some((group, interval)) = crew.poll_interval() {
-                intervals[group].push(interval);
-            }
+            tell((thread, &mut *crew), totals, &mut gathering.borrow_mut());
             if crew.is_finished() {
                 return Turn::Finished;
             }
@@ -200,13 +199,29 @@ fn run_world(
         .map_err(|error| RunError::plain(format!("the simulation does not end: {error}")))
 }
 
-fn outcome(threads: Vec<RefCell<Simulated>>) -> Outcome {
+/// Takes the intervals that have ended on a thread.
+fn tell(
+    (thread, crew): (usize, &mut Crew),
+    totals: &mut [Option<Interval>],
+    gathering: &mut Gathering,
+) {
+    while let Some((group, interval)) = crew.poll_interval() {
+        interval.append_to(&mut totals[group]);
+        gathering.add((thread, group), interval);
+    }
+    while let Some(group) = crew.poll_finished() {
+        gathering.end((thread, group));
+    }
+    gathering.settle(|_| {});
+}
+
+fn outcome(threads: Vec<RefCell<Simulated>>, gathering: Gathering) -> Outcome {
     let mut workers = Vec::new();
     for (thread, simulated) in threads.into_iter().enumerate() {
         let Simulated {
             mut crew,
             mut driver,
-            mut intervals,
+            mut totals,
         } = simulated.into_inner();
         for (group, summary) in crew.summaries(&mut driver) {
             workers.push(WorkerOutcome {
@@ -215,9 +230,9 @@ fn outcome(threads: Vec<RefCell<Simulated>>) -> Outcome {
                 cpu: None,
                 driver: None,
                 summary,
-                intervals: std::mem::take(&mut intervals[group]),
+                total: totals[group].take().unwrap_or_default(),
             });
         }
     }
-    Outcome::new(workers)
+    Outcome::new(gathering, workers)
 }

@@ -12,6 +12,7 @@ mod experience;
 mod faults;
 mod lifecycle;
 mod load;
+mod long;
 mod octets;
 mod opening;
 mod questions;

@@ -37,8 +37,10 @@ impl Blocks {
         generator: &mut Xoshiro256PlusPlus,
     ) -> Option<Blocks> {
         let rcodes = a.scenario.goodput_rcodes.clone();
-        let (first, second) = (whole_intervals(a), whole_intervals(b));
-        let length = |intervals: &[&Interval]| {
+        // Blocks of both are as long, though one run was so long that its intervals were merged.
+        let width_ns = a.interval_ns().max(b.interval_ns());
+        let (first, second) = (whole_intervals(a, width_ns), whole_intervals(b, width_ns));
+        let length = |intervals: &[Interval]| {
             let each = METRICS_OF_LENGTH.iter().map(|metric| {
                 let values = intervals.iter().map(|it| metric.of_interval(it, &rcodes));
                 block_length(&values.flatten().collect::<Vec<f64>>())
@@ -47,11 +49,9 @@ impl Blocks {
             each.max().unwrap_or(1).min(longest)
         };
         let length = length(&first).max(length(&second));
-        let merged = |intervals: &[&Interval]| -> Vec<Interval> {
+        let merged = |intervals: &[Interval]| -> Vec<Interval> {
             let blocks = intervals.chunks_exact(length);
-            blocks
-                .map(|block| Interval::joined(block.iter().copied()))
-                .collect()
+            blocks.map(|block| Interval::joined(block.iter())).collect()
         };
         let (a, b) = (merged(&first), merged(&second));
         if a.len().min(b.len()) < BLOCKS_MIN {
@@ -111,15 +111,49 @@ impl Blocks {
     }
 }
 
-/// The intervals of the window but the last, if it was cut short.
-fn whole_intervals(record: &RunRecord) -> Vec<&Interval> {
-    let least = record.scenario.interval_ns / 2;
+/// The intervals of the window but the last, if it was cut short, each of `width_ns` as nearly as
+/// whole ones make it.
+fn whole_intervals(record: &RunRecord, width_ns: u64) -> Vec<Interval> {
+    let own_ns = record.interval_ns().max(1);
     let within = record.intervals_in_window();
-    within.filter(|it| it.length_ns() >= least).collect()
+    let whole: Vec<&Interval> = within.filter(|it| it.length_ns() >= own_ns / 2).collect();
+    let each = usize::try_from(width_ns / own_ns).unwrap_or(usize::MAX);
+    let wide = |them: &[&Interval]| {
+        let mut wide = Interval::joined(them.iter().copied());
+        wide.shrink_to_fit();
+        wide
+    };
+    whole.chunks_exact(each.max(1)).map(wide).collect()
 }
 
 /// As many blocks as there are, drawn with replacement and merged.
 fn redrawn(blocks: &[Interval], generator: &mut Xoshiro256PlusPlus) -> Interval {
     let drawn = Bootstrap::blocks(blocks.len(), 1, generator);
     Interval::joined(drawn.map(|index| &blocks[index]))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::SeedableRng;
+
+    use super::*;
+    use crate::example::{SECOND, interval, record};
+
+    #[test]
+    fn run_whose_intervals_were_merged_has_blocks_as_long_as_those_of_another() {
+        let intervals = (0..1_600).map(|at| interval(at, &[(1_000_000 + at * at % 977, 20)]));
+        let fine = record(intervals.collect());
+        let mut wide = fine.clone();
+        wide.widen_intervals(4);
+        assert_eq!(
+            (wide.intervals.len(), wide.interval_ns()),
+            (400, 4 * SECOND)
+        );
+        let settings = Settings::default();
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(1);
+        let blocks = Blocks::of((&fine, &wide), &settings, &mut generator).expect("there are many");
+        assert_eq!(blocks.a, blocks.b);
+        let alone = Blocks::of((&wide, &wide), &settings, &mut generator).expect("there are many");
+        assert_eq!((blocks.length, blocks.a), (alone.length, alone.a));
+    }
 }

@@ -436,3 +436,32 @@ fn parts_of_a_run_add_up_clients_and_figures_and_nothing_else() {
     assert_eq!(merged.check(), Ok(()));
     assert_eq!(merge_parts(Vec::new()), None);
 }
+
+#[test]
+fn records_whose_intervals_are_of_different_widths_are_merged_exactly() {
+    let of = |seconds: u64, id: &str| {
+        let intervals = (0..seconds).map(|at| interval(at, &[(1_000_000 + at, 1 + at % 3)]));
+        let mut record = record(intervals.collect());
+        record.runs[0].id = id.into();
+        record
+    };
+    let (long, short) = (of(3_000, "long"), of(1_500, "short"));
+    let whole = forced(vec![long.clone(), short.clone()]);
+    let kept = |mut record: RunRecord| {
+        let mut intervals = crate::Intervals::default();
+        record.intervals.drain(..).for_each(|it| intervals.push(it));
+        (record.intervals, record.intervals_merged) = intervals.finish(record.measured_ns);
+        record
+    };
+    let (long, short) = (kept(long), kept(short));
+    assert_eq!((long.intervals_merged, short.intervals_merged), (4, 2));
+    for records in [vec![long.clone(), short.clone()], vec![short, long]] {
+        let merged = forced(records);
+        assert_eq!(merged.check(), Ok(()));
+        assert_eq!(merged.total, whole.total);
+        assert_eq!((merged.intervals.len(), merged.intervals_merged), (750, 4));
+        let first = Interval::total(&whole.intervals[..4]);
+        assert_eq!(merged.intervals[0].counts, first.counts);
+        assert_eq!(merged.intervals[0].distributions, first.distributions);
+    }
+}

@@ -41,10 +41,13 @@ impl Formatter for ArraysOnOneLine {
 /// The record as indented JSON.
 pub(super) fn to_string(record: &RunRecord) -> String {
     let mut octets = Vec::new();
-    let formatter = ArraysOnOneLine(PrettyFormatter::new());
-    let mut serializer = Serializer::with_formatter(&mut octets, formatter);
-    record
-        .serialize(&mut serializer)
-        .expect("all keys are strings and memory takes every octet");
+    write(record, &mut octets).expect("all keys are strings and memory takes every octet");
     String::from_utf8(octets).expect("serde_json writes UTF-8")
+}
+
+/// Writes the record as indented JSON.
+pub(super) fn write(record: &RunRecord, to: impl Write) -> io::Result<()> {
+    let formatter = ArraysOnOneLine(PrettyFormatter::new());
+    let mut serializer = Serializer::with_formatter(to, formatter);
+    Ok(record.serialize(&mut serializer)?)
 }

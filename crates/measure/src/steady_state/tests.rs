@@ -172,3 +172,17 @@ fn hour_of_seconds_is_looked_at_in_batches() {
     assert!(course.openings.is_empty(), "{:?}", course.openings);
     assert_eq!(course.drifts.len(), 3, "{:?}", course.drifts);
 }
+
+#[test]
+fn course_of_a_run_whose_intervals_were_merged_counts_whole_ones() {
+    let mut record = run(3, 0.02, |_| [3_000.0, 1e6, 2e6, 3e6]);
+    let fine = SteadyState::of(&record);
+    record.widen_intervals(2);
+    let wide = SteadyState::of(&record);
+    assert_eq!((fine.intervals, wide.intervals), (120, 60));
+    // What is left of a cut-off run is no whole interval any more.
+    record.intervals.truncate(41);
+    record.intervals[40].end_ns -= 3_000_000_000 / 2;
+    record.measured_ns = record.intervals[40].end_ns;
+    assert_eq!(SteadyState::of(&record).intervals, 40);
+}

@@ -7,8 +7,8 @@
 //! nobody: places of a closed loop that wait for time-outs, one after the other, are loss and no
 //! outage. Overload and random loss leave no such span, for some responses always come.
 //!
-//! Not found: an outage shorter than two bins (four seconds, in a run of an hour), one from which
-//! some of the target is spared, and a target that never answered at all.
+//! Not found: an outage shorter than two bins (four seconds in a run of an hour, three minutes in
+//! one of a day), one from which some of the target is spared, and a target that never answered.
 
 use super::{Bin, Timeline};
 use crate::interval::{Interval, per};

@@ -123,6 +123,7 @@ impl Printed {
             total,
             warmup: Interval::default(),
             intervals,
+            intervals_merged: 1,
             timeline: None,
             network: NetworkFacts::default(),
             responder: None,

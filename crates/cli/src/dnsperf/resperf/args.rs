@@ -19,7 +19,7 @@ use super::usage::{LONG_OPTIONS, SHORT_OPTIONS};
 /// What `-q` is unless it is given.
 pub(super) const OUTSTANDING: u64 = 65_536;
 const TIMEOUT: Duration = Duration::from_secs(45);
-/// The record keeps ten intervals of a point, so there must not be millions.
+/// Shorter points would be of a handful of queries each.
 const PLOT_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// The options, each with its letter.

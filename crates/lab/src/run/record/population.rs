@@ -86,8 +86,7 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
 
 /// What the clients of one group measured.
 fn total(outcome: &Outcome, group: usize) -> Interval {
-    let intervals = engine::merged(outcome.of_group(group).map(|worker| &worker.intervals));
-    let mut total = Interval::total(&intervals);
+    let mut total = outcome.totals[group].clone();
     total.shrink_to_fit();
     total
 }

@@ -1,0 +1,204 @@
+//! What workers tell of their intervals as they end them, put together while the run goes on.
+//!
+//! An interval is complete when every worker that is still at work has told it. So however long a
+//! run is, all that is kept are [`Intervals`], the totals of the groups, and what some workers have
+//! told already and others have not.
+//!
+//! Order of calls: [`Gathering::add`] and [`Gathering::end`] as workers tell, [`Gathering::settle`]
+//! after each, [`Gathering::finish`] when all have ended.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use measure::{Interval, Intervals};
+
+use crate::worker::RunInputs;
+
+/// A worker's place: its thread and its group.
+pub(crate) type Place = (usize, usize);
+
+/// An interval that all workers have finished.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Its place in the run, from 0.
+    pub index: usize,
+    /// The merged figures of all workers of all groups.
+    pub interval: Interval,
+}
+
+/// The intervals of all workers.
+#[derive(Debug)]
+pub struct Gathering {
+    /// Intervals that each worker at work has told.
+    told: BTreeMap<Place, usize>,
+    /// Those that are not complete, by group; the first is number `complete`.
+    waiting: VecDeque<Vec<Option<Interval>>>,
+    complete: usize,
+    intervals: Intervals,
+    /// The total of each group.
+    groups: Vec<Option<Interval>>,
+}
+
+impl Gathering {
+    /// Of the workers that the groups have on some of the threads.
+    pub fn of(groups: &[RunInputs], threads: &Range<u32>) -> Self {
+        let places = groups.iter().enumerate().flat_map(|(group, inputs)| {
+            let of_group = threads.start..threads.end.min(inputs.plan.workers);
+            of_group.map(move |thread| (thread as usize, group))
+        });
+        Gathering::at(places, groups.len())
+    }
+
+    /// Of workers at these places, in so many groups.
+    pub fn at(places: impl Iterator<Item = Place>, groups: usize) -> Self {
+        Gathering {
+            told: places.map(|place| (place, 0)).collect(),
+            waiting: VecDeque::new(),
+            complete: 0,
+            intervals: Intervals::default(),
+            groups: vec![None; groups],
+        }
+    }
+
+    /// Takes the next interval of a worker that has not ended.
+    pub fn add(&mut self, place: Place, interval: Interval) {
+        let told = self.told.get_mut(&place).expect("made for every worker");
+        let index = *told - self.complete;
+        *told += 1;
+        if index == self.waiting.len() {
+            self.waiting.push_back(vec![None; self.groups.len()]);
+        }
+        match &mut self.waiting[index][place.1] {
+            Some(others) => others.merge(&interval),
+            none => *none = Some(interval),
+        }
+    }
+
+    /// The worker has told all its intervals.
+    pub fn end(&mut self, place: Place) {
+        self.told.remove(&place);
+    }
+
+    /// Shows the intervals that have become complete to `on_progress`, and keeps them.
+    pub fn settle(&mut self, mut on_progress: impl FnMut(&Progress)) {
+        let complete = self.told.values().copied().min().unwrap_or(usize::MAX);
+        while self.complete < complete
+            && let Some(groups) = self.waiting.pop_front()
+        {
+            let mut all: Option<Interval> = None;
+            for (total, interval) in self.groups.iter_mut().zip(groups) {
+                let Some(interval) = interval else { continue };
+                interval.append_to(total);
+                match &mut all {
+                    Some(all) => all.merge(&interval),
+                    none => *none = Some(interval),
+                }
+            }
+            let progress = Progress {
+                index: self.complete,
+                interval: all.unwrap_or_default(),
+            };
+            on_progress(&progress);
+            self.intervals.push(progress.interval);
+            self.complete += 1;
+        }
+    }
+
+    /// The intervals of all, and the total of each group.
+    pub fn finish(mut self) -> (Intervals, Vec<Interval>) {
+        self.told.clear();
+        self.settle(|_| {});
+        let groups = self.groups.into_iter().map(Option::unwrap_or_default);
+        (self.intervals, groups.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(number: u64, responses: u64) -> Interval {
+        let mut interval = Interval {
+            start_ns: number * 10,
+            end_ns: (number + 1) * 10,
+            connections_open: responses,
+            ..Interval::default()
+        };
+        interval.counts.responses = responses;
+        interval.shrink_to_fit();
+        interval
+    }
+
+    #[test]
+    fn interval_is_shown_when_every_worker_at_work_has_told_it() {
+        let mut gathering = Gathering::at([(0, 0), (1, 0), (1, 1)].into_iter(), 2);
+        let mut shown = Vec::new();
+        let mut settle = |gathering: &mut Gathering| {
+            gathering.settle(|it| shown.push((it.index, it.interval.counts.responses)));
+            shown.clone()
+        };
+        gathering.add((0, 0), interval(0, 1));
+        gathering.add((0, 0), interval(1, 2));
+        gathering.add((1, 0), interval(0, 30));
+        assert_eq!(settle(&mut gathering), []);
+        gathering.add((1, 1), interval(0, 400));
+        assert_eq!(settle(&mut gathering), [(0, 431)]);
+        // One that has ended is not waited for.
+        gathering.end((1, 1));
+        gathering.add((1, 0), interval(1, 50));
+        assert_eq!(settle(&mut gathering), [(0, 431), (1, 52)]);
+        gathering.end((0, 0));
+        gathering.end((1, 0));
+        let (intervals, groups) = gathering.finish();
+        let responses = |it: &Interval| (it.counts.responses, it.connections_open, it.end_ns);
+        assert_eq!(
+            groups.iter().map(responses).collect::<Vec<_>>(),
+            [(83, 52, 20), (400, 400, 10)]
+        );
+        let (each, merged) = intervals.finish(20);
+        assert_eq!(
+            each.iter().map(responses).collect::<Vec<_>>(),
+            [(431, 431, 10), (52, 52, 20)]
+        );
+        assert_eq!(merged, 1);
+    }
+
+    #[test]
+    fn totals_are_exact_however_long_workers_run_and_whoever_is_first() {
+        let places = [(0, 0, 3_000), (1, 0, 2_000), (0, 1, 2_999), (1, 1, 10)];
+        let all = places.iter().map(|(thread, group, _)| (*thread, *group));
+        let mut gathering = Gathering::at(all, 2);
+        let mut told = [0; 4];
+        let mut seed = 1_u64;
+        while places
+            .iter()
+            .zip(told)
+            .any(|((_, _, number), told)| told <= *number)
+        {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let who = (seed >> 33) as usize % 4;
+            let (thread, group, number) = places[who];
+            match told[who].cmp(&number) {
+                std::cmp::Ordering::Less => {
+                    gathering.add((thread, group), interval(told[who], 1 + told[who] % 5));
+                }
+                std::cmp::Ordering::Equal => gathering.end((thread, group)),
+                std::cmp::Ordering::Greater => continue,
+            }
+            told[who] += 1;
+            gathering.settle(|_| {});
+        }
+        let responses = |number: u64| (0..number).map(|at| 1 + at % 5).sum::<u64>();
+        let (intervals, groups) = gathering.finish();
+        let (each, merged) = intervals.finish(3_000 * 10);
+        assert_eq!((each.len(), merged), (750, 4));
+        let all = Interval::total(&each);
+        assert_eq!(
+            groups[0].counts.responses,
+            responses(3_000) + responses(2_000)
+        );
+        assert_eq!(groups[1].counts.responses, responses(2_999) + responses(10));
+        let of_groups = groups[0].counts.responses + groups[1].counts.responses;
+        assert_eq!((all.counts.responses, all.end_ns), (of_groups, 30_000));
+    }
+}

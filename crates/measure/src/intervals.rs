@@ -1,0 +1,122 @@
+//! The intervals of a run while it goes on: bounded, however long it is.
+//!
+//! When there are [`INTERVALS_MAX`] of them, or their histograms hold [`BUCKETS_MAX`] buckets, all
+//! are merged in pairs. So they always have one width, the length asked for times a power of two,
+//! but for the last one of the window and for what comes after it. Counts and histograms add, so
+//! nothing is lost and totals are the same; how they are cut depends on nothing but what was
+//! measured, so a simulated run repeats.
+//!
+//! Order of calls: [`Intervals::push`] for each interval as it ends, then [`Intervals::finish`].
+
+use crate::interval::Interval;
+
+/// Most intervals of a record: a run of a day has 675, of 128 s each.
+pub const INTERVALS_MAX: usize = 1_024;
+
+/// Most buckets of their histograms together: 32 MiB of memory, and at most 45 MB of a record.
+pub const BUCKETS_MAX: usize = 1 << 22;
+
+/// Successive intervals, merged over all workers.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    each: Vec<Interval>,
+    /// Intervals of the length asked for in each of them.
+    merged: u64,
+    /// Intervals of that length in all of them.
+    number: u64,
+    /// Buckets of all but the last of them.
+    buckets: usize,
+    /// The latest one. Whether it is of the window is known at the end.
+    latest: Option<Interval>,
+    buckets_max: usize,
+}
+
+impl Default for Intervals {
+    fn default() -> Self {
+        Intervals::with_buckets(BUCKETS_MAX)
+    }
+}
+
+impl Intervals {
+    /// None yet, that will hold so many buckets.
+    fn with_buckets(buckets_max: usize) -> Self {
+        Intervals {
+            each: Vec::new(),
+            merged: 1,
+            number: 0,
+            buckets: 0,
+            latest: None,
+            buckets_max,
+        }
+    }
+
+    /// Adds the next interval, which begins where the one before it ended: workers that are
+    /// stopped, or that lose their target, end their last interval at moments of their own.
+    pub fn push(&mut self, mut interval: Interval) {
+        if let Some(before) = self.latest.take() {
+            interval.start_ns = before.end_ns;
+            interval.end_ns = interval.end_ns.max(before.end_ns + 1);
+            self.add(before);
+        }
+        self.latest = Some(interval);
+    }
+
+    fn add(&mut self, interval: Interval) {
+        let index = (self.number / self.merged) as usize;
+        self.number += 1;
+        if let Some(open) = self.each.get_mut(index) {
+            open.append_in_time(&interval);
+            return;
+        }
+        self.buckets += self.each.last_mut().map_or(0, Interval::shrink_to_fit);
+        self.each.push(interval);
+        while self.each.len() > INTERVALS_MAX || self.is_too_large() {
+            self.widen();
+        }
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.each.len() > 1 && self.buckets > self.buckets_max
+    }
+
+    fn widen(&mut self) {
+        widen(&mut self.each, 2, u64::MAX);
+        self.merged *= 2;
+        let complete = self.each.len() - 1;
+        let complete = self.each[..complete].iter_mut();
+        self.buckets = complete.map(Interval::shrink_to_fit).sum();
+    }
+
+    /// All of them, and how many intervals of the length asked for are in each; one that begins
+    /// after the window stays apart.
+    pub fn finish(mut self, window_ns: u64) -> (Vec<Interval>, u64) {
+        match self.latest.take() {
+            Some(latest) if latest.start_ns < window_ns => self.add(latest),
+            Some(latest) => self.each.push(latest),
+            None => {}
+        }
+        for interval in &mut self.each {
+            interval.shrink_to_fit();
+        }
+        (self.each, self.merged)
+    }
+}
+
+/// Merges each `by` successive intervals, those within the window apart from those after it.
+pub(crate) fn widen(intervals: &mut Vec<Interval>, by: u64, window_ns: u64) {
+    let by = usize::try_from(by).unwrap_or(usize::MAX).max(1);
+    let mut after = intervals.iter().map(|it| it.start_ns >= window_ns);
+    let within = after.position(|it| it).unwrap_or(intervals.len());
+    let mut wide: Vec<Interval> = Vec::with_capacity(intervals.len().div_ceil(by) + 1);
+    for (index, interval) in std::mem::take(intervals).into_iter().enumerate() {
+        let place = index.checked_sub(within).unwrap_or(index);
+        match wide.last_mut() {
+            Some(open) if place % by != 0 => open.append_in_time(&interval),
+            _ => wide.push(interval),
+        }
+    }
+    *intervals = wide;
+}
+
+#[cfg(test)]
+mod tests;
