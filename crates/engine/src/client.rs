@@ -141,7 +141,7 @@ impl Client {
     pub(crate) fn new(role: Role, local: Option<SocketAddr>) -> Self {
         Client {
             role,
-            pending: Pending::new(0),
+            pending: Pending::default(),
             local,
             link: Link::Down {
                 retry_at: Instant::ZERO,

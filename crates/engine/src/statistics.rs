@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn query_is_after_idleness_if_none_was_open_for_a_second() {
         let mut statistics = Statistics::new(1);
-        let mut pending = Pending::new(0);
+        let mut pending = Pending::default();
         let after_idle = [10_000, 10_500, 11_504, 12_509, 13_000]
             .map(|asked_ms| ask(&mut statistics, &mut pending, at_ms(asked_ms)));
         // The first query of all, and the one asked 1 s after the last response.
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn query_beside_an_open_one_is_not_after_idleness() {
         let mut statistics = Statistics::new(1);
-        let mut pending = Pending::new(0);
+        let mut pending = Pending::default();
         for asked_ms in [10_000, 20_000] {
             let is_first = pending.waiting() == 0;
             assert!(pending.submit(at_ms(asked_ms), Question::plain(0)));

@@ -36,8 +36,8 @@ const CAPACITY_MIN: usize = 4;
 /// One slot for each message ID.
 const CAPACITY_MAX: usize = 65_536;
 
-/// The open queries of one client.
-#[derive(Debug)]
+/// The open queries of one client. New ones are none; the first submit allocates.
+#[derive(Debug, Default)]
 pub struct Pending {
     slots: Box<[Slot]>,
     /// Of each slot; empty unless trails are kept.
@@ -57,22 +57,6 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// No queries. Allocates on the first submit.
-    pub fn new(id_offset: u16) -> Self {
-        Pending {
-            slots: Box::default(),
-            trails: Box::default(),
-            keeps_trails: false,
-            next: 0,
-            first_waiting: 0,
-            first_in_flight: 0,
-            waiting: 0,
-            in_flight: 0,
-            timed_out: VecDeque::new(),
-            id_offset,
-        }
-    }
-
     /// Message IDs start at a place given by `id_offset`. Called before the first submit.
     pub fn start_ids(&mut self, id_offset: u16) {
         self.id_offset = id_offset;

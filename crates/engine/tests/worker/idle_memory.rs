@@ -218,7 +218,7 @@ fn client_without_its_transport_holds_at_most_512_bytes() {
     // What it allocates when it asks and gets responses: up to two open queries, and latencies
     // from 1 to 30 ms.
     let of_queries = bytes_of(|| {
-        let mut pending = Pending::new(0);
+        let mut pending = Pending::default();
         assert!((0..2).all(|question| pending.submit(Instant::ZERO, Question::plain(question))));
         pending
     });

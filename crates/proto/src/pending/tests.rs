@@ -7,6 +7,13 @@ fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
 }
 
+/// Message IDs start at a place given by `id_offset`.
+fn starting_at(id_offset: u16) -> Pending {
+    let mut pending = Pending::default();
+    pending.start_ids(id_offset);
+    pending
+}
+
 /// Says of each query sent when it was scheduled, and whether it is sent again.
 fn send_oldest(pending: &mut Pending, queries: u32, now: Instant) -> Vec<(Instant, bool)> {
     let mut sent = Vec::new();
@@ -25,7 +32,7 @@ fn send_one(pending: &mut Pending, now: Instant) -> Query {
 
 #[test]
 fn trail_of_a_query_is_its_own_and_moves_with_it() {
-    let mut pending = Pending::new(7);
+    let mut pending = starting_at(7);
     pending.keep_trails();
     let submit = |pending: &mut Pending| {
         assert!(pending.submit(Instant::ZERO, Question::plain(0)));
@@ -41,7 +48,7 @@ fn trail_of_a_query_is_its_own_and_moves_with_it() {
     assert!(trail(first).has_asked(2) && !trail(first).has_asked(1));
     assert!(others.iter().all(|other| trail(*other) == Trail::default()));
     // Without trails none is kept.
-    let mut plain = Pending::new(7);
+    let mut plain = starting_at(7);
     let number = submit(&mut plain);
     let position = plain.numbered(number).unwrap().position;
     plain.set_trail(position, Trail::default().then(1));
@@ -50,7 +57,7 @@ fn trail_of_a_query_is_its_own_and_moves_with_it() {
 
 #[test]
 fn queries_that_wait_are_shown_and_sent_from_the_oldest_on() {
-    let mut pending = Pending::new(3);
+    let mut pending = starting_at(3);
     assert_eq!(send_oldest(&mut pending, 1, at(0)), []);
     let first = send_one(&mut pending, at(1));
     for ms in 2..=4 {
@@ -80,7 +87,7 @@ fn queries_that_wait_are_shown_and_sent_from_the_oldest_on() {
 
 #[test]
 fn only_a_query_in_flight_is_found_to_be_answered() {
-    let mut pending = Pending::new(4711);
+    let mut pending = starting_at(4711);
     assert!(pending.find_in_flight(1).is_none());
     let query = send_one(&mut pending, at(1));
     let found = pending.find_in_flight(query.id).unwrap();
@@ -101,7 +108,7 @@ fn multiplier_has_an_inverse() {
 
 #[test]
 fn a_sent_query_is_found_by_its_id_and_by_no_other() {
-    let mut pending = Pending::new(4711);
+    let mut pending = starting_at(4711);
     let query = send_one(&mut pending, at(1));
     assert_eq!(query.state, State::InFlight);
     assert_eq!(query.question.template, 7);
@@ -111,7 +118,7 @@ fn a_sent_query_is_found_by_its_id_and_by_no_other() {
 
 #[test]
 fn a_query_taken_back_is_the_next_to_be_sent_and_times_out_as_if_it_had_not_been() {
-    let mut pending = Pending::new(0);
+    let mut pending = starting_at(0);
     let first = send_one(&mut pending, at(1));
     let second = send_one(&mut pending, at(2));
     assert!(pending.submit(at(3), Question::plain(8)));
@@ -136,7 +143,7 @@ fn a_query_taken_back_is_the_next_to_be_sent_and_times_out_as_if_it_had_not_been
 
 #[test]
 fn an_answered_query_is_remembered_so_that_a_duplicate_is_seen() {
-    let mut pending = Pending::new(0);
+    let mut pending = starting_at(0);
     let query = send_one(&mut pending, at(1));
     pending.end(query.position, State::Answered);
     assert_eq!(pending.find(query.id).unwrap().state, State::Answered);
@@ -145,7 +152,7 @@ fn an_answered_query_is_remembered_so_that_a_duplicate_is_seen() {
 
 #[test]
 fn ids_do_not_repeat_within_65536_queries() {
-    let mut pending = Pending::new(99);
+    let mut pending = starting_at(99);
     let mut seen = vec![false; 65_536];
     for _ in 0..65_536 {
         let query = send_one(&mut pending, at(1));
@@ -156,7 +163,7 @@ fn ids_do_not_repeat_within_65536_queries() {
 
 #[test]
 fn an_open_query_is_skipped_while_others_come_and_go() {
-    let mut pending = Pending::new(1);
+    let mut pending = starting_at(1);
     let lost = send_one(&mut pending, at(0));
     for ms in 1..200_000 {
         let query = send_one(&mut pending, at(ms));
@@ -172,7 +179,7 @@ fn an_open_query_is_skipped_while_others_come_and_go() {
 
 #[test]
 fn at_most_open_max_queries_are_open() {
-    let mut pending = Pending::new(1);
+    let mut pending = starting_at(1);
     for _ in 0..OPEN_MAX {
         send_one(&mut pending, at(0));
     }
@@ -184,7 +191,7 @@ fn at_most_open_max_queries_are_open() {
 
 #[test]
 fn time_outs_come_in_the_order_of_sending_and_reach_waiting_queries_too() {
-    let mut pending = Pending::new(5);
+    let mut pending = starting_at(5);
     let first = send_one(&mut pending, at(10));
     assert!(pending.submit(at(2), Question::plain(1)));
     let timeout = Duration::from_millis(100);
@@ -199,7 +206,7 @@ fn time_outs_come_in_the_order_of_sending_and_reach_waiting_queries_too() {
 
 #[test]
 fn a_query_that_timed_out_is_remembered_while_others_come_and_go() {
-    let mut pending = Pending::new(77);
+    let mut pending = starting_at(77);
     let lost: Vec<u16> = (0..TIMED_OUT_MAX)
         .map(|_| {
             let query = send_one(&mut pending, at(0));
@@ -223,7 +230,7 @@ fn a_query_that_timed_out_is_remembered_while_others_come_and_go() {
 
 #[test]
 fn queries_that_timed_out_make_room_when_all_others_are_open() {
-    let mut pending = Pending::new(1);
+    let mut pending = starting_at(1);
     for _ in 0..TIMED_OUT_MAX {
         let query = send_one(&mut pending, at(0));
         pending.end(query.position, State::TimedOut);
@@ -240,7 +247,7 @@ fn queries_that_timed_out_make_room_when_all_others_are_open() {
 
 #[test]
 fn ids_of_queries_that_timed_out_last_are_not_given_to_others_when_all_are_taken() {
-    let mut pending = Pending::new(3);
+    let mut pending = starting_at(3);
     for _ in 0..OPEN_MAX {
         send_one(&mut pending, at(0));
     }
@@ -263,7 +270,7 @@ proptest::proptest! {
     fn behaves_like_a_list_of_open_queries(
         actions in proptest::collection::vec(0..100u8, 1..2_000),
     ) {
-        let mut pending = Pending::new(31_337);
+        let mut pending = starting_at(31_337);
         let mut model: Vec<(u16, u64)> = Vec::new();
         for (step, action) in actions.into_iter().enumerate() {
             let now = step as u64;
