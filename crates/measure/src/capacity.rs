@@ -80,6 +80,17 @@ pub struct Objective {
     pub goodput_share_min: f64,
 }
 
+impl Default for Objective {
+    /// What `throng capacity` asks for unless told otherwise.
+    fn default() -> Self {
+        Objective {
+            lost_share_max: 0.001,
+            latency_p99_ns_max: 10_000_000,
+            goodput_share_min: 0.999,
+        }
+    }
+}
+
 /// What is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -125,6 +136,25 @@ pub struct SearchFacts {
     pub trial_ns: u64,
     /// No trial was to begin that could not end within this time.
     pub time_max_ns: u64,
+}
+
+impl Default for SearchFacts {
+    /// The search of `throng capacity` unless told otherwise.
+    fn default() -> Self {
+        SearchFacts {
+            sought: Sought::Rate,
+            rate_per_client_qps: None,
+            start: 1_000.0,
+            // A trial below would be over before it has asked anything.
+            min: 1.0,
+            max: 10_000_000.0,
+            factor: 2.0,
+            precision: 0.01,
+            rounds: 3,
+            trial_ns: 2_000_000_000,
+            time_max_ns: 120_000_000_000,
+        }
+    }
 }
 
 /// One round of the search.
@@ -404,7 +434,7 @@ impl Trial {
 }
 
 /// What is known before the first trial.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CapacityPlan {
     /// What has to hold.
     pub objective: Objective,

@@ -134,6 +134,35 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
     }
 }
 
+/// So many clients got responses, and so many others asked and got none.
+pub(crate) fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
+    let mut experience = ClientExperience::default();
+    for client in 0..served + unserved {
+        let mut figures = ClientFigures {
+            queries: 20,
+            ..ClientFigures::default()
+        };
+        if client < served {
+            figures.respond_many(1_000_000, 0, 20);
+        }
+        experience.record(&figures, SECOND);
+    }
+    record.groups[0].experience = Some(experience);
+}
+
+/// So many of 200 TCP clients are served, and the others refused or reset.
+pub(crate) fn cap_tcp_clients(record: &mut RunRecord, served: u64) {
+    record.scenario.transport = Transport::Tcp;
+    record.scenario.clients = 200;
+    serve(record, served, 200 - served);
+    let last = record.intervals.last_mut().expect("has intervals");
+    let connections = &mut last.counts.connections;
+    connections.attempted = 800;
+    connections.failed.refused = 20;
+    connections.reset_by_target = 580;
+    record.total = Interval::total(&record.intervals);
+}
+
 pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:53".into(),

@@ -21,10 +21,6 @@ const MAX_CLIENTS: f64 = 1_000_000.0;
 /// The same where one core simulates all: minutes of work a trial would help nobody.
 const MAX_QPS_SIMULATED: f64 = 1_000_000.0;
 const MAX_CLIENTS_SIMULATED: f64 = 100_000.0;
-/// Nothing below is tried: a trial would be over before it has asked anything.
-const MIN: f64 = 1.0;
-/// From one trial to the next until one fails.
-const FACTOR: f64 = 2.0;
 /// A verdict needs a run of a second.
 const TRIAL_MIN: Duration = Duration::from_secs(1);
 /// What passed and what failed cannot be nearer than rounding makes them.
@@ -66,13 +62,12 @@ pub(super) fn plan(arguments: &CapacityArguments) -> Result<CapacityPlan, Failur
             sought,
             rate_per_client_qps: rate_per_client(arguments)?,
             start,
-            min: MIN,
             max,
-            factor: FACTOR,
             precision: arguments.precision,
             rounds: arguments.rounds.into(),
             trial_ns: nanos(arguments.trial_duration),
             time_max_ns: nanos(arguments.max_duration),
+            ..SearchFacts::default()
         },
     })
 }
@@ -90,7 +85,8 @@ fn value(flag: &str, text: Option<&str>, sought: Sought, default: f64) -> Result
     };
     let value = parse_rate(text).map_err(|_| form())?;
     let whole = sought == Sought::Rate || value.fract() == 0.0;
-    match value >= MIN && whole && (sought == Sought::Rate || value <= f64::from(u32::MAX)) {
+    let min = SearchFacts::default().min;
+    match value >= min && whole && (sought == Sought::Rate || value <= f64::from(u32::MAX)) {
         true => Ok(value),
         false => Err(form()),
     }
@@ -191,4 +187,29 @@ pub(crate) fn run_of(
         }
     }
     Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Command;
+
+    #[test]
+    fn a_search_without_flags_is_the_default_one() {
+        let line = ["throng", "capacity", "--server", "192.0.2.1"];
+        let parsed = crate::parse(line.map(Into::into).to_vec()).expect("flags");
+        let Command::Capacity(arguments) = parsed.command else {
+            panic!("it is a search");
+        };
+        let made = plan(&arguments).expect("a plan");
+        let default = CapacityPlan::default();
+        // 99.9 % is no binary fraction.
+        let share = |plan: &CapacityPlan| (plan.objective.goodput_share_min * 1e6).round();
+        assert_eq!(share(&made), share(&default));
+        let objective = Objective {
+            goodput_share_min: default.objective.goodput_share_min,
+            ..made.objective
+        };
+        assert_eq!(CapacityPlan { objective, ..made }, default);
+    }
 }

@@ -62,6 +62,13 @@ pub struct TsigKey {
     pub secret_base64: String,
 }
 
+impl TsigKey {
+    /// `ALG:NAME:SECRET`, as programs take it as an argument.
+    pub fn argument(&self) -> String {
+        format!("{}:{}:{}", self.algorithm, self.name, self.secret_base64)
+    }
+}
+
 /// The address families a target listens on, always on loopback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Families {

@@ -7,6 +7,7 @@ use lab::target::{
     BindOptions, BindTarget, Families, KnotOptions, KnotTarget, Service, TsigKey, Zone,
 };
 use proto::Transport;
+use proto::tsig::Key;
 
 use crate::bench::{Load, alone};
 
@@ -25,6 +26,21 @@ pub(crate) fn zone() -> Zone {
         origin: "lab.test.".to_owned(),
         text,
     }
+}
+
+/// BIND that answers signed queries alone, and the key to sign with.
+pub(crate) fn bind_for_signed_queries() -> (BindTarget, Key) {
+    let key = TsigKey {
+        name: "lab-key".to_owned(),
+        algorithm: "hmac-sha256".to_owned(),
+        secret_base64: "c2VjcmV0IG9mIHRoZSBsYWI=".to_owned(),
+    };
+    let signer = key.argument().parse().unwrap();
+    let options = BindOptions {
+        query_key: Some(key),
+        ..BindOptions::new(zone())
+    };
+    (BindTarget::start(&options).unwrap(), signer)
 }
 
 /// Ten thousand queries, ten in flight, every one answered.
@@ -79,23 +95,11 @@ fn bind_counts_the_queries_that_were_sent() {
 #[test]
 fn bind_answers_queries_that_are_signed() {
     let _alone = alone();
-    let key = TsigKey {
-        name: "lab-key".to_owned(),
-        algorithm: "hmac-sha256".to_owned(),
-        secret_base64: "c2VjcmV0IG9mIHRoZSBsYWI=".to_owned(),
-    };
-    let signer = format!("{}:{}:{}", key.algorithm, key.name, key.secret_base64);
-    let options = BindOptions {
-        query_key: Some(key),
-        ..BindOptions::new(zone())
-    };
-    let target = BindTarget::start(&options).unwrap();
+    let (target, key) = bind_for_signed_queries();
     let address = target.endpoints().do53();
     for transport in [Transport::Udp, Transport::Tcp] {
         let load = Load::over(transport).queries(2_000);
-        let signed = load
-            .clone()
-            .plan(|plan| plan.tsig = Some(signer.parse().unwrap()));
+        let signed = load.clone().plan(|plan| plan.tsig = Some(key.clone()));
         signed.run_at(address).assert_all_answered(2_000);
         // REFUSED (5), so that it was the signature that opened the zone.
         let refused = load.run_at(address);

@@ -4,9 +4,7 @@
 use lab::capacity::{Attempt, Bench, Made, find};
 use lab::host::CpuReading;
 use measure::Limit;
-use measure::capacity::{
-    Capacity, CapacityPlan, EndedBy, Objective, SearchFacts, Sought, Trial, TrialOutcome,
-};
+use measure::capacity::{Capacity, CapacityPlan, EndedBy, SearchFacts, Trial, TrialOutcome};
 use measure::facts::CpuUse;
 use responder::Stall;
 
@@ -120,23 +118,14 @@ impl Bench for Stalled {
 
 fn plan() -> CapacityPlan {
     CapacityPlan {
-        objective: Objective {
-            lost_share_max: 0.001,
-            latency_p99_ns_max: 10_000_000,
-            goodput_share_min: 0.999,
-        },
         search: SearchFacts {
-            sought: Sought::Rate,
-            rate_per_client_qps: None,
             start: 100.0,
-            min: 1.0,
             max: 100_000.0,
-            factor: 2.0,
-            precision: 0.01,
-            rounds: 3,
             trial_ns: TRIAL_MS * 1_000_000,
             time_max_ns: 200_000_000_000,
+            ..SearchFacts::default()
         },
+        ..CapacityPlan::default()
     }
 }
 

@@ -112,7 +112,7 @@ fn bind_with_a_query_key_answers_signed_queries_alone() {
     let address = target.endpoints().do53();
     assert_eq!(ask_udp(address, "test-record-1.lab.test").rcode, 5);
 
-    let signed = format!("{}:{}:{}", key().algorithm, key().name, key().secret_base64);
+    let signed = key().argument();
     let output = Command::new("dig")
         .args([
             "@127.0.0.1",

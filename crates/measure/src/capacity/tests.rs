@@ -237,23 +237,12 @@ fn clients_are_whole_and_neighbours_end_a_round() {
 
 fn capacity_plan() -> CapacityPlan {
     CapacityPlan {
-        objective: Objective {
-            lost_share_max: 0.001,
-            latency_p99_ns_max: 10_000_000,
-            goodput_share_min: 0.999,
-        },
         search: SearchFacts {
-            sought: Sought::Rate,
-            rate_per_client_qps: None,
-            start: 1_000.0,
-            min: 1.0,
             max: 1_000_000.0,
-            factor: 2.0,
-            precision: 0.01,
-            rounds: 3,
-            trial_ns: 2_000_000_000,
             time_max_ns: 60_000_000_000,
+            ..SearchFacts::default()
         },
+        ..CapacityPlan::default()
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::example::{SECOND, interval, record};
+use crate::example::{SECOND, cap_tcp_clients, interval, record, serve};
 use crate::experience::{ClientExperience, ClientFigures};
 use crate::facts::{TcpFacts, WorkerFacts};
 use crate::interval::Interval;
@@ -377,35 +377,12 @@ fn connections_that_we_had_to_close_are_no_limit_of_the_server() {
 #[test]
 fn cap_on_tcp_clients_is_named_with_its_number() {
     let mut record = saturated();
-    record.scenario.transport = Transport::Tcp;
-    record.scenario.clients = 200;
-    serve(&mut record, 150, 50);
-    change_last(&mut record, |interval| {
-        interval.counts.connections.attempted = 800;
-        interval.counts.connections.failed.refused = 20;
-        interval.counts.connections.reset_by_target = 580;
-    });
+    cap_tcp_clients(&mut record, 150);
     let evidence = "the target serves no more than 150 TCP clients at once: 50 of 200 got no \
                     response at all (refused or reset)";
     let verdict = check(&record, Limit::Server, evidence, "tcp-clients 1000;");
     let said = verdict.evidence.iter().filter(|line| *line == evidence);
     assert_eq!(said.count(), 1);
-}
-
-/// So many clients got responses, and so many others asked and got none.
-fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
-    let mut experience = ClientExperience::default();
-    for client in 0..served + unserved {
-        let mut figures = ClientFigures {
-            queries: 20,
-            ..ClientFigures::default()
-        };
-        if client < served {
-            figures.respond_many(MS, 0, 20);
-        }
-        experience.record(&figures, SECOND);
-    }
-    record.groups[0].experience = Some(experience);
 }
 
 #[test]

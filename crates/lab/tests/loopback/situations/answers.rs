@@ -1,15 +1,14 @@
 //! Servers that answer, but not with answers.
 
 use lab::target::{
-    BindOptions, BindTarget, KnotOptions, KnotTarget, Product, TsigKey, UnboundOptions,
-    UnboundTarget, Zone,
+    BindOptions, BindTarget, KnotOptions, KnotTarget, Product, UnboundOptions, UnboundTarget, Zone,
 };
 use measure::Limit;
 use proto::Transport;
 
 use super::{Expected, together};
 use crate::bench::{Load, Ran, beside, ms};
-use crate::servers::zone;
+use crate::servers::{bind_for_signed_queries, zone};
 
 /// A zone without the names that [`Load`] asks for.
 fn other_zone() -> Zone {
@@ -81,21 +80,11 @@ fn a_server_of_other_zones_is_no_result() {
 #[test]
 fn a_server_that_answers_others_alone_is_no_result() {
     let _beside = beside();
-    let key = TsigKey {
-        name: "lab-key".to_owned(),
-        algorithm: "hmac-sha256".to_owned(),
-        secret_base64: "c2VjcmV0IG9mIHRoZSBsYWI=".to_owned(),
-    };
-    let signer = format!("{}:{}:{}", key.algorithm, key.name, key.secret_base64);
-    let options = BindOptions {
-        query_key: Some(key),
-        ..BindOptions::new(zone())
-    };
-    let target = BindTarget::start(&options).unwrap();
+    let (target, key) = bind_for_signed_queries();
     let address = target.endpoints().do53();
     let signed = || {
         let load = load(Transport::Udp);
-        let load = load.plan(|plan| plan.tsig = Some(signer.parse().unwrap()));
+        let load = load.plan(|plan| plan.tsig = Some(key.clone()));
         load.run_at(address)
     };
     let expected = Expected {

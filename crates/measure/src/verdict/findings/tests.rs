@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::doctor::worst;
-use crate::example::{SECOND, interval, record};
-use crate::experience::{ClientExperience, ClientFigures};
+use crate::example::{SECOND, cap_tcp_clients, interval, record};
 use crate::facts::XdpFacts;
 use crate::interval::Interval;
 use crate::scenario::{Arrival, Process, Transport};
@@ -79,28 +78,11 @@ fn the_limit_comes_first_with_the_advice_of_the_verdict() {
     assert!(found[0].cures[0].how.contains("raise --rate"), "{found:?}");
 }
 
-/// So many of 200 TCP clients are served, and the others refused.
+/// So many of 200 TCP clients are served, and the others refused or reset.
 fn capped(served: u64) -> RunRecord {
     let mut record = run();
-    record.scenario.transport = Transport::Tcp;
-    record.scenario.clients = 200;
-    let mut experience = ClientExperience::default();
-    for client in 0..200 {
-        let mut figures = ClientFigures {
-            queries: 20,
-            ..ClientFigures::default()
-        };
-        if client < served {
-            figures.respond_many(MS, 0, 20);
-        }
-        experience.record(&figures, SECOND);
-    }
-    record.groups[0].experience = Some(experience);
-    change(&mut record, |interval| {
-        interval.counts.connections.attempted = 800;
-        interval.counts.connections.failed.refused = 20;
-        interval.counts.connections.reset_by_target = 580;
-    });
+    cap_tcp_clients(&mut record, served);
+    record.verdict = judge(&record);
     record
 }
 
