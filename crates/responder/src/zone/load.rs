@@ -18,6 +18,12 @@ use super::{
 /// CNAMEs followed for one answer; a longer chain (or a loop) ends there.
 const CHAIN_MAX: usize = 8;
 
+/// The most that the RRsets of a name may take: they are answered in one message, with room for
+/// header, question, aliases and OPT.
+const RRSETS_OCTETS_MAX: usize = 65_000;
+/// The longest message (RFC 1035, section 4.2.2).
+const MESSAGE_OCTETS_MAX: usize = 65_535;
+
 const TYPE_PTR: u16 = 12;
 const TYPE_MX: u16 = 15;
 const TYPE_SRV: u16 = 33;
@@ -102,6 +108,8 @@ impl std::error::Error for ZoneError {}
 struct Rrset {
     ttl_s: u32,
     rdata: Vec<Vec<u8>>,
+    /// What they take in a message.
+    octets: usize,
 }
 
 type Rrsets = BTreeMap<u16, Rrset>;
@@ -128,17 +136,18 @@ pub(super) fn load(text: &str, origin: Option<&str>) -> Result<Table, ZoneError>
     render(&tree)
 }
 
-/// As [`scan`], which panics at some texts.
+/// As [`scan`], which may panic.
 fn read(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, ZoneError> {
-    check_closed(text)?;
-    if let Some(names) = survive(|| scan(text, origin)) {
+    let quote_ends = check_closed(text)?;
+    if let Some(names) = survive(|| scan((text, &quote_ends), origin)) {
         return names;
     }
     // Nobody tells where: it is in the last line of the shortest text that does it too.
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
     let panics = |end: &usize| {
         let begun = &text[..*end];
-        check_closed(begun).is_ok() && survive(|| scan(begun, origin)).is_none()
+        let quote_ends = check_closed(begun);
+        quote_ends.is_ok_and(|ends| survive(|| scan((begun, &ends), origin)).is_none())
     };
     Err(ZoneError::Syntax {
         line: ends.partition_point(|end| !panics(end)) + 1,
@@ -164,10 +173,21 @@ fn survive<T>(work: impl FnOnce() -> T) -> Option<T> {
     outcome.ok()
 }
 
-fn scan(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, ZoneError> {
-    // The scanner wants its last line ended.
-    let mut zonefile = Zonefile::with_capacity(text.len() + 1);
-    zonefile.extend_from_slice(text.as_bytes());
+/// Reads a text in which quotes end at these places.
+fn scan(
+    (text, quote_ends): (&str, &[usize]),
+    origin: Option<&str>,
+) -> Result<BTreeMap<Vec<u8>, Rrsets>, ZoneError> {
+    let mut zonefile = Zonefile::with_capacity(text.len() + quote_ends.len() + 1);
+    let mut done = 0;
+    // The scanner panics at a name directly behind a quote.
+    for &end in quote_ends {
+        zonefile.extend_from_slice(&text.as_bytes()[done..end]);
+        zonefile.extend_from_slice(b" ");
+        done = end;
+    }
+    // It wants its last line ended.
+    zonefile.extend_from_slice(&text.as_bytes()[done..]);
     zonefile.extend_from_slice(b"\n");
     // Records of another class are errors of syntax from here on.
     zonefile.set_default_class(Class::IN);
@@ -191,20 +211,23 @@ fn scan(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, Z
 }
 
 /// Refuses parentheses and quotes that are not closed (RFC 1035, section 5.1): the scanner reads
-/// beyond the end of the text looking for them.
-fn check_closed(text: &str) -> Result<(), ZoneError> {
+/// beyond the end of the text looking for them. Tells where quotes end.
+fn check_closed(text: &str) -> Result<Vec<usize>, ZoneError> {
     let refuse = |line, what: &str| {
         let what = what.to_owned();
         Err(ZoneError::Syntax { line, what })
     };
     let (mut line, mut quoted_at) = (1, None);
-    let mut open = Vec::new();
+    let (mut open, mut quote_ends) = (Vec::new(), Vec::new());
     let mut octets = text.bytes();
     while let Some(octet) = octets.next() {
         match octet {
             b'\n' => line += 1,
             b'\\' => line += usize::from(octets.next() == Some(b'\n')),
-            b'"' if quoted_at.is_some() => quoted_at = None,
+            b'"' if quoted_at.is_some() => {
+                quoted_at = None;
+                quote_ends.push(text.len() - octets.len());
+            }
             b'"' => quoted_at = Some(line),
             _ if quoted_at.is_some() => {}
             b';' => {
@@ -223,7 +246,7 @@ fn check_closed(text: &str) -> Result<(), ZoneError> {
     }
     match open.last() {
         Some(line) => refuse(*line, "the parenthesis that opens here is not closed"),
-        None => Ok(()),
+        None => Ok(quote_ends),
     }
 }
 
@@ -265,10 +288,15 @@ fn insert(names: &mut BTreeMap<Vec<u8>, Rrsets>, record: &ScannedRecord) -> Resu
         .entry(record.rtype().to_int())
         .or_default();
     rrset.ttl_s = record.ttl().as_secs();
+    // Looks at all of them, which must not be more than fit.
     if !rrset.rdata.contains(&rdata) {
+        rrset.octets += record_octets(&rdata);
         rrset.rdata.push(rdata);
     }
-    Ok(())
+    match rrset.octets > RRSETS_OCTETS_MAX {
+        true => Err(ZoneError::RrsetTooLong(format!("{}.", record.owner()))),
+        false => Ok(()),
+    }
 }
 
 /// The scanner lets empty labels pass (`a..b`), which would make malformed responses.
@@ -407,13 +435,17 @@ impl Tree {
         rrsets.keys().copied().collect()
     }
 
-    /// The referral to the servers of `cut`, with the addresses that the zone has for them.
+    /// The referral to the servers of `cut`, with the addresses that the zone has for them. Once
+    /// there are too many for a message, whoever answers has to truncate it, and needs no more.
     fn referral(&self, cut: &[u8]) -> Draft {
         let mut draft = Draft::default();
         draft.sections.authoritative = false;
         let servers = &self.names[cut][&TYPE_NS];
         draft.push(1, cut, TYPE_NS, servers);
         for server in &servers.rdata {
+            if draft.octets.len() > MESSAGE_OCTETS_MAX {
+                break;
+            }
             let Some(rrsets) = self.names.get(&server.to_ascii_lowercase()) else {
                 continue;
             };
@@ -442,15 +474,14 @@ fn find_apex(names: &BTreeMap<Vec<u8>, Rrsets>) -> Result<Vec<u8>, ZoneError> {
     Ok(apex.clone())
 }
 
+/// What a record takes in a message: its RDATA, and its other fields with a pointer for its owner.
+fn record_octets(rdata: &[u8]) -> usize {
+    rdata.len() + 12
+}
+
 fn check(owner: &[u8], rrsets: &Rrsets) -> Result<(), ZoneError> {
-    let octets = |rrset: &Rrset| {
-        rrset
-            .rdata
-            .iter()
-            .map(|rdata| rdata.len() + 12)
-            .sum::<usize>()
-    };
-    if rrsets.values().map(octets).sum::<usize>() > 65_000 {
+    let octets = rrsets.values().map(|rrset| rrset.octets);
+    if octets.sum::<usize>() > RRSETS_OCTETS_MAX {
         return Err(ZoneError::RrsetTooLong(text(owner)));
     }
     match rrsets.get(&TYPE_CNAME) {
@@ -533,9 +564,10 @@ fn render(tree: &Tree) -> Result<Table, ZoneError> {
     let mut nodata = Draft::default();
     nodata.push_soa(&tree.soa);
     store(&mut table, 0, &nodata)?;
+    let mut referrals = HashMap::new();
     for (name, rrsets) in &tree.names {
         let node = match tree.cut(name) {
-            Some(cut) => render_delegated(tree, &mut table, cut, name, rrsets)?,
+            Some(cut) => render_delegated(tree, &mut table, (cut, name, rrsets), &mut referrals)?,
             None => render_name(tree, &mut table, rrsets)?,
         };
         let index = table.nodes.len() as u32;
@@ -582,12 +614,12 @@ fn render_name(tree: &Tree, table: &mut Table, rrsets: &Rrsets) -> Result<Node, 
     })
 }
 
-fn render_delegated(
-    tree: &Tree,
+/// A name at or below a zone cut. All of one cut have one referral.
+fn render_delegated<'t>(
+    tree: &'t Tree,
     table: &mut Table,
-    cut: &[u8],
-    name: &[u8],
-    rrsets: &Rrsets,
+    (cut, name, rrsets): (&'t [u8], &[u8], &Rrsets),
+    referrals: &mut HashMap<&'t [u8], u32>,
 ) -> Result<Node, ZoneError> {
     let first = table.rendered.len() as u32;
     // The parent answers for DS at the cut itself (RFC 4035, section 3.1.4.1).
@@ -595,7 +627,11 @@ fn render_delegated(
         store(table, TYPE_DS, &tree.resolve(rrsets, TYPE_DS))?;
     }
     let count = table.rendered.len() as u32 - first;
-    let other = store(table, 0, &tree.referral(cut))?;
+    let other = match referrals.get(cut) {
+        Some(&other) => other,
+        None => store(table, 0, &tree.referral(cut))?,
+    };
+    referrals.insert(cut, other);
     Ok(Node {
         first,
         count,

@@ -243,6 +243,21 @@ fn names_below_a_cut_are_referred() {
 }
 
 #[test]
+fn a_referral_with_more_addresses_than_can_be_counted_is_truncated() {
+    let mut text = "$ORIGIN example.\n$TTL 300\n@ SOA ns a 1 1 1 1 1\n".to_owned();
+    for server in 0..280 {
+        text.push_str(&format!("sub NS ns{server}.sub\n"));
+        for host in 0..250 {
+            text.push_str(&format!("ns{server}.sub A 192.0.2.{host}\n"));
+        }
+    }
+    let zone = Zone::from_text(&text, None).unwrap();
+    let message = ask(&zone, &query(1, "x.sub.example A"), Limit::Stream);
+    assert!(message.truncation && message.authorities.is_empty());
+    assert!(!message.authoritative);
+}
+
+#[test]
 fn any_name_exists_in_a_synthesised_zone() {
     let zone = Zone::synthesised(5);
     let lines = |question: &str| shown(&ask(&zone, &query(1, question), Limit::Stream));
@@ -474,6 +489,23 @@ fn a_zone_of_many_names_answers_each() {
         let address = format!("192.0.{}.{}", number / 256, number % 256);
         assert_eq!(message.answers[0].data.to_string(), address);
     }
+}
+
+#[test]
+fn an_rrset_that_fits_into_no_message_is_refused() {
+    let host = |number: u32| format!("a 1 A 10.0.{}.{}\n", number / 256, number % 256);
+    let hosts: String = (0..6_000).map(host).collect();
+    let text = format!("@ 1 SOA . . 1 1 1 1 1\n{hosts}");
+    let refused = Zone::from_text(&text, Some("z.test.")).unwrap_err();
+    assert_eq!(refused, ZoneError::RrsetTooLong("a.z.test.".to_owned()));
+}
+
+#[test]
+fn texts_in_quotes_need_no_blank_between_them() {
+    let text = "@ 1 SOA . . 1 1 1 1 1\nt 1 TXT \"one\"\"two\"three\n";
+    let zone = Zone::from_text(text, Some("z.test.")).unwrap();
+    let message = ask(&zone, &query(1, "t.z.test TXT"), Limit::Stream);
+    assert_eq!(shown(&message)[1], "t.z.test. 1 IN TXT onetwothree");
 }
 
 #[test]
