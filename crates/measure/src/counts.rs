@@ -8,7 +8,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Implements `add`, which adds the named fields of `other`: numbers by `+=`, groups by `add`.
+/// Implements `add`, which adds the named fields of `other`: numbers up to the most there is, which
+/// no run reaches but a file may, groups by `add`.
 macro_rules! impl_add {
     ($type:ty, numbers: [$($number:ident),* $(,)?], groups: [$($group:ident),* $(,)?]) => {
         impl $type {
@@ -16,7 +17,7 @@ macro_rules! impl_add {
             pub fn add(&mut self, other: &Self) {
                 // Names every field, so that a new one cannot be forgotten here.
                 let Self { $($number,)* $($group,)* } = other;
-                $(self.$number += $number;)*
+                $(self.$number = self.$number.saturating_add(*$number);)*
                 $(self.$group.add($group);)*
             }
         }
@@ -261,6 +262,12 @@ impl Counts {
         let of = |all: &Rcodes| all.of(rcodes);
         let whole = of(&self.rcodes).saturating_sub(of(&self.truncated_rcodes));
         whole + of(&self.tcp_fallback.rcodes)
+    }
+
+    /// Responses that are no goodput. None where more came over TCP than were truncated, as in an
+    /// interval after that of the truncated ones.
+    pub fn failures(&self, goodput_rcodes: &[u16]) -> u64 {
+        self.responses.saturating_sub(self.goodput(goodput_rcodes))
     }
 
     /// Checks the accounting identity. Valid for a whole phase, not for one interval.

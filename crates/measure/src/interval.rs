@@ -280,8 +280,8 @@ impl Interval {
         self.end_ns = self.end_ns.max(other.end_ns);
         self.counts.add(&other.counts);
         self.distributions.merge(&other.distributions);
-        self.in_flight_ns += other.in_flight_ns;
-        self.cpu_ns += other.cpu_ns;
+        self.in_flight_ns = self.in_flight_ns.saturating_add(other.in_flight_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
     }
 
     /// The total of successive intervals, from the start of the first to the end of the last.

@@ -266,7 +266,6 @@ pub fn points(plan: &RampPlan, intervals: &[Interval], goodput_rcodes: &[u16]) -
 
 fn point(plan: &RampPlan, interval: &Interval, goodput_rcodes: &[u16]) -> Point {
     let (counts, times) = (&interval.counts, &interval.distributions);
-    let failures = counts.responses - counts.goodput(goodput_rcodes);
     let middle_ns = (interval.start_ns + interval.end_ns) / 2;
     let connect = &times.connections.tcp_connect;
     Point {
@@ -275,7 +274,7 @@ fn point(plan: &RampPlan, interval: &Interval, goodput_rcodes: &[u16]) -> Point 
         target_qps: plan.rate_qps_at(middle_ns),
         sent_qps: interval.per_second(counts.sent),
         responses_qps: interval.per_second(counts.responses),
-        failures_qps: interval.per_second(failures),
+        failures_qps: interval.per_second(counts.failures(goodput_rcodes)),
         lost_share: lost_share(interval),
         service_mean_ns: times.service.mean_ns(),
         latency_p50_ns: times.latency.percentile(0.5),

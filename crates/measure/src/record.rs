@@ -22,6 +22,7 @@ use crate::target::{self, TargetRecord};
 use crate::timeline::Timeline;
 use crate::verdict::{Limit, Verdict, judge};
 
+mod numbers;
 mod pretty;
 #[cfg(test)]
 mod tests;
@@ -241,6 +242,7 @@ impl RunRecord {
                  {SCHEMA_VERSION}: use the version of throng that wrote it"
             ));
         }
+        numbers::check(json)?;
         let record: RunRecord = serde_json::from_str(json)
             .map_err(|error| format!("not a valid run record: {error}"))?;
         record

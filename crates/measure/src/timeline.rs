@@ -106,7 +106,7 @@ impl Bin {
 
     /// Adds everything in `other`.
     pub fn add(&mut self, other: &Bin) {
-        self.each_with(other, |own, other| *own += other);
+        self.each_with(other, |own, other| *own = own.saturating_add(other));
     }
 
     /// What has come since `earlier`, none of whose figures is greater.
@@ -122,7 +122,7 @@ impl Bin {
 
     /// Responses that are of use: of RCODE NOERROR or NXDOMAIN.
     pub fn usable(&self) -> u64 {
-        self.responses - self.errors
+        self.responses.saturating_sub(self.errors)
     }
 
     fn each_with(&mut self, other: &Bin, mut change: impl FnMut(&mut u64, u64)) {

@@ -179,8 +179,9 @@ fn tail_at_ends(record: &RunRecord) -> Option<(f64, f64)> {
 }
 
 fn goodput(record: &RunRecord) -> Option<String> {
-    let responses = record.total.counts.responses;
-    let bad = responses - record.goodput();
+    let counts = &record.total.counts;
+    let responses = counts.responses;
+    let bad = counts.failures(&record.scenario.goodput_rcodes);
     (bad > 0).then(|| {
         format!(
             "{} of the responses are no goodput ({}): they are fast, and no use",

@@ -35,6 +35,15 @@ fn balanced() -> Counts {
 }
 
 #[test]
+fn responses_over_tcp_come_in_a_later_interval_than_the_truncated_ones() {
+    let mut later = Counts::default();
+    later.tcp_fallback.rcodes.record_many(0, 5);
+    assert_eq!((later.goodput(&[0]), later.failures(&[0])), (5, 0));
+    let all = balanced();
+    assert_eq!(all.failures(&[0, 3]), 10);
+}
+
+#[test]
 fn rcodes_are_a_map_of_names_without_zeroes() {
     let json = serde_json::to_string(&balanced().rcodes).expect("serializes");
     assert_eq!(

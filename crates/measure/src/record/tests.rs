@@ -42,6 +42,22 @@ fn record_survives_json_in_both_forms() {
 }
 
 #[test]
+fn numbers_that_no_run_makes_are_refused_unless_they_were_asked_for() {
+    let mut asked = example();
+    asked.scenario.seed = u64::MAX;
+    asked.scenario.queries_max = Some(u64::MAX);
+    asked.groups[0].scenario.seed = u64::MAX;
+    assert_eq!(RunRecord::from_json(&asked.to_json()), Ok(asked));
+    // Their sum would overflow.
+    let mut record = example();
+    record.intervals[0].cpu_ns = u64::MAX;
+    record.total.cpu_ns = u64::MAX;
+    let error = RunRecord::from_json(&record.to_json()).unwrap_err();
+    let what = "18446744073709551615 is more than any run counts or times";
+    assert!(error.contains(what) && error.contains("line 1"), "{error}");
+}
+
+#[test]
 fn pretty_json_keeps_arrays_of_numbers_on_one_line() {
     let pretty = example().to_json_pretty();
     assert!(
