@@ -149,8 +149,9 @@ impl Parser<'_> {
                     self.experiment.scenario = level.scenario;
                 }
                 ("matrix", DeValue::Table(table)) => self.matrix(table)?,
-                ("servers", DeValue::Array(tables)) => self.labelled("server", tables)?,
-                ("variants", DeValue::Array(tables)) => self.labelled("variant", tables)?,
+                (name @ ("servers" | "variants"), DeValue::Array(tables)) => {
+                    self.labelled(name.trim_end_matches('s'), (at, tables))?;
+                }
                 ("hooks", DeValue::Table(table)) => {
                     let level = self.level(table, &OF_HOOKS)?;
                     if !level.flags.is_empty() {
@@ -322,7 +323,12 @@ impl Parser<'_> {
     }
 
     /// `[[servers]]` or `[[variants]]`: values with a label, flags and hooks of their own.
-    fn labelled(&mut self, name: &str, tables: &[Value<'_>]) -> Result<(), Failure> {
+    fn labelled(&mut self, name: &str, (at, tables): (usize, &[Value<'_>])) -> Result<(), Failure> {
+        let Some(first) = tables.first() else {
+            let what = format!("there is no {name}");
+            let hint = format!("write [[{name}s]], once for each, or leave it out");
+            return Err(self.reader.fault(at, &what, &hint));
+        };
         let mut levels = Vec::new();
         let keys: Vec<&str> = OF_HOOKS.iter().copied().chain(["label"]).collect();
         for value in tables {
@@ -339,8 +345,7 @@ impl Parser<'_> {
             }
             levels.push(level);
         }
-        let at = tables.first().map_or(0, |table| table.span().start);
-        self.push_axis(name.to_owned(), levels, true, at)
+        self.push_axis(name.to_owned(), levels, true, first.span().start)
     }
 
     fn push_axis(
