@@ -2,14 +2,12 @@
 
 #![no_main]
 
+mod shared;
+
 use capture::{Capture, Fit, Observed, Options, ReplayBuilder, ReplayFilter, ReplayList};
 use libfuzzer_sys::fuzz_target;
-use load::profile::{Population, RankNames, questions};
-use load::replay::{Replay, ReplayCursor};
 use load::Profile;
-use proto::query::QueryOptions;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use load::replay::{Replay, ReplayCursor};
 
 /// Hands out a few octets at a time, so that nothing depends on where reads end.
 struct Dribble<'a>(&'a [u8], usize);
@@ -68,17 +66,10 @@ fuzz_target!(|octets: &[u8]| {
     let Ok(fitted) = fit.finish() else {
         return;
     };
-    let text = fitted.profile.to_toml().expect("what was fitted is a profile");
+    let text = fitted
+        .profile
+        .to_toml()
+        .expect("what was fitted is a profile");
     let profile = Profile::from_toml(&text).expect("and stays one");
-    let population = Population::new(&profile).expect("to draw from");
-    let mut generator = Xoshiro256PlusPlus::seed_from_u64(1);
-    for mut client in population.clients(3, 1) {
-        client.first_gap(&population, &mut generator);
-        client.next_gap(&population, &mut generator);
-    }
-    let names = RankNames::of(&profile, Some("example")).expect("a zone");
-    // A QTYPE may have any number, but there may be too many of them.
-    if profile.qtypes.len() <= 255 {
-        questions(&profile, &names, &QueryOptions::default()).expect("short names");
-    }
+    assert!(shared::profiles::draw(&profile), "which can be drawn from");
 });

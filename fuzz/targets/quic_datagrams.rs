@@ -82,6 +82,7 @@ impl Pair {
         let options = QuicServerOptions {
             protocol: server,
             streams_max: 10,
+            stops_streams: false,
             streams_are_final: false,
             message_ids: MessageIds::Zero,
             idle_timeout: Some(Duration::from_secs(5)),

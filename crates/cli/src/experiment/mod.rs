@@ -32,8 +32,7 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
     match &arguments.command {
         ExperimentCommand::Plan { file, repetitions } => {
             let (experiment, _) = read(file, *repetitions)?;
-            let turns = cells::turns(&experiment)?;
-            print(&plan(&experiment, &turns))?;
+            print(&plan(&experiment, &cells::turns(&experiment)?))?;
             Ok(ExitCode::SUCCESS)
         }
         ExperimentCommand::Run {
@@ -68,6 +67,12 @@ fn default_output(file: &Path) -> PathBuf {
     let mut name = stem.to_owned();
     name.push("-records");
     PathBuf::from(name)
+}
+
+/// What would be run of an experiment with this text.
+pub(crate) fn plan_of(path: &Path, text: &str) -> Result<String, Failure> {
+    let experiment = file::parse(path, text)?;
+    Ok(plan(&experiment, &cells::turns(&experiment)?))
 }
 
 /// What would be run.

@@ -38,16 +38,28 @@ fn runs(
     path: Option<&Path>,
     arguments: &RunArguments,
 ) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
-    let (file, command_line) = match path {
-        Some(path) => (read(path)?, &arguments.given[..]),
-        None => (ScenarioFile::of_flags(&arguments.given), &[][..]),
-    };
+    match path {
+        Some(path) => runs_of(&read(path)?, &arguments.given),
+        None => runs_of(&ScenarioFile::of_flags(&arguments.given), &[]),
+    }
+}
+
+fn runs_of(
+    file: &ScenarioFile,
+    command_line: &[Given],
+) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
     let mut runs = Vec::new();
-    for point in sweep::points(&file)? {
-        let groups = groups::compile(&file, &point, command_line)?;
+    for point in sweep::points(file)? {
+        let groups = groups::compile(file, &point, command_line)?;
         runs.push((point, groups));
     }
     Ok(runs)
+}
+
+/// How many groups the runs have of a scenario with this text.
+pub(crate) fn groups_in(path: &Path, text: &str) -> Result<usize, Failure> {
+    let runs = runs_of(&file::parse(path, text)?, &[])?;
+    Ok(runs.iter().map(|(_, groups)| groups.len()).sum())
 }
 
 fn read(path: &Path) -> Result<ScenarioFile, Failure> {

@@ -27,15 +27,18 @@ const HOPS: u8 = 64;
 
 /// The link that frames cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hop {
-    pub(super) from: Mac,
-    pub(super) to: Mac,
-    pub(super) vlan: Option<u16>,
+pub struct Hop {
+    /// Link-layer address of this end.
+    pub from: Mac,
+    /// Of the next host.
+    pub to: Mac,
+    /// The VLAN, if frames have a tag.
+    pub vlan: Option<u16>,
 }
 
 /// The headers of all datagrams from one port to another host.
 #[derive(Clone)]
-pub(super) struct Template {
+pub struct Template {
     headers: [u8; HEADERS_OCTETS_MAX],
     headers_octets: u8,
     /// Where the network header begins.
@@ -52,7 +55,7 @@ impl Template {
     ///
     /// # Panics
     /// If the two addresses are not of one family.
-    pub(super) fn new(hop: Hop, from: SocketAddr, to: SocketAddr) -> Template {
+    pub fn new(hop: Hop, from: SocketAddr, to: SocketAddr) -> Template {
         let mut headers = [0; HEADERS_OCTETS_MAX];
         headers[0..6].copy_from_slice(&hop.to);
         headers[6..12].copy_from_slice(&hop.from);
@@ -103,7 +106,7 @@ impl Template {
 
     /// Octets of a whole frame with so much payload.
     #[inline]
-    pub(super) fn frame_octets(&self, payload_octets: usize) -> usize {
+    pub fn frame_octets(&self, payload_octets: usize) -> usize {
         usize::from(self.headers_octets) + payload_octets
     }
 
@@ -112,7 +115,7 @@ impl Template {
     /// # Panics
     /// If the frame is shorter than [`Template::frame_octets`] says.
     #[inline]
-    pub(super) fn write(&self, payload: &[u8], to_port: u16, frame: &mut [u8]) {
+    pub fn write(&self, payload: &[u8], to_port: u16, frame: &mut [u8]) {
         let headers = usize::from(self.headers_octets);
         let network = usize::from(self.network);
         // All of it, so that its length is known when this is compiled; the payload follows.
@@ -147,34 +150,39 @@ impl Template {
 
 /// Who has put a frame on the link.
 #[inline]
-pub(super) fn sender(frame: &[u8]) -> Option<Mac> {
+pub fn sender(frame: &[u8]) -> Option<Mac> {
     frame.get(6..12)?.try_into().ok()
 }
 
 /// A datagram within a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parsed {
+pub struct Parsed {
     /// Where its payload begins in the frame.
-    pub(super) start: usize,
-    pub(super) octets: usize,
-    pub(super) from: SocketAddr,
-    pub(super) to: SocketAddr,
-    pub(super) checksum: Checksum,
+    pub start: usize,
+    /// Length of its payload.
+    pub octets: usize,
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// Who is to have it.
+    pub to: SocketAddr,
+    /// What its checksum says.
+    pub checksum: Checksum,
 }
 
 /// What a received UDP checksum says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Checksum {
+pub enum Checksum {
     /// The datagram is whole, or (IPv4) has none.
     Right,
     /// Only the pseudo-header has been summed up: the rest was left to a network card.
     Unfinished,
+    /// The datagram was spoilt on its way.
     Wrong,
 }
 
 /// Reads the datagram in a frame; none if there is none, or not a whole one.
 #[inline]
-pub(super) fn parse(frame: &[u8]) -> Option<Parsed> {
+pub fn parse(frame: &[u8]) -> Option<Parsed> {
     let mut network = ETHERNET_OCTETS;
     let mut ethertype = get(frame, 12)?;
     if ethertype == ETHERTYPE_TAG {

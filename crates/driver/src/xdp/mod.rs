@@ -20,7 +20,8 @@ mod attachment;
 mod bpf;
 mod drops;
 mod flow;
-mod frame;
+#[doc(hidden)]
+pub mod frame;
 mod hops;
 mod interface;
 mod moderation;

@@ -1,4 +1,4 @@
-//! The binary `throng`: measures what a DNS service can take, and says what limited the result.
+//! The command `throng`: measures what a DNS service can take, and says what limited the result.
 //!
 //! Flags, exit codes and printing; what is behind them is in the other crates.
 //!
@@ -41,6 +41,7 @@
 //! * `ceiling`: the generator's ceiling for each transport, as a table or JSON.
 //! * `failure`: errors for people, and exit codes; `signals`: what ends a command early; `child`:
 //!   runs that end with their parent; `terminal`: words that nobody needs to hear.
+//! * `fuzzing`: what fuzz targets call, and why this is a library; `src/bin/throng.rs` calls it.
 //! * `tests/tidy`: the tidy test.
 
 #![forbid(unsafe_code)]
@@ -61,6 +62,8 @@ mod doctor;
 mod experiment;
 mod failure;
 mod fit;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod inputs;
 mod manual;
@@ -87,7 +90,8 @@ use clap::{CommandFactory, FromArgMatches};
 use args::{Arguments, Command};
 use failure::Failure;
 
-fn main() -> ExitCode {
+/// Does what the arguments of this process ask for; returns its exit code.
+pub fn main() -> ExitCode {
     abort_on_panic();
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let called_as = arguments
