@@ -374,7 +374,7 @@ pub(crate) struct RunArguments {
     pub(crate) format: Format,
     /// Length of an interval of the record and of the progress display [default: 1s; of the record
     /// of a run of less than 20s less, so that it has at least 20]
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
+    #[arg(long, value_name = "TIME", value_parser = interval, help_heading = "Output")]
     pub(crate) interval: Option<Duration>,
     /// RCODEs that count as goodput
     #[arg(
@@ -920,6 +920,17 @@ pub(crate) enum DocumentFormat {
 
 fn duration(text: &str) -> Result<Duration, String> {
     ::responder::behaviour::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Length of an interval. What is too short is refused as soon as it is read: in an experiment,
+/// before its first run.
+fn interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        length if length < ::load::plan::INTERVAL_MIN => {
+            Err("it is less than 1ms, give 1ms or more".to_owned())
+        }
+        length => Ok(length),
+    }
 }
 
 fn label(text: &str) -> Result<(String, String), String> {

@@ -26,7 +26,7 @@ pub use crate::local_addresses::expand_local_addresses;
 pub const OUTSTANDING_PER_CLIENT_MAX: u64 = proto::pending::OPEN_MAX as u64;
 
 /// Shortest interval of a record.
-const INTERVAL_MIN: Duration = Duration::from_millis(1);
+pub const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Longest message over a stream (RFC 1035, section 4.2.2).
 const STREAM_MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Longest UDP payload in one IPv4 datagram: 65,535 less headers of 20 and 8 octets.

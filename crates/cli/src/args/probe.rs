@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, Args, ValueEnum};
 
 use super::flags::{self, Calls};
-use super::{DocumentFormat, RunArguments};
+use super::{DocumentFormat, RunArguments, duration};
 
 /// Name and types, and what all three commands have in common.
 #[derive(Clone, Debug, Args)]
@@ -32,6 +32,7 @@ pub(crate) struct ProbeArguments {
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_run))]
 #[command(mut_arg("interval", |arg| arg
+    .value_parser(duration)
     .default_value("1s")
     .help("Time from query to query, whatever the server does")))]
 pub(crate) struct PingArguments {
@@ -48,6 +49,7 @@ pub(crate) struct PingArguments {
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_run))]
 #[command(mut_arg("interval", |arg| arg
+    .value_parser(duration)
     .default_value("100ms")
     .help("Time from query to query of each server; the servers are asked evenly in between")))]
 pub(crate) struct EvalArguments {

@@ -369,8 +369,14 @@ fn values_out_of_range_name_their_flag() {
         ("--queries 0", "--queries: it is zero"),
         ("--loops 0", "it is zero"),
         ("--duration 0s", "--duration: it is zero"),
-        ("--interval 0s", "--interval: it is zero"),
-        ("--interval 1us", "--interval: it is less than 1ms"),
+        (
+            "--interval 0s",
+            "'0s' for '--interval <TIME>': it is less than 1ms",
+        ),
+        (
+            "--interval 1us",
+            "'1us' for '--interval <TIME>': it is less than 1ms",
+        ),
         ("--timeout 0s", "--timeout: it is zero"),
         ("--duration 5", "'--duration <TIME>': `5` is not a duration"),
         ("--rate abc", "--rate: `abc` is not a rate"),

@@ -247,6 +247,11 @@ fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
             "the run with transport upd",
             "udp",
         ),
+        (
+            "[run]\ninterval = \"1us\"\n[matrix]\nrate = [1]",
+            "it is less than 1ms",
+            "give 1ms",
+        ),
         ("name = [", "experiment.toml, line 1", "toml.io"),
     ] {
         let file = folder.write("experiment.toml", text);
