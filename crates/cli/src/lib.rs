@@ -141,11 +141,12 @@ fn abort_on_panic() {
         if ::responder::zone::survives_panics() {
             return;
         }
-        // The standard library panics where the system allows no further thread.
-        if let Some(what) = panic
-            .payload_as_str()
-            .filter(|it| it.contains("spawn thread"))
-        {
+        // The standard library panics where the system allows no further thread, or no stack.
+        let what = panic.payload_as_str();
+        if what.is_some_and(|what| what.contains("failed to allocate")) {
+            driver::memory::exhausted();
+        }
+        if let Some(what) = what.filter(|what| what.contains("spawn thread")) {
             let error = format!("the system allows no further thread: {what}");
             let hint = "raise its limits on processes and memory (`ulimit -u`, `ulimit -v`, the \
                         pids and memory of its control group), or use fewer --workers";

@@ -40,6 +40,7 @@
 //!   them.
 //! * `null`: a network that costs nothing, two ends in memory that are stepped in turn on one
 //!   thread, so that what a turn of the generator costs can be measured by itself.
+//! * `memory`: an allocator that says so when the system gives no more.
 //! * `clock`, `cpu`, `namespace`: the clock; CPUs, limits, thread times; the network that a
 //!   thread is in.
 
@@ -52,6 +53,7 @@ pub mod epoll;
 mod ethtool;
 pub mod hops;
 pub mod kernel;
+pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod null;

@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+#[global_allocator]
+static MEMORY: driver::memory::Memory = driver::memory::Memory;
+
 fn main() -> std::process::ExitCode {
     cli::main()
 }

@@ -1,0 +1,70 @@
+//! The memory of a process that may have no more of it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The system's allocator, but for its end: where it has nothing left to give (`ulimit -v`, a
+/// control group), the process ends with an error and a hint, and exit code 1, instead of an abort.
+///
+/// A binary uses it by `#[global_allocator]`. Costs a comparison an allocation.
+pub struct Memory;
+
+/// The exit code of a process that ran, but not to its end.
+const EXIT_CODE: i32 = 1;
+
+const MESSAGE: &[u8] = b"error: the system gives this process no more memory\n\
+    hint: raise its limits (`ulimit -v`, the memory of its control group), or use fewer clients, \
+    workers or questions\n";
+
+// SAFETY: each call is the system allocator's own, with the arguments as given, and what it
+// returns is returned as it is unless it is null, from where nothing returns.
+unsafe impl GlobalAlloc for Memory {
+    // SAFETY: the caller's promises are those that the system's allocator asks for.
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { System.alloc(layout) })
+    }
+
+    // SAFETY: the caller's promises are those that the system's allocator asks for.
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    // SAFETY: the caller's promises are those that the system's allocator asks for.
+    #[inline]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        given(unsafe { System.realloc(memory, layout, size) })
+    }
+
+    // SAFETY: the caller's promises are those that the system's allocator asks for.
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[inline]
+fn given(memory: *mut u8) -> *mut u8 {
+    if memory.is_null() {
+        exhausted();
+    }
+    memory
+}
+
+/// Says that there is no more memory, once whatever the number of threads that find it, and ends
+/// the process. Allocates nothing.
+#[cold]
+pub fn exhausted() -> ! {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    if !IS_TOLD.swap(true, Ordering::SeqCst) {
+        // SAFETY: the message is valid for its length. What cannot be written cannot be told.
+        unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
+        // SAFETY: ends the process without running anything of it, which might allocate.
+        unsafe { libc::_exit(EXIT_CODE) };
+    }
+    loop {
+        // SAFETY: waits for the end of the process, which another thread has begun.
+        unsafe { libc::pause() };
+    }
+}
