@@ -14,6 +14,7 @@ mod compare;
 mod compare_transports;
 mod dnsperf;
 mod doctor;
+mod documents;
 mod drivers;
 mod drop_in;
 mod ends;
