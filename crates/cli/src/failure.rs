@@ -14,6 +14,9 @@ use crate::terminal::printable;
 /// demands.
 pub(crate) const CONDITION_FAILED: u8 = 3;
 
+/// Exit code of a command that could not be started.
+const USAGE: u8 = 2;
+
 /// Stands for that of the signal that came.
 const INTERRUPTED: u8 = 128;
 
@@ -31,7 +34,7 @@ impl Failure {
         Failure {
             what: what.to_string(),
             hint: Some(hint.to_string()),
-            code: 2,
+            code: USAGE,
         }
     }
 
@@ -40,7 +43,7 @@ impl Failure {
         Failure {
             what: what.to_string(),
             hint: None,
-            code: 2,
+            code: USAGE,
         }
     }
 
@@ -122,6 +125,8 @@ impl Failure {
         }
         match self.code {
             INTERRUPTED => signals::exit_code(ExitCode::FAILURE),
+            // Why it could not start does not matter any more.
+            USAGE => signals::exit_code(ExitCode::from(USAGE)),
             code => ExitCode::from(code),
         }
     }
@@ -149,7 +154,7 @@ impl From<lab::parts::PartsError> for Failure {
     fn from(error: lab::parts::PartsError) -> Self {
         use lab::parts::PartsError::{Broken, Refused};
         let (error, code) = match error {
-            Refused(error) => (error, 2),
+            Refused(error) => (error, USAGE),
             Broken(error) => (error, 1),
         };
         Failure {
@@ -164,7 +169,7 @@ impl From<lab::run::RunError> for Failure {
         Failure {
             what: error.what,
             hint: error.hint,
-            code: 2,
+            code: USAGE,
         }
     }
 }

@@ -93,6 +93,7 @@ use failure::Failure;
 /// Does what the arguments of this process ask for; returns its exit code.
 pub fn main() -> ExitCode {
     abort_on_panic();
+    signals::outlive_file_limit();
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let called_as = arguments
         .first()

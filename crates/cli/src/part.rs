@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::scenario::Group;
 use crate::{
     capacity, compare_transports, inputs, ramp, replay, responder as responder_command, run,
-    scenario,
+    scenario, signals,
 };
 
 /// The subcommand, which has no help of its own.
@@ -88,6 +88,7 @@ pub(crate) fn command() -> Result<PartCommand, Failure> {
 
 /// Does the part; `arguments` are those after the subcommand's name.
 pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
+    signals::leave_to_parent();
     match execute(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

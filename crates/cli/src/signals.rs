@@ -4,18 +4,21 @@
 //! exited with otherwise: what it says is of less than it was asked to do.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::Control;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::child;
 
 /// What a shell adds to the number of the signal that ended a process.
 const BY_SIGNAL: i32 = 128;
+
+/// How long something may take to end that a signal has come for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The signal that interrupted this process; 0 for none.
 static INTERRUPTED_BY: AtomicI32 = AtomicI32::new(0);
@@ -28,6 +31,8 @@ pub(crate) struct Interrupt(Arc<State>);
 struct State {
     /// 0 for none.
     signal: AtomicI32,
+    /// Something ends when a signal comes: a run that is made, or a command that looks itself.
+    is_heard: AtomicBool,
     running: Mutex<Option<Arc<Control>>>,
     signalled: Condvar,
 }
@@ -41,6 +46,15 @@ impl Interrupt {
         }
     }
 
+    /// True if a signal has come, and within a moment nothing ends for it: the command waits for
+    /// a file, or for an answer to its first look at the target.
+    fn is_ignored(&self) -> bool {
+        let state = &*self.0;
+        let is_unheard = |_: &mut Option<_>| !state.is_heard.load(Ordering::SeqCst);
+        let waited = (state.signalled).wait_timeout_while(self.running(), PATIENCE, is_unheard);
+        waited.is_ok_and(|(_, waited)| waited.timed_out())
+    }
+
     /// Stops the run that is made, as a signal would, but nothing after it.
     pub(crate) fn end_run(&self) {
         if let Some(control) = &*self.running() {
@@ -48,8 +62,14 @@ impl Interrupt {
         }
     }
 
-    /// True once a signal has come.
+    /// True once a signal has come: whoever asks ends then.
     pub(crate) fn has_come(&self) -> bool {
+        self.0.is_heard.store(true, Ordering::SeqCst);
+        self.0.signalled.notify_all();
+        self.came()
+    }
+
+    fn came(&self) -> bool {
         self.0.signal.load(Ordering::SeqCst) != 0
     }
 
@@ -97,14 +117,18 @@ fn watch_and(on_first: impl Fn(i32) + Send + 'static) -> Interrupt {
     let handler = interrupt.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            if handler.has_come() && child::is_orphan() {
+            if handler.came() && child::is_orphan() {
                 continue;
             }
-            if handler.has_come() {
+            if handler.came() {
                 std::process::exit(BY_SIGNAL + signal);
             }
             on_first(signal);
             handler.handle(signal);
+            if handler.is_ignored() {
+                // Nothing was measured yet.
+                std::process::exit(BY_SIGNAL + signal);
+            }
         }
     });
     interrupt
@@ -125,6 +149,22 @@ fn is_ignored(signal: i32, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+/// Lets the parent of this process end it, whatever signal comes: what ends a service or a control
+/// group signals all of its processes, and each of them has a part of what was measured.
+pub(crate) fn leave_to_parent() {
+    for signal in ending() {
+        // Without the handler nothing is worse than it was.
+        let _ = signal_hook::flag::register(signal, Arc::default());
+    }
+}
+
+/// Makes what is written beyond the limit on sizes of files (`ulimit -f`) an error, as of a disk
+/// that is full: left alone, SIGXFSZ ends the process with all that it has measured.
+pub(crate) fn outlive_file_limit() {
+    // That it came is not looked at. Without the handler nothing is worse than it was.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// The exit code of a command that ends with `code`: of the signal, if one interrupted it.
