@@ -11,8 +11,8 @@ use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
 use crate::args::{ArrivalProcess, Format, RunArguments};
-use crate::failure::{Failure, print, refuse};
-use crate::records::{Destination, replace};
+use crate::failure::{Failure, refuse};
+use crate::records::{Destination, hand_over, replace};
 use crate::run::{self, unused};
 use crate::signals;
 
@@ -40,18 +40,17 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
             interrupt.end_run();
         }
     })?;
-    if let Some(destination) = &record_to {
-        destination.write(&record)?;
-    }
     let ramp = Ramp::new(&plan, &record, stop);
+    hand_over(&record, record_to.as_ref(), |_| {
+        match arguments.run.format {
+            Format::Text => report::ramp::text(&ramp),
+            Format::Json => report::ramp::json(&ramp),
+            Format::Csv => report::ramp::csv(&ramp),
+        }
+    })?;
     if let Some(path) = plot_to {
         write_plot(path, &ramp)?;
     }
-    print(&match arguments.run.format {
-        Format::Text => report::ramp::text(&ramp),
-        Format::Json => report::ramp::json(&ramp),
-        Format::Csv => report::ramp::csv(&ramp),
-    })?;
     Ok(match ramp.responses {
         0 => ExitCode::from(1),
         _ => ExitCode::SUCCESS,

@@ -61,6 +61,20 @@ pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes a record where it is to go, then prints what is to be said of it, whether or not it could
+/// be written; returns what was printed.
+pub(crate) fn hand_over(
+    record: &RunRecord,
+    to: Option<&Destination>,
+    rendered: impl FnOnce(&RunRecord) -> String,
+) -> Result<String, Failure> {
+    let written = to.map_or(Ok(()), |it| it.write(record));
+    let text = rendered(record);
+    let printed = print(&text);
+    // The first one says where the record is.
+    written.and(printed).map(|()| text)
+}
+
 /// A record in the form asked for.
 pub(crate) fn render(record: &RunRecord, format: Format) -> String {
     match format {

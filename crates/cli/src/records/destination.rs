@@ -12,6 +12,10 @@ use measure::RunRecord;
 use crate::args::RunArguments;
 use crate::failure::Failure;
 
+/// Characters of a file's name that it keeps in the folder for temporary files: at most 200 octets
+/// of the 255 that most file systems allow.
+const KEPT_NAME_MAX: usize = 50;
+
 /// A place where a record can be written, checked before the run.
 #[derive(Debug)]
 pub(crate) struct Destination {
@@ -32,10 +36,8 @@ impl Destination {
                 format!("give {flag} a file in a folder that exists and may be written"),
             )
         };
-        // What a link leads to is replaced, not the link.
-        let resolved = fs::canonicalize(path);
-        let is_pipe = |path: &PathBuf| path.metadata().is_ok_and(|it| it.file_type().is_fifo());
-        if resolved.as_ref().is_ok_and(is_pipe) {
+        let is_pipe = |it: fs::Metadata| it.file_type().is_fifo();
+        if path.metadata().is_ok_and(is_pipe) {
             return Err(cannot(
                 "it is a named pipe, which may have no reader".into(),
             ));
@@ -43,11 +45,13 @@ impl Destination {
         let existed = path.exists();
         let opened = OpenOptions::new().create(true).append(true).open(path);
         opened.map_err(|error| cannot(error.to_string()))?;
+        // What a link leads to is replaced, not the link; now there is a file that it leads to.
+        let resolved = path.is_symlink().then(|| fs::canonicalize(path).ok());
+        let path = resolved.flatten().unwrap_or_else(|| path.to_owned());
         if !existed {
             // Only a folder that somebody changes meanwhile can keep the empty file.
-            let _ = fs::remove_file(path);
+            let _ = fs::remove_file(&path);
         }
-        let path = resolved.unwrap_or_else(|_| path.to_owned());
         match claim(&path) {
             Ok(claim) => Ok(Destination {
                 path,
@@ -95,6 +99,8 @@ impl Destination {
         };
         let path = self.path.display();
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        // With what comes before it, a name as long as can be would be too long.
+        let name: String = name.chars().take(KEPT_NAME_MAX).collect();
         let kept = std::env::temp_dir().join(format!("throng-{}-{name}", std::process::id()));
         let failed = Failure::in_operation(format!("cannot write to {path}: {error}"));
         Err(match replace_by(&kept, content) {
@@ -146,10 +152,9 @@ fn replace_by(path: &Path, content: Content<'_>) -> Result<()> {
     if path.exists() && !path.is_file() {
         return content(&mut File::create(path)?);
     }
-    let mut partial = path.to_owned().into_os_string();
-    partial.push(format!(".partial-{}", std::process::id()));
-    let written =
-        write_synced(Path::new(&partial), content).and_then(|()| fs::rename(&partial, path));
+    // Not named after the file, whose name may be as long as can be.
+    let partial = path.with_file_name(format!(".throng-{}.partial", std::process::id()));
+    let written = write_synced(&partial, content).and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
         let _ = fs::remove_file(&partial);
     }

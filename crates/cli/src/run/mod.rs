@@ -23,7 +23,7 @@ use responder::certificate::Identity;
 
 use crate::args::{DriverChoice, RunArguments};
 use crate::conditions::{Conditions, exit_code};
-use crate::failure::{Failure, print};
+use crate::failure::Failure;
 use crate::part::{Place, Setup};
 use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
@@ -44,11 +44,8 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         tell!("ending the run; waiting for open queries (again to abort)");
     });
     let record = measure(arguments, 0, &interrupt)?;
-    if let Some(destination) = &destination {
-        destination.write(&record)?;
-    }
-    let text = records::render(&record, arguments.format);
-    print(&text)?;
+    let rendered = |record: &RunRecord| records::render(record, arguments.format);
+    let text = records::hand_over(&record, destination.as_ref(), rendered)?;
     let checks = conditions.check_run(&record);
     let has_failed = conditions.conclude("throng run", &checks, &text)?;
     Ok(exit_code(was_in_vain(&record), has_failed))

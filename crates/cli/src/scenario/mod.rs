@@ -18,9 +18,11 @@ mod totals;
 use std::path::Path;
 use std::process::ExitCode;
 
+use measure::RunRecord;
+
 use crate::args::RunArguments;
 use crate::conditions::{Conditions, exit_code};
-use crate::failure::{Failure, print};
+use crate::failure::Failure;
 use crate::inputs;
 use crate::records::{self, Destination};
 use crate::run;
@@ -110,11 +112,8 @@ pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<E
             tell!("{point}");
         }
         let record = run::measure_groups(groups, number, &interrupt)?;
-        if let Some(destination) = &destination {
-            destination.write(&record)?;
-        }
-        let text = records::render(&record, first.format);
-        print(&text)?;
+        let rendered = |record: &RunRecord| records::render(record, first.format);
+        let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);
         all_checks.extend(conditions.check_run(&record));
         in_vain |= run::was_in_vain(&record);
