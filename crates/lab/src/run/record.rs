@@ -407,7 +407,7 @@ fn stamp_source(stamping: Stamping) -> StampSource {
     }
 }
 
-fn transport(transport: proto::Transport) -> scenario::Transport {
+pub(super) fn transport(transport: proto::Transport) -> scenario::Transport {
     match transport {
         proto::Transport::Udp => scenario::Transport::Udp,
         proto::Transport::Tcp => scenario::Transport::Tcp,

@@ -26,9 +26,10 @@ pub(super) struct HandshakeFacts {
     pub(super) negotiated: Option<Negotiated>,
 }
 
-/// One client connection's TLS: configuration and ALPN.
+/// One client connection's TLS.
 pub(super) struct ClientCrypto {
     pub(super) config: Arc<rustls::ClientConfig>,
+    /// The protocol's own ALPN, offered if the configuration has none to offer.
     pub(super) alpn: &'static [u8],
 }
 
@@ -41,12 +42,16 @@ impl crypto::ClientConfig for ClientCrypto {
     ) -> Result<Box<dyn crypto::Session>, ConnectError> {
         let refused = |_| ConnectError::InvalidServerName(server_name.to_owned());
         let name = ServerName::try_from(server_name.to_owned()).map_err(refused)?;
+        let mut alpn = self.config.alpn_protocols.clone();
+        if alpn.is_empty() {
+            alpn.push(self.alpn.to_vec());
+        }
         let connection = quic::ClientConnection::new_with_alpn(
             Arc::clone(&self.config),
             Version::V1,
             name,
             encoded(params),
-            vec![self.alpn.to_vec()],
+            alpn,
         );
         // The one error left is a configuration without TLS 1.3.
         let connection = connection.map_err(|_| ConnectError::UnsupportedVersion)?;

@@ -5,12 +5,13 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
+use measure::counts::error_codes::{application_error, quic_transport_error};
 use proto::Transport;
 use proto::quic::{ClientProtocol, ConnectionKey, LostReason, QuicClient, QuicClientOptions};
 use proto::quic::{Clock as QuicClock, QuicEvent};
 
 use super::{CONNECT_WAIT, any_address, refused_tls, unreachable};
-use crate::run::{RunError, RunRequest, TlsRequest};
+use crate::run::{RunError, RunRequest, TlsRequest, record};
 
 /// Octets of the longest datagram that is received.
 const DATAGRAM_OCTETS_MAX: usize = 65_536;
@@ -142,8 +143,23 @@ fn refused(reason: &LostReason, request: &RunRequest, tls: &TlsRequest) -> RunEr
             "check that the server has RFC 9000 QUIC",
         ),
         _ => RunError::new(
-            format!("the QUIC handshake with {target} fails: {reason:?}"),
+            format!(
+                "the QUIC handshake with {target} fails: {}",
+                why(reason, transport)
+            ),
             "check that the port speaks this transport, and the server's log",
         ),
+    }
+}
+
+/// What ended a connection, in a few words.
+fn why(reason: &LostReason, transport: Transport) -> String {
+    match reason {
+        LostReason::Transport { code, .. } => quic_transport_error(*code),
+        LostReason::Application { code, .. } => {
+            application_error(record::transport(transport), *code)
+        }
+        LostReason::StatelessReset => "stateless reset".to_owned(),
+        other => format!("{other:?}"),
     }
 }
