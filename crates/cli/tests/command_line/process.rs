@@ -157,7 +157,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
 
 /// A `throng responder`, killed when dropped.
 pub(crate) struct Responder {
-    child: Child,
+    pub(crate) child: Child,
     stdout: BufReader<ChildStdout>,
     pub(crate) addresses: Vec<(String, SocketAddr)>,
 }
