@@ -406,16 +406,14 @@ impl RunRecord {
 
     /// Connections that became usable in the measured run, its drain included.
     pub fn connections_opened(&self) -> u64 {
-        let has_handshakes = self.scenario.has_handshakes();
-        self.total.counts.connections.usable(has_handshakes)
+        self.scenario.usable(&self.total.counts.connections)
     }
 
     /// Connections that became usable a second within the window.
     pub fn opened_per_second(&self) -> f64 {
-        let has_handshakes = self.scenario.has_handshakes();
         let each = self
             .intervals_in_window()
-            .map(|interval| interval.counts.connections.usable(has_handshakes));
+            .map(|interval| self.scenario.usable(&interval.counts.connections));
         self.per_second(each.sum())
     }
 

@@ -9,6 +9,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::counts::Connections;
+
 mod capture;
 mod questions;
 mod stub;
@@ -112,7 +114,16 @@ impl ScenarioRecord {
             .http
             .as_ref()
             .is_some_and(|http| http.scheme == HttpScheme::Http);
-        self.transport.has_tls() && !is_cleartext
+        match self.transport {
+            // Of several transports one or the other may have them.
+            Transport::Mixed => self.tls.is_some(),
+            transport => transport.has_tls() && !is_cleartext,
+        }
+    }
+
+    /// Connections that became usable, of those that were counted in this scenario.
+    pub fn usable(&self, connections: &Connections) -> u64 {
+        connections.usable(self.has_handshakes())
     }
 }
 

@@ -382,10 +382,9 @@ fn connections(record: &RunRecord, prefix: &str) -> Option<Section> {
     let id = format!("{prefix}connection-counts");
     let columns = vec![Column::words("connections"), Column::figures("number")];
     let mut sheet = Sheet::new(&id, "What became of the connections", columns);
-    let has_handshakes = record.scenario.has_handshakes();
     let mut rows = vec![
         ("attempted".to_owned(), all.attempted),
-        ("usable".to_owned(), all.usable(has_handshakes)),
+        ("usable".to_owned(), record.scenario.usable(&all)),
         (
             "\u{2003}by a resumed session".to_owned(),
             all.handshakes.resumed,

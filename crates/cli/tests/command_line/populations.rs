@@ -82,8 +82,7 @@ fn check(product: Product) {
         let besides = counts.unexpected.total() + counts.duplicate + counts.late;
         assert_eq!(besides, 0, "{what}: {counts:?}");
         // Each client has its connection, and those that fell idle had further ones.
-        let has_handshakes = record.scenario.has_handshakes();
-        let opened = record.connections().usable(has_handshakes);
+        let opened = record.scenario.usable(&record.connections());
         assert!(opened >= 40, "{what}: {opened} connections");
     }
 }

@@ -91,6 +91,11 @@ fn groups_of_a_scenario_are_told_apart_and_add_up() {
     assert!(each[0] > each[1], "{each:?}");
     assert!(of(1).connections.closed_by_client_for.idle > 0);
     assert_eq!(of(2).connections.attempted, 0);
+    let usable = |index: usize| of(index).connections.became_usable;
+    assert_eq!((usable(0), usable(2)), (of(0).connections.established, 0));
+    assert_eq!(usable(1), of(1).connections.handshakes.total());
+    let all = record.scenario.usable(&record.total.counts.connections);
+    assert_eq!(all, usable(0) + usable(1));
 }
 
 #[test]

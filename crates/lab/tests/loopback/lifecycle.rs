@@ -58,7 +58,7 @@ fn start(transport: Transport, change: impl FnOnce(&mut ResponderConfig)) -> (Se
 #[track_caller]
 fn assert_both_ends_agree(ran: &Ran, responder: &Counters) {
     let connections = ran.record.connections();
-    let usable = connections.usable(ran.record.scenario.has_handshakes());
+    let usable = ran.record.scenario.usable(&connections);
     let begun = usable + connections.failed.total() + connections.abandoned;
     let ended = connections.closed_by_client + connections.ended_by_target();
     assert_eq!((connections.attempted, usable), (begun, ended));

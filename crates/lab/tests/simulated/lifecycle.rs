@@ -38,7 +38,7 @@ fn over(transport: Transport) -> Sim {
 #[track_caller]
 fn assert_opened(run: &Run, transport: Transport, connections: u64) {
     let counts = run.record.connections();
-    let usable = counts.usable(run.record.scenario.has_handshakes());
+    let usable = run.record.scenario.usable(&counts);
     let seen = [
         counts.attempted,
         usable,

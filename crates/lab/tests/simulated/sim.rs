@@ -454,7 +454,7 @@ fn check(record: &RunRecord) -> Result<(), String> {
 /// Every attempt to connect, and every usable connection, has exactly one end.
 fn check_connections(record: &RunRecord) -> Result<(), String> {
     let connections = record.connections();
-    let usable = connections.usable(record.scenario.has_handshakes());
+    let usable = record.scenario.usable(&connections);
     let races_lost = record.warmup.counts.stub.races_lost + record.total.counts.stub.races_lost;
     let begun = usable + connections.failed.total() + connections.abandoned + races_lost;
     let ended = connections.ended();
@@ -471,13 +471,12 @@ fn check_connections(record: &RunRecord) -> Result<(), String> {
 /// However connections came and went: at no time more were open than there were, or than clients
 /// and their fallbacks have.
 fn check_open_connections(record: &RunRecord) -> Result<(), String> {
-    let has_handshakes = record.scenario.has_handshakes();
     let clients: u64 = record.groups.iter().map(|group| group.clients).sum();
     let places = clients * (1 + u64::from(record.scenario.tcp_fallback));
     let mut there = 0;
     for interval in std::iter::once(&record.warmup).chain(&record.intervals) {
         let counts = &interval.counts.connections;
-        let met = there + counts.usable(has_handshakes);
+        let met = there + record.scenario.usable(counts);
         there = met.saturating_sub(counts.ended());
         let (at_end, most) = (interval.connections_open, interval.connections_open_max);
         let most = most.unwrap_or(0);

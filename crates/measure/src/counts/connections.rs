@@ -27,8 +27,12 @@ pub struct Connections {
     pub quic_datagrams_not_sent: u64,
     /// TLS handshakes over TCP, or QUIC handshakes, completed.
     pub handshakes: Handshakes,
-    /// Connections without queries whose client resumes sessions and got no ticket within 100 ms:
-    /// its next one is a full handshake.
+    /// Connections that became usable, over whatever transport; 0 in a record of a version that did
+    /// not count them apart, where those that were established or their handshakes tell.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub became_usable: u64,
+    /// Connections that were kept open for a ticket, after no query at all or one in early data,
+    /// and got none in time: the client's next one is a full handshake.
     pub tickets_missed: u64,
     /// Early data (0-RTT) of TLS 1.3 and QUIC.
     pub early_data: EarlyData,
@@ -162,8 +166,8 @@ pub struct ConnectionFailures {
 impl_add!(
     Connections,
     numbers: [
-        attempted, established, fast_opened, quic_datagrams_not_sent, tickets_missed,
-        handshake_sent_octets, handshake_received_octets, abandoned,
+        attempted, established, fast_opened, quic_datagrams_not_sent, became_usable,
+        tickets_missed, handshake_sent_octets, handshake_received_octets, abandoned,
         closed_by_client, closed_by_target, reset_by_target, given_up_by_kernel, ended_by_tls,
         ended_by_http,
         quic_idle_timeouts, quic_stream_limits_met,
@@ -192,17 +196,29 @@ impl_add!(
 impl Handshakes {
     /// Handshakes of whatever kind.
     pub fn total(&self) -> u64 {
-        self.full + self.full_with_retry + self.resumed
+        self.with_certificate() + self.resumed
+    }
+
+    /// Handshakes in which the target showed its certificate.
+    pub fn with_certificate(&self) -> u64 {
+        self.full + self.full_with_retry
     }
 }
 
 impl Connections {
-    /// Connections that became usable, in a scenario with or without handshakes of TLS or QUIC.
+    /// Connections that became usable. Where the record does not count them apart, those of a
+    /// scenario with or without handshakes of TLS or QUIC.
     pub fn usable(&self, has_handshakes: bool) -> u64 {
-        match has_handshakes {
-            true => self.handshakes.total(),
-            false => self.established,
+        match (self.became_usable, has_handshakes) {
+            (0, true) => self.handshakes.total(),
+            (0, false) => self.established,
+            (usable, _) => usable,
         }
+    }
+
+    /// Octets of handshakes, sent and received.
+    pub fn handshake_octets(&self) -> u64 {
+        self.handshake_sent_octets + self.handshake_received_octets
     }
 
     /// Usable connections that have ended, whoever ended them.
