@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::CpuUse;
 use crate::interval::per;
-use crate::notation::{counted, decimal, latency};
+use crate::notation::{chosen_fraction, counted, decimal, fraction, latency};
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::verdict::Limit;
@@ -314,8 +314,8 @@ impl Objective {
         if lost > self.lost_share_max {
             breaches.push(format!(
                 "{} lost, more than {}",
-                share(lost),
-                share(self.lost_share_max)
+                beside(lost, self.lost_share_max),
+                chosen_fraction(self.lost_share_max)
             ));
         }
         let p99_ns = record.total.distributions.latency.percentile(0.99);
@@ -332,8 +332,8 @@ impl Objective {
         if p99_ns.is_some() && goodput < self.goodput_share_min {
             breaches.push(format!(
                 "goodput {} of the responses, less than {}",
-                share(goodput),
-                share(self.goodput_share_min)
+                beside(goodput, self.goodput_share_min),
+                chosen_fraction(self.goodput_share_min)
             ));
         }
         breaches
@@ -343,9 +343,9 @@ impl Objective {
     pub fn text(&self) -> String {
         format!(
             "at most {} lost, p99 at most {}, goodput at least {}",
-            share(self.lost_share_max),
+            chosen_fraction(self.lost_share_max),
             latency(self.latency_p99_ns_max as f64),
-            share(self.goodput_share_min)
+            chosen_fraction(self.goodput_share_min)
         )
     }
 }
@@ -357,14 +357,11 @@ fn goodput_share(record: &RunRecord) -> f64 {
     )
 }
 
-/// A share as percentage with as many places as it needs, at most three.
-pub fn share(share: f64) -> String {
-    let text = decimal(100.0 * share, 3);
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    // What is not nothing never reads as nothing.
-    match text {
-        "0" if share > 0.0 => "<0.001 %".into(),
-        _ => format!("{text} %"),
+/// A share that is on the wrong side of a bound, so that it does not read like it.
+fn beside(share: f64, bound: f64) -> String {
+    match fraction(share) {
+        text if text == fraction(bound) => format!("{:.4} %", 100.0 * share),
+        text => text,
     }
 }
 
@@ -574,6 +571,25 @@ pub fn not_quiet(before: &CpuUse) -> Option<String> {
 /// From so many generator-bound trials on a reader has to know of them.
 const DISTURBED_MAX: usize = 2;
 
+/// What is to be said of trials with an outage: nothing else in the document tells that there was
+/// one, where the answer does not depend on them.
+fn outages(plan: &CapacityPlan, found: &Found<'_>) -> Option<String> {
+    let trials = found.trials.iter();
+    let met: Vec<&Trial> = trials
+        .filter(|trial| trial.outcome == TrialOutcome::Outage)
+        .collect();
+    let first = met.first()?;
+    let why = first.excuse.as_deref().unwrap_or_default();
+    let at = plan.search.sought.text(first.value);
+    Some(match met.len() as u64 {
+        1 => format!("a trial at {at} decided nothing: {why}"),
+        many => format!(
+            "{} decided nothing: at {at}, for one, {why}",
+            counted(many, "trial")
+        ),
+    })
+}
+
 fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(refusal) = &found.refusal {
@@ -597,6 +613,7 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
             counted(disturbed as u64, "trial")
         ));
     }
+    notes.extend(outages(plan, found));
     notes.extend(found.before.as_ref().and_then(not_quiet));
     let mut late = found
         .trials

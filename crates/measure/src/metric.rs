@@ -309,10 +309,7 @@ impl Metric {
         match self.unit() {
             Unit::PerSecond => notation::rate(value),
             Unit::Nanoseconds => notation::latency(value),
-            Unit::Share => match 100.0 * value {
-                percent if percent > 0.0 && percent < 0.005 => "<0.01 %".into(),
-                percent => format!("{percent:.2} %"),
-            },
+            Unit::Share => notation::fraction(value),
         }
     }
 

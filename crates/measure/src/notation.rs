@@ -30,16 +30,28 @@ pub fn rate(qps: f64) -> String {
 /// A share of a whole: `54.60 %`, or `-` if there is no whole. A share that is neither nothing nor
 /// everything never reads as `0.00 %` or `100.00 %`.
 pub fn share(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".into();
+    match whole {
+        0 => "-".into(),
+        _ => fraction(part as f64 / whole as f64),
     }
-    let percent = 100.0 * part as f64 / whole as f64;
-    if part > 0 && percent < 0.005 {
-        "<0.01 %".into()
-    } else if part < whole && percent >= 99.995 {
-        ">99.99 %".into()
-    } else {
-        format!("{percent:.2} %")
+}
+
+/// The same of a fraction from 0 to 1 that was measured.
+pub fn fraction(fraction: f64) -> String {
+    match 100.0 * fraction {
+        percent if percent > 0.0 && percent < 0.005 => "<0.01 %".into(),
+        percent if fraction < 1.0 && percent >= 99.995 => ">99.99 %".into(),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+/// A fraction that somebody chose, as it was typed: `0.1 %`, `99.95 %`; at most three decimals.
+pub fn chosen_fraction(fraction: f64) -> String {
+    let text = decimal(100.0 * fraction, 3);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text {
+        "0" if fraction > 0.0 => "<0.001 %".into(),
+        _ => format!("{text} %"),
     }
 }
 
@@ -154,6 +166,16 @@ mod tests {
         ];
         assert_eq!(texts, ["0.00 %", "<0.01 %", ">99.99 %", "-"]);
         assert_eq!(share(5_460, 10_000), "54.60 %");
+        let fractions = [0.0, 0.000_01, 0.487_18, 0.5, 0.999_99, 1.0].map(fraction);
+        let texts = [
+            "0.00 %", "<0.01 %", "48.72 %", "50.00 %", ">99.99 %", "100.00 %",
+        ];
+        assert_eq!(fractions, texts);
+        let chosen = [0.0, 0.001, 0.9995, 0.05, 1.0, 1e-9].map(chosen_fraction);
+        assert_eq!(
+            chosen,
+            ["0 %", "0.1 %", "99.95 %", "5 %", "100 %", "<0.001 %"]
+        );
     }
 
     #[test]

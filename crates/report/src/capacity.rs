@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use measure::Capacity;
-use measure::capacity::{Purpose, Quantiles, Sought, Trial, TrialOutcome, share};
-use measure::notation::{counted, decimal, latency, percent, rate, seconds};
+use measure::capacity::{Purpose, Quantiles, Sought, Trial, TrialOutcome};
+use measure::notation::{chosen_fraction, counted, fraction, latency, percent, rate, seconds};
 use measure::scenario::DriverKind;
 
 use crate::table::{Align, Table};
@@ -158,7 +158,7 @@ fn latencies(capacity: &Capacity) -> String {
             ns.map_or_else(|| "-".into(), |ns| latency(ns as f64))
         };
         table.row([
-            format!("{} %", decimal(100.0 * row.share, 0)),
+            chosen_fraction(row.share),
             capacity.search.sought.text(trial.value),
             rate(trial.offered_qps),
             quantile(|it| it.p50_ns),
@@ -166,7 +166,7 @@ fn latencies(capacity: &Capacity) -> String {
             quantile(|it| it.p99_ns),
             quantile(|it| it.p999_ns),
             quantile(|it| it.max_ns),
-            share(trial.lost_share),
+            fraction(trial.lost_share),
         ]);
     }
     let mut text = String::new();
@@ -209,7 +209,7 @@ pub(crate) fn cells(sought: Sought, position: usize, trial: &Trial) -> [String; 
         }
         .into(),
         format!("p99 {}", p99.as_deref().unwrap_or("-")),
-        format!("lost {}", share(trial.lost_share)),
+        format!("lost {}", fraction(trial.lost_share)),
         match trial.outcome {
             TrialOutcome::Passed => String::new(),
             TrialOutcome::Failed => trial.breaches.join("; "),

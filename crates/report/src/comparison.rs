@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use measure::Comparison;
 use measure::comparison::{Change, ComparedRun, Contender, Cost, Figures};
-use measure::notation::{count, counted, decimal, latency, percent, rate};
+use measure::notation::{count, counted, decimal, fraction, latency, percent, rate};
 use measure::verdict::Limit;
 
 use crate::table::{Align, Table};
@@ -83,7 +83,7 @@ pub(crate) type Value = fn(&Figures) -> Option<String>;
 /// The rows of the table: name, value, and whether runs of one transport may differ in it.
 pub(crate) const ROWS: [(&str, Value, bool); 9] = [
     ("achieved", |it| Some(rate(it.achieved_qps)), true),
-    ("lost", |it| Some(lost(it.lost_share)), false),
+    ("lost", |it| Some(fraction(it.lost_share)), false),
     ("mean latency", |it| it.latency_mean_ns.map(latency), true),
     ("p50 latency", |it| it.latency_p50_ns.map(latency), true),
     ("p95 latency", |it| it.latency_p95_ns.map(latency), true),
@@ -148,14 +148,6 @@ fn transports(comparison: &Comparison) -> String {
         text.push_str("  figures are medians of the runs; lost: of all of their queries\n");
     }
     text
-}
-
-/// A share of losses; one that is not nothing never reads as nothing.
-pub(crate) fn lost(share: f64) -> String {
-    match 100.0 * share {
-        percent if percent > 0.0 && percent < 0.005 => "<0.01 %".into(),
-        percent => format!("{percent:.2} %"),
-    }
 }
 
 /// A row with a cell for each transport.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use measure::Evaluation;
 use measure::evaluation::{Row, Versus};
-use measure::notation::{count, latency, percent};
+use measure::notation::{count, fraction, latency};
 use measure::probe::Times;
 
 use crate::csv::field;
@@ -155,7 +155,7 @@ fn cells(row: &Row) -> [String; 10] {
     [
         row.server.clone(),
         count(statistics.sent),
-        percent(statistics.loss()),
+        fraction(statistics.loss()),
         time(|times| times.min_ns as f64),
         time(|times| times.mean_ns),
         time(|times| times.median_ns as f64),

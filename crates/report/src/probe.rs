@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use measure::ProbeStatistics;
-use measure::notation::{count, counted, latency, percent};
+use measure::notation::{count, counted, fraction, latency};
 use measure::probe::Times;
 
 use crate::table::{Align, Table};
@@ -15,7 +15,7 @@ pub fn text(statistics: &ProbeStatistics) -> String {
         "{} sent, {received}, {} lost ({})\n",
         counted(statistics.sent, "query"),
         count(statistics.lost),
-        percent(statistics.loss())
+        fraction(statistics.loss())
     );
     let mut notes = Vec::new();
     for (what, times) in &statistics.remarks {
@@ -86,7 +86,7 @@ mod tests {
         let mut connections = ConnectionTimes::default();
         connections.tcp_connect.record(1_000_000);
         let text = text(&ProbeStatistics::new(&total, &connections));
-        let first = "2 queries sent, 1 response, 1 lost (50.0 %)\n";
+        let first = "2 queries sent, 1 response, 1 lost (50.00 %)\n";
         assert!(text.starts_with(first), "{text}");
         assert!(
             text.contains("RCODEs: NOERROR 1\nof note: timed out 1\n"),
@@ -101,7 +101,7 @@ mod tests {
         let nothing = ProbeStatistics::new(&Interval::default(), &ConnectionTimes::default());
         assert_eq!(
             text(&nothing),
-            "0 queries sent, 0 responses, 0 lost (0.0 %)\n"
+            "0 queries sent, 0 responses, 0 lost (0.00 %)\n"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use measure::notation::{count, latency, rate, seconds};
+use measure::notation::{count, fraction, latency, rate, seconds};
 use measure::ramp::{Point, Ramp, Stop};
 use measure::scenario::DriverKind;
 
@@ -70,10 +70,7 @@ pub fn ended(stop: &Stop) -> String {
             "{} queries that were due had not been sent: the generator fell behind",
             count(*queries)
         ),
-        Stop::Lost(share) => format!(
-            "{} of the queries had no response",
-            measure::capacity::share(*share)
-        ),
+        Stop::Lost(share) => format!("{} of the queries had no response", fraction(*share)),
         Stop::Questions => "the questions were used up".into(),
         Stop::Interrupted => "interrupted".into(),
     }
@@ -87,7 +84,7 @@ fn result(ramp: &Ramp) -> String {
             "{} answered from {} on, while {} stayed without response",
             rate(peak.responses_qps),
             seconds(peak.start_ns),
-            measure::capacity::share(peak.lost_share)
+            fraction(peak.lost_share)
         ),
     };
     table.row(["peak".into(), peak]);
@@ -141,7 +138,7 @@ fn points(ramp: &Ramp) -> String {
             rate(point.failures_qps),
             quantile(point.latency_p50_ns),
             quantile(point.latency_p99_ns),
-            measure::capacity::share(point.lost_share),
+            fraction(point.lost_share),
         ]);
     }
     let mut text = String::new();

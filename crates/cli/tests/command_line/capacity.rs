@@ -117,7 +117,7 @@ fn what_never_meets_the_objective_has_no_capacity_and_is_told_why() {
     assert_eq!(first.outcome, TrialOutcome::Failed);
     assert_eq!(
         first.breaches,
-        ["goodput 0 % of the responses, less than 99.9 %"]
+        ["goodput 0.00 % of the responses, less than 99.9 %"]
     );
     let wanted = answer("--rcodes REFUSED=1 --goodput REFUSED --ceiling 3000");
     assert!(wanted.answer.value.unwrap() > 2_900.0);
@@ -195,7 +195,7 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
     for words in [
         "looking for the highest load with at most 0.1 % lost, p99 at most 10.00 ms",
         "some 21 trials of 2.0 s, about 46.2 s, at most 120.0 s (--max-duration)\n",
-        "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0 %\n",
+        "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0.00 %\n",
     ] {
         assert!(progress.contains(words), "{words}: {progress}");
     }

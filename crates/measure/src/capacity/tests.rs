@@ -359,7 +359,8 @@ fn document_survives_json_and_fits_its_schema() {
 }
 
 #[test]
-fn shares_are_written_with_the_places_that_they_need() {
-    let texts = [0.001, 0.0, 1.0, 0.343_75, 0.000_001].map(share);
-    assert_eq!(texts, ["0.1 %", "0 %", "100 %", "34.375 %", "<0.001 %"]);
+fn share_that_misses_a_bound_by_little_does_not_read_like_it() {
+    assert_eq!(beside(0.487_183, 0.001), "48.72 %");
+    assert_eq!(beside(0.001_04, 0.001), "0.1040 %");
+    assert_eq!(beside(0.998_96, 0.999), "99.8960 %");
 }

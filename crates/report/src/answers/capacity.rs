@@ -1,8 +1,8 @@
 //! The report on a search for a capacity: rate against latency with the objective as lines.
 
 use measure::Capacity;
-use measure::capacity::{Purpose, Quantiles, Sought, Trial, TrialOutcome, share};
-use measure::notation::{latency, seconds};
+use measure::capacity::{Purpose, Quantiles, Sought, Trial, TrialOutcome};
+use measure::notation::{chosen_fraction, fraction, latency, seconds};
 
 use super::{blank, section};
 use crate::capacity::{answer_rows, cells, limited_by};
@@ -63,7 +63,7 @@ fn tiles(capacity: &Capacity, rows: &[[String; 2]]) -> Vec<Tile> {
         tiles.extend(p99.map(|it| Tile {
             label: "p99 latency below it",
             value: latency(it.p99_ns as f64),
-            note: format!("at {} of it", share(row.share)),
+            note: format!("at {} of it", chosen_fraction(row.share)),
         }));
     }
     tiles
@@ -160,7 +160,7 @@ fn loss_chart(capacity: &Capacity) -> Chart {
     let points = trials.iter();
     let points = points.map(|it| Point::new(it.value, 100.0 * it.lost_share));
     let most = capacity.objective.lost_share_max;
-    let name = format!("objective: at most {} lost", share(most));
+    let name = format!("objective: at most {} lost", chosen_fraction(most));
     let series = vec![
         Series {
             name: "lost".into(),
@@ -174,7 +174,7 @@ fn loss_chart(capacity: &Capacity) -> Chart {
     let mut sheet = Sheet::new("loss-by-load-figures", "Loss by load", columns);
     for trial in &trials {
         let load = capacity.search.sought.text(trial.value);
-        sheet.rows.push(vec![load, share(trial.lost_share)]);
+        sheet.rows.push(vec![load, fraction(trial.lost_share)]);
     }
     Chart {
         id: "loss-by-load".into(),

@@ -1,8 +1,7 @@
 //! The report on a ramp: what was sent and answered, and how latency went, over the rate wanted.
 
 use measure::Ramp;
-use measure::capacity::share;
-use measure::notation::{count, decimal, latency, rate, seconds};
+use measure::notation::{count, decimal, fraction, latency, rate, seconds};
 use measure::ramp::Point as RampPoint;
 
 use super::{blank, section};
@@ -51,7 +50,7 @@ fn tiles(ramp: &Ramp) -> Vec<Tile> {
     let peak = peak.map(|peak| Tile {
         label: "Peak",
         value: rate(peak.responses_qps),
-        note: format!("{} without response", share(peak.lost_share)),
+        note: format!("{} without response", fraction(peak.lost_share)),
     });
     let lost = Tile {
         label: "Lost",
@@ -141,7 +140,7 @@ fn points(ramp: &Ramp) -> Sheet {
             rate(point.failures_qps),
             time(point.latency_p50_ns),
             time(point.latency_p99_ns),
-            share(point.lost_share),
+            fraction(point.lost_share),
         ]);
     }
     sheet

@@ -1,11 +1,11 @@
 //! Tables of several runs: a row for each cell, for each run, for each host.
 
-use measure::notation::{count, decimal, latency, percent};
+use measure::notation::{count, decimal, fraction, latency, percent};
 use measure::{HostFacts, Metric, OverRuns, RunRecord};
 
 use crate::collection::{Cell, Collection};
 use crate::document::{Block, Column, Section, Sheet};
-use crate::{comparison, run, text};
+use crate::{run, text};
 
 /// RCODEs that have a column of their own.
 const RCODES_MAX: usize = 5;
@@ -88,7 +88,7 @@ fn result(collection: &Collection, cell: &Cell, first: f64) -> Vec<String> {
     } else {
         "-".into()
     });
-    row.push(words_of(metric(Metric::Loss), comparison::lost));
+    row.push(words_of(metric(Metric::Loss), fraction));
     for each in [Metric::Mean, Metric::P50, Metric::P95, Metric::P99] {
         row.push(words_of(metric(each), latency));
     }

@@ -2,7 +2,7 @@
 
 use measure::OverRuns;
 use measure::comparison::{Cell as Run, Comparison, Contender, Figures};
-use measure::notation::{decimal, latency, percent};
+use measure::notation::{decimal, fraction, latency, percent};
 
 use crate::collection::{Collection, Source, TRANSPORT, server_cpu};
 use crate::comparison;
@@ -67,7 +67,7 @@ fn figures(collection: &Collection, comparison: &Comparison) -> Sheet {
     row("tail latency (p99)", &|it| {
         some_range(it, |f| f.latency_p99_ns, latency)
     });
-    row("lost", &|it| Some(comparison::lost(it.median.lost_share)));
+    row("lost", &|it| Some(fraction(it.median.lost_share)));
     row("full handshake, p50", &|it| {
         some_range(it, |f| f.handshake_p50_ns, latency)
     });
