@@ -36,6 +36,7 @@
 //!   could try has one: the tests cover what is refused, and how times are converted.
 //! * `netlink`, `ethtool`: what the kernel knows of interfaces, routes and neighbours, and what
 //!   the driver of an interface does.
+//! * `ways`: whether anything can leave this host for a target, watched by a thread of its own.
 //! * `hops`: a UDP socket whose datagrams go only so far, and that hears of those who dropped
 //!   them.
 //! * `null`: a network that costs nothing, two ends in memory that are stepped in turn on one
@@ -64,6 +65,7 @@ mod table;
 mod tcp_info;
 mod timestamps;
 pub mod uring;
+pub mod ways;
 pub mod xdp;
 
 /// What tests of this crate and those beside it share names it so.

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
 use crate::socket::check;
@@ -72,6 +72,8 @@ pub(crate) struct Link {
     pub(crate) namespace: Option<u32>,
     pub(crate) vlan: Option<u16>,
     pub(crate) is_loopback: bool,
+    /// It is up, and has a carrier if it is of a kind that has.
+    pub(crate) is_running: bool,
     pub(crate) dropped: Dropped,
 }
 
@@ -124,8 +126,10 @@ impl Netlink {
         let of = namespace.map(|id| (IFLA_TARGET_NETNSID, id.to_ne_bytes().to_vec()));
         let answer = self.ask(RTM_GETLINK, &body, of.as_slice())?;
         let flags = answer.get(8..12).and_then(number).unwrap_or_default();
+        let has = |flag: libc::c_int| flags & flag as u32 != 0;
         let mut link = Link {
-            is_loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
+            is_loopback: has(libc::IFF_LOOPBACK),
+            is_running: has(libc::IFF_UP) && has(libc::IFF_LOWER_UP),
             ..Link::default()
         };
         for (name, value) in attributes(answer.get(16..).unwrap_or_default()) {
@@ -374,11 +378,23 @@ impl Generic {
     }
 }
 
-/// Tells when the kernel learns something of a neighbour.
-pub(crate) struct NeighbourChanges(OwnedFd);
+/// Tells when something changes that others than we may change too.
+pub(crate) struct Changes(OwnedFd);
 
-impl NeighbourChanges {
-    pub(crate) fn open() -> io::Result<NeighbourChanges> {
+impl Changes {
+    /// What the kernel learns of neighbours.
+    pub(crate) fn of_neighbours() -> io::Result<Changes> {
+        Changes::of(libc::RTMGRP_NEIGH)
+    }
+
+    /// Interfaces, addresses and routes: whatever decides whether datagrams can leave.
+    pub(crate) fn of_ways() -> io::Result<Changes> {
+        let v4 = libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV4_ROUTE;
+        let v6 = libc::RTMGRP_IPV6_IFADDR | libc::RTMGRP_IPV6_ROUTE;
+        Changes::of(libc::RTMGRP_LINK | v4 | v6)
+    }
+
+    fn of(groups: libc::c_int) -> io::Result<Changes> {
         // SAFETY: a plain system call.
         let raw = check(unsafe {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -389,36 +405,53 @@ impl NeighbourChanges {
         // SAFETY: all-zero is a valid sockaddr_nl.
         let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
         address.nl_family = libc::AF_NETLINK as u16;
-        address.nl_groups = libc::RTMGRP_NEIGH as u32;
+        address.nl_groups = groups as u32;
         // SAFETY: the address is valid for its stated length.
         check(unsafe {
             let length = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
             libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length)
         })?;
-        Ok(NeighbourChanges(fd))
+        Ok(Changes(fd))
     }
 
     /// Waits until there is a change, or `until` has come.
     pub(crate) fn wait(&self, until: Instant) {
         let left = until.saturating_duration_since(Instant::now()).as_millis();
-        let mut watched = libc::pollfd {
-            fd: self.0.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let mut change = [0_u8; 512];
-        // SAFETY: one descriptor is watched, and the buffer is as long as is said. What the change
-        // was does not matter: whoever waits looks at the table.
-        unsafe {
-            libc::poll(
-                &mut watched,
-                1,
-                i32::try_from(left).unwrap_or(1_000).saturating_add(1),
-            );
-            let (fd, place) = (self.0.as_raw_fd(), change.as_mut_ptr().cast());
-            while libc::recv(fd, place, change.len(), libc::MSG_DONTWAIT) > 0 {}
-        }
+        let left = i32::try_from(left).unwrap_or(1_000).saturating_add(1);
+        wait_for([self.0.as_fd()], left);
+        self.forget();
     }
+
+    /// Waits until there is a change, or `end` is readable or closed at its other end: false then.
+    pub(crate) fn wait_unless(&self, end: BorrowedFd<'_>) -> bool {
+        let [_, has_ended] = wait_for([self.0.as_fd(), end], -1);
+        self.forget();
+        !has_ended
+    }
+
+    /// What a change was does not matter: whoever waits looks at the table.
+    fn forget(&self) {
+        let mut change = [0_u8; 512];
+        let (fd, place) = (self.0.as_raw_fd(), change.as_mut_ptr().cast());
+        // SAFETY: the buffer is as long as is said.
+        while unsafe { libc::recv(fd, place, change.len(), libc::MSG_DONTWAIT) } > 0 {}
+    }
+}
+
+/// Waits for so many milliseconds, if that is not negative, until something can be read from a
+/// descriptor, or it is at its end; from which.
+pub(crate) fn wait_for<const NUMBER: usize>(
+    each: [BorrowedFd<'_>; NUMBER],
+    milliseconds: i32,
+) -> [bool; NUMBER] {
+    let mut watched = each.map(|fd| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: there are as many descriptors as is said, all of them open.
+    unsafe { libc::poll(watched.as_mut_ptr(), NUMBER as libc::nfds_t, milliseconds) };
+    watched.map(|it| it.revents != 0)
 }
 
 fn read_kind(information: &[u8], link: &mut Link) {

@@ -1,5 +1,6 @@
 //! Running plans on threads with the epoll driver.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,6 +8,7 @@ use std::thread;
 
 use driver::clock::Clock;
 use driver::kernel::{Chosen, DriverChoice, KernelDriver, Load};
+use driver::ways::{Watch, Way};
 use driver::{Driver, SocketOptions, StampSource, cpu};
 use load::Stamping;
 use measure::{Interval, Intervals};
@@ -106,7 +108,9 @@ pub fn run(
     let clock = options.clock.unwrap_or_else(Clock::start);
     let (threads, driver) = (options.threads(groups), options.driver);
     let count = threads.len() as u32;
-    thread::scope(|scope| {
+    let ways: Vec<Vec<Way>> = groups.iter().map(ways).collect();
+    let watch = Watch::start(clock, &ways);
+    let outcome = thread::scope(|scope| {
         let (sender, receiver) = channel();
         for index in threads.start as usize..threads.end as usize {
             let cpu = options.cpus.get(index).copied();
@@ -124,7 +128,29 @@ pub fn run(
         }
         drop(sender);
         collect(&receiver, (groups, threads), control, on_progress)
+    });
+    let cuts = watch.map(Watch::end).unwrap_or_default();
+    outcome.map(|mut outcome| {
+        for worker in &mut outcome.workers {
+            let of_group = cuts.get(worker.group);
+            worker.summary.cut_off(of_group.map_or(&[], Vec::as_slice));
+        }
+        outcome
     })
+}
+
+/// The ways to the servers of a group.
+fn ways(inputs: &RunInputs) -> Vec<Way> {
+    let plan = &inputs.plan;
+    let servers = match &plan.stub {
+        Some(stub) => stub.servers.clone(),
+        None => vec![plan.target],
+    };
+    let from = |to: SocketAddr| {
+        let mut own = plan.local_addresses.iter().copied();
+        own.find(|it| it.is_ipv4() == to.is_ipv4())
+    };
+    servers.into_iter().map(|to| (to, from(to))).collect()
 }
 
 fn stamp_source(stamping: Stamping) -> StampSource {

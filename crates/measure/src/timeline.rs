@@ -72,10 +72,14 @@ pub struct Bin {
     /// Microseconds in which workers took no turn although they should have; of all workers
     /// together.
     pub frozen_us: u64,
+    /// Microseconds in which nothing could leave this host for the target: interface down or gone,
+    /// no carrier, no route; of all workers together.
+    pub cut_off_us: u64,
 }
 
 impl Bin {
-    /// What an interval counted, as a bin. What no count tells, `lost` and `frozen_us`, is zero.
+    /// What an interval counted, as a bin. What no count tells is zero: `lost`, `frozen_us` and
+    /// `cut_off_us`.
     pub fn of(interval: &Interval) -> Bin {
         let counts = &interval.counts;
         let connections = &counts.connections;
@@ -101,7 +105,13 @@ impl Bin {
             attempts_failed: failed.total() - refused - handshakes + connections.given_up_by_kernel,
             send_failed: counts.not_sent.send_failed + connections.quic_datagrams_not_sent,
             frozen_us: 0,
+            cut_off_us: 0,
         }
+    }
+
+    /// Mean latency in nanoseconds of the responses that came; none if none did.
+    pub fn latency_ns_mean(&self) -> Option<f64> {
+        (self.responses > 0).then(|| self.latency_us as f64 * 1e3 / self.responses as f64)
     }
 
     /// Adds everything in `other`.
@@ -142,6 +152,7 @@ impl Bin {
             attempts_failed,
             send_failed,
             frozen_us,
+            cut_off_us,
         } = self;
         change(due, other.due);
         change(sent, other.sent);
@@ -157,6 +168,7 @@ impl Bin {
         change(attempts_failed, other.attempts_failed);
         change(send_failed, other.send_failed);
         change(frozen_us, other.frozen_us);
+        change(cut_off_us, other.cut_off_us);
     }
 }
 
@@ -247,12 +259,22 @@ impl Timeline {
 
     /// Books the time in which a worker took no turn, each part in its bin.
     pub fn freeze(&mut self, from_ns: u64, until_ns: u64) {
+        self.spread(from_ns, until_ns, |bin| &mut bin.frozen_us);
+    }
+
+    /// Books the time in which nothing could leave the host of a worker for the target.
+    pub fn cut_off(&mut self, from_ns: u64, until_ns: u64) {
+        self.spread(from_ns, until_ns, |bin| &mut bin.cut_off_us);
+    }
+
+    /// Adds the microseconds of a span, each part to its bin.
+    fn spread(&mut self, from_ns: u64, until_ns: u64, column: impl Fn(&mut Bin) -> &mut u64) {
         let mut from = from_ns;
         while from < until_ns {
             self.at(from);
             let end = (from / self.width_ns + 1) * self.width_ns;
             let part_us = end.min(until_ns) / 1_000 - from / 1_000;
-            self.at(from).frozen_us += part_us;
+            *column(self.at(from)) += part_us;
             from = end;
         }
     }
@@ -372,8 +394,7 @@ impl Timeline {
             responses_qps: rate(all.responses),
             lost_qps: rate(all.lost),
             errors_qps: rate(all.errors),
-            latency_ns_mean: (all.responses > 0)
-                .then(|| all.latency_us as f64 * 1e3 / all.responses as f64),
+            latency_ns_mean: all.latency_ns_mean(),
         }
     }
 

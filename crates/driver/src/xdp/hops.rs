@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::frame::Hop;
 use super::interface::Interface;
 use crate::ethtool::interface_name;
-use crate::netlink::{Mac, NeighbourChanges, Netlink};
+use crate::netlink::{Changes, Mac, Netlink};
 
 /// How long a neighbour is waited for: Linux itself asks three times, a second apart.
 const NEIGHBOUR_WAIT: Duration = Duration::from_secs(3);
@@ -72,7 +72,7 @@ impl Hops {
         if let Some(mac) = self.netlink.neighbour(interface.index, next)? {
             return Ok(mac);
         }
-        let changes = NeighbourChanges::open()?;
+        let changes = Changes::of_neighbours()?;
         wake(interface, from, next)?;
         let until = Instant::now() + NEIGHBOUR_WAIT;
         loop {

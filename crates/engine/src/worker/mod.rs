@@ -30,6 +30,7 @@ mod timers;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -171,6 +172,20 @@ pub struct WorkerSummary {
     pub servers: Vec<Interval>,
 }
 
+impl WorkerSummary {
+    /// Books the times in which nothing could leave for the target.
+    pub(crate) fn cut_off(&mut self, each: &[Range<Instant>]) {
+        let (start, end) = (self.timeline.run_started_at, self.timeline.drained_at);
+        for cut in each {
+            let (from, until) = (cut.start.max(start), cut.end.min(end));
+            if from < until {
+                let since_start = |at: Instant| at.nanos_since(start);
+                self.bins.cut_off(since_start(from), since_start(until));
+            }
+        }
+    }
+}
+
 /// One worker.
 pub(crate) struct Worker {
     plan: Arc<Plan>,
@@ -226,6 +241,8 @@ pub(crate) struct Worker {
     streams_max: Option<u64>,
     /// State of the draws that decide on resumption.
     draws: u64,
+    /// Connections in succession that were closed because their ticket did not come.
+    tickets_missed: u32,
     /// Numbers of queries whose exchange ended unprocessed in the delivery being handled.
     unprocessed: Vec<u32>,
     outgoing: Outgoing,
@@ -287,6 +304,7 @@ impl Worker {
             quic: None,
             streams_max: None,
             draws: plan.seed ^ u64::from(index) << 32,
+            tickets_missed: 0,
             unprocessed: Vec::new(),
             outgoing: Outgoing::default(),
             positions: Vec::new(),

@@ -97,6 +97,9 @@ columns! {
     send_failed,
     /// Microseconds in which workers took no turn although they should have, all together.
     frozen_us,
+    /// Microseconds in which nothing could leave this host for the target: interface down or gone,
+    /// no carrier, no route; of all workers together.
+    cut_off_us,
 }
 
 fn check(width_ns: u64, bins: usize) -> Result<(), String> {

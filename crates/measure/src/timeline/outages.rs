@@ -26,12 +26,20 @@ pub const MET_MIN: u64 = 20;
 /// A span has to be longer than this many usual latencies: the first response of a run takes one.
 const LATENCIES: u64 = 3;
 
+/// Bins with responses before a span that tell what latency was usual then, at least and at most.
+const BINS_BEFORE_MIN: usize = 5;
+const BINS_BEFORE_MAX: usize = 50;
+
+/// What is sent over a link that was gone for this share of a span came late for that reason: TCP
+/// sends again after pauses that double, a new connection after a second.
+const CUT_OFF_SHARE: u64 = 4;
+
 /// What was in the way, as far as the generator could see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutageKind {
     /// Workers of the generator were not let run: stopped, or starved of their CPU.
     OwnFreeze,
-    /// The generator's kernel sent nothing: interface down or gone, no route.
+    /// The generator's kernel sent nothing: interface down or gone, no carrier, no route.
     Unsendable,
     /// Connections were refused, or datagrams answered by ICMP port unreachable.
     Refusal,
@@ -113,7 +121,8 @@ impl Outages {
 pub struct Usual {
     /// Length of the measured window in nanoseconds.
     pub window_ns: u64,
-    /// Median latency in nanoseconds.
+    /// Median latency in nanoseconds. That of a run may be the doing of an outage: shortly before
+    /// each, it may have been less.
     pub latency_ns: u64,
     /// Places of the closed loop; none in open loop.
     pub places: Option<u64>,
@@ -149,14 +158,10 @@ pub fn outages(timeline: &Timeline, usual: Usual) -> Outages {
 impl RunRecord {
     /// The outages of the run; none if the record has no timeline.
     pub fn outages(&self) -> Option<Outages> {
+        let latency = &self.total.distributions.latency;
         let usual = Usual {
             window_ns: self.measured_ns,
-            latency_ns: self
-                .total
-                .distributions
-                .latency
-                .percentile(0.5)
-                .unwrap_or(0),
+            latency_ns: latency.percentile(0.5).unwrap_or(0),
             places: self.outstanding(),
         };
         Some(outages(self.timeline.as_ref()?, usual))
@@ -238,11 +243,31 @@ impl Search {
 
     /// Spans without a usable response that are long enough.
     fn long_silences(&self) -> impl Iterator<Item = Span> + '_ {
-        let length_ns_min = LENGTH_NS_MIN
-            .max(LATENCIES * self.usual.latency_ns)
-            .max(2 * self.width_ns);
-        spans(&self.bins, |bin| self.usable(bin) == 0)
-            .filter(move |span| self.ns(*span) >= length_ns_min)
+        let is_long = |span: &Span| {
+            let usual_ns = || LATENCIES * self.latency_ns_before(span.0);
+            let ns = self.ns(*span);
+            ns >= LENGTH_NS_MIN.max(2 * self.width_ns) && ns >= usual_ns()
+        };
+        spans(&self.bins, |bin| self.usable(bin) == 0).filter(is_long)
+    }
+
+    /// The latency that was usual before a bin. What an outage kept waiting may be most of what the
+    /// run asked: its median latency tells of the outage, that of the moments before does not.
+    /// Where nothing was before, it is that of the tenth of the bins in which it was least.
+    fn latency_ns_before(&self, first: usize) -> u64 {
+        let means = |bins: &[Bin]| -> Vec<u64> {
+            let last = bins.iter().rev().filter_map(Bin::latency_ns_mean);
+            last.map(|ns| ns as u64).collect()
+        };
+        let mut before = means(&self.bins[..first]);
+        before.truncate(BINS_BEFORE_MAX);
+        let (mut means, part) = match before.len() >= BINS_BEFORE_MIN {
+            true => (before, 2),
+            false => (means(&self.bins), 10),
+        };
+        means.sort_unstable();
+        let usual = means.get(means.len() / part).copied();
+        self.usual.latency_ns.min(usual.unwrap_or(u64::MAX))
     }
 
     /// Those of them that are outages.
@@ -263,7 +288,8 @@ impl Search {
 
     /// Queries that waited for a response within the span, longer than usual or in vain.
     fn met(&self, (first, end): Span) -> u64 {
-        let moments = (LATENCIES * self.usual.latency_ns).div_ceil(self.width_ns) as usize;
+        let usual_ns = self.latency_ns_before(first);
+        let moments = (LATENCIES * usual_ns).div_ceil(self.width_ns) as usize;
         let until = end.saturating_sub(moments).max(first);
         let due: u64 = self.of((first, until)).iter().map(|bin| bin.due).sum();
         due + first
@@ -294,7 +320,7 @@ impl Search {
     fn outage(&self, (first, end): Span) -> Outage {
         let lasts = end == self.bins.len();
         let sum = |of: fn(&Bin) -> u64| self.of((first, end)).iter().map(of).sum();
-        let recovered = self.recovered_at(end);
+        let recovered = self.recovered_at((first, end));
         let at = |bin: usize| (bin as u64 * self.width_ns).min(self.usual.window_ns);
         Outage {
             begin_ns: at(first),
@@ -308,9 +334,9 @@ impl Search {
         }
     }
 
-    /// The first bin from `end` on at whose start no more queries waited than usual.
-    fn recovered_at(&self, end: usize) -> usize {
-        let usual_ns = (2 * self.usual.latency_ns).max(self.width_ns) as f64;
+    /// The first bin from the end of a span on at whose start no more queries waited than usual.
+    fn recovered_at(&self, (first, end): Span) -> usize {
+        let usual_ns = (2 * self.latency_ns_before(first)).max(self.width_ns) as f64;
         let usual = self.responses_qps * usual_ns / 1e9;
         // Of the queries in places of a closed loop all wait, always.
         let usual = (usual as u64).max(self.usual.places.unwrap_or(0));
@@ -324,10 +350,13 @@ impl Search {
         let sum = |of: fn(&Bin) -> u64| self.of(wide).iter().map(of).sum::<u64>();
         let stands_out = |of: fn(&Bin) -> u64| self.stands_out(wide, of);
         let frozen_us = sum(|bin| bin.frozen_us) / self.workers.max(1);
+        let cut_off_us = sum(|bin| bin.cut_off_us) / self.workers.max(1);
         let errors: u64 = self.of((first, end)).iter().map(|bin| bin.errors).sum();
         if 2 * frozen_us * 1_000 >= self.ns((first, end)) {
             OutageKind::OwnFreeze
-        } else if stands_out(|bin| bin.send_failed) {
+        } else if stands_out(|bin| bin.send_failed)
+            || cut_off_us.saturating_mul(1_000 * CUT_OFF_SHARE) >= self.ns((first, end))
+        {
             OutageKind::Unsendable
         } else if stands_out(|bin| bin.refused) {
             OutageKind::Refusal
@@ -368,8 +397,7 @@ impl Search {
             responses_qps: rate(all.responses),
             due: all.due,
             lost: all.lost,
-            latency_ns_mean: (all.responses > 0)
-                .then(|| all.latency_us as f64 * 1e3 / all.responses as f64),
+            latency_ns_mean: all.latency_ns_mean(),
         }
     }
 }

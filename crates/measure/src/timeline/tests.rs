@@ -134,6 +134,17 @@ fn frozen_time_is_in_the_bins_in_which_it_passed() {
 }
 
 #[test]
+fn time_without_a_way_to_the_target_is_in_its_bins_and_adds_up_over_workers() {
+    let mut timeline = Timeline::new();
+    timeline.cut_off(15_000_000, 40_000_000);
+    timeline.merge(&timeline.clone());
+    let cut_off: Vec<u64> = timeline.bins().iter().map(|bin| bin.cut_off_us).collect();
+    assert_eq!(cut_off, [0, 10_000, 20_000, 20_000]);
+    let json = serde_json::to_string(&timeline).unwrap();
+    assert_eq!(serde_json::from_str::<Timeline>(&json).unwrap(), timeline);
+}
+
+#[test]
 fn points_are_rates_over_whole_bins() {
     let mut timeline = Timeline::new();
     for at_ns in (0..1_000_000_000).step_by(1_000_000) {
@@ -249,6 +260,42 @@ fn stall_of_an_open_loop_is_an_outage_with_beginning_and_end() {
     }
 }
 
+#[test]
+fn outage_of_most_of_a_run_is_one_though_its_latencies_are_the_usual_ones() {
+    for (begin_ms, end_ms) in [(1_000, 7_000), (500, 9_500), (0, 8_000), (2_000, 9_000)] {
+        let timeline = open_loop(stalled(begin_ms * MS..end_ms * MS));
+        let mut latencies: Vec<u64> = { (0..10_000).map(|at| at * MS) }
+            .map(|at| stalled(begin_ms * MS..end_ms * MS)(at).unwrap_or(0))
+            .collect();
+        latencies.sort_unstable();
+        let found = outages(
+            &timeline,
+            outages::Usual {
+                window_ns: WINDOW_NS,
+                latency_ns: latencies[5_000],
+                places: None,
+            },
+        );
+        let [outage] = found.each[..] else {
+            panic!("{begin_ms} to {end_ms} ms: {found:?}")
+        };
+        assert_eq!(outage.kind, OutageKind::Silence);
+        assert!(outage.begin_ns.abs_diff(begin_ms * MS) <= 10 * MS);
+        assert!(outage.end_ns.abs_diff(end_ms * MS) <= 10 * MS, "{outage:?}");
+        assert_eq!(found.outside.latency_ns_mean, Some(2e6));
+    }
+}
+
+#[test]
+fn link_that_was_gone_for_a_moment_is_not_the_reason_of_a_long_silence() {
+    let mut timeline = open_loop(stalled(3_000 * MS..5_000 * MS));
+    timeline.cut_off(3_000 * MS, 3_400 * MS);
+    assert_eq!(found_in(&timeline, None).each[0].kind, OutageKind::Silence);
+    timeline.cut_off(3_400 * MS, 3_500 * MS);
+    let kind = found_in(&timeline, None).each[0].kind;
+    assert_eq!(kind, OutageKind::Unsendable);
+}
+
 /// What an outage of a kind leaves in a bin.
 type Mark = fn(&mut Bin);
 
@@ -262,11 +309,12 @@ fn restart_loses_what_is_due_in_it_and_refusals_name_its_kind() {
         (silent.kind, silent.due, silent.lost),
         (OutageKind::Silence, 1_190, 1_190)
     );
-    let kinds: [(OutageKind, Mark); 5] = [
+    let kinds: [(OutageKind, Mark); 6] = [
         (OutageKind::Refusal, |bin| bin.refused = 1),
         (OutageKind::Reset, |bin| bin.reset = 1),
         (OutageKind::Handshakes, |bin| bin.handshakes_failed = 1),
         (OutageKind::Unsendable, |bin| bin.send_failed = 1),
+        (OutageKind::Unsendable, |bin| bin.cut_off_us = 300_000),
         (OutageKind::OwnFreeze, |bin| bin.frozen_us = 700_000),
     ];
     for (kind, count) in kinds {

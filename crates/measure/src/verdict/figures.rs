@@ -6,8 +6,7 @@ use crate::interval::per;
 use crate::notation::{count, counted};
 use crate::record::{EndedBy, RunRecord};
 use crate::scenario::{Arrival, Transport};
-use crate::timeline::outages::Usual;
-use crate::timeline::{Outages, outages};
+use crate::timeline::Outages;
 
 pub(super) struct Figures<'a> {
     pub(super) record: &'a RunRecord,
@@ -165,18 +164,10 @@ impl<'a> Figures<'a> {
 }
 
 fn outages_of(record: &RunRecord) -> Outages {
-    let usual = Usual {
-        window_ns: record.measured_ns,
-        latency_ns: record
-            .total
-            .distributions
-            .latency
-            .percentile(0.5)
-            .unwrap_or(0),
-        places: record.outstanding(),
-    };
-    let timeline = record.timeline.as_ref().filter(|_| !record.asks_nothing());
-    timeline.map_or_else(Outages::default, |timeline| outages(timeline, usual))
+    match record.asks_nothing() {
+        true => Outages::default(),
+        false => record.outages().unwrap_or_default(),
+    }
 }
 
 fn failed_attempts(failed: &ConnectionFailures, transport: Transport) -> Vec<(u64, String)> {

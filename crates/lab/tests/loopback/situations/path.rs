@@ -84,16 +84,18 @@ fn may_lay() -> bool {
     is_root
 }
 
-/// A second of ten bins, then for so long a command takes hold that another takes back.
-fn interrupted(transport: Transport, down: &str, up: Option<&str>) -> Ran {
+/// What is done to a wire.
+type Act = fn(&Wire);
+
+/// A run in whose midst something is done that is undone later, if it is.
+fn interrupted(transport: Transport, down: Act, up: Option<Act>) -> Ran {
     let wire = Wire::lay();
     let target = wire.responder(|_| {});
-    wire.run(load(transport), target.address(transport), |index| {
-        match (index, up) {
-            (5, _) => wire.near(down),
-            (13, Some(up)) => wire.near(up),
-            _ => {}
-        }
+    let load = load(transport).ca_pem(&target.certificate_pem);
+    wire.run(load, target.address(transport), |index| match (index, up) {
+        (5, _) => down(&wire),
+        (13, Some(up)) => up(&wire),
+        _ => {}
     })
 }
 
@@ -103,7 +105,8 @@ fn an_interface_that_is_down_is_an_outage_of_this_host() {
         return;
     }
     let _beside = beside();
-    let (down, up) = ("ip link set near down", "ip link set near up");
+    let down: Act = |wire| wire.near("ip link set near down");
+    let up: Act = |wire| wire.near("ip link set near up");
     let own = |name, evidence| Expected {
         name,
         limit: Limit::Network,
@@ -111,6 +114,7 @@ fn an_interface_that_is_down_is_an_outage_of_this_host() {
         topic: "outage",
         cure: "ip -s link; ip route",
     };
+    let delete: Act = |wire| wire.near("ip link del near");
     let unsendable = "of the run this host could send nothing";
     let gone = "s to the end of the run this host could send nothing";
     together(&[
@@ -121,19 +125,68 @@ fn an_interface_that_is_down_is_an_outage_of_this_host() {
         &|| {
             let expected = own("interface deleted", gone);
             expected.check_alone(|| {
-                let ran = interrupted(Transport::Udp, "ip link del near", None);
+                let ran = interrupted(Transport::Udp, delete, None);
                 // What could not leave was not sent.
                 let counts = ran.counts();
                 assert!(counts.sent < counts.offered, "{counts:?}");
                 ran
             });
         },
+    ]);
+    // TCP sends again until the link is back: to those who use it nothing is refused.
+    let over = |name, transport| {
+        let expected = own(name, unsendable);
+        expected.check_alone(|| interrupted(transport, down, Some(up)));
+    };
+    together(&[
+        &|| over("link down, over TCP", Transport::Tcp),
+        &|| over("link down, over TLS", Transport::Dot),
+        &|| over("link down, over HTTPS", Transport::Doh2),
+        &|| over("link down, over QUIC", Transport::Doq),
         &|| {
-            // TCP sends again until the link is back: nothing is refused.
-            let expected = outage("link down, over TCP", "of the run nothing came back");
-            expected.check_alone(|| interrupted(Transport::Tcp, down, Some(up)));
+            let expected = own("interface deleted, over TCP", gone);
+            expected.check_alone(|| interrupted(Transport::Tcp, delete, None));
         },
     ]);
+}
+
+#[test]
+fn a_link_without_carrier_and_a_route_that_is_gone_are_outages_of_this_host() {
+    if !may_lay() {
+        return;
+    }
+    let _beside = beside();
+    let check = |name, transport, down: Act| {
+        let expected = Expected {
+            name,
+            limit: Limit::Network,
+            evidence: "s to the end of the run this host could send nothing",
+            topic: "outage",
+            cure: "ip -s link; ip route",
+        };
+        expected.check_alone(|| interrupted(transport, down, None));
+    };
+    // The other end takes the carrier away.
+    let unplug: Act = |wire| execute(&wire.far, "ip link set far down");
+    let forget: Act = |wire| wire.near("ip route flush 10.79.0.0/24");
+    together(&[
+        &|| check("no carrier", Transport::Udp, unplug),
+        &|| check("no carrier, over TCP", Transport::Tcp, unplug),
+        &|| check("no route, over TCP", Transport::Tcp, forget),
+    ]);
+}
+
+#[test]
+fn a_target_that_stands_still_behind_a_link_that_is_well_has_the_outage_itself() {
+    if !may_lay() {
+        return;
+    }
+    let _beside = beside();
+    let expected = outage("gone beyond the link", "of the run nothing came back");
+    expected.check_alone(|| {
+        let forget: Act = |wire| execute(&wire.far, "ip addr del 10.79.0.2/24 dev far");
+        interrupted(Transport::Tcp, forget, None)
+    });
 }
 
 /// In the namespace where the load is sent, what others do badly: SYNs that nobody accepts, sent
