@@ -19,8 +19,10 @@ struct Stalled {
     of_server: f64,
     of_generator: f64,
     length_ms: u64,
-    /// The trial in which the server stands still, whatever chance says, and how long.
-    outage: Option<(usize, u64)>,
+    /// The trial in which the server stands still, whatever chance says, when and how long.
+    outage: Option<(usize, u64, u64)>,
+    /// It does so in every trial from that rate on, too.
+    outage_from: Option<f64>,
 }
 
 impl Stalled {
@@ -31,6 +33,7 @@ impl Stalled {
             of_generator: 0.0,
             length_ms: 20,
             outage: None,
+            outage_from: None,
         };
         // The first numbers of near seeds are near.
         (0..4).for_each(|_| {
@@ -77,7 +80,10 @@ impl Bench for Stalled {
             .one_way_delay_ms(1);
         sim.plan.timeout = ms(1_000);
         sim.plan.interval = ms(50);
-        let outage = self.outage.filter(|(trial, _)| *trial == attempt.position);
+        let outage = self.outage.filter(|(trial, ..)| {
+            let from = self.outage_from.is_some_and(|from| attempt.value >= from);
+            from || *trial == attempt.position
+        });
         sim = sim.behaviour(|behaviour| {
             behaviour.rate_qps_max = Some(CEILING_QPS);
             behaviour.stalls.extend(server.map(|at| Stall {
@@ -85,11 +91,13 @@ impl Bench for Stalled {
                 length,
                 every: None,
             }));
-            behaviour.stalls.extend(outage.map(|(_, length_ms)| Stall {
-                at: ms(300),
-                length: ms(length_ms),
-                every: None,
-            }));
+            behaviour
+                .stalls
+                .extend(outage.map(|(_, at_ms, length_ms)| Stall {
+                    at: ms(at_ms),
+                    length: ms(length_ms),
+                    every: None,
+                }));
         });
         // What comes to the generator waits until it goes on.
         if let Some(at) = generator {
@@ -165,23 +173,54 @@ const QUIET: Stalled = Stalled {
     of_generator: 0.0,
     length_ms: 0,
     outage: None,
+    outage_from: None,
 };
+
+/// A search with an outage in its second trial.
+fn search_with_outage(at_ms: u64, length_ms: u64) -> Capacity {
+    search(Stalled {
+        outage: Some((2, at_ms, length_ms)),
+        ..QUIET
+    })
+}
 
 #[test]
 fn trial_with_an_outage_decides_nothing_and_is_made_again() {
-    let capacity = search(Stalled {
-        outage: Some((2, 300)),
+    for (at_ms, length_ms) in [(300, 300), (300, 500), (300, 650), (100, 850), (0, 600)] {
+        let capacity = search_with_outage(at_ms, length_ms);
+        let [_, disturbed, again, ..] = &capacity.trials[..] else {
+            panic!("{capacity:#?}");
+        };
+        assert_eq!(disturbed.outcome, TrialOutcome::Outage, "{disturbed:#?}");
+        let why = disturbed.excuse.as_deref().unwrap();
+        let begins = format!("no usable response came for {}", length_ms / 100);
+        assert!(why.starts_with(&begins), "{why}");
+        assert_eq!(again.value, disturbed.value);
+        assert_eq!(again.outcome, TrialOutcome::Passed);
+        assert_eq!(capacity.ended_by, EndedBy::Found);
+        let off = capacity.answer.value.unwrap() / CEILING_QPS - 1.0;
+        assert!(off.abs() < 0.02, "{off}");
+        let of_outages = |note: &&String| note.contains("an outage");
+        let notes: Vec<&String> = capacity.notes.iter().filter(of_outages).collect();
+        let told = format!("a trial at 200.0 qps decided nothing: {why}");
+        assert_eq!(notes, [&told]);
+    }
+}
+
+#[test]
+fn outages_in_all_trials_above_a_rate_are_told_and_end_the_search() {
+    let mut stalled = Stalled {
+        outage_from: Some(400.0),
         ..QUIET
-    });
-    let [_, disturbed, again, ..] = &capacity.trials[..] else {
-        panic!("{capacity:#?}");
     };
-    assert_eq!(disturbed.outcome, TrialOutcome::Outage, "{disturbed:#?}");
-    let why = disturbed.excuse.as_deref().unwrap();
-    assert!(why.starts_with("no usable response came for 3"), "{why}");
-    assert_eq!(again.value, disturbed.value);
-    assert_eq!(again.outcome, TrialOutcome::Passed);
-    assert_eq!(capacity.ended_by, EndedBy::Found);
+    stalled.outage = Some((0, 200, 600));
+    let capacity = search(stalled);
+    let answer = &capacity.answer;
+    assert_eq!(capacity.ended_by, EndedBy::Generator, "{answer:#?}");
+    assert!(answer.is_lower_bound && answer.value.is_some_and(|value| value < 400.0));
+    let why = &answer.cannot_tell[0];
+    assert!(why.contains("an outage, and no overload"), "{answer:#?}");
+    assert!(capacity.trials.len() < 40, "{}", capacity.trials.len());
 }
 
 #[test]

@@ -73,10 +73,15 @@ fn of_outage(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
         return None;
     }
     let interval = record.outside_of(&outages);
-    let p99 = interval.distributions.latency.percentile(0.99)?;
+    let p99 = interval.distributions.latency.percentile(0.99);
     let goodput = interval.counts.goodput(&record.scenario.goodput_rcodes);
     let goodput = per(goodput as f64, interval.counts.responses as f64);
-    if p99 > objective.latency_p99_ns_max || goodput < objective.goodput_share_min {
+    // An outage may touch all intervals of a trial; bins are shorter, and tell the mean.
+    let (latency_ns, goodput) = match p99 {
+        Some(p99) => (p99 as f64, goodput),
+        None => (outside.latency_ns_mean?, goodput_share(record)),
+    };
+    if latency_ns > objective.latency_p99_ns_max as f64 || goodput < objective.goodput_share_min {
         return None;
     }
     let lasted = latency(longest.length_ns() as f64);
