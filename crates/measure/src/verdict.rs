@@ -8,14 +8,15 @@
 //! 2. Most responses are *no use*: whatever the rate was, it is that of refusals or errors.
 //! 3. Connections that this tool closed for a broken rule, where that lost the queries
 //!    (*generator*). *Outage*: for a while nothing came back, or this tool was not let run; the
-//!    rate outside of it is what was sustained.
+//!    rate outside of it is what was sustained. *Clients without any answer*, where this tool
+//!    cannot be the reason (*server*).
 //! 4. *Generator*: out of descriptors or ports (short-lived connections); a worker out of CPU, or
 //!    waiting for it because something else runs there (generator-bound results read as server
 //!    limits; generator beside the server); queries left late; queries not sent. Lateness decides
 //!    only if it can explain what was lost.
 //! 5. *Network*: this host's own drop counters explain the losses.
 //! 6. What was not the load that was asked for: message IDs used up (*generator*), handshakes that
-//!    failed, clients that got no answer at all (caps on TCP clients), queries ended by HTTP or
+//!    failed, other clients that got no answer at all, queries ended by HTTP or
 //!    stream errors (limits on the rate of one client), connections that ended with queries on
 //!    them (*server*).
 //! 7. Closed loop: places held by lost queries, places all in use while nothing queues (both
@@ -161,6 +162,7 @@ pub fn judge(record: &RunRecord) -> Verdict {
         .or_else(|| answers::judge(&figures))
         .or_else(|| violations::judge(&figures))
         .or_else(|| outage::judge(&figures))
+        .or_else(|| rules::beyond_this_tool(&figures))
         .or_else(|| generator::judge(&figures))
         .or_else(|| target::network(&figures))
         .or_else(|| simulated::judge(&figures))
@@ -224,7 +226,7 @@ fn beside(figures: &Figures<'_>) -> Vec<Option<String>> {
         ended::found(figures).map(|found| found.evidence),
         target::ended_exchanges(figures),
         load::waited_for_streams(figures),
-        load::held_by_lost(figures, 0.01),
+        rules::held::found(figures).map(|found| found.evidence),
         target::receive_drops_of_local_target(figures),
         target::dropped_beyond(figures),
         littles_law(figures),

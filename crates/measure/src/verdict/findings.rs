@@ -17,6 +17,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+pub(super) use network::BUFFER_OCTETS;
 pub use several::of_runs;
 
 /// What one run met, the limit that the record's verdict names first.

@@ -35,6 +35,13 @@ fn explains_losses(figures: &Figures<'_>) -> bool {
     is_host || !losses::are_beyond_this_tool(figures)
 }
 
+/// True if a worker had no time to spare: it used its CPU or waited for it.
+pub(super) fn has_no_cpu_left(figures: &Figures<'_>) -> bool {
+    let workers = figures.record.workers.iter();
+    let mut shares = workers.map(|it| it.busy_share() + it.cpu_wait_share());
+    shares.any(|share| share >= BUSY_SHARE_WHEN_LATE)
+}
+
 /// Position of the worker that waited longest for its CPU, and the share of the time.
 fn longest_wait(figures: &Figures<'_>) -> (usize, f64) {
     let shares = figures.record.workers.iter().map(|it| it.cpu_wait_share());

@@ -2,6 +2,7 @@
 
 use super::generator::LATENESS_MAX_NS;
 use super::rules::enough::{self, Share};
+use super::rules::held;
 use super::rules::losses::{self, LOSS_MAX};
 use super::{Figures, Finding, Limit, set_up};
 use crate::histogram::Histogram;
@@ -10,8 +11,6 @@ use crate::scenario::Arrival;
 
 /// From this share of the places on, all of them count as used.
 const FULL: f64 = 0.95;
-/// From this share of the places on, lost queries set the rate.
-const HELD_MAX: f64 = 0.1;
 /// A rate counts as held from this share on.
 const RATE_HELD: f64 = 0.99;
 
@@ -39,25 +38,9 @@ fn waiting_clients(figures: &Figures<'_>) -> Finding {
     Finding::new(Limit::Outstanding, evidence, advice)
 }
 
-/// Places held by lost queries as a sentence, if they are at least `share_min` of all (P2).
-pub(super) fn held_by_lost(figures: &Figures<'_>, share_min: f64) -> Option<String> {
-    let places = figures.outstanding?;
-    let held = figures.held_by_lost();
-    (held >= share_min * places as f64 && held > 0.0).then(|| {
-        format!(
-            "{} of {} places were held by lost queries ({} timed out after {} each)",
-            decimal(held, 0),
-            count(places),
-            count(figures.counts.timeouts),
-            latency(figures.record.scenario.timeout_ns as f64)
-        )
-    })
-}
-
 fn closed_loop(figures: &Figures<'_>, places: u64) -> Finding {
-    if let Some(evidence) = held_by_lost(figures, HELD_MAX) {
-        let advice = "find out why queries are lost, or use --timeout 1s or a larger --outstanding";
-        return Finding::new(Limit::Outstanding, evidence, advice);
+    if let Some(finding) = held::judge(figures) {
+        return finding;
     }
     let carried = figures.carried_max().filter(|(all, _)| *all < places);
     let usable = carried.map_or(places, |(all, _)| all);

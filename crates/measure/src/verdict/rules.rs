@@ -8,6 +8,7 @@ pub(super) mod answers;
 pub(super) mod ended;
 pub(super) mod enough;
 pub(super) mod handshakes;
+pub(super) mod held;
 pub(super) mod late;
 pub(super) mod losses;
 pub(super) mod message_ids;
@@ -25,12 +26,19 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
         violations::found(figures),
         unserved::found(figures),
         ended::found(figures),
+        held::found(figures),
         losses::without_load(figures),
     ];
     let found = answers::found(figures)
         .into_iter()
         .chain(others.into_iter().flatten());
     found.filter_map(|finding| finding.diagnosis).collect()
+}
+
+/// The finding on clients without any answer, where a generator that is short of time does not
+/// account for it: it decides before anything is said of the generator.
+pub(super) fn beyond_this_tool(figures: &Figures<'_>) -> Option<Finding> {
+    decide(figures).filter(|_| unserved::is_beyond_this_tool(figures))
 }
 
 /// The findings that may decide what limited the run, before anything is concluded from its rate:

@@ -2,8 +2,10 @@ use super::*;
 use crate::example::{SECOND, cap_tcp_clients, interval, record, serve};
 use crate::experience::{ClientExperience, ClientFigures};
 use crate::facts::{TcpFacts, WorkerFacts};
+use crate::histogram::Histogram;
 use crate::interval::Interval;
 use crate::scenario::{Arrival, Process, Transport};
+use crate::timeline::Timeline;
 
 mod encrypted;
 mod without_queries;
@@ -110,10 +112,62 @@ fn red_hat_udp_run_had_590_of_1000_places_held_by_lost_queries() {
     };
     let evidence = "590 of 1,000 places were held by lost queries (14,163 timed out after \
                     5.000 s each)";
-    let verdict = check(&record, Limit::Outstanding, evidence, "--timeout 1s");
+    // Queries waited at the target: of those that fit in, no more came than before.
+    let verdict = check(&record, Limit::Outstanding, evidence, "--outstanding 175");
+    assert!(
+        !verdict
+            .advice
+            .iter()
+            .any(|it| it.contains("--outstanding 2000"))
+    );
     let law = "mean latency 1.150 ms x 304,258 qps = 349.9 in flight of 1,000: latency was set by";
     let says = |line: &String| line.starts_with(law);
     assert!(verdict.evidence.iter().any(says), "{verdict:#?}");
+}
+
+#[test]
+fn places_held_by_what_full_buffers_drop_need_fewer_queries_and_of_a_path_more() {
+    let mut record = record(
+        (0..4)
+            .map(|at| interval(at, &[(MS, 10), (10 * MS, 39_990)]))
+            .collect(),
+    );
+    lose(&mut record, 600);
+    let last = record.intervals.last_mut().expect("has intervals");
+    last.in_flight_ns += 600 * 4 * u128::from(SECOND);
+    record.total = Interval::total(&record.intervals);
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 1_000,
+        rate_qps_max: None,
+    };
+    record.scenario.target = "127.0.0.1:53".into();
+    record.scenario.timeout_ns = 4 * SECOND;
+    let kernel = &mut record.network.kernel;
+    kernel.insert("Udp.RcvbufErrors".into(), 600);
+    let mut timeline = Timeline::new();
+    (0..600).for_each(|at| timeline.lose(at * 6 * MS, 1));
+    record.timeline = Some(timeline);
+    let evidence = "600 of 1,000 places were held by lost queries (600 timed out after 4.000 s \
+                    each), all along (17 were asked in the first 0.1 s), and the target's receive \
+                    buffers were full: they dropped 600 datagrams";
+    for cure in ["--outstanding 200", "rmem_default=16777216", "so-rcvbuf"] {
+        check(&record, Limit::Outstanding, evidence, cure);
+    }
+    // All at once, and nothing that waits: a path that loses a burst.
+    let mut timeline = Timeline::new();
+    timeline.lose(5 * MS, 600);
+    record.timeline = Some(timeline);
+    record.network.kernel.clear();
+    let mut record_of_path = record;
+    record_of_path.intervals.iter_mut().for_each(|it| {
+        it.distributions.service = Histogram::new();
+        it.distributions.service.record_many(MS, 40_000);
+    });
+    record_of_path.total = Interval::total(&record_of_path.intervals);
+    let evidence = "each), nearly all in the burst with which the run began (600 were asked in the";
+    for cure in ["--timeout 1s", "--outstanding 2000"] {
+        check(&record_of_path, Limit::Outstanding, evidence, cure);
+    }
 }
 
 #[test]
@@ -383,6 +437,32 @@ fn cap_on_tcp_clients_is_named_with_its_number() {
     let verdict = check(&record, Limit::Server, evidence, "tcp-clients 1000;");
     let said = verdict.evidence.iter().filter(|line| *line == evidence);
     assert_eq!(said.count(), 1);
+}
+
+#[test]
+fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu() {
+    let mut record = saturated();
+    record.scenario.target = "127.0.0.1:53".into();
+    record.scenario.transport = Transport::Tcp;
+    record.scenario.clients = 200;
+    serve(&mut record, 150, 50);
+    lose(&mut record, 1_000);
+    record.workers[0].cpu_wait_ns = Some(30 * record.measured_ns / 100);
+    let unserved = "50 of 200 got no response at all (left waiting)";
+    check(&record, Limit::Server, unserved, "tcp-clients 1000;");
+    let waited = "worker 0 waited for its CPU";
+    // What came late was read late, and a worker without time to spare may not have read at all.
+    let mut late = record.clone();
+    change_last(&mut late, |interval| interval.counts.late += 900);
+    check(&late, Limit::Generator, waited, "--cpus");
+    record.workers[0].cpu_wait_ns = Some(70 * record.measured_ns / 100);
+    check(&record, Limit::Generator, waited, "--cpus");
+    // It is no reason for others to refuse connections.
+    change_last(&mut record, |interval| {
+        interval.counts.connections.failed.refused += 60;
+    });
+    let refused = "50 of 200 got no response at all (refused or reset)";
+    check(&record, Limit::Server, refused, "tcp-clients 1000;");
 }
 
 #[test]

@@ -418,6 +418,18 @@ fn too_little() -> Vec<Situation> {
             follow: None,
         },
         Situation {
+            name: "places held by what a full queue drops",
+            sim: ceiling(Transport::Udp, 100)
+                .outstanding(200)
+                .timeout_ms(1_000),
+            limit: Limit::Outstanding,
+            evidence: "queries waited at the target on average",
+            topic: "places held by lost queries",
+            state: State::Problem,
+            cure: "give throng --outstanding",
+            follow: Some((|sim| sim.outstanding(50), Limit::Server)),
+        },
+        Situation {
             name: "every response after its time-out",
             sim: sim(Transport::Udp)
                 .rate(1_000.0)

@@ -7,7 +7,7 @@ use crate::notation::counted;
 use crate::verdict::{simulated, target};
 
 /// Four times the receive buffer that this tool asks for unless told otherwise.
-const BUFFER_OCTETS: u64 = 16 << 20;
+pub(in crate::verdict) const BUFFER_OCTETS: u64 = 16 << 20;
 
 pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
     let found = [

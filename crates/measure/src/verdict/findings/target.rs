@@ -5,42 +5,14 @@ use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
 use crate::notation::share;
 use crate::scenario::Transport;
-use crate::verdict::{Limit, load, rules, target};
+use crate::verdict::{Limit, rules, target};
 
 /// From this share of the responses on, truncation is more than long answers.
 const TRUNCATED_MIN: f64 = 0.01;
-/// From this share of the places on, lost queries matter.
-const HELD_MIN: f64 = 0.01;
 
 pub(super) fn all(figures: &Figures<'_>) -> Vec<Diagnosis> {
-    let found = [
-        held_places(figures),
-        exchanges(figures),
-        truncated(figures),
-        busy(figures),
-    ];
+    let found = [exchanges(figures), truncated(figures), busy(figures)];
     found.into_iter().flatten().collect()
-}
-
-/// Places of the closed loop that lost queries held.
-fn held_places(figures: &Figures<'_>) -> Option<Diagnosis> {
-    let seen = load::held_by_lost(figures, HELD_MIN)?;
-    let places = figures.outstanding?;
-    let state = match figures.held_by_lost() >= 0.1 * places as f64 {
-        true => State::Problem,
-        false => State::Warning,
-    };
-    let matters = "a lost query holds its place until it times out, and nothing else is asked \
-                   from there: the rate is lower than what the target takes";
-    Some(
-        Diagnosis::new("places held by lost queries", state, seen, matters)
-            .cure(Cure::throng("--timeout 1s"))
-            .cure(Cure::throng(format!("--outstanding {}", 2 * places)))
-            .cure(Cure::words(format!(
-                "or ask in open loop, where nothing is held: --rate {:.0}",
-                figures.achieved_qps
-            ))),
-    )
 }
 
 /// Queries that HTTP or their stream ended.

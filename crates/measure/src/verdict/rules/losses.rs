@@ -79,6 +79,11 @@ fn plain(rate_qps: f64) -> String {
     decimal(rate_qps.max(1.0), 0).replace(',', "")
 }
 
+/// What shows that queries waited at the target, and did not all fit in there.
+pub(in crate::verdict) fn sign_of_queue(figures: &Figures<'_>) -> Option<String> {
+    dropped_by_target(figures).or_else(|| waiting(figures))
+}
+
 /// What shows that the target could not keep up, if anything.
 pub(in crate::verdict) fn sign_of_load(figures: &Figures<'_>) -> Option<String> {
     waiting(figures)

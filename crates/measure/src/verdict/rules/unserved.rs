@@ -8,7 +8,7 @@ use crate::interval::per;
 use crate::notation::{count, counted};
 use crate::scenario::Transport;
 use crate::verdict::findings::with_room;
-use crate::verdict::{Figures, Finding, Limit};
+use crate::verdict::{Figures, Finding, Limit, generator, target};
 
 /// BIND serves that many TCP clients unless named.conf says otherwise.
 const BIND_TCP_CLIENTS: u64 = 150;
@@ -49,6 +49,26 @@ pub(in crate::verdict) fn clients(figures: &Figures<'_>) -> Option<Unserved> {
     })
 }
 
+/// True if there are such clients and a generator that is short of time is not the reason: the
+/// target turned them away; or as many queries and handshakes as there are such clients were in
+/// vain, and not even late responses came.
+pub(in crate::verdict) fn is_beyond_this_tool(figures: &Figures<'_>) -> bool {
+    let Some(Unserved { without, .. }) = clients(figures) else {
+        return false;
+    };
+    let (counts, warmup) = (figures.counts, &figures.record.warmup.counts);
+    let connections = figures.record.connections();
+    let failed = &connections.failed;
+    let of_host = failed.no_local_port + failed.no_resources;
+    if of_host >= without || generator::has_no_cpu_left(figures) {
+        return turned_away(&connections) >= without;
+    }
+    let read_late = counts.late + warmup.late + target::received_but_dropped(figures);
+    let queries = figures.unanswered() + counts.not_sent.timed_out_waiting;
+    let handshakes = failed.timed_out + connections.abandoned;
+    queries + handshakes >= without && 2 * read_late < queries + handshakes
+}
+
 /// Clients that tried to connect, and never had a usable connection.
 fn unconnected(figures: &Figures<'_>, experience: &ClientExperience) -> u64 {
     if !figures.record.scenario.transport.has_connections() {
@@ -57,7 +77,7 @@ fn unconnected(figures: &Figures<'_>, experience: &ClientExperience) -> u64 {
     let mut buckets = experience.connections.buckets();
     let none = buckets.find(|(_, highest, _)| *highest == 0);
     let connections = figures.record.connections();
-    let usable = connections.usable(figures.record.scenario.has_handshakes());
+    let usable = figures.record.scenario.usable(&connections);
     let failed = connections.attempted.saturating_sub(usable);
     let none = none.map_or(0, |(_, _, clients)| clients).min(failed);
     // Records of old say nothing of connections: whoever got an answer had one.
