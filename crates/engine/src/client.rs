@@ -114,6 +114,8 @@ pub(crate) struct Connection {
     pub(crate) tls: Option<Box<ClientTls>>,
     /// Queries can be sent although the handshake is not over (RFC 8446, section 2.3).
     pub(crate) early: bool,
+    /// Queries were sent then.
+    pub(crate) sent_early: bool,
     /// Octets that the socket did not take yet; empty unless the stream blocks.
     pub(crate) unsent: Vec<u8>,
     /// When the socket last took octets, while it blocks.
@@ -204,6 +206,7 @@ impl Connection {
             channel,
             tls: None,
             early: false,
+            sent_early: false,
             unsent: Vec::new(),
             blocked_at: attempted_at,
             retired_for: None,

@@ -18,7 +18,7 @@ use script::End;
 use super::race::Losers;
 use super::scripted::Told;
 use super::{CONNECTING_MAX, Phase, Worker};
-use crate::client::{Channel, Client, Connection, Link, Reason, Role};
+use crate::client::{Channel, Client, Connection, Link, Progress, Reason, Role};
 
 /// Pause before the next attempt after a first failure; doubles with each.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -223,11 +223,12 @@ impl Worker {
         let Some(connection) = self.clients[index as usize].connection() else {
             return;
         };
-        connection.progress = crate::client::Progress::Usable;
+        connection.progress = Progress::Usable;
         connection.early = false;
         connection.usable_at = now;
         connection.active_at = now;
         self.standings.review(connection);
+        self.tally.of_event(now).counts.connections.became_usable += 1;
         let set_up_ns = now.nanos_since(connection.attempted_at);
         self.statistics.count_set_up(index, set_up_ns);
         if let Some(observer) = &self.observer {
@@ -236,7 +237,7 @@ impl Worker {
         self.set_up.last_progress_at = now;
         self.settle(index);
         if asks_nothing {
-            return self.close_without_query(driver, index, now);
+            return self.close_with_ticket(driver, index, Reason::WithoutQuery, now);
         }
         if let Some(at) = [retired_at, idle_at].into_iter().flatten().min() {
             self.arm(index, at);
@@ -416,9 +417,9 @@ impl Worker {
             return;
         }
         if most == 0 {
-            self.close_without_query(driver, index, now);
+            self.close_with_ticket(driver, index, Reason::WithoutQuery, now);
         } else if connection.queries_sent >= most {
-            self.close_connection(driver, index, Reason::Done, now);
+            self.close_with_ticket(driver, index, Reason::Done, now);
         } else if let Some(reason) = connection.retired_for {
             self.close_connection(driver, index, reason, now);
         }

@@ -197,6 +197,7 @@ impl Worker {
             let is_early = connection.early;
             self.standings.review(connection);
             if is_early {
+                connection.sent_early = true;
                 let counts = &mut self.tally.of_event(now).counts.connections;
                 counts.early_data.queries += u64::from(queries);
             }

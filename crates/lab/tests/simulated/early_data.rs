@@ -5,6 +5,67 @@ use proto::Transport;
 use crate::sim::{Sim, ms};
 
 #[test]
+fn closed_loop_sends_its_queries_early_once_it_has_tickets() {
+    use Transport::{Doh2, Doh3, Doq, Dot};
+    for transport in [Dot, Doh2, Doq, Doh3] {
+        let run = Sim::seed(4)
+            .over(transport)
+            .resuming_early(1.0, 16_384)
+            .clients(4)
+            .one_way_delay_ms(5)
+            .outstanding(4)
+            .duration_ms(2_000)
+            .plan(|plan| plan.connections.queries_max = Some(1))
+            .run();
+        let early = run.record.connections().early_data;
+        assert_eq!(run.responses(), run.offered(), "{transport}");
+        assert_eq!(early.queries, run.offered() - 4, "{transport}: {early:?}");
+    }
+}
+
+#[test]
+fn a_ticket_is_waited_for_over_a_long_path_too() {
+    for transport in [Transport::Dot, Transport::Doq] {
+        let run = Sim::seed(2)
+            .over(transport)
+            .resuming_early(1.0, 16_384)
+            .clients(4)
+            .one_way_delay_ms(150)
+            .rate(2.0)
+            .duration_ms(30_000)
+            .plan(|plan| plan.connections.queries_max = Some(1))
+            .run();
+        let connections = run.record.connections();
+        assert_eq!(run.responses(), run.offered(), "{transport}");
+        assert_eq!(connections.tickets_missed, 0, "{transport}");
+        assert_eq!(
+            connections.early_data.queries,
+            run.offered() - 4,
+            "{transport}"
+        );
+    }
+}
+
+#[test]
+fn a_target_that_takes_no_early_data_is_not_waited_for() {
+    for transport in [Transport::Dot, Transport::Doq] {
+        let run = Sim::seed(3)
+            .over(transport)
+            .resuming_early(1.0, 0)
+            .clients(4)
+            .one_way_delay_ms(5)
+            .rate(20.0)
+            .duration_ms(5_000)
+            .plan(|plan| plan.connections.queries_max = Some(1))
+            .run();
+        let connections = run.record.connections();
+        assert_eq!(connections.early_data.tried, 0, "{transport}");
+        assert_eq!(connections.tickets_missed, 0, "{transport}");
+        assert_eq!(connections.handshakes.full, 4, "{transport}");
+    }
+}
+
+#[test]
 fn open_loop_sends_its_queries_early_once_it_has_tickets() {
     use Transport::{Doh2, Doh3, Doq, Dot};
     for transport in [Dot, Doh2, Doq, Doh3] {
@@ -30,11 +91,10 @@ fn open_loop_sends_its_queries_early_once_it_has_tickets() {
                 assert_eq!(early.rejected, 0, "{name}");
                 assert_eq!(early.accepted, early.tried, "{name}");
                 assert_eq!(early.accepted, early.queries, "{name}");
-                // All but the first of each client. Tickets come behind the response to early
-                // data: a connection that ends with that one leaves no ticket for the next.
-                let most = run.offered() - 4;
-                let least = if idle { most } else { most / 2 };
-                assert!(early.queries >= least, "{name}: {early:?}");
+                // All but the first of each client: tickets come behind the response to early data,
+                // and are waited for.
+                assert!(early.queries >= run.offered() - 4, "{name}: {early:?}");
+                assert_eq!(run.record.connections().tickets_missed, 0, "{name}");
             }
         }
     }

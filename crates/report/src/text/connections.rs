@@ -48,26 +48,11 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         rows.push((label, handshakes, handshake_kinds(record, connections)));
     }
     if connections.tickets_missed > 0 {
-        let note = "closed without a ticket to resume, after 100 ms".into();
+        let note = "closed without a ticket to resume, which did not come in time".into();
         rows.push(("tickets missed", connections.tickets_missed, note));
     }
-    let early = &connections.early_data;
-    if early.tried > 0 {
-        let outcome = [
-            ("accepted".to_owned(), early.accepted),
-            ("rejected".to_owned(), early.rejected),
-        ];
-        let queries = counted(early.queries, "query");
-        let note = match early.accepted + early.rejected {
-            0 => format!("connections could have sent it; {queries} in it"),
-            _ => format!(
-                "connections tried it: {}; {queries} in it",
-                list_of(outcome)
-            ),
-        };
-        rows.push(("early data (0-RTT)", early.tried, note));
-    }
-    let octets = connections.handshake_sent_octets + connections.handshake_received_octets;
+    rows.extend(early_data(record, connections));
+    let octets = connections.handshake_octets();
     if octets > 0 {
         let note = format!(
             "{} sent, {} received{}",
@@ -95,6 +80,36 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         rows.push(("open at once, most", total.most_open(), note));
     }
     rows
+}
+
+/// What became of 0-RTT, where it was asked for.
+fn early_data(record: &RunRecord, connections: &Connections) -> Option<Row> {
+    let early = &connections.early_data;
+    let resumed = connections.handshakes.resumed;
+    let tls = record.scenario.tls.as_ref();
+    let is_asked_for = tls.is_some_and(|tls| tls.settings.early_data);
+    if early.tried == 0 && !(is_asked_for && resumed > 0) {
+        return None;
+    }
+    let queries = counted(early.queries, "query");
+    let note = match (early.tried, early.accepted + early.rejected) {
+        (0, _) => format!(
+            "none could be sent in {}: the tickets of the target allow none",
+            counted(resumed, "resumed session")
+        ),
+        (_, 0) => format!("connections could have sent it; {queries} in it"),
+        _ => {
+            let outcome = [
+                ("accepted".to_owned(), early.accepted),
+                ("rejected".to_owned(), early.rejected),
+            ];
+            format!(
+                "connections tried it: {}; {queries} in it",
+                list_of(outcome)
+            )
+        }
+    };
+    Some(("early data (0-RTT)", early.tried, note))
 }
 
 /// `190 full, 10 resumed; 95.0 a second`.
