@@ -10,179 +10,342 @@ use std::borrow::Cow;
 
 use measure::counts::Connections;
 use measure::{
-    ClientExperience, ConnectionTimes, Counts, Histogram, Interval, RunRecord, ScenarioRecord,
-    SteadyState,
+    ClientExperience, ConnectionTimes, Counts, Distributions, Histogram, Interval, RunRecord,
+    ScenarioRecord, SteadyState,
 };
 
-/// Name and meaning of every column, in order.
-pub const COLUMNS: [(&str, &str); 75] = [
-    ("interval", "position from 0, or `total`"),
-    (
+/// One column: its name, what it holds, and how that is made of a row. So no name can stand above
+/// another one's figure.
+pub struct Column {
+    /// The name, with its unit.
+    pub name: &'static str,
+    /// What it holds.
+    pub meaning: &'static str,
+    cell: fn(&Row<'_>) -> String,
+}
+
+const fn column(name: &'static str, meaning: &'static str, cell: fn(&Row<'_>) -> String) -> Column {
+    Column {
+        name,
+        meaning,
+        cell,
+    }
+}
+
+/// Every column, in order.
+pub const COLUMNS: [Column; 75] = [
+    column("interval", "position from 0, or `total`", |it| {
+        it.name.to_owned()
+    }),
+    column(
         "start_s",
         "start, seconds since the start of the measured run",
+        |it| seconds(it.interval.start_ns),
     ),
-    ("end_s", "end, seconds since the same instant"),
-    ("offered_queries", "queries scheduled"),
-    ("offered_qps", "queries scheduled a second"),
-    ("sent_queries", "queries handed to the network"),
-    ("sent_qps", "queries handed to the network a second"),
-    ("responses", "responses that match a query"),
-    ("achieved_qps", "responses a second"),
-    (
+    column("end_s", "end, seconds since the same instant", |it| {
+        seconds(it.interval.end_ns)
+    }),
+    column("offered_queries", "queries scheduled", |it| {
+        it.counts().offered.to_string()
+    }),
+    column("offered_qps", "queries scheduled a second", |it| {
+        decimal(it.rates.offered_qps)
+    }),
+    column("sent_queries", "queries handed to the network", |it| {
+        it.counts().sent.to_string()
+    }),
+    column("sent_qps", "queries handed to the network a second", |it| {
+        decimal(it.rates.sent_qps)
+    }),
+    column("responses", "responses that match a query", |it| {
+        it.counts().responses.to_string()
+    }),
+    column("achieved_qps", "responses a second", |it| {
+        decimal(it.rates.achieved_qps)
+    }),
+    column(
         "goodput_responses",
         "whole responses with an RCODE of the goodput set",
+        |it| it.counts().goodput(&it.scenario.goodput_rcodes).to_string(),
     ),
-    ("timeouts", "queries without response within the time-out"),
-    ("connection_losses", "queries lost with their connection"),
-    (
+    column(
+        "timeouts",
+        "queries without response within the time-out",
+        |it| it.counts().timeouts.to_string(),
+    ),
+    column(
+        "connection_losses",
+        "queries lost with their connection",
+        |it| it.counts().connection_losses.to_string(),
+    ),
+    column(
         "exchange_failures",
         "queries that HTTP or their stream ended without a DNS message",
+        |it| it.counts().exchange_failures.total().to_string(),
     ),
-    ("not_sent", "queries scheduled and never sent"),
-    ("noerror_responses", "responses with RCODE NOERROR"),
-    (
+    column("not_sent", "queries scheduled and never sent", |it| {
+        it.counts().not_sent.total().to_string()
+    }),
+    column("noerror_responses", "responses with RCODE NOERROR", |it| {
+        it.of_rcode(0)
+    }),
+    column(
         "nodata_responses",
         "of these, without a record of the type asked for",
+        |it| it.counts().nodata.to_string(),
     ),
-    ("nxdomain_responses", "responses with RCODE NXDOMAIN"),
-    ("servfail_responses", "responses with RCODE SERVFAIL"),
-    ("refused_responses", "responses with RCODE REFUSED"),
-    ("other_responses", "responses with any other RCODE"),
-    ("truncated_responses", "responses with the TC bit"),
-    ("late_responses", "responses to queries that had timed out"),
-    ("duplicate_responses", "further responses to one query"),
-    (
+    column(
+        "nxdomain_responses",
+        "responses with RCODE NXDOMAIN",
+        |it| it.of_rcode(3),
+    ),
+    column(
+        "servfail_responses",
+        "responses with RCODE SERVFAIL",
+        |it| it.of_rcode(2),
+    ),
+    column("refused_responses", "responses with RCODE REFUSED", |it| {
+        it.of_rcode(5)
+    }),
+    column("other_responses", "responses with any other RCODE", |it| {
+        it.of_other_rcodes()
+    }),
+    column("truncated_responses", "responses with the TC bit", |it| {
+        it.counts().truncated.to_string()
+    }),
+    column(
+        "late_responses",
+        "responses to queries that had timed out",
+        |it| it.counts().late.to_string(),
+    ),
+    column(
+        "duplicate_responses",
+        "further responses to one query",
+        |it| it.counts().duplicate.to_string(),
+    ),
+    column(
         "unexpected_messages",
         "messages received that match no query",
+        |it| it.counts().unexpected.total().to_string(),
     ),
-    ("sent_octets", "octets of queries, without framing"),
-    ("received_octets", "octets of responses, without framing"),
-    (
+    column("sent_octets", "octets of queries, without framing", |it| {
+        it.counts().sent_octets.to_string()
+    }),
+    column(
+        "received_octets",
+        "octets of responses, without framing",
+        |it| it.counts().received_octets.to_string(),
+    ),
+    column(
         "retransmitted",
         "messages sent beside the first one of each query, by clients that ask again",
+        |it| it.counts().stub.retransmitted.to_string(),
     ),
-    (
+    column(
         "responses_attempt_2",
         "responses that came when the query had been sent twice",
+        |it| it.at_attempts(1, 1),
     ),
-    ("responses_attempt_3", "three times"),
-    ("responses_attempt_4_up", "more often"),
-    ("failovers", "times that a client went on to another server"),
-    ("in_flight_mean_queries", "mean number of queries in flight"),
-    ("connections_attempted", "attempts to connect"),
-    ("connections_opened", "connections that became usable"),
-    ("connections_failed", "attempts that never became usable"),
-    (
+    column("responses_attempt_3", "three times", |it| {
+        it.at_attempts(2, 1)
+    }),
+    column("responses_attempt_4_up", "more often", |it| {
+        it.at_attempts(3, usize::MAX)
+    }),
+    column(
+        "failovers",
+        "times that a client went on to another server",
+        |it| it.counts().stub.failovers.total().to_string(),
+    ),
+    column(
+        "in_flight_mean_queries",
+        "mean number of queries in flight",
+        |it| decimal(it.rates.in_flight),
+    ),
+    column("connections_attempted", "attempts to connect", |it| {
+        it.connections().attempted.to_string()
+    }),
+    column(
+        "connections_opened",
+        "connections that became usable",
+        |it| it.scenario.usable(it.connections()).to_string(),
+    ),
+    column(
+        "connections_failed",
+        "attempts that never became usable",
+        |it| it.connections().failed.total().to_string(),
+    ),
+    column(
         "connections_open",
         "usable connections at the end; in the total: the most of any interval",
+        |it| it.interval.connections_open.to_string(),
     ),
-    (
+    column(
         "connections_open_max",
         "the most that were usable at one time, of each worker",
+        |it| it.interval.most_open().to_string(),
     ),
-    (
+    column(
         "connections_active",
         "connections that carried a query; in the total: the most",
+        |it| it.interval.connections_active.to_string(),
     ),
-    ("connections_ended", "usable connections that ended"),
-    (
+    column("connections_ended", "usable connections that ended", |it| {
+        it.connections().ended().to_string()
+    }),
+    column(
         "handshakes_full",
         "TLS or QUIC handshakes with a certificate",
+        |it| it.connections().handshakes.with_certificate().to_string(),
     ),
-    ("handshakes_resumed", "TLS or QUIC handshakes of a session"),
-    (
+    column(
+        "handshakes_resumed",
+        "TLS or QUIC handshakes of a session",
+        |it| it.connections().handshakes.resumed.to_string(),
+    ),
+    column(
         "early_data_accepted",
         "connections whose early data was accepted",
+        |it| it.connections().early_data.accepted.to_string(),
     ),
-    (
+    column(
         "early_data_rejected",
         "connections whose early data was rejected",
+        |it| it.connections().early_data.rejected.to_string(),
     ),
-    (
+    column(
         "handshake_octets",
         "octets of handshakes, sent and received",
+        |it| it.connections().handshake_octets().to_string(),
     ),
-    ("cpu_s", "CPU time of all workers, seconds"),
-    (
+    column("cpu_s", "CPU time of all workers, seconds", |it| {
+        seconds(it.interval.cpu_ns)
+    }),
+    column(
         "latency_min_us",
         "shortest latency from the scheduled instant",
+        |it| exact_us(it.distributions().latency.min_ns()),
     ),
-    ("latency_mean_us", "mean latency from the scheduled instant"),
-    ("latency_stddev_us", "its standard deviation"),
-    ("latency_p50_us", "its median"),
-    ("latency_p90_us", "its 90th percentile"),
-    ("latency_p95_us", "its 95th percentile"),
-    ("latency_p99_us", "its 99th percentile"),
-    ("latency_p99_9_us", "its 99.9th percentile"),
-    (
+    column(
+        "latency_mean_us",
+        "mean latency from the scheduled instant",
+        |it| mean_us(it.distributions().latency.mean_ns()),
+    ),
+    column("latency_stddev_us", "its standard deviation", |it| {
+        mean_us(it.distributions().latency.stddev_ns())
+    }),
+    column("latency_p50_us", "its median", |it| {
+        percentile_us(&it.distributions().latency, 0.5)
+    }),
+    column("latency_p90_us", "its 90th percentile", |it| {
+        percentile_us(&it.distributions().latency, 0.9)
+    }),
+    column("latency_p95_us", "its 95th percentile", |it| {
+        percentile_us(&it.distributions().latency, 0.95)
+    }),
+    column("latency_p99_us", "its 99th percentile", |it| {
+        percentile_us(&it.distributions().latency, 0.99)
+    }),
+    column("latency_p99_9_us", "its 99.9th percentile", |it| {
+        percentile_us(&it.distributions().latency, 0.999)
+    }),
+    column(
         "latency_max_us",
         "longest latency from the scheduled instant",
+        |it| exact_us(it.distributions().latency.max_ns()),
     ),
-    (
+    column(
         "service_mean_us",
         "mean latency from the instant of sending",
+        |it| mean_us(it.distributions().service.mean_ns()),
     ),
-    ("service_p50_us", "its median"),
-    ("service_p99_us", "its 99th percentile"),
-    (
+    column("service_p50_us", "its median", |it| {
+        percentile_us(&it.distributions().service, 0.5)
+    }),
+    column("service_p99_us", "its 99th percentile", |it| {
+        percentile_us(&it.distributions().service, 0.99)
+    }),
+    column(
         "send_lateness_p99_us",
         "99th percentile of the time by which queries left late",
+        |it| percentile_us(&it.distributions().send_lateness, 0.99),
     ),
-    (
+    column(
         "generator_wait_p50_us",
         "median from the scheduled instant until the query left; with --timestamps",
+        |it| it.of_path(0, 0.5),
     ),
-    ("generator_wait_p99_us", "its 99th percentile"),
-    (
+    column("generator_wait_p99_us", "its 99th percentile", |it| {
+        it.of_path(0, 0.99)
+    }),
+    column(
         "network_p50_us",
         "median from there until the response arrived: wire and server",
+        |it| it.of_path(1, 0.5),
     ),
-    ("network_p99_us", "its 99th percentile"),
-    (
+    column("network_p99_us", "its 99th percentile", |it| {
+        it.of_path(1, 0.99)
+    }),
+    column(
         "reader_wait_p50_us",
         "median from there until the response was read",
+        |it| it.of_path(2, 0.5),
     ),
-    ("reader_wait_p99_us", "its 99th percentile"),
-    (
+    column("reader_wait_p99_us", "its 99th percentile", |it| {
+        it.of_path(2, 0.99)
+    }),
+    column(
         "stamps_missing",
         "responses of which timestamps do not tell that",
+        |it| it.stamps_missing(),
     ),
-    ("tcp_connect_p50_us", "median of TCP set-up"),
-    (
+    column("tcp_connect_p50_us", "median of TCP set-up", |it| {
+        percentile_us(&it.distributions().connections.tcp_connect, 0.5)
+    }),
+    column(
         "handshake_full_p50_us",
         "median of full TLS or QUIC handshakes",
+        |it| it.set_up_p50(|it| [&it.tls_handshake, &it.quic_handshake]),
     ),
-    (
+    column(
         "handshake_resumed_p50_us",
         "median of resumed TLS or QUIC handshakes",
+        |it| it.set_up_p50(|it| [&it.tls_handshake_resumed, &it.quic_handshake_resumed]),
     ),
-    (
+    column(
         "first_query_p50_us",
         "median service time of the first query of each connection",
+        |it| percentile_us(&it.distributions().connections.first_query, 0.5),
     ),
-    (
+    column(
         "clients_p50_p99_us",
         "over clients, the 99th percentile of each client's own median; in the total only",
+        |it| it.of_clients(|all| percentile_us(&all.latency.p50, 0.99)),
     ),
-    (
+    column(
         "clients_p99_p50_us",
         "over clients, the median of each client's own 99th percentile; in the total only",
+        |it| it.of_clients(|all| percentile_us(&all.latency.p99, 0.5)),
     ),
-    (
+    column(
         "clients_p99_p99_us",
         "over clients, the 99th percentile of each client's own 99th percentile; in the total only",
+        |it| it.of_clients(|all| percentile_us(&all.latency.p99, 0.99)),
     ),
-    (
+    column(
         "clients_fairness",
         "Jain's index of the responses to each client, up to 1; in the total only",
+        |it| it.of_clients(fairness),
     ),
-    (
+    column(
         "responder_accepts_failed",
         "times that the responder of a self-test could not accept a connection; in the total only",
+        |it| it.accepts_failed(),
     ),
-    (
+    column(
         "part",
         "beginning, sustained or drain; empty where there are too few intervals to tell",
+        |it| it.part.to_owned(),
     ),
 ];
 
@@ -194,43 +357,137 @@ struct Rates {
     in_flight: f64,
 }
 
+/// What the cells of a row are made of.
+struct Row<'a> {
+    name: &'a str,
+    interval: &'a Interval,
+    scenario: &'a ScenarioRecord,
+    rates: Rates,
+    part: &'static str,
+    /// What is known of the run as a whole only.
+    whole: Option<Whole>,
+}
+
+struct Whole {
+    experience: Option<ClientExperience>,
+    accepts_failed: Option<u64>,
+}
+
+impl Row<'_> {
+    fn counts(&self) -> &Counts {
+        &self.interval.counts
+    }
+
+    fn connections(&self) -> &Connections {
+        &self.interval.counts.connections
+    }
+
+    fn distributions(&self) -> &Distributions {
+        &self.interval.distributions
+    }
+
+    fn of_rcode(&self, rcode: usize) -> String {
+        self.counts().rcodes.by_rcode[rcode].to_string()
+    }
+
+    fn of_other_rcodes(&self) -> String {
+        let rcodes = &self.counts().rcodes;
+        let named: u64 = [0, 3, 2, 5]
+            .map(|rcode| rcodes.by_rcode[rcode])
+            .iter()
+            .sum();
+        (rcodes.total() - named).to_string()
+    }
+
+    /// Responses at that attempt and so many further ones.
+    fn at_attempts(&self, first: usize, number: usize) -> String {
+        let by_attempt = &self.counts().stub.responses_by_attempt;
+        let responses = by_attempt.iter().skip(first).take(number);
+        responses.sum::<u64>().to_string()
+    }
+
+    fn of_path(&self, part: usize, p: f64) -> String {
+        let (_, part) = self.distributions().path.parts()[part];
+        percentile_us(part, p)
+    }
+
+    fn stamps_missing(&self) -> String {
+        let stamped = self.scenario.timestamps.map(|_| self.counts().stamps);
+        let missing = stamped.map(|stamps| (stamps.missing + stamps.implausible).to_string());
+        missing.unwrap_or_default()
+    }
+
+    /// Handshakes of one run are those of TLS over TCP or those of QUIC.
+    fn set_up_p50(&self, either: fn(&ConnectionTimes) -> [&Histogram; 2]) -> String {
+        let each = either(&self.distributions().connections);
+        exact_us(each.into_iter().find_map(|times| times.percentile(0.5)))
+    }
+
+    /// What clients experienced, where that is known.
+    fn of_clients(&self, of: fn(&ClientExperience) -> String) -> String {
+        let whole = self.whole.as_ref();
+        let experience = whole.and_then(|whole| whole.experience.as_ref());
+        experience.map_or_else(String::new, of)
+    }
+
+    fn accepts_failed(&self) -> String {
+        let whole = self.whole.as_ref();
+        let failed = whole.and_then(|whole| whole.accepts_failed);
+        failed.map_or_else(String::new, |failed| failed.to_string())
+    }
+}
+
+fn fairness(experience: &ClientExperience) -> String {
+    let fairness = experience.fairness();
+    fairness.map_or_else(String::new, |index| format!("{index:.6}"))
+}
+
 /// The record as CSV with a header line; lines end in CR LF as RFC 4180 says.
 pub fn render(record: &RunRecord) -> String {
-    let names: Vec<String> = COLUMNS.iter().map(|(name, _)| name.to_string()).collect();
     let mut csv = String::new();
-    push_row(&mut csv, &names);
-    let scenario = &record.scenario;
+    push_row(
+        &mut csv,
+        COLUMNS.iter().map(|column| column.name.to_owned()),
+    );
     let course = SteadyState::in_record(record);
     for (index, interval) in record.intervals.iter().enumerate() {
-        let rates = Rates {
-            offered_qps: interval.per_second(interval.counts.offered),
-            sent_qps: interval.per_second(interval.counts.sent),
-            achieved_qps: interval.per_second(interval.counts.responses),
-            in_flight: interval.mean_in_flight(),
-        };
-        let mut row = cells(&index.to_string(), interval, &rates, scenario);
-        row.extend(client_cells(None));
-        row.extend([
-            String::new(),
-            part(record, course.as_ref(), interval).into(),
-        ]);
-        push_row(&mut csv, &row);
+        push_cells(
+            &mut csv,
+            &Row {
+                name: &index.to_string(),
+                interval,
+                scenario: &record.scenario,
+                rates: Rates {
+                    offered_qps: interval.per_second(interval.counts.offered),
+                    sent_qps: interval.per_second(interval.counts.sent),
+                    achieved_qps: interval.per_second(interval.counts.responses),
+                    in_flight: interval.mean_in_flight(),
+                },
+                part: part(record, course.as_ref(), interval),
+                whole: None,
+            },
+        );
     }
-    let rates = Rates {
-        offered_qps: record.offered_qps(),
-        sent_qps: record.sent_qps(),
-        achieved_qps: record.achieved_qps(),
-        in_flight: record.mean_in_flight(),
+    let total = Row {
+        name: match record.merged_by_force.is_empty() {
+            true => "total",
+            false => "total, merged by force",
+        },
+        interval: &record.total,
+        scenario: &record.scenario,
+        rates: Rates {
+            offered_qps: record.offered_qps(),
+            sent_qps: record.sent_qps(),
+            achieved_qps: record.achieved_qps(),
+            in_flight: record.mean_in_flight(),
+        },
+        part: "",
+        whole: Some(Whole {
+            experience: record.experience(),
+            accepts_failed: record.responder.map(|it| it.accepts_failed),
+        }),
     };
-    let name = match record.merged_by_force.is_empty() {
-        true => "total",
-        false => "total, merged by force",
-    };
-    let mut row = cells(name, &record.total, &rates, scenario);
-    row.extend(client_cells(record.experience()));
-    let responder = record.responder.map(|it| it.accepts_failed.to_string());
-    row.extend([responder.unwrap_or_default(), String::new()]);
-    push_row(&mut csv, &row);
+    push_cells(&mut csv, &total);
     csv
 }
 
@@ -244,136 +501,18 @@ fn part(record: &RunRecord, course: Option<&SteadyState>, interval: &Interval) -
     }
 }
 
-/// What clients experienced, where that is known.
-fn client_cells(experience: Option<ClientExperience>) -> [String; 4] {
-    let Some(experience) = experience else {
-        return std::array::from_fn(|_| String::new());
-    };
-    let (p50, p99) = (&experience.latency.p50, &experience.latency.p99);
-    let fairness = experience.fairness();
-    [
-        percentile_us(p50, 0.99),
-        percentile_us(p99, 0.5),
-        percentile_us(p99, 0.99),
-        fairness.map_or_else(String::new, |index| format!("{index:.6}")),
-    ]
+fn push_cells(csv: &mut String, row: &Row<'_>) {
+    push_row(csv, COLUMNS.iter().map(|column| (column.cell)(row)));
 }
 
-/// No cell ever holds a comma, a quote or a line break, so none needs quoting.
-fn push_row(csv: &mut String, cells: &[String]) {
+fn push_row(csv: &mut String, cells: impl Iterator<Item = String>) {
+    let cells: Vec<String> = cells.map(|cell| field(&cell)).collect();
     csv.push_str(&cells.join(","));
     csv.push_str("\r\n");
 }
 
-/// The cells of one row, in the order of [`COLUMNS`].
-fn cells(name: &str, interval: &Interval, rates: &Rates, scenario: &ScenarioRecord) -> Vec<String> {
-    let counts = &interval.counts;
-    let distributions = &interval.distributions;
-    let (latency, service) = (&distributions.latency, &distributions.service);
-    let mut cells = vec![
-        name.to_string(),
-        seconds(interval.start_ns),
-        seconds(interval.end_ns),
-        counts.offered.to_string(),
-        format!("{:.3}", rates.offered_qps),
-        counts.sent.to_string(),
-        format!("{:.3}", rates.sent_qps),
-        counts.responses.to_string(),
-        format!("{:.3}", rates.achieved_qps),
-        counts.goodput(&scenario.goodput_rcodes).to_string(),
-    ];
-    cells.extend(count_cells(counts));
-    cells.extend([
-        format!("{:.3}", rates.in_flight),
-        counts.connections.attempted.to_string(),
-        (counts.connections.usable(scenario.has_handshakes())).to_string(),
-        counts.connections.failed.total().to_string(),
-        interval.connections_open.to_string(),
-        interval.most_open().to_string(),
-        interval.connections_active.to_string(),
-        counts.connections.ended().to_string(),
-    ]);
-    cells.extend(handshake_cells(&counts.connections));
-    cells.extend([
-        seconds(interval.cpu_ns),
-        exact_us(latency.min_ns()),
-        mean_us(latency.mean_ns()),
-        mean_us(latency.stddev_ns()),
-    ]);
-    cells.extend([0.5, 0.9, 0.95, 0.99, 0.999].map(|p| percentile_us(latency, p)));
-    cells.extend([
-        exact_us(latency.max_ns()),
-        mean_us(service.mean_ns()),
-        percentile_us(service, 0.5),
-        percentile_us(service, 0.99),
-        percentile_us(&distributions.send_lateness, 0.99),
-    ]);
-    for (_, part) in distributions.path.parts() {
-        cells.extend([0.5, 0.99].map(|p| percentile_us(part, p)));
-    }
-    let stamped = scenario.timestamps.map(|_| counts.stamps);
-    let missing = stamped.map(|stamps| (stamps.missing + stamps.implausible).to_string());
-    cells.push(missing.unwrap_or_default());
-    cells.extend(set_up_cells(&distributions.connections));
-    cells
-}
-
-fn handshake_cells(connections: &Connections) -> [String; 5] {
-    let handshakes = &connections.handshakes;
-    [
-        handshakes.full + handshakes.full_with_retry,
-        handshakes.resumed,
-        connections.early_data.accepted,
-        connections.early_data.rejected,
-        connections.handshake_sent_octets + connections.handshake_received_octets,
-    ]
-    .map(|number| number.to_string())
-}
-
-fn set_up_cells(times: &ConnectionTimes) -> [String; 4] {
-    // Handshakes of one run are those of TLS over TCP or those of QUIC.
-    let either = |tls: &Histogram, quic: &Histogram| {
-        let p50 = tls.percentile(0.5).or_else(|| quic.percentile(0.5));
-        exact_us(p50)
-    };
-    [
-        percentile_us(&times.tcp_connect, 0.5),
-        either(&times.tls_handshake, &times.quic_handshake),
-        either(&times.tls_handshake_resumed, &times.quic_handshake_resumed),
-        percentile_us(&times.first_query, 0.5),
-    ]
-}
-
-fn count_cells(counts: &Counts) -> Vec<String> {
-    let rcodes = &counts.rcodes;
-    let by_attempt = &counts.stub.responses_by_attempt;
-    let at_attempt = |place: usize| by_attempt.get(place).copied().unwrap_or(0);
-    let named = [0, 3, 2, 5].map(|rcode| rcodes.by_rcode[rcode]);
-    let unnamed = rcodes.total() - named.iter().sum::<u64>();
-    let mut numbers = vec![
-        counts.timeouts,
-        counts.connection_losses,
-        counts.exchange_failures.total(),
-        counts.not_sent.total(),
-    ];
-    let [noerror, others @ ..] = named;
-    numbers.extend([noerror, counts.nodata]);
-    numbers.extend(others);
-    numbers.extend([
-        unnamed,
-        counts.truncated,
-        counts.late,
-        counts.duplicate,
-        counts.unexpected.total(),
-        counts.sent_octets,
-        counts.received_octets,
-        counts.stub.retransmitted,
-        at_attempt(1),
-        at_attempt(2),
-        by_attempt.iter().skip(3).sum(),
-        counts.stub.failovers.total(),
-    ]);
-    numbers.iter().map(u64::to_string).collect()
+fn decimal(value: f64) -> String {
+    format!("{value:.3}")
 }
 
 fn seconds(ns: u64) -> String {
@@ -429,6 +568,15 @@ mod tests {
     }
 
     #[test]
+    fn names_of_columns_are_apart_and_name_their_unit() {
+        let mut names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COLUMNS.len());
+        assert!(COLUMNS.iter().all(|column| !column.meaning.is_empty()));
+    }
+
+    #[test]
     fn every_row_has_a_cell_for_every_column() {
         let csv = render(&example::dot());
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
@@ -436,6 +584,14 @@ mod tests {
         for row in rows {
             assert_eq!(row.split(',').count(), COLUMNS.len(), "{row}");
         }
+        // A name with a comma in it is one cell.
+        let mut record = example::dot();
+        record.merged_by_force = vec!["the targets differ".to_owned()];
+        let csv = render(&record);
+        let row = csv.split_terminator("\r\n").last().expect("has rows");
+        let rest = row.strip_prefix("\"total, merged by force\",");
+        let cells = rest.map(|rest| 1 + rest.split(',').count());
+        assert_eq!(cells, Some(COLUMNS.len()), "{row}");
     }
 
     #[test]

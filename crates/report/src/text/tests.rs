@@ -75,6 +75,22 @@ fn fast_opened_and_abandoned_connections_are_told() {
 }
 
 #[test]
+fn tickets_that_allow_no_early_data_are_told_where_it_was_asked_for() {
+    let mut record = example::doh2();
+    let connections = &mut record.total.counts.connections;
+    connections.early_data = measure::counts::EarlyData::default();
+    connections.handshakes.resumed = 90;
+    record.warmup.counts.connections.early_data = measure::counts::EarlyData::default();
+    let text = render(&record);
+    let told = |line: &str| line.contains("early data (0-RTT)") && line.contains(" 0  none could");
+    assert!(text.lines().any(told), "{text}");
+    assert!(
+        text.contains("the tickets of the target allow none"),
+        "{text}"
+    );
+}
+
+#[test]
 fn quic_connections_show_no_tcp_and_their_ends_by_name() {
     let mut record = example::doh2();
     record.scenario.transport = Transport::Doq;
