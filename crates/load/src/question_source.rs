@@ -170,6 +170,9 @@ impl Plan {
     #[inline(never)]
     fn write_made(&self, question: Question, id: u16, message: &mut Vec<u8>) {
         let template = self.questions.get(question.template as usize);
+        if self.questions.has_no_id(question.template as usize) {
+            return message.extend_from_slice(template.message);
+        }
         let (start, octets) = (message.len(), template.message.len());
         let source = &self.question_source;
         source.write(template, octets, question, message);
@@ -213,6 +216,9 @@ impl Plan {
         scratch: &mut Vec<u8>,
     ) -> bool {
         let template = self.questions.get(question.template as usize);
+        if self.questions.has_no_id(question.template as usize) {
+            return false;
+        }
         scratch.clear();
         let octets = HEADER_OCTETS + template.question_octets;
         let source = &self.question_source;

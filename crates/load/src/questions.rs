@@ -17,6 +17,7 @@ pub struct QuestionSet {
     octets: Vec<u8>,
     entries: Vec<Entry>,
     edns_uses: EdnsUses,
+    has_messages_without_id: bool,
 }
 
 /// EDNS options of some query, which not every transport may carry.
@@ -69,8 +70,9 @@ impl QuestionSet {
     /// If there are more than 65,535 octets.
     pub fn push_any(&mut self, octets: &[u8], question_octets: usize) {
         let start = self.add(octets, question_octets);
-        let id_octets = ID_OCTETS.min(octets.len());
-        self.octets[start..start + id_octets].fill(0);
+        if octets.len() >= ID_OCTETS {
+            self.octets[start..start + ID_OCTETS].fill(0);
+        }
     }
 
     /// Adds octets as they are; returns where they start.
@@ -80,6 +82,7 @@ impl QuestionSet {
         let start = self.octets.len();
         self.octets.extend_from_slice(octets);
         if octets.len() < ID_OCTETS {
+            self.has_messages_without_id = true;
             // Copying writes a whole ID before it cuts the copy: there has to be room for one.
             self.octets.resize(start + COPIED_OCTETS, 0);
         }
@@ -185,6 +188,17 @@ impl QuestionSet {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// True if some template is too short for a message ID.
+    pub fn has_messages_without_id(&self) -> bool {
+        self.has_messages_without_id
+    }
+
+    /// True if the template at `index` is too short for a message ID: it is sent as it is, and
+    /// nothing answers it.
+    pub fn has_no_id(&self, index: usize) -> bool {
+        usize::from(self.entries[index].message_octets) < ID_OCTETS
+    }
+
     /// Length of the longest message in octets; 0 for an empty set. Looks at every template.
     pub fn message_octets_max(&self) -> usize {
         let octets = self.entries.iter().map(|entry| entry.message_octets);
@@ -245,11 +259,14 @@ mod tests {
             set.append_framed(index, 0x0102, &mut stream);
         }
         let long = [&[1, 2][..], &[7; 98]].concat();
-        // Of an octet alone, the ID takes the place.
+        // Of an octet alone, the ID takes the place: `Plan::write_query` copies that otherwise.
         assert_eq!(messages, [&[1, 1, 2, b'z'][..], &long].concat());
         let framed = [&[0, 0, 0, 1, 1, 0, 3, 1, 2, b'z', 0, 100][..], &long].concat();
         assert_eq!(stream, framed);
         assert_eq!(set.get(0).message, b"");
+        assert_eq!(set.get(1).message, b"x");
+        assert!(set.has_messages_without_id());
+        assert_eq!([0, 1, 2].map(|at| set.has_no_id(at)), [true, true, false]);
     }
 
     #[test]

@@ -7,13 +7,14 @@ use proto::pending::{LABEL_MAX, Question};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::Order;
 use super::permutation::Permutation;
 use super::qtype_mix::QtypeMix;
 use super::repeats::RepeatChooser;
 use super::zipf::Zipf;
-use super::{Order, QuestionSource};
 use crate::plan::Plan;
 use crate::profile::RankedNames;
+use crate::questions::QuestionSet;
 use crate::random;
 
 /// Keeps the random numbers of the order apart from others that are drawn with the same seed.
@@ -84,8 +85,8 @@ impl QuestionChooser {
         let count = plan.questions.len().max(1) as u64;
         let worker_of = (worker, plan.workers);
         QuestionChooser {
-            picks: Picks::new(&plan.question_source, count, plan.seed, worker_of),
-            variations: Variations::new(&plan.question_source, plan.seed, worker_of),
+            picks: Picks::new(plan, count, worker_of),
+            variations: Variations::new(plan, worker_of),
         }
     }
 
@@ -137,7 +138,9 @@ fn take_in_order(next: &mut u64, step: u64, count: u64) -> u32 {
 }
 
 impl Picks {
-    fn new(source: &QuestionSource, count: u64, seed: u64, (worker, workers): (u32, u32)) -> Self {
+    fn new(plan: &Plan, count: u64, (worker, workers): (u32, u32)) -> Self {
+        let (source, seed) = (&plan.question_source, plan.seed);
+        let is_plain = !source.generates() && !plan.questions.has_messages_without_id();
         let generator = || random::generator(seed, ORDER_STREAM, worker);
         if let Some(repeats) = &source.repeats {
             let chooser = RepeatChooser::new(repeats, count as u32, seed, (worker, workers));
@@ -154,7 +157,7 @@ impl Picks {
             .map_or((0, seed), |part| (part.first, part.seed));
         let (next, step) = (first + u64::from(worker), u64::from(workers));
         match source.order {
-            Order::InOrder if !source.generates() => Picks::Plain {
+            Order::InOrder if is_plain => Picks::Plain {
                 next: next % count,
                 step: step % count,
                 count,
@@ -220,6 +223,8 @@ impl Picks {
 pub(super) struct Variations {
     qtypes: Option<(QtypeMix, Xoshiro256PlusPlus)>,
     labels: Option<LabelNumbers>,
+    /// The set, if it has messages without room for an ID.
+    without_id: Option<Arc<QuestionSet>>,
 }
 
 /// Numbers of labels, from 1 and apart from those of other workers.
@@ -230,7 +235,8 @@ struct LabelNumbers {
 }
 
 impl Variations {
-    fn new(source: &QuestionSource, seed: u64, (worker, workers): (u32, u32)) -> Self {
+    fn new(plan: &Plan, (worker, workers): (u32, u32)) -> Self {
+        let (source, seed) = (&plan.question_source, plan.seed);
         let qtypes = source.qtypes.as_ref().map(|mix| {
             let generator = random::generator(seed, QTYPE_STREAM, worker);
             (mix.clone(), generator)
@@ -239,15 +245,29 @@ impl Variations {
             next: worker.into(),
             step: workers.into(),
         });
-        Variations { qtypes, labels }
+        Variations {
+            qtypes,
+            labels,
+            without_id: { plan.questions.has_messages_without_id() }
+                .then(|| Arc::clone(&plan.questions)),
+        }
     }
 
     /// The question that a copy of `template` asks.
     #[inline]
     fn of(&mut self, template: u32) -> Question {
         match (&self.qtypes, &self.labels) {
-            (None, None) => Question::plain(template),
+            (None, None) => self.without_id(template),
             _ => self.labelled(template),
+        }
+    }
+
+    /// As it is; marked if it has no room for the ID that is written into the copies of others.
+    fn without_id(&self, template: u32) -> Question {
+        let plain = Question::plain(template);
+        match &self.without_id {
+            Some(set) if set.has_no_id(template as usize) => plain.with_label(LABEL_MAX),
+            _ => plain,
         }
     }
 

@@ -52,6 +52,41 @@ fn a_generated_question_is_the_template_with_a_label_and_another_qtype() {
 }
 
 #[test]
+fn a_message_without_room_for_an_id_is_copied_as_it_is_and_never_answered() {
+    let mut questions = QuestionSet::new();
+    for octets in [&b"x"[..], b"", b"xyz", &[7; 100]] {
+        questions.push_any(octets, 0);
+    }
+    let whole = [&[1, 2][..], &[7; 98]].concat();
+    let expected = [&b"x"[..], b"", &[1, 2, b'z'], &whole];
+    for order in [Order::InOrder, Order::Shuffled] {
+        let source = QuestionSource {
+            order,
+            ..QuestionSource::default()
+        };
+        let plan = Plan {
+            questions: Arc::new(questions.clone()),
+            workers: 1,
+            ..plan("a A", source)
+        };
+        let mut seen = [0; 4];
+        for choice in choices(&plan, 0).take(8) {
+            let template = choice.question.template as usize;
+            seen[template] += 1;
+            let (mut octets, mut stream) = (Vec::new(), Vec::new());
+            plan.write_query(choice.question, 0x0102, &mut octets);
+            plan.write_framed_query(choice.question, 0x0102, &mut stream);
+            assert_eq!(octets, expected[template]);
+            let length = octets.len() as u16;
+            assert_eq!(stream, [&length.to_be_bytes()[..], &octets].concat());
+            let mut scratch = Vec::new();
+            assert!(!plan.is_answered_by(choice.question, &[0x80; 12], &mut scratch));
+        }
+        assert_eq!(seen, [2; 4]);
+    }
+}
+
+#[test]
 fn a_response_matches_the_question_that_was_generated_and_no_other() {
     let plan = plan("www.Example.test MX\nother.test A", mixed());
     let mut scratch = Vec::new();
