@@ -5,13 +5,12 @@
 mod shared;
 
 use std::collections::BTreeSet;
-use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
 use proto::query::{Edns, QueryOptions, write_query};
 use responder::Zone;
 use responder::answer::{Answered, Instead, Limit, answer};
-use responder::zone::{ZoneError, survives_panics};
+use responder::zone::ZoneError;
 use shared::faults::{check_line, check_words};
 use shared::messages::check_sections;
 
@@ -20,20 +19,6 @@ const QTYPES: [u16; 9] = [1, 2, 5, 6, 15, 28, 43, 255, 65_280];
 /// Names that are asked for.
 const NAMES_MAX: usize = 12;
 const DATAGRAM_OCTETS_MAX: u16 = 1_232;
-
-/// The scanner of crate `domain` panics at some texts, which loading a zone survives. The hook of
-/// libFuzzer ends the process at every panic.
-fn let_loading_survive() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !survives_panics() {
-                hook(panic);
-            }
-        }));
-    });
-}
 
 /// The words of the text that are names, as they are and below the origin, and one that is none
 /// of its names.
@@ -83,7 +68,6 @@ fuzz_target!(|octets: &[u8]| {
     let Ok(text) = std::str::from_utf8(octets) else {
         return;
     };
-    let_loading_survive();
     match Zone::from_text(text, Some("example")) {
         Ok(zone) => {
             assert!(

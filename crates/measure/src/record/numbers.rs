@@ -73,9 +73,10 @@ impl<'de> Visitor<'de> for Checked {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Checked, A::Error> {
         while let Some(key) = fields.next_key::<Cow<'de, str>>()? {
-            match ASKED_FOR.contains(&&*key) {
-                true => drop(fields.next_value::<IgnoredAny>()?),
-                false => drop(fields.next_value::<Checked>()?),
+            if ASKED_FOR.contains(&&*key) {
+                fields.next_value::<IgnoredAny>()?;
+            } else {
+                fields.next_value::<Checked>()?;
             }
         }
         Ok(Checked)
