@@ -226,8 +226,11 @@ impl Run {
         self.crew.step(&mut self.target);
     }
 
-    /// Delivers a datagram, and notes what it should be taken for.
+    /// Delivers a datagram while the run lasts, and notes what it should be taken for.
     fn deliver(&mut self, client: usize, octets: Vec<u8>, is_from_peer: bool) {
+        if self.crew.is_finished() {
+            return;
+        }
         self.expected.delivered += 1;
         if !is_from_peer {
             self.expected.wrong_source += 1;
