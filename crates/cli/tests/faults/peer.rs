@@ -101,7 +101,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "stands still for a while",
         over: ALL,
-        flags: "--duration 2s --timeout 400ms",
+        flags: "--duration 2s",
         meanwhile: &[
             (When::Shown(4), Do::Shell("kill -s STOP $TARGET")),
             (When::Shown(11), Do::Shell("kill -s CONT $TARGET")),

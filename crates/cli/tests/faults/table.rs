@@ -17,7 +17,7 @@ use crate::rows;
 use crate::stage::{Ended, Stage};
 
 /// Runs that are made at once, by all tests of this binary.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 16;
 /// What a host that has no time for a run, or for its target, may make of any limit. A run that
 /// met a fault is never one whose target kept up.
 const STARVED: [Limit; 3] = [Limit::Generator, Limit::Unknown, Limit::Server];
