@@ -112,13 +112,12 @@ pub(super) fn conntrack(host: &HostReading, aim: Aim) -> Diagnosis {
         share(entries, most)
     );
     let needed = entries + aim.clients.unwrap_or(0);
-    let refused = host.counter("Conntrack.Dropped") + host.counter("Conntrack.InsertFailed");
-    let mut state = State::Ok;
-    if refused > 0 {
-        state = State::Warning;
-        let refused = counted(refused, "new flow");
-        seen.push_str(&format!("; {refused} refused since the host started"));
-    }
+    let refused = host.losses(&["Conntrack.Dropped", "Conntrack.InsertFailed"]);
+    seen.push_str(&refused.words("new flow", " refused"));
+    let mut state = match refused.go_on() {
+        true => State::Warning,
+        false => State::Ok,
+    };
     if needed as f64 > CONNTRACK_FULL * most as f64 {
         state = State::Problem;
         if let Some(clients) = aim.clients {
@@ -155,13 +154,10 @@ pub(super) fn listen_queue(host: &HostReading, aim: Aim) -> Diagnosis {
         return Diagnosis::new("listen queue", State::Unknown, seen, MATTERS);
     };
     let mut seen = format!("somaxconn {}, SYN backlog {}", count(accept), count(syn));
-    let overflows = host.counter("TcpExt.ListenOverflows");
-    if overflows > 0 {
-        let overflows = counted(overflows, "overflow");
-        seen.push_str(&format!("; {overflows} since the host started"));
-    }
+    let overflows = host.losses(&["TcpExt.ListenOverflows"]);
+    seen.push_str(&overflows.words("overflow", ""));
     let wanted = aim.clients.unwrap_or(0).clamp(QUEUE_MIN, 65_535);
-    if !aim.is_server || (accept.min(syn) >= wanted && overflows == 0) {
+    if !aim.is_server || (accept.min(syn) >= wanted && !overflows.go_on()) {
         return Diagnosis::new("listen queue", State::Ok, seen, MATTERS);
     }
     let wanted = wanted.next_power_of_two().clamp(4_096, 65_535);

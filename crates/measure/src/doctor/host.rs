@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Diagnosis, connections, files, interface, kernel, processor};
 use crate::facts::HostFacts;
 use crate::interval::per;
+use crate::notation::counted;
 
 /// What the host is to do; limits are judged against it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +86,18 @@ impl HostReading {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
+    /// What the kernel counted as lost, of everything in this network namespace.
+    pub(super) fn losses(&self, names: &[&str]) -> Losses {
+        let sum = |counters: &BTreeMap<String, u64>| {
+            let each = names.iter().filter_map(|name| counters.get(*name));
+            each.sum()
+        };
+        Losses {
+            now: sum(&self.growth),
+            ever: sum(&self.counters),
+        }
+    }
+
     /// Share of the CPUs' time, 0 to 1, that went to what the counter `name` counts, and whether it
     /// was watched just now rather than since the kernel started; none if the time is unknown.
     pub(super) fn cpu_share(&self, name: &str) -> Option<(f64, bool)> {
@@ -102,6 +115,36 @@ impl HostReading {
     /// CPUs that this process may use.
     pub(super) fn cores(&self) -> u64 {
         self.facts.cores.unwrap_or(1)
+    }
+}
+
+/// What was lost while the host was watched, and since it started. The latter tells nothing about
+/// now, nor whose it was: it is shown, and nothing is judged by it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    now: u64,
+    ever: u64,
+}
+
+impl Losses {
+    /// True if something was lost while the host was watched.
+    pub(super) fn go_on(self) -> bool {
+        self.now > 0
+    }
+
+    /// True if something was lost since the host started.
+    pub(super) fn are_there(self) -> bool {
+        self.now > 0 || self.ever > 0
+    }
+
+    /// `; 3 datagrams dropped just now`; empty if there are none.
+    pub(super) fn words(self, noun: &str, verb: &str) -> String {
+        let lost = |number| format!("; {}{verb}", counted(number, noun));
+        match (self.now, self.ever) {
+            (0, 0) => String::new(),
+            (0, ever) => format!("{} since the host started, whosever they were", lost(ever)),
+            (now, _) => format!("{} just now", lost(now)),
+        }
     }
 }
 

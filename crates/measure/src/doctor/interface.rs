@@ -92,7 +92,7 @@ pub(super) fn drops(interface: &Interface) -> Diagnosis {
     if met.is_empty() {
         return Diagnosis::new(topic, State::Ok, "none for want of room", MATTERS);
     }
-    let seen = format!("{} since it is there", met.join(", "));
+    let seen = format!("{} since it is there, of all traffic", met.join(", "));
     Diagnosis::new(topic, State::Warning, seen, MATTERS)
         .cure(Cure::shell(format!("ethtool -g {name}")))
         .cure(Cure::new(Place::Root, format!("ethtool -G {name} rx 4096")))

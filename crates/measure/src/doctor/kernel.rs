@@ -1,7 +1,7 @@
 //! Buffers, queues and switches of the kernel's network stack.
 
 use super::{Aim, Cure, Diagnosis, HostReading, State};
-use crate::notation::{count, counted};
+use crate::notation::count;
 
 /// What throng asks for each datagram socket, unless told otherwise.
 const BUFFER_OCTETS: u64 = 4 << 20;
@@ -18,7 +18,7 @@ pub(crate) const BUSY_POLL_US: u64 = 50;
 pub(super) fn receive_buffers(host: &HostReading) -> Diagnosis {
     const MATTERS: &str = "responses that come while a worker is busy wait in the receive buffer; \
                            what does not fit is dropped, and looks like the target's loss";
-    let dropped = host.counter("Udp.RcvbufErrors") + host.counter("Udp6.RcvbufErrors");
+    let dropped = host.losses(&["Udp.RcvbufErrors", "Udp6.RcvbufErrors"]);
     let Some(most) = host.number("net.core.rmem_max") else {
         let seen = "net.core.rmem_max cannot be read";
         return Diagnosis::new("receive buffers", State::Unknown, seen, MATTERS);
@@ -28,10 +28,7 @@ pub(super) fn receive_buffers(host: &HostReading) -> Diagnosis {
         count(most),
         count(BUFFER_OCTETS)
     );
-    if dropped > 0 {
-        let dropped = counted(dropped, "datagram");
-        seen.push_str(&format!("; {dropped} dropped since the host started"));
-    }
+    seen.push_str(&dropped.words("datagram", " dropped"));
     if most >= BUFFER_OCTETS {
         return Diagnosis::new("receive buffers", State::Ok, seen, MATTERS);
     }
@@ -58,12 +55,11 @@ pub(super) fn send_buffers(host: &HostReading) -> Diagnosis {
         return Diagnosis::new("send buffers", State::Unknown, seen, MATTERS);
     };
     let mut seen = format!("default {} octets, at most {}", count(default), count(most));
-    let dropped = host.counter("Udp.SndbufErrors") + host.counter("Udp6.SndbufErrors");
-    if dropped == 0 {
+    let refused = host.losses(&["Udp.SndbufErrors", "Udp6.SndbufErrors"]);
+    seen.push_str(&refused.words("datagram", " refused"));
+    if !refused.go_on() {
         return Diagnosis::new("send buffers", State::Ok, seen, MATTERS);
     }
-    let dropped = counted(dropped, "datagram");
-    seen.push_str(&format!("; {dropped} refused since the host started"));
     Diagnosis::new("send buffers", State::Warning, seen, MATTERS)
         .cure(Cure::sysctl("net.core.wmem_max", BUFFER_OCTETS.max(most)))
 }
@@ -101,20 +97,16 @@ pub(super) fn backlog(host: &HostReading) -> Diagnosis {
         return Diagnosis::new("packet backlog", State::Unknown, seen, MATTERS);
     };
     let mut seen = format!("netdev_max_backlog {}", count(most));
-    let dropped = host.counter("Softnet.Dropped");
-    let dropping_now = host.growth.get("Softnet.Dropped").copied().unwrap_or(0) > 0;
-    if dropped > 0 {
-        let dropped = counted(dropped, "packet");
-        seen.push_str(&format!("; {dropped} dropped since the host started"));
-    }
-    let state = match (dropping_now, most < BACKLOG_MIN) {
+    let dropped = host.losses(&["Softnet.Dropped"]);
+    seen.push_str(&dropped.words("packet", " dropped"));
+    let state = match (dropped.go_on(), most < BACKLOG_MIN) {
         (true, _) => State::Problem,
         (false, true) => State::Warning,
         (false, false) => State::Ok,
     };
     let larger = (4 * most).max(16_384);
     let cure = Cure::sysctl("net.core.netdev_max_backlog", larger);
-    let is_met = state != State::Ok || dropped > 0;
+    let is_met = state != State::Ok || dropped.are_there();
     Diagnosis::new("packet backlog", state, seen, MATTERS).cures(is_met.then_some(cure))
 }
 

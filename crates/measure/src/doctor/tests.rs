@@ -298,15 +298,45 @@ fn conntrack_is_a_problem_where_its_table_is_nearly_full() {
         "nf_conntrack_max",
     );
     host.conntrack_entries = Some(100);
-    host.counters.insert("Conntrack.InsertFailed".into(), 7);
+    host.growth.insert("Conntrack.InsertFailed".into(), 7);
     check(
         &host,
         SERVER,
         "conntrack",
         State::Warning,
-        "7 new flows refused",
+        "7 new flows refused just now",
         "PREROUTING",
     );
+}
+
+#[test]
+fn nothing_is_judged_by_what_was_lost_since_the_host_started() {
+    for (topic, counter) in [
+        ("receive buffers", "Udp.RcvbufErrors"),
+        ("send buffers", "Udp6.SndbufErrors"),
+        ("packet backlog", "Softnet.Dropped"),
+        ("conntrack", "Conntrack.Dropped"),
+        ("listen queue", "TcpExt.ListenOverflows"),
+    ] {
+        let mut host = ready();
+        set(&mut host, "net.netfilter.nf_conntrack_max", "65536");
+        set(&mut host, "net.core.somaxconn", "65536");
+        set(&mut host, "net.ipv4.tcp_max_syn_backlog", "65536");
+        host.conntrack_entries = Some(10);
+        let of_topic = |host: &HostReading| {
+            let all = of_host(host, SERVER);
+            let own = all.into_iter().find(|it| it.topic == topic);
+            own.unwrap()
+        };
+        let before = of_topic(&host).state;
+        host.counters.insert(counter.into(), 7);
+        let found = of_topic(&host);
+        assert_eq!(found.state, before, "{topic}");
+        let seen = "since the host started, whosever they were";
+        assert!(found.seen.contains(seen), "{topic}: {}", found.seen);
+        host.growth.insert(counter.into(), 3);
+        assert!(of_topic(&host).seen.contains(" just now"), "{topic}");
+    }
 }
 
 #[test]
