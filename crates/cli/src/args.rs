@@ -102,6 +102,9 @@ pub(crate) enum Command {
     Ceiling(crate::ceiling::CeilingArguments),
     /// Print the manual page (roff)
     Man,
+    /// Print the licences of the software that is part of this binary
+    #[command(alias = "licences")]
+    Licenses,
     /// Print the completions for a shell
     Completions(CompletionArguments),
     /// Do what dnsperf does, with dnsperf's flags and output

@@ -207,6 +207,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Schema(arguments) => records::schema(arguments.of),
         Command::Ceiling(arguments) => ceiling::execute(&arguments),
         Command::Man => manual::man(),
+        Command::Licenses => manual::licenses(),
         Command::Completions(arguments) => manual::completions(&arguments),
         // Handled before the other commands are parsed: its flags are dnsperf's.
         Command::Dnsperf { arguments } => Ok(dnsperf::main(arguments)),

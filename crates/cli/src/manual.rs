@@ -1,4 +1,4 @@
-//! Man page and shell completions, from the definitions of the flags.
+//! Man page and shell completions, from the definitions of the flags; licences of others' software.
 
 use std::process::ExitCode;
 
@@ -29,6 +29,15 @@ fn render(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The licences of what is linked into the binary, as `crates/cli/notices/collect` found them.
+const THIRD_PARTY: &str = include_str!("../notices/third-party.txt");
+
+/// Prints the licences of others' software.
+pub(crate) fn licenses() -> Result<ExitCode, Failure> {
+    print(THIRD_PARTY)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the completions for a shell.
