@@ -232,7 +232,8 @@ pub(crate) struct RunArguments {
     /// Ask how long idle connections are kept (RFC 7828; implies EDNS)
     #[arg(long, help_heading = "Questions")]
     pub(crate) edns_keepalive: bool,
-    /// Sign each query; the algorithm is hmac-sha256 unless given
+    /// Sign each query; the algorithm is hmac-sha256 unless given. Whoever is on this host can read
+    /// it: --tsig-file keeps the key to yourself
     #[arg(
         long,
         value_name = "[ALG:]NAME:SECRET",

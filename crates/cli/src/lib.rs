@@ -78,6 +78,7 @@ mod responder;
 mod run;
 mod scenario;
 mod script;
+mod secrets;
 mod shell;
 mod signals;
 

@@ -1,13 +1,15 @@
-//! `throng part I/N COMMAND...`: one process of a command that needs several. Nobody but its
-//! parent starts it.
+//! `throng part I/N`: one process of a command that needs several. Nobody but its parent starts it.
 //!
-//! It reads the same flags and files as its parent, which tells it the rest through standard input
-//! (`lab::parts`): which of the command's runs it is, and what only one process can make, such as
-//! the responder's ports and certificate.
+//! It reads the same files as its parent, which tells it the rest through standard input
+//! (`lab::parts`): the flags, which of the command's runs it is, and what only one process can
+//! make, such as the responder's ports and certificate. Everybody on the host may read the command
+//! line of a process, and flags may have keys: so they are not on it.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::ExitCode;
 
+use data_encoding::BASE64;
 use lab::parts::{PartCommand, child};
 use responder::certificate::{Identity, from_pem};
 use serde_json::{Value, json};
@@ -36,7 +38,18 @@ impl Setup {
             setup["key_pem"] = json!(identity.key_pem);
         }
         setup["inputs"] = inputs::to_json();
+        let flags = std::env::args_os().skip(1);
+        setup["flags"] = flags.map(|flag| BASE64.encode(flag.as_bytes())).collect();
         Setup(setup)
+    }
+
+    /// The command line of its parent.
+    fn flags(&self) -> Option<Vec<OsString>> {
+        let decode = |flag: &Value| BASE64.decode(flag.as_str()?.as_bytes()).ok();
+        let flags = self.0["flags"].as_array()?.iter();
+        flags
+            .map(|flag| decode(flag).map(OsString::from_vec))
+            .collect()
     }
 
     /// As the parent sends it.
@@ -82,7 +95,6 @@ pub(crate) fn command() -> Result<PartCommand, Failure> {
     Ok(PartCommand {
         program,
         before: vec![NAME.into()],
-        after: std::env::args_os().skip(1).collect(),
     })
 }
 
@@ -98,7 +110,7 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn execute(mut arguments: Vec<OsString>) -> Result<(), Failure> {
+fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
     let by_hand = |reason: String| {
         Failure::usage(
             format!("this command is for `throng` itself: {reason}"),
@@ -109,8 +121,10 @@ fn execute(mut arguments: Vec<OsString>) -> Result<(), Failure> {
     let place = place.ok_or_else(|| by_hand("it has no place".to_owned()))?;
     let setup = Setup(child::receive_setup().map_err(by_hand)?);
     inputs::provide(setup.field("inputs")).map_err(Failure::in_operation)?;
-    arguments[0] = "throng".into();
-    let parsed = crate::parse(arguments).map_err(|error| Failure::of_flags(&error, "run"))?;
+    let flags = setup.flags();
+    let flags = flags.ok_or_else(|| by_hand("it has no flags".to_owned()))?;
+    let line = [OsString::from("throng")].into_iter().chain(flags);
+    let parsed = crate::parse(line.collect()).map_err(|error| Failure::of_flags(&error, "run"))?;
     let number = setup.number("run") as usize;
     let groups: Vec<Group> = match parsed.command {
         Command::Run(command) => match (&command.scenario, command.run.profile.profile_mix) {

@@ -113,6 +113,22 @@ impl fmt::Display for InvalidDohRequest {
 
 impl std::error::Error for InvalidDohRequest {}
 
+/// Fields whose values are no secrets; others, such as `authorization`, may be.
+const HARMLESS_FIELDS: [&str; 6] = [
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "pragma",
+    "user-agent",
+    "x-tester",
+];
+
+/// True if what a field of this name says may be shown.
+pub fn is_harmless(name: &str) -> bool {
+    let is_called = |known: &&str| known.eq_ignore_ascii_case(name);
+    HARMLESS_FIELDS.iter().any(|known| is_called(&known))
+}
+
 /// One field of a request; its name is in lower case.
 #[derive(Clone, Debug)]
 pub struct RequestField {

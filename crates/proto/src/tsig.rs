@@ -179,7 +179,12 @@ impl Key {
         match (parts.next(), parts.next(), parts.next()) {
             (Some(name), Some(secret), None) => Key::new(default_algorithm, name, secret),
             (Some(algorithm), Some(name), Some(secret)) => {
-                Key::new(algorithm.parse()?, name, secret)
+                // Parts in another order would have the secret where the algorithm belongs.
+                let algorithm = algorithm.parse().map_err(|_| {
+                    let known = Algorithm::ALL.map(Algorithm::name).join(", ");
+                    format!("unknown TSIG algorithm: expected one of {known} first")
+                })?;
+                Key::new(algorithm, name, secret)
             }
             _ => Err("expected a TSIG key as [ALG:]NAME:SECRET".to_owned()),
         }
@@ -198,7 +203,7 @@ impl Key {
     fn new(algorithm: Algorithm, name: &str, secret: &str) -> Result<Self, String> {
         let mut wire_name = Vec::new();
         name::parse(name, &mut wire_name)
-            .map_err(|error| format!("malformed TSIG key name `{name}`: {error}"))?;
+            .map_err(|error| format!("malformed TSIG key name: {error}"))?;
         // Length octets are below 64 and so no letters.
         wire_name.make_ascii_lowercase();
         let secret = BASE64

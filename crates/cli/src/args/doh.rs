@@ -142,7 +142,7 @@ impl DohArguments {
     }
 
     fn fields(&self) -> Result<Vec<(String, String)>, Failure> {
-        // What is no field may still be a secret: of a file only the place is named.
+        // What is no field may still be a secret, and is not shown.
         let split = |field: &str, called: &str| match field.split_once(':') {
             Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
             None => Err(Failure::usage(
@@ -153,7 +153,7 @@ impl DohArguments {
         let mut fields = Vec::new();
         for given in &self.doh_header {
             let Some(path) = given.strip_prefix('@') else {
-                fields.push(split(given, &format!("`{given}`"))?);
+                fields.push(split(given, "what was given")?);
                 continue;
             };
             let text = inputs::text(Path::new(path)).map_err(|error| {

@@ -15,7 +15,7 @@ use crate::args::compare::AbArguments;
 use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
 use crate::signals::Interrupt;
-use crate::{child, inputs, records, run, signals};
+use crate::{child, inputs, records, run, secrets, signals};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -102,6 +102,16 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     }
 }
 
+/// A command as it was given, but for what may be a secret.
+fn without_secrets(text: &str) -> String {
+    let words = shlex::split(text).unwrap_or_default();
+    let shown = secrets::shown(words.iter().map(String::as_str));
+    match shown == words {
+        true => text.to_owned(),
+        false => shown.join(" "),
+    }
+}
+
 impl Side {
     /// Splits the command as a shell would, and checks all that can be checked before the first
     /// run.
@@ -142,7 +152,7 @@ impl Side {
         }
         let side = Side {
             name,
-            text: text.trim().to_owned(),
+            text: without_secrets(text.trim()),
             arguments: words.iter().map(OsString::from).collect(),
             is_quiet: has("--quiet") || has("-q"),
             folder: folder.join(name.to_string()),

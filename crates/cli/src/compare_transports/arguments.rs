@@ -92,7 +92,9 @@ impl Servers {
         };
         let given = arguments.run.server.join(",");
         for text in given.split(',').filter(|text| !text.is_empty()) {
-            match text.split_once('=') {
+            let of_one = text.split_once('=');
+            // A URI may have a query component.
+            match of_one.filter(|(name, _)| !name.contains("://")) {
                 Some((name, server)) => {
                     let transport = named("--server", name, arguments)?;
                     add(

@@ -14,6 +14,7 @@ use super::hooks::Hooks;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::scenario::Given;
+use crate::secrets;
 use crate::shell::quoted;
 
 /// Most runs of an experiment.
@@ -60,10 +61,12 @@ impl Turn {
         words
     }
 
-    /// As it would be typed.
+    /// As it would be typed, without what may be a secret.
     pub(super) fn command_line(&self) -> String {
         let words = self.arguments();
-        let quoted = words.iter().map(|word| quoted(&word.to_string_lossy()));
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let shown = secrets::shown(words.iter().map(|word| &**word));
+        let quoted = shown.iter().map(|word| quoted(word));
         format!("throng {}", quoted.collect::<Vec<_>>().join(" "))
     }
 }

@@ -1,8 +1,8 @@
 //! The folder of an experiment: its file, a record and a log of each run, the index.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use history::{History, Update};
@@ -127,13 +127,18 @@ impl Folder {
 
 /// Writes the experiment's file; one that may have a key in it is for its owner alone.
 fn write_copy(path: &Path, text: &str) -> std::io::Result<()> {
-    let has_keys = ["tsig", "doh-header"]
+    let has_keys = ["tsig", "doh-header", "@"]
         .iter()
         .any(|flag| text.contains(flag));
     let mode = if has_keys { 0o600 } else { 0o666 };
     let mut options = File::options();
     options.write(true).create(true).truncate(true).mode(mode);
-    options.open(path)?.write_all(text.as_bytes())
+    let mut file = options.open(path)?;
+    if has_keys {
+        // It may have been there before.
+        file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    file.write_all(text.as_bytes())
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

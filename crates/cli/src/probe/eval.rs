@@ -15,6 +15,7 @@ use crate::failure::{Failure, print};
 use crate::inputs;
 use crate::records::Destination;
 use crate::run;
+use crate::secrets;
 use crate::signals;
 
 /// More servers than that are a survey, and want another tool.
@@ -140,8 +141,9 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
 fn candidates(arguments: &EvalArguments, questions: &[String]) -> Result<Vec<Candidate>, Failure> {
     let base = run_of(&arguments.probe, questions, Some(arguments.count))?;
     let mut candidates: Vec<Candidate> = Vec::new();
-    for server in servers(arguments)? {
-        if let Some(reason) = run::lookup_failure(&server) {
+    for given in servers(arguments)? {
+        let server = secrets::uri(&given).into_owned();
+        if let Some(reason) = run::lookup_failure(&given) {
             candidates.push(Candidate {
                 server,
                 address: None,
@@ -150,7 +152,7 @@ fn candidates(arguments: &EvalArguments, questions: &[String]) -> Result<Vec<Can
             continue;
         }
         let mut run = base.clone();
-        run.server = vec![server.clone()];
+        run.server = vec![given];
         let mut request = run::request(&run)?;
         // Each group of clients has a name of its own, also where a server is given twice.
         let twins = candidates

@@ -14,6 +14,7 @@ pub(crate) fn address_of(
     arguments: &RunArguments,
 ) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
+    refuse_user(parts.authority)?;
     let port = parts.default_port(arguments.transport);
     let (target, host) = match Place::parse(parts.authority, port)? {
         Place::Address(address) => (address, address.ip().to_string()),
@@ -41,9 +42,23 @@ pub(crate) fn address_of(
     Ok((target, host))
 }
 
+/// Refuses a URI with a user name, which no request has (RFC 9110, section 4.2.4), and does not
+/// show it: a password may be with it.
+fn refuse_user(authority: &str) -> Result<(), Failure> {
+    match authority.rsplit_once('@') {
+        None => Ok(()),
+        Some((_, host)) => Err(Failure::usage(
+            format!("--server: the URI of {host} has a user name, which is not sent"),
+            "give an `authorization` field, as --doh-header @FILE",
+        )),
+    }
+}
+
 /// Why the name of a server has no address. What else is wrong with it, [`address_of`] says.
 pub(crate) fn lookup_failure(server: &str) -> Option<String> {
-    match Place::parse(Server::parse(server).authority, 53) {
+    let authority = Server::parse(server).authority;
+    refuse_user(authority).ok()?;
+    match Place::parse(authority, 53) {
         Ok(Place::Name { host, port }) => look_up(host, port).err(),
         Ok(Place::Address(_)) | Err(_) => None,
     }

@@ -21,6 +21,7 @@ use crate::inputs;
 use crate::records::read_input;
 use crate::run::address::address_of;
 use crate::run::{INTERVAL, profile, questions, tls};
+use crate::secrets;
 
 /// Queries in flight unless told otherwise.
 pub(crate) const OUTSTANDING: u32 = 100;
@@ -59,6 +60,7 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
     }
     let is_alike = |server: &&String| Server::parse(server).has_uri_of(&parts);
     if let Some(other) = arguments.server.iter().find(|server| !is_alike(server)) {
+        let (first, other) = (secrets::uri(first), secrets::uri(other));
         return Err(Failure::usage(
             format!("--server {first} and --server {other}: requests to both have one URI"),
             "give servers with the same scheme and path",
@@ -66,7 +68,8 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
     }
     let (targets, hosts): (Vec<SocketAddr>, Vec<String>) = servers.into_iter().unzip();
     let mut request = build(arguments, (&targets, &parts), asked)?;
-    request.description.server_name = Some(arguments.server.join(", "));
+    let servers = arguments.server.iter().map(|server| secrets::uri(server));
+    request.description.server_name = Some(servers.collect::<Vec<_>>().join(", "));
     if arguments.transport.has_tls() && !parts.is_plain_http() {
         request.tls = Some(tls::against(arguments, &hosts)?);
     }

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::part::Place;
 use crate::responder::{behaviour, config_of_part};
 use crate::scenario::{self, Group};
+use crate::secrets;
 use crate::signals::Interrupt;
 
 /// Where the simulated target is (RFC 5737).
@@ -164,6 +165,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     for group in groups {
         let arguments = &group.arguments;
         if let Some(server) = arguments.server.first() {
+            let server = secrets::uri(server);
             return Err(Failure::usage(
                 format!("--driver sim simulates the target too; it cannot reach {server}"),
                 "leave out --server, or use --driver epoll",

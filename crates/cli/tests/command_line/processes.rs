@@ -360,3 +360,34 @@ fn a_part_that_is_stopped_does_not_hold_the_others_for_ever() {
     assert!(stderr.contains("SIGSTOP"), "{stderr}");
     wait_until_gone(&parts);
 }
+
+/// A file of proc(5) of a process, as text.
+fn of_process(pid: u32, name: &str) -> String {
+    let octets = std::fs::read(format!("/proc/{pid}/{name}")).unwrap();
+    String::from_utf8_lossy(&octets).into_owned()
+}
+
+#[test]
+fn nobody_sees_in_a_part_what_its_parent_was_given() {
+    const SECRET: &str = "cGxhbnRlZCBzZWNyZXQ=";
+    let mut running = Running::start(&format!(
+        "--format json --processes 2 --clients 4 --rate 100 --tsig hmac-sha256:k:{SECRET}"
+    ));
+    for part in parts_of(running.child.id()) {
+        let (line, variables) = (of_process(part, "cmdline"), of_process(part, "environ"));
+        assert!(line.contains("part\0"), "{line}");
+        assert!(
+            !line.contains(SECRET) && !variables.contains(SECRET),
+            "{line}"
+        );
+    }
+    signal(&running.child, "INT");
+    let (code, stdout, stderr) = running.ended();
+    assert_eq!(code, Some(130), "{stderr}");
+    let record = RunRecord::from_json(&stdout).unwrap();
+    assert_eq!(
+        record.scenario.tsig_algorithm.as_deref(),
+        Some("hmac-sha256")
+    );
+    assert!(record.total.counts.responses > 0);
+}

@@ -13,15 +13,14 @@ use serde_json::Value;
 
 use crate::run::RunError;
 
-/// How the parts of a command are started.
+/// How the parts of a command are started. Everybody on the host may see it: what a part is told
+/// beyond this goes through its pipe.
 #[derive(Clone, Debug)]
 pub struct PartCommand {
     /// The binary.
     pub program: PathBuf,
     /// What comes before the part's place, such as `part`.
     pub before: Vec<OsString>,
-    /// What comes after it: the command line of the parent.
-    pub after: Vec<OsString>,
 }
 
 /// Why the parts did not do what they were to do; all of them have been ended.
@@ -104,7 +103,6 @@ impl Parts {
         let mut child = Command::new(&command.program)
             .args(&command.before)
             .arg(format!("{}/{}", index, self.count))
-            .args(&command.after)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)

@@ -2,22 +2,12 @@
 
 use engine::WorkerOutcome;
 use measure::scenario::{HttpMethod, HttpRequest, HttpScheme, TlsFacts, TlsSettings};
-use proto::doh::{DohRequest, Method, Scheme};
+use proto::doh::{DohRequest, Method, Scheme, is_harmless};
 
 use super::TlsRequest;
 
 /// Fields that every request has by RFC 8484, section 4.1.
 const FIELDS_OF_DOH: [&str; 3] = ["accept", "content-type", "content-length"];
-
-/// Fields whose values are no secrets; others, such as `authorization`, may be.
-const HARMLESS_FIELDS: [&str; 6] = [
-    "accept-encoding",
-    "accept-language",
-    "cache-control",
-    "pragma",
-    "user-agent",
-    "x-tester",
-];
 
 /// The requests of DoH.
 pub(super) fn http(request: &DohRequest) -> HttpRequest {
@@ -33,9 +23,15 @@ pub(super) fn http(request: &DohRequest) -> HttpRequest {
             Scheme::Http => HttpScheme::Http,
         },
         authority: request.authority().to_owned(),
-        path: request.path().to_owned(),
+        // A query component may have a key.
+        path: request
+            .path()
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
         headers: further
-            .map(|field| match HARMLESS_FIELDS.contains(&&*field.name) {
+            .map(|field| match is_harmless(&field.name) {
                 true => format!("{}: {}", field.name, field.value),
                 false => format!("{}: (not recorded)", field.name),
             })

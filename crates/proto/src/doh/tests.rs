@@ -78,7 +78,7 @@ fn wrong_uri_says_what_is_wrong_and_what_to_write() {
         ("https://[::1]x/", "`https://[::1]x/`: it has no valid port"),
         (
             "https://u:p@h/",
-            "`https://u:p@h/`: a user name is not sent",
+            "the URI of h has a user name, which is not sent",
         ),
         ("https://h/q#f", "`https://h/q#f`: a fragment is not sent"),
         (

@@ -61,8 +61,13 @@ fn scheme(uri: &str) -> Result<(Scheme, &str), InvalidDohRequest> {
             return Ok((scheme, rest));
         }
     }
+    let shown = match uri.rsplit_once('@') {
+        // What is before it may have a password.
+        Some((_, rest)) => format!("...@{rest}"),
+        None => uri.to_owned(),
+    };
     Err(InvalidDohRequest::new(
-        format!("`{uri}` is no URI of DNS over HTTPS"),
+        format!("`{shown}` is no URI of DNS over HTTPS"),
         "write https://HOST/PATH, or http://HOST/PATH without TLS",
     ))
 }
@@ -72,12 +77,11 @@ fn host_and_port<'a>(
     authority: &'a str,
 ) -> Result<(&'a str, Option<u16>), InvalidDohRequest> {
     let fault = |what: &str| format!("`{uri}`: {what}");
-    if authority.contains('@') {
+    if let Some((_, host)) = authority.rsplit_once('@') {
         let cure = "give an `authorization` field instead";
-        return Err(InvalidDohRequest::new(
-            fault("a user name is not sent"),
-            cure,
-        ));
+        // What is before it may have a password.
+        let fault = format!("the URI of {host} has a user name, which is not sent");
+        return Err(InvalidDohRequest::new(fault, cure));
     }
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
