@@ -36,6 +36,15 @@ impl Destination {
                 format!("give {flag} a file in a folder that exists and may be written"),
             )
         };
+        if let Some(target) = link_to_file(path) {
+            return Err(Failure::usage(
+                format!("cannot write to {}: it is a symbolic link", path.display()),
+                format!(
+                    "give {flag} the file that it leads to, {}",
+                    target.display()
+                ),
+            ));
+        }
         let is_pipe = |it: fs::Metadata| it.file_type().is_fifo();
         if path.metadata().is_ok_and(is_pipe) {
             return Err(cannot(
@@ -111,6 +120,14 @@ impl Destination {
             }
         })
     }
+}
+
+/// What a path leads to that is a link to a file or to nothing: where a record goes ought to be
+/// seen. Links such as /dev/stdout are names of what is open already.
+fn link_to_file(path: &Path) -> Option<PathBuf> {
+    let target = fs::read_link(path).ok()?;
+    let leads_to_file = path.metadata().map_or(true, |it| it.is_file());
+    (leads_to_file && !path.starts_with("/dev")).then_some(target)
 }
 
 /// Claims a file for this process until it ends, however it does; none where the kernel has no such
