@@ -40,7 +40,9 @@
 //!   look for them; `tests/command_line/drop_in.rs` runs both side by side.
 //! * `ceiling`: the generator's ceiling for each transport, as a table or JSON.
 //! * `failure`: errors for people, and exit codes; `signals`: what ends a command early; `child`:
-//!   runs that end with their parent; `terminal`: words that nobody needs to hear.
+//!   runs that end with their parent; `terminal`: words that nobody needs to hear; `secrets`:
+//!   command lines without what may be a secret.
+//! * `notices`, beside `src`: the licences of what is in the binary, and how they are collected.
 //! * `fuzzing`: what fuzz targets call, and why this is a library; `src/bin/throng.rs` calls it.
 //! * `tests/tidy`: the tidy test.
 

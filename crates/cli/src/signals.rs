@@ -42,7 +42,7 @@ impl Interrupt {
     pub(crate) fn stops(&self, control: &Arc<Control>) {
         *self.running() = Some(Arc::clone(control));
         if self.has_come() {
-            control.stop();
+            control.interrupt();
         }
     }
 
@@ -88,7 +88,7 @@ impl Interrupt {
     fn handle(&self, signal: i32) {
         self.0.signal.store(signal, Ordering::SeqCst);
         if let Some(control) = &*self.running() {
-            control.stop();
+            control.interrupt();
         }
         self.0.signalled.notify_all();
     }

@@ -1,5 +1,6 @@
 //! What the workers of one run share: the stop flag and the common start.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,7 +12,9 @@ const START_DELAY: Duration = Duration::from_millis(1);
 /// Shared by all workers of a run and by whoever watches it.
 #[derive(Debug)]
 pub struct Control {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
+    /// Nobody wants to wait for the rest.
+    interrupted: AtomicBool,
     workers: u32,
     workers_ready: AtomicU32,
     /// The common start in nanoseconds; 0 until all workers are ready.
@@ -37,7 +40,8 @@ impl Control {
     /// For a run of `workers` workers.
     pub fn new(workers: u32) -> Self {
         Control {
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
+            interrupted: AtomicBool::new(false),
             workers,
             workers_ready: AtomicU32::new(0),
             start_ns: AtomicU64::new(0),
@@ -102,6 +106,22 @@ impl Control {
     /// Ends the run early: no more queries are offered, those in flight are waited for.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the run early, and soon: queries in flight are waited for a second at most.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
+    /// True after [`Control::interrupt`].
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// What [`Control::stop`] sets, for those who know no run.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     /// True after [`Control::stop`].

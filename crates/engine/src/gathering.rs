@@ -39,14 +39,18 @@ pub struct Gathering {
     groups: Vec<Option<Interval>>,
 }
 
+/// The workers that the groups have on some of the threads.
+pub(crate) fn places(groups: &[RunInputs], threads: &Range<u32>) -> impl Iterator<Item = Place> {
+    groups.iter().enumerate().flat_map(move |(group, inputs)| {
+        let of_group = threads.start..threads.end.min(inputs.plan.workers);
+        of_group.map(move |thread| (thread as usize, group))
+    })
+}
+
 impl Gathering {
     /// Of the workers that the groups have on some of the threads.
     pub fn of(groups: &[RunInputs], threads: &Range<u32>) -> Self {
-        let places = groups.iter().enumerate().flat_map(|(group, inputs)| {
-            let of_group = threads.start..threads.end.min(inputs.plan.workers);
-            of_group.map(move |thread| (thread as usize, group))
-        });
-        Gathering::at(places, groups.len())
+        Gathering::at(places(groups, threads), groups.len())
     }
 
     /// Of workers at these places, in so many groups.

@@ -21,6 +21,7 @@
 //! * `worker::stamps`: timestamps of datagrams, which query each belongs to, and the three parts
 //!   of a latency.
 //! * `tally`: which interval an event is counted in.
+//! * `watchdog`: threads that do not end with their run.
 //! * `observer`: one who is told of every query as it ends, through a bounded queue; absent in
 //!   runs that measure load.
 //! * `threads`: a plan on threads with a driver each, intervals merged as they end.
@@ -37,6 +38,7 @@ mod standings;
 mod statistics;
 mod tally;
 mod threads;
+mod watchdog;
 mod worker;
 
 use std::net::SocketAddr;
@@ -46,6 +48,7 @@ pub use crew::Crew;
 pub use gathering::{Gathering, Progress};
 pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
 pub use threads::{Outcome, RunOptions, WorkerOutcome, run};
+pub use watchdog::PATIENCE;
 pub use worker::{EndedBy, RunInputs, Timeline, TlsSettings, WorkerSummary};
 
 /// Why a run could not be started.

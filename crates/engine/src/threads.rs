@@ -1,10 +1,11 @@
-//! Running plans on threads with the epoll driver.
+//! Running plans on threads with drivers of their own.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 
 use driver::clock::Clock;
 use driver::kernel::{Chosen, DriverChoice, KernelDriver, Load};
@@ -13,7 +14,8 @@ use driver::{Driver, SocketOptions, StampSource, cpu};
 use load::Stamping;
 use measure::{Interval, Intervals};
 
-use crate::gathering::{Gathering, Place, Progress};
+use crate::gathering::{Gathering, Place, Progress, places};
+use crate::watchdog::{Beat, LOOK_EVERY, Watchdog};
 use crate::worker::{RunInputs, WorkerSummary};
 use crate::{Control, Crew, SetupError};
 
@@ -65,6 +67,9 @@ pub struct Outcome {
     pub totals: Vec<Interval>,
     /// One entry a worker: one of each group on each thread.
     pub workers: Vec<WorkerOutcome>,
+    /// Threads that did not end with the run, such as one in a function that does not return; they
+    /// are still there. Of their workers' summaries little is known.
+    pub left_behind: Vec<usize>,
 }
 
 impl Outcome {
@@ -81,6 +86,7 @@ impl Outcome {
             intervals,
             totals,
             workers,
+            left_behind: Vec::new(),
         }
     }
 }
@@ -91,11 +97,12 @@ enum Report {
     Ended(Place),
     /// All workers of a thread.
     Finished(Vec<WorkerOutcome>),
-    Failed(SetupError),
+    /// The thread could not begin.
+    Failed(usize, SetupError),
 }
 
 /// Runs one plan for each group of clients to its end; `on_progress` is called as each interval is
-/// complete.
+/// complete. A thread that takes no turn any more once the run is over is left behind.
 ///
 /// # Errors
 /// [`SetupError`] if a worker could not open its sockets; nothing was sent then.
@@ -110,25 +117,32 @@ pub fn run(
     let count = threads.len() as u32;
     let ways: Vec<Vec<Way>> = groups.iter().map(ways).collect();
     let watch = Watch::start(clock, &ways);
-    let outcome = thread::scope(|scope| {
-        let (sender, receiver) = channel();
-        for index in threads.start as usize..threads.end as usize {
-            let cpu = options.cpus.get(index).copied();
-            let (control, sender) = (Arc::clone(control), sender.clone());
-            scope.spawn(move || {
-                let report = run_thread(
-                    groups,
-                    (index, cpu),
-                    (clock, driver, count),
-                    (&control, &sender),
-                );
-                // The receiver is gone only if the run has failed already.
-                let _ = sender.send(report.unwrap_or_else(Report::Failed));
-            });
-        }
-        drop(sender);
-        collect(&receiver, (groups, threads), control, on_progress)
-    });
+    let shared: Arc<[RunInputs]> = groups.into();
+    let (sender, receiver) = channel();
+    let mut handles = BTreeMap::new();
+    let mut beats = BTreeMap::new();
+    for index in threads.start as usize..threads.end as usize {
+        let cpu = options.cpus.get(index).copied();
+        let (control, sender) = (Arc::clone(control), sender.clone());
+        let (groups, beat) = (Arc::clone(&shared), Arc::new(Beat::default()));
+        beats.insert(index, Arc::clone(&beat));
+        let handle = thread::spawn(move || {
+            let report = run_thread(
+                &groups,
+                (index, cpu, &beat),
+                (clock, driver, count),
+                (&control, &sender),
+            );
+            drop(groups);
+            // The receiver is gone only if the run has failed already, or has left this one behind.
+            let _ = sender.send(report.unwrap_or_else(|error| Report::Failed(index, error)));
+        });
+        handles.insert(index, handle);
+    }
+    drop((sender, shared));
+    let watchdog = Watchdog::new(groups, Arc::clone(control), clock, beats);
+    let outcome = collect(&receiver, (groups, threads), watchdog, on_progress);
+    join(handles, &outcome);
     let cuts = watch.map(Watch::end).unwrap_or_default();
     outcome.map(|mut outcome| {
         for worker in &mut outcome.workers {
@@ -137,6 +151,19 @@ pub fn run(
         }
         outcome
     })
+}
+
+/// Waits for the threads that end.
+fn join(handles: BTreeMap<usize, JoinHandle<()>>, outcome: &Result<Outcome, SetupError>) {
+    for (index, handle) in handles {
+        let is_left_behind = outcome
+            .as_ref()
+            .is_ok_and(|it| it.left_behind.contains(&index));
+        if !is_left_behind {
+            // A panic has ended the process.
+            let _ = handle.join();
+        }
+    }
 }
 
 /// The ways to the servers of a group.
@@ -162,7 +189,7 @@ fn stamp_source(stamping: Stamping) -> StampSource {
 
 fn run_thread(
     groups: &[RunInputs],
-    (index, cpu): (usize, Option<usize>),
+    (index, cpu, beat): (usize, Option<usize>, &Beat),
     (clock, choice, threads): (Clock, DriverChoice, u32),
     (control, sender): (&Arc<Control>, &Sender<Report>),
 ) -> Result<Report, SetupError> {
@@ -181,12 +208,11 @@ fn run_thread(
     let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;
     let mut crew = Crew::new(groups, index as u32, control);
     crew.open(&mut driver)?;
-    let mut totals = vec![None; groups.len()];
     while !crew.is_finished() {
+        beat.count();
         let until = crew.step(&mut driver);
         while let Some((group, interval)) = crew.poll_interval() {
             let place = (index, group);
-            interval.append_to(&mut totals[group]);
             let _ = sender.send(Report::Interval(place, Box::new(interval)));
         }
         while let Some(group) = crew.poll_finished() {
@@ -203,7 +229,8 @@ fn run_thread(
         cpu,
         driver: Some(chosen.clone()),
         summary,
-        total: totals[group].take().unwrap_or_default(),
+        // Its intervals have been told one by one.
+        total: Interval::default(),
     };
     Ok(Report::Finished(summaries.map(outcome).collect()))
 }
@@ -221,31 +248,84 @@ fn load(groups: &[RunInputs], (thread, threads): (u32, u32)) -> Load {
     }
 }
 
-/// Merges what the workers report until all have finished.
+/// Merges what the workers report until all have finished, or those that have not will not.
 fn collect(
     receiver: &Receiver<Report>,
     (groups, threads): (&[RunInputs], Range<u32>),
-    control: &Control,
+    mut watchdog: Watchdog,
     mut on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
-    let mut gathering = Gathering::of(groups, &threads);
-    let mut workers = Vec::new();
+    let mut collected = Collected {
+        gathering: Gathering::of(groups, &threads),
+        totals: places(groups, &threads).map(|it| (it, None)).collect(),
+        workers: Vec::new(),
+    };
     let mut failure = None;
-    for report in receiver {
-        match report {
-            Report::Interval(place, interval) => gathering.add(place, *interval),
-            Report::Ended(place) => gathering.end(place),
-            Report::Finished(outcomes) => workers.extend(outcomes),
-            Report::Failed(error) => {
-                control.stop();
+    loop {
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(Report::Failed(index, error)) => {
+                watchdog.control.stop();
+                watchdog.forget(index);
                 failure.get_or_insert(error);
             }
+            Ok(report) => collected.hear(report, &mut watchdog),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
-        gathering.settle(&mut on_progress);
+        collected.gathering.settle(&mut on_progress);
+        if watchdog.all_are_stuck() {
+            break;
+        }
     }
-    workers.sort_by_key(|worker| (worker.thread, worker.group));
     match failure {
         Some(error) => Err(error),
-        None => Ok(Outcome::new(gathering, workers)),
+        None => Ok(collected.outcome(&watchdog)),
+    }
+}
+
+/// What the workers have reported so far.
+struct Collected {
+    gathering: Gathering,
+    /// All intervals of each worker together, until it has finished.
+    totals: BTreeMap<Place, Option<Interval>>,
+    workers: Vec<WorkerOutcome>,
+}
+
+impl Collected {
+    fn hear(&mut self, report: Report, watchdog: &mut Watchdog) {
+        match report {
+            Report::Interval(place, interval) => {
+                interval.append_to(self.totals.entry(place).or_default());
+                self.gathering.add(place, *interval);
+            }
+            Report::Ended(place) => self.gathering.end(place),
+            Report::Finished(outcomes) => {
+                for mut worker in outcomes {
+                    watchdog.forget(worker.thread);
+                    let total = self.totals.remove(&(worker.thread, worker.group));
+                    worker.total = total.flatten().unwrap_or_default();
+                    self.workers.push(worker);
+                }
+            }
+            Report::Failed(..) => {}
+        }
+    }
+
+    /// Workers that have not finished are left behind.
+    fn outcome(mut self, watchdog: &Watchdog) -> Outcome {
+        for (place, total) in std::mem::take(&mut self.totals) {
+            let (worker, rest) = watchdog.left_behind(place, total);
+            if let Some(rest) = rest {
+                self.gathering.add(place, rest);
+            }
+            self.gathering.end(place);
+            self.workers.push(worker);
+        }
+        let place = |worker: &WorkerOutcome| (worker.thread, worker.group);
+        self.workers.sort_by_key(place);
+        Outcome {
+            left_behind: watchdog.threads(),
+            ..Outcome::new(self.gathering, self.workers)
+        }
     }
 }

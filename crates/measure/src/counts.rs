@@ -2,11 +2,13 @@
 //!
 //! The accounting identity (asserted by [`Counts::check_identity`]):
 //! `offered = sent + not_sent`, `sent = responses + timeouts + connection_losses +
-//! exchange_failures`. It holds for whole phases of a run, not for single intervals: a query may be
-//! sent in one interval and answered in the next.
+//! exchange_failures + interrupted`. It holds for whole phases of a run, not for single intervals:
+//! a query may be sent in one interval and answered in the next.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::facts::is_zero;
 
 /// Implements `add`, which adds the named fields of `other`: numbers up to the most there is, which
 /// no run reaches but a file may, groups by `add`.
@@ -62,6 +64,10 @@ pub struct Counts {
     pub connection_losses: u64,
     /// Queries sent that HTTP or a QUIC stream ended without a DNS message, by cause.
     pub exchange_failures: ExchangeFailures,
+    /// Queries sent that nobody waited for to their end, because the run was interrupted: what
+    /// would have become of them is unknown, and they are not lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupted: u64,
     /// Times that a query was sent again on another connection because the target said that it had
     /// not processed it (GOAWAY, REFUSED_STREAM). It is still one query: `sent` and `sent_octets`
     /// count it once.
@@ -192,13 +198,16 @@ pub struct TcpFallback {
     pub timeouts: u64,
     /// Lost with their connection, or never connected.
     pub connection_losses: u64,
+    /// Nobody waited for them to their end, because the run was interrupted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupted: u64,
 }
 
 impl_add!(
     Counts,
     numbers: [
-        offered, repeated, sent, responses, timeouts, connection_losses, nodata, truncated,
-        late, duplicate, port_unreachable, sent_octets, received_octets,
+        offered, repeated, sent, responses, timeouts, connection_losses, interrupted, nodata,
+        truncated, late, duplicate, port_unreachable, sent_octets, received_octets,
         retried_unprocessed, waited_for_stream,
     ],
     groups: [
@@ -224,7 +233,7 @@ impl_add!(
 impl_add!(StampCounts, numbers: [missing, implausible], groups: []);
 impl_add!(
     TcpFallback,
-    numbers: [sent, responses, timeouts, connection_losses],
+    numbers: [sent, responses, timeouts, connection_losses, interrupted],
     groups: [rcodes]
 );
 impl NotSent {
@@ -254,6 +263,27 @@ impl Counts {
     pub fn lost(&self) -> u64 {
         let unanswered = self.timeouts + self.connection_losses;
         unanswered + self.exchange_failures.total() + self.not_sent.total()
+    }
+
+    /// What lacks for the identity to hold for a phase of which the end was not counted: what was
+    /// still open is interrupted, and what had not been sent never was.
+    #[must_use]
+    pub fn cut_off(&self) -> Counts {
+        let fallback = &self.tcp_fallback;
+        let ended_again = fallback.responses + fallback.timeouts + fallback.connection_losses;
+        let unanswered = self.timeouts + self.connection_losses + self.exchange_failures.total();
+        let ended = self.responses + unanswered + self.interrupted;
+        let mut lacking = Counts {
+            interrupted: self.sent.saturating_sub(ended),
+            ..Counts::default()
+        };
+        lacking.tcp_fallback.interrupted = fallback
+            .sent
+            .saturating_sub(ended_again + fallback.interrupted);
+        lacking.not_sent.run_ended = self
+            .offered
+            .saturating_sub(self.sent + self.not_sent.total());
+        lacking
     }
 
     /// Responses whose RCODE is in `rcodes` and that are whole: a truncated one is goodput if the
@@ -289,6 +319,7 @@ impl Counts {
                 ("timeouts", self.timeouts),
                 ("connection_losses", self.connection_losses),
                 ("exchange_failures", self.exchange_failures.total()),
+                ("interrupted", self.interrupted),
             ],
         )?;
         balance(
@@ -301,6 +332,7 @@ impl Counts {
                 ("responses", fallback.responses),
                 ("timeouts", fallback.timeouts),
                 ("connection_losses", fallback.connection_losses),
+                ("interrupted", fallback.interrupted),
             ],
         )?;
         self.check_shares_of_responses()?;

@@ -110,6 +110,7 @@ fn remarks(counts: &Counts) -> Vec<(String, u64)> {
             "not sent",
             counts.not_sent.total() - counts.not_sent.run_ended,
         ),
+        ("still open when interrupted", counts.interrupted),
         ("late responses", counts.late),
         ("duplicate responses", counts.duplicate),
         ("unexpected messages", counts.unexpected.total()),

@@ -127,6 +127,7 @@ pub(crate) fn check(targets: &[TargetRecord], total: &Interval) -> Result<(), St
             sum.exchange_failures.total(),
             all.exchange_failures.total(),
         ),
+        ("interrupted queries", sum.interrupted, all.interrupted),
         ("responses NODATA", sum.nodata, all.nodata),
         ("messages sent", messages, all.sent + all.stub.retransmitted),
     ] {

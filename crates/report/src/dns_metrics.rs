@@ -89,7 +89,8 @@ fn stats(record: &RunRecord, interval: &Interval, of: (&str, &str, i128)) -> Val
         "queries": counts.sent,
         "responses": counts.responses,
         "timeouts": counts.timeouts,
-        "interrupted": counts.connection_losses + counts.exchange_failures.total(),
+        "interrupted":
+            counts.connection_losses + counts.exchange_failures.total() + counts.interrupted,
         "unexpected": counts.unexpected.total() + counts.late + counts.duplicate,
         "discarded": counts.not_sent.total(),
         "response_rcodes": rcodes,

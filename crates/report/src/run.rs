@@ -192,6 +192,9 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
     for (name, number) in causes.into_iter().filter(|cause| cause.1 > 0) {
         row(name, number, false);
     }
+    if counts.interrupted > 0 {
+        row("still open when interrupted", counts.interrupted, false);
+    }
     row(
         "completed within the load",
         record.responses_in_window,

@@ -86,6 +86,7 @@ fn lost(counts: &Counts) -> String {
         ("with their connection", counts.connection_losses),
         ("without a DNS message", counts.exchange_failures.total()),
         ("not sent", counts.not_sent.total()),
+        ("still open", counts.interrupted),
     ];
     let kinds = kinds.into_iter().filter(|(_, number)| *number > 0);
     or_none(kinds.map(|(kind, number)| format!("{} {kind}", count(number))))

@@ -323,6 +323,10 @@ fn result(record: &RunRecord) -> String {
         "queries",
         sections::not_sent(counts),
     );
+    if counts.interrupted > 0 {
+        let note = "of offered; not waited for any longer".to_owned();
+        row("still open", counts.interrupted, "queries", note);
+    }
     rates(record, &mut table);
     let mut text = String::new();
     table.write_to(&mut text);

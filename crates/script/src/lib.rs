@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `script` | one script for the clients of one worker |
 //! | [`messages`] | what it asks, rendered; bounded, however many names it makes up |
+//! | `pattern` | Lua's patterns with a bound on their work |
 //! | `sandbox` | what a script may see and how much it may take |
 //! | [`rehearsal`] | a script tried out on responses that nobody sent |
 //! | `prelude.lua` | the scheduler of the coroutines, and the methods of `c` |
@@ -24,6 +25,7 @@
 )]
 
 pub mod messages;
+mod pattern;
 pub mod rehearsal;
 mod sandbox;
 mod script;

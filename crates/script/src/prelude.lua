@@ -16,7 +16,7 @@ local host, limits = ...
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 local collect, error, next, pcall, xpcall = collectgarbage, error, next, pcall, xpcall
 local rawset, select, setmetatable = rawset, select, setmetatable
-local tostring, type, unpack = tostring, type, unpack
+local tonumber, tostring, type, unpack = tonumber, tostring, type, unpack
 local concat, find, floor, log = table.concat, string.find, math.floor, math.log
 
 local START, WAKE, TIMED_OUT, LOST, NOT_SENT, RESPONSE = 0, 1, 2, 3, 4, 16
@@ -354,6 +354,188 @@ local function metrics()
   return counters
 end
 
+-- Functions in C are one instruction, however long they take. Where that may be long, the host
+-- counts what they do, and stops a turn that does too much.
+local c_find, c_match, c_gmatch, c_gsub = string.find, string.match, string.gmatch, string.gsub
+local c_rep, c_sort, byte, sub = string.rep, table.sort, string.byte, string.sub
+local min = math.min
+
+-- Steps of a pattern that nobody counts.
+local STEPS_FREE = 30000
+-- Octets of a pattern that is worth looking at.
+local PATTERN_FREE = 200
+-- Octets and entries beyond which work is counted.
+local MUCH = 65536
+
+-- The longest subject that each pattern may be left to C with; a few of them.
+local longest, longest_used = {}, 0
+
+-- An item that is repeated may stop at each octet, an optional one in two ways; and a match may
+-- begin at each octet. All of them together are the steps at most.
+local function measure(pattern)
+  if #pattern > PATTERN_FREE then return 0 end
+  local _, again = c_gsub(pattern, "%%[b%d]", "")
+  local bare = c_gsub(c_gsub(pattern, "%%.", "x"), "%[%^?.[^%]]*%]", "x")
+  local _, repeated = c_gsub(bare, "[*+-]", "")
+  local _, optional = c_gsub(bare, "%?", "")
+  local places = again + repeated + (byte(pattern) == 94 and 0 or 1)
+  local steps = STEPS_FREE / 2 ^ optional / (1 + #pattern / 16)
+  local octets = places == 0 and steps or steps ^ (1 / places)
+  longest_used = longest_used + 1
+  if longest_used > 256 then longest, longest_used = {}, 1 end
+  longest[pattern] = octets
+  return octets
+end
+
+-- True if matching is counted by the host: it could take long. What is no text is C's to refuse.
+local function is_counted(subject, pattern)
+  local kind = type(subject)
+  local octets = kind == "string" and #subject or kind == "number" and 32 or 0
+  return type(pattern) == "string" and octets > (longest[pattern] or measure(pattern))
+end
+
+local function must_go_on(ok, message)
+  if ok ~= false then return end
+  if watch.stopped then error(message, 0) end
+  wrong(message, 3)
+end
+
+-- The first match from an octet on: where it begins and ends, then the same of each capture.
+local function search(subject, pattern, from, caret_is_plain)
+  local found = { host.search(subject, pattern, from, caret_is_plain or false) }
+  must_go_on(found[1], found[2])
+  if found[1] then return found end
+end
+
+local function capture(subject, found, i)
+  local first, last = found[2 * i + 1], found[2 * i + 2]
+  if last == -1 then return first end
+  return sub(subject, first, last)
+end
+
+-- The captures of a match; without any the match itself.
+local function captures(subject, found, none)
+  local all, count = {}, #found / 2 - 1
+  for i = 1, count do all[i] = capture(subject, found, i) end
+  if count == 0 and not none then return sub(subject, found[1], found[2]) end
+  return unpack(all, 1, count)
+end
+
+local function first_octet(subject, from)
+  from = floor(tonumber(from) or 1)
+  if from < 0 then from = #subject + from + 1 end
+  if from > #subject then return #subject + 1 end
+  return from >= 1 and from or 1
+end
+
+local function count_work(number)
+  if number > MUCH then must_go_on(host.count(floor(number / 16))) end
+end
+
+local function plain_find(subject, pattern, from)
+  -- Whatever each octet is compared with.
+  local steps = #subject * #pattern
+  if steps > STEPS_FREE * 1000 then must_go_on(host.count(floor(steps / 1000))) end
+  return c_find(subject, pattern, from, true)
+end
+
+function string.find(subject, pattern, from, plain)
+  if not is_counted(subject, pattern) then return c_find(subject, pattern, from, plain) end
+  subject = tostring(subject)
+  if plain then return plain_find(subject, pattern, from) end
+  local found = search(subject, pattern, first_octet(subject, from))
+  if not found then return nil end
+  return found[1], found[2], captures(subject, found, true)
+end
+
+function string.match(subject, pattern, from)
+  if not is_counted(subject, pattern) then return c_match(subject, pattern, from) end
+  subject = tostring(subject)
+  local found = search(subject, pattern, first_octet(subject, from))
+  if not found then return nil end
+  return captures(subject, found)
+end
+
+function string.gmatch(subject, pattern)
+  if not is_counted(subject, pattern) then return c_gmatch(subject, pattern) end
+  subject = tostring(subject)
+  local from = 1
+  return function()
+    if from > #subject + 1 then return nil end
+    local found = search(subject, pattern, from, true)
+    if not found then
+      from = #subject + 2
+      return nil
+    end
+    -- Past an empty match there is an octet more.
+    from = found[2] < found[1] and found[1] + 1 or found[2] + 1
+    return captures(subject, found)
+  end
+end
+
+-- What stands in the place of a match.
+local function replaced(subject, found, replacement)
+  local kind, value = type(replacement), nil
+  if kind == "table" then
+    value = replacement[#found > 2 and capture(subject, found, 1)
+      or sub(subject, found[1], found[2])]
+  elseif kind == "function" then
+    value = replacement(captures(subject, found))
+  else
+    return (c_gsub(replacement, "%%(.)", function(letter)
+      local number = tonumber(letter)
+      if not number then return letter end
+      if number == 0 or number == 1 and #found == 2 then return sub(subject, found[1], found[2]) end
+      if 2 * number + 2 > #found then wrong("invalid capture index", 4) end
+      return tostring(capture(subject, found, number))
+    end))
+  end
+  if not value then return sub(subject, found[1], found[2]) end
+  if type(value) ~= "string" and type(value) ~= "number" then
+    wrong("invalid replacement value (a " .. type(value) .. ")", 2)
+  end
+  return value
+end
+
+function string.gsub(subject, pattern, replacement, most)
+  local kind = type(replacement)
+  local is_fit = kind == "string" or kind == "number" or kind == "table" or kind == "function"
+  if not is_fit or not is_counted(subject, pattern) then
+    return c_gsub(subject, pattern, replacement, most)
+  end
+  subject = tostring(subject)
+  local parts, from, made = {}, 1, 0
+  most = most or #subject + 1
+  while made < most and from <= #subject + 1 do
+    local found = search(subject, pattern, from)
+    if not found then break end
+    made = made + 1
+    parts[#parts + 1] = sub(subject, from, found[1] - 1)
+    parts[#parts + 1] = replaced(subject, found, replacement)
+    from = found[2] + 1
+    if found[2] < found[1] then
+      parts[#parts + 1] = sub(subject, from, from)
+      from = from + 1
+    end
+    if byte(pattern) == 94 then break end
+  end
+  parts[#parts + 1] = sub(subject, from)
+  return concat(parts), made
+end
+
+function string.rep(text, times, between)
+  -- More than there is memory for is not made.
+  if type(text) == "string" and type(times) == "number" then
+    count_work(min(#text * times, 2e8))
+  end
+  return c_rep(text, times, between)
+end
+
+function table.sort(list, is_before)
+  if type(list) == "table" and #list > MUCH then count_work(#list * 256) end
+  return c_sort(list, is_before)
+end
+
 -- The sandbox: what is not named here does not exist.
 for _, name in next, { "assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "rawset",
   "select", "setmetatable", "getmetatable", "tonumber", "tostring", "type", "unpack" } do
@@ -401,9 +583,17 @@ function env.xpcall(f, handler, ...)
   return guarded(xpcall(f, handler, ...))
 end
 
+-- True of a failure that may have come for want of memory.
+local function is_of_memory(failure)
+  return type(failure) ~= "string" or find(failure, "memory", 1, true)
+    or find(failure, "error handling", 1, true)
+end
+
 local function body(object)
   local ok, failure = xpcall(client_function, host.place, object)
   if ok then return FINISHED end
+  -- What its function held is for those who go on.
+  if is_of_memory(failure) then collect() end
   return FAILED, failure
 end
 
@@ -415,10 +605,7 @@ local unreported, unreported_of = nil, 0
 local function report()
   local failure = unreported
   unreported = nil
-  if type(failure) ~= "string" or find(failure, "memory", 1, true)
-    or find(failure, "error handling", 1, true) then
-    collect()
-  end
+  if is_of_memory(failure) then collect() end
   used = used + 1
   out[used] = unreported_of * CLIENT_STEP + FAILED
   host.failed(failure)

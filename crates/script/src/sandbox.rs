@@ -2,11 +2,14 @@
 //!
 //! The libraries for files, processes, packages and debugging are never opened, nor is LuaJIT's
 //! compiler: it looks at hooks only where it does not run, so a loop that it has compiled could not
-//! be stopped. Its interpreter counts instructions, [`INSTRUCTIONS_PER_LOOK`] at a time.
+//! be stopped. Its interpreter counts instructions, [`INSTRUCTIONS_PER_LOOK`] at a time. A function
+//! in C is one instruction, so the prelude has those that may take long counted here: patterns that
+//! may backtrack, and what makes or sorts much.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::QuestionSet;
 use measure::script::{Failures, Metrics};
@@ -17,6 +20,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::messages::Messages;
+use crate::pattern::{Capture, Fault, Search};
 use crate::script::{Limits, Settings};
 
 /// How many instructions run between two looks at their number.
@@ -43,11 +47,60 @@ pub(crate) struct Shared {
     pub(crate) not_printed: u64,
     /// Why the turn was stopped that is running.
     stopped: Option<String>,
+    /// The turn whose instructions were counted last, and how many it has had.
+    counted: (f64, u64),
+    /// True once nobody wants to see the end of a turn: the run is over.
+    is_over: Arc<AtomicBool>,
     file_name: String,
     limits: Limits,
 }
 
+/// Why a turn is not to go on.
+enum Stop {
+    /// It has had all of its instructions.
+    Exhausted,
+    /// The run is over.
+    Over,
+}
+
 impl Shared {
+    /// Counts instructions of a turn.
+    fn count(&mut self, turn: f64, instructions: u64) -> Option<Stop> {
+        if self.counted.0 != turn {
+            self.counted = (turn, 0);
+        }
+        self.counted.1 = self.counted.1.saturating_add(instructions);
+        if self.counted.1 > self.limits.instructions {
+            return Some(Stop::Exhausted);
+        }
+        self.is_over.load(Ordering::Relaxed).then_some(Stop::Over)
+    }
+
+    /// Instructions that a turn has left.
+    fn left(&self, turn: f64) -> u64 {
+        let used = if self.counted.0 == turn {
+            self.counted.1
+        } else {
+            0
+        };
+        self.limits.instructions.saturating_sub(used)
+    }
+
+    /// Stops the turn that is running; returns why, with the line of the script.
+    fn stop(&mut self, lua: &Lua, stop: &Stop) -> String {
+        let what = match stop {
+            Stop::Over => "stopped: the run is over".to_owned(),
+            Stop::Exhausted => format!(
+                "stopped after {} instructions without waiting for anything; does a loop lack a \
+                 c:sleep()?",
+                self.limits.instructions
+            ),
+        };
+        let message = at_line(lua, &self.file_name, &what);
+        self.stopped.get_or_insert_with(|| message.clone());
+        message
+    }
+
     /// A message with its cure, if it is about memory.
     fn with_cure(&self, text: String) -> String {
         let is_memory = text.ends_with("not enough memory") || text == "error in error handling";
@@ -85,11 +138,14 @@ impl Sandbox {
             printed: Vec::new(),
             not_printed: 0,
             stopped: None,
+            counted: (-1.0, 0),
+            is_over: Arc::clone(&settings.is_over),
             file_name: file_name.to_owned(),
             limits: settings.limits,
         }));
         let host = host(&lua, &shared, &settings)?;
         watch(&lua, &shared, host.get("watch")?)?;
+        counted_functions(&lua, &shared, &host)?;
         let limits = limits(&lua, &settings)?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
         let (environment, begin, step, returned, metrics) = prelude.call((host, limits.clone()))?;
@@ -200,7 +256,12 @@ fn report_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> ml
     let mine = Rc::clone(shared);
     let failed = move |_: &Lua, failure: Value| {
         let shared = &mut *mine.borrow_mut();
-        let message = match shared.stopped.take() {
+        let stopped = shared.stopped.take();
+        if stopped.is_some() && shared.is_over.load(Ordering::Relaxed) {
+            // Whoever was stopped for the end of the run has not failed.
+            return Ok(());
+        }
+        let message = match stopped {
             Some(message) => message,
             None => shared.with_cure(text_of(&failure)),
         };
@@ -232,31 +293,79 @@ fn report_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> ml
 /// Stops a turn that takes too many instructions. Counted, not timed: the same script does the
 /// same on every host, and in the simulator.
 fn watch(lua: &Lua, shared: &Rc<RefCell<Shared>>, watch: Table) -> mlua::Result<()> {
-    let looks_max = shared.borrow().limits.instructions / u64::from(INSTRUCTIONS_PER_LOOK);
     let shared = Rc::clone(shared);
-    let seen = RefCell::new((-1.0, 0_u64));
     let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_LOOK);
     lua.set_global_hook(triggers, move |lua: &Lua, _: &Debug| {
         let turn: f64 = watch.raw_get(1)?;
-        let mut seen = seen.borrow_mut();
-        if seen.0 != turn {
-            *seen = (turn, 0);
-        }
-        seen.1 += 1;
-        if seen.1 <= looks_max {
-            return Ok(VmState::Continue);
-        }
         let mut shared = shared.borrow_mut();
-        let instructions = looks_max * u64::from(INSTRUCTIONS_PER_LOOK);
-        let what = format!(
-            "stopped after {instructions} instructions without waiting for anything; does a loop \
-             lack a c:sleep()?"
-        );
-        let message = at_line(lua, &shared.file_name, &what);
-        shared.stopped.get_or_insert_with(|| message.clone());
+        let Some(stop) = shared.count(turn, u64::from(INSTRUCTIONS_PER_LOOK)) else {
+            return Ok(VmState::Continue);
+        };
+        let message = shared.stop(lua, &stop);
         watch.raw_set("stopped", true)?;
         Err(mlua::Error::RuntimeError(message))
     })
+}
+
+/// What a callback tells the prelude to raise.
+fn raise(lua: &Lua, message: &str) -> mlua::Result<Variadic<Value>> {
+    let message = Value::String(lua.create_string(message)?);
+    Ok(Variadic::from(vec![Value::Boolean(false), message]))
+}
+
+/// Functions whose work is counted as instructions.
+fn counted_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> mlua::Result<()> {
+    let watch: Table = host.get("watch")?;
+    let (mine, own_watch) = (Rc::clone(shared), watch.clone());
+    let count = move |lua: &Lua, instructions: f64| {
+        let turn: f64 = own_watch.raw_get(1)?;
+        let mut shared = mine.borrow_mut();
+        let Some(stop) = shared.count(turn, instructions as u64) else {
+            return Ok(Variadic::new());
+        };
+        own_watch.raw_set("stopped", true)?;
+        raise(lua, &shared.stop(lua, &stop))
+    };
+    host.set("count", lua.create_function(count)?)?;
+    let mine = Rc::clone(shared);
+    type Asked = (mlua::LuaString, mlua::LuaString, usize, bool);
+    let search = move |lua: &Lua, (subject, pattern, from, caret_is_plain): Asked| {
+        let turn: f64 = watch.raw_get(1)?;
+        let mut shared = mine.borrow_mut();
+        let before = shared.left(turn);
+        let mut steps = before;
+        let search = Search {
+            subject: &subject.as_bytes(),
+            pattern: &pattern.as_bytes(),
+            from: from.saturating_sub(1).min(subject.as_bytes().len()),
+            caret_is_plain,
+        };
+        let found = search.run(&mut steps);
+        let used = match found {
+            // One more than there were.
+            Err(Fault::Exhausted) => before + 1,
+            _ => before - steps,
+        };
+        if let Some(stop) = shared.count(turn, used) {
+            watch.raw_set("stopped", true)?;
+            return raise(lua, &shared.stop(lua, &stop));
+        }
+        match found {
+            Ok(captures) => Ok(captures.into_iter().flat_map(numbers).collect()),
+            Err(Fault::Malformed(what)) => raise(lua, what),
+            Err(Fault::Exhausted) => Ok(Variadic::new()),
+        }
+    };
+    host.set("search", lua.create_function(search)?)
+}
+
+/// First and last octet of a capture, from 1; of a place the place and -1.
+fn numbers(capture: Capture) -> [Value; 2] {
+    let (first, last) = match capture {
+        Capture::Part(start, end) => (start as f64 + 1.0, end as f64),
+        Capture::Place(at) | Capture::Open(at) => (at as f64 + 1.0, -1.0),
+    };
+    [Value::Number(first), Value::Number(last)]
 }
 
 /// The message of a failure with the line of the script at which it came up.

@@ -4,6 +4,7 @@ use std::cell::Ref;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use load::QuestionSet;
 use measure::script::{Failures, Metrics};
@@ -83,6 +84,8 @@ pub struct Settings {
     pub defaults: QueryOptions,
     /// What it may take.
     pub limits: Limits,
+    /// Set by the engine once the run is over: no client goes on.
+    pub is_over: Arc<AtomicBool>,
 }
 
 impl Default for Settings {
@@ -96,6 +99,7 @@ impl Default for Settings {
             questions: Arc::default(),
             defaults: QueryOptions::default(),
             limits: Limits::default(),
+            is_over: Arc::default(),
         }
     }
 }

@@ -4,7 +4,8 @@
 //! that scripts keep working. What is different:
 //!
 //! - an input file is read whole before anything is sent; each unusable line of it is named once;
-//! - Ctrl-C waits for the queries in flight, so none are `interrupted`; a second one aborts;
+//! - Ctrl-C waits up to a second for the queries in flight before they are `interrupted`; a second
+//!   one aborts;
 //! - no limit of 256 clients a thread;
 //! - over TCP, DoT and DoH a query whose connection is not up in time is not sent, and the run goes
 //!   on, where dnsperf waits for ever;

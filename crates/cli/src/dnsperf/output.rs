@@ -148,6 +148,14 @@ impl Layout {
             share(responses)
         )?;
         writeln!(text, "  {unit} lost:         {lost} ({})", share(lost))?;
+        let interrupted = counts.interrupted;
+        if interrupted > 0 {
+            writeln!(
+                text,
+                "  {unit} interrupted:  {interrupted} ({})",
+                share(interrupted)
+            )?;
+        }
         if unexpected > 0 {
             writeln!(
                 text,

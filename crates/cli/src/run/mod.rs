@@ -17,6 +17,7 @@ use std::time::Duration;
 use engine::Progress;
 use lab::run::{RunRequest, Serving};
 use measure::RunRecord;
+use measure::experience::GroupRecord;
 use proto::Transport;
 use report::table::{Align, Table};
 use responder::certificate::Identity;
@@ -48,12 +49,37 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let text = records::hand_over(&record, destination.as_ref(), rendered)?;
     let checks = conditions.check_run(&record);
     let has_failed = conditions.conclude("throng run", &checks, &text)?;
-    Ok(exit_code(was_in_vain(&record), has_failed))
+    Ok(exit_code(is_failure(&record), has_failed))
+}
+
+/// True if the run was in vain; or if the script of all clients of a group has failed or a worker
+/// did not end, which is told.
+pub(crate) fn is_failure(record: &RunRecord) -> bool {
+    let mut errors: Vec<String> = record.groups.iter().filter_map(failed_script).collect();
+    let workers = record.workers.iter().enumerate();
+    let stuck = workers.filter(|(_, worker)| worker.left_behind);
+    errors.extend(stuck.map(|(number, _)| {
+        format!("worker {number} did not end with the run: not all that it did is in the result")
+    }));
+    errors.iter().for_each(|error| tell!("error: {error}"));
+    was_in_vain(record) || !errors.is_empty()
+}
+
+/// What ended the clients of a group, if an error in their script ended them all.
+fn failed_script(group: &GroupRecord) -> Option<String> {
+    let failure = group.script_failure()?;
+    let of_group = match group.name.as_str() {
+        GroupRecord::PLAIN => String::new(),
+        name => format!(" of group `{name}`"),
+    };
+    Some(format!(
+        "the script of every client{of_group} failed: {failure}"
+    ))
 }
 
 /// True if the run tried and got no response at all; one that only opens connections, not a single
 /// one.
-pub(crate) fn was_in_vain(record: &RunRecord) -> bool {
+fn was_in_vain(record: &RunRecord) -> bool {
     if record.asks_nothing() {
         return record.connections_opened() == 0;
     }

@@ -116,7 +116,7 @@ pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<E
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);
         all_checks.extend(conditions.check_run(&record));
-        in_vain |= run::was_in_vain(&record);
+        in_vain |= run::is_failure(&record);
         if record.ended_by == measure::record::EndedBy::Interrupted {
             break;
         }

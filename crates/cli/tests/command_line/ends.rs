@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
 
-use crate::process::{Folder, Responder, THRONG, execute, signal, throng};
+use crate::process::{Finished, Folder, Responder, THRONG, execute, signal, throng};
 
 fn read(path: &str) -> RunRecord {
     RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap()
@@ -145,6 +146,101 @@ fn a_record_is_not_written_to_a_named_pipe() {
 }
 
 #[test]
+fn a_record_is_not_written_through_a_link() {
+    let folder = Folder::new("record-link");
+    let file = folder.write("file.json", "kept");
+    for (link, to) in [
+        ("to-file", file.as_str()),
+        ("to-nothing", "/nowhere/at/all"),
+    ] {
+        let link = folder.path(link);
+        std::os::unix::fs::symlink(to, &link).unwrap();
+        throng(&format!("run --queries 1 --record {link}"))
+            .refused_with("it is a symbolic link", to);
+    }
+    assert_eq!(fs::read_to_string(file).unwrap(), "kept");
+}
+
+/// Runs a shell's line in mounts of its own, which are gone with it. Needs root.
+fn in_own_mounts(line: &str) -> Finished {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", line]);
+    Finished::new(line, command.stdin(Stdio::null()).output().unwrap())
+}
+
+#[test]
+fn a_record_that_has_no_room_is_kept_elsewhere() {
+    let folder = Folder::new("record-full");
+    let place = folder.folder().display().to_string();
+    // The file can be made, and holds nothing.
+    let finished = in_own_mounts(&format!(
+        "mount -t tmpfs -o size=4k tmpfs {place} && \
+         {THRONG} run --quiet --queries 100 --record {place}/record.json"
+    ));
+    let said = finished.stderr.clone();
+    finished.ended_with(1);
+    assert!(
+        said.contains("record.json: No space left on device"),
+        "{said}"
+    );
+    let kept = said.split("hint: it is in ").nth(1);
+    let kept = kept.and_then(|rest| rest.split(" instead").next());
+    let kept = kept.unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(read(kept).total.counts.responses, 100);
+    fs::remove_file(kept).unwrap();
+    // Known before the run: nothing is sent.
+    let finished = in_own_mounts(&format!(
+        "mount -t tmpfs -o ro tmpfs {place} && \
+         {THRONG} run --quiet --queries 100 --record {place}/record.json"
+    ));
+    finished.refused_with("Read-only file system", "a folder that exists");
+}
+
+#[test]
+fn a_reader_that_goes_away_takes_no_record_with_it() {
+    let folder = Folder::new("reader-gone");
+    let record = folder.path("record.json");
+    for pipe in ["| head -1", "2>&1 | head -1", "2>&1 >/dev/null | true"] {
+        let line = format!(
+            "{THRONG} run --interval 20ms --duration 400ms --rate 200 --record {record} {pipe}"
+        );
+        let ended = Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert!(ended.status.success(), "{pipe}");
+        assert_eq!(read(&record).total.counts.responses, 80, "{pipe}");
+        fs::remove_file(&record).unwrap();
+    }
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_run_with_its_record() {
+    let folder = Folder::new("terminal-closed");
+    let record = folder.path("record.json");
+    let line = format!(
+        "exec env --default-signal=HUP {THRONG} run --rate 50 --interval 50ms --duration 60s \
+         --record {record}"
+    );
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--command", &line, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(terminal.stdout.take().unwrap());
+    let mut seen = Vec::new();
+    while !seen.windows(4).any(|part| part == b" qps") {
+        assert!(shown.read_until(b's', &mut seen).unwrap() > 0);
+    }
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    let begun = std::time::Instant::now();
+    while !std::path::Path::new(&record).exists() {
+        assert!(begun.elapsed().as_secs() < 60, "no record");
+        thread::yield_now();
+    }
+    assert_eq!(read(&record).ended_by, EndedBy::Interrupted);
+}
+
+#[test]
 fn a_run_that_is_in_vain_ends_after_a_look_at_its_first_queries() {
     let folder = Folder::new("in-vain");
     let names = folder.write("names.txt", "a.example A\n");
@@ -184,13 +280,22 @@ fn handles_termination(child: &Child) -> bool {
     caught & 1 << 14 != 0
 }
 
+/// True once the process has used half a second of CPU time: it has begun with what it is for.
+fn is_at_work(child: &Child) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+    // Behind the name, which is in parentheses, user and system time are numbers 12 and 13.
+    let numbers = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = numbers.split_whitespace().skip(11).take(2);
+    ticks.filter_map(|it| it.parse::<u64>().ok()).sum::<u64>() >= 50
+}
+
 #[test]
 fn a_simulation_ends_when_it_is_told_to() {
     let mut command = Command::new(THRONG);
     command.args("run --quiet --format json --driver sim --rate 100k".split(' '));
     command.args(["--duration", "240h"]).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    while !handles_termination(&child) {
+    while !is_at_work(&child) {
         assert_eq!(child.try_wait().unwrap(), None);
         thread::yield_now();
     }
@@ -202,6 +307,33 @@ fn a_simulation_ends_when_it_is_told_to() {
     let record = RunRecord::from_json(&stdout).unwrap();
     assert_eq!(record.ended_by, EndedBy::Interrupted);
     assert_eq!(record.check(), Ok(()));
+}
+
+#[test]
+fn a_signal_ends_at_once_what_prepares_a_run() {
+    let folder = Folder::new("preparing");
+    // Nobody ever writes to it: it is waited for.
+    let names = folder.path("names");
+    execute(&format!("mkfifo {names}")).succeeded();
+    for command in ["run --driver sim", "run", "capacity"] {
+        let mut process = Command::new(THRONG);
+        process.args(command.split(' ')).args(["--names", &names]);
+        process.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = process.stderr(Stdio::piped()).spawn().unwrap();
+        while !handles_termination(&child) {
+            assert_eq!(child.try_wait().unwrap(), None, "{command}");
+            thread::yield_now();
+        }
+        signal(&child, "TERM");
+        let mut stderr = String::new();
+        let mut pipe = child.stderr.take().unwrap();
+        pipe.read_to_string(&mut stderr).unwrap();
+        assert_eq!(
+            child.wait().unwrap().code(),
+            Some(143),
+            "{command}: {stderr}"
+        );
+    }
 }
 
 #[test]
@@ -295,4 +427,110 @@ fn a_process_without_memory_says_so_whatever_it_does() {
             "{limit}: {stderr}"
         );
     }
+}
+
+const SECRET: &str = "cGxhbnRlZC1zZWNyZXQ=";
+
+/// All files below a folder, and what they hold.
+fn files_below(folder: &std::path::Path, texts: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => files_below(&path, texts),
+            path => {
+                let octets = fs::read(&path).unwrap();
+                let text = String::from_utf8_lossy(&octets).into_owned();
+                texts.push((path.display().to_string(), text));
+            }
+        }
+    }
+}
+
+/// A command and what it showed.
+fn shown(finished: Finished) -> (String, String) {
+    (finished.line, finished.stdout + &finished.stderr)
+}
+
+/// What runs show, reports on them, comparisons and experiments.
+fn shown_by_runs(run: &str, record: &str, folder: &Folder) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    let junit = folder.path("junit.xml");
+    let checked = format!("{run} --record {record} --require p99<60s --junit {junit}");
+    all.push(shown(throng(&checked)));
+    assert_eq!(read(record).total.counts.responses, 20);
+    for format in ["json", "csv"] {
+        all.push(shown(throng(&format!("{run} --format {format}"))));
+    }
+    for format in ["text", "html", "markdown", "csv", "json", "dns-metrics"] {
+        all.push(shown(throng(&format!("report {record} --format {format}"))));
+    }
+    all.push(shown(throng(&format!("{run} --processes 2 --clients 4"))));
+    let records = folder.path("compared");
+    let mut compare = Command::new(THRONG);
+    compare.args(["compare", "--a", run, "--b", run, "--rounds", "2"]);
+    let compared = compare.args(["--records", &records]).output().unwrap();
+    all.push(shown(Finished::new("compare", compared)));
+    all
+}
+
+/// An experiment with a key in its file.
+fn experiment(inputs: &Folder, server: &str, names: &str) -> String {
+    let text = format!(
+        "name = \"planted\"\nrepetitions = 1\n[run]\ntransport = \"doh2\"\n\
+         server = \"{server}\"\nnames = \"{names}\"\nqueries = 20\n\
+         tsig = \"k:{SECRET}\"\n"
+    );
+    inputs.write("experiment.toml", text)
+}
+
+/// What cannot be used is not repeated.
+fn shown_by_errors(server: &str, names: &str) -> Vec<(String, String)> {
+    let flags = [
+        format!("--server https://u:{SECRET}@127.0.0.1/q -t doh2"),
+        format!("--server https://{SECRET}@127.0.0.1/q"),
+        format!("--doh-header {SECRET} -t doh2 --server {server}"),
+        format!("--tsig {SECRET}:k:hmac-sha256"),
+        format!("--tsig {SECRET}"),
+        format!("--tsig hmac-sha256:{SECRET}..a:k"),
+        format!("--doh-authority u:{SECRET}@h -t doh2 --server {server}"),
+    ];
+    let refused = flags.map(|flags| {
+        let finished = throng(&format!("run --quiet --names {names} {flags}"));
+        assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+        shown(finished)
+    });
+    refused.into()
+}
+
+#[test]
+fn no_output_has_what_was_given_as_a_secret() {
+    let (folder, inputs) = (Folder::new("planted"), Folder::new("planted-inputs"));
+    let names = inputs.write("names.txt", "a.example A\n");
+    let fields = inputs.write("fields.txt", format!("authorization: Bearer {SECRET}\n"));
+    let responder = Responder::start("doh2+http:127.0.0.1:0", "");
+    let server = format!("http://{}/dns-query?key={SECRET}", responder.address());
+    let run = format!(
+        "run -t doh2 --server {server} --names {names} --queries 20 --tsig k:{SECRET} \
+         --doh-header x-key:{SECRET} --doh-header @{fields}"
+    );
+    let mut all = shown_by_runs(&run, &folder.path("record.json"), &folder);
+    let (experiment, output) = (experiment(&inputs, &server, &names), folder.path("made"));
+    all.push(shown(throng(&format!("experiment plan {experiment}"))));
+    let made = throng(&format!("experiment run {experiment} --output {output}"));
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    all.push(shown(made));
+    all.extend(shown_by_errors(&server, &names));
+    for tool in [
+        format!("dnsperf -s 127.0.0.1 -p 1 -d {names} -n 1 -t 0.1 -y k:{SECRET}"),
+        format!("dnsperf -m doh -O doh-uri=https://u:{SECRET}@127.0.0.1/ -d {names} -n 1"),
+        format!("resperf -s 127.0.0.1 -p 1 -d {names} -r 1 -c 0 -m 10 -y k:{SECRET}"),
+    ] {
+        all.push(shown(throng(&tool)));
+    }
+    files_below(folder.folder(), &mut all);
+    // The file of an experiment is kept as it is, for its owner alone.
+    let copy = format!("{output}/experiment.toml");
+    for (what, text) in all {
+        assert!(what == copy || !text.contains(SECRET), "{what}:\n{text}");
+    }
+    assert_eq!(fs::metadata(copy).unwrap().mode() & 0o777, 0o600);
 }

@@ -104,15 +104,35 @@ fn the_first_interrupt_ends_the_run_with_a_complete_record() {
 }
 
 #[test]
+fn an_interrupted_run_does_not_wait_for_a_target_that_is_silent() {
+    for listen in ["udp:127.0.0.1:0", "tcp:127.0.0.1:0"] {
+        let responder = Responder::start(listen, "--loss 1");
+        let folder = Folder::new("interrupt-silent");
+        let transport = &listen[..3];
+        let flags = format!("--rate 100 --timeout 50s --format json --transport {transport}");
+        let mut running = Running::start(&responder, &folder, &flags);
+        signal(&running.child, "TERM");
+        let (code, stdout) = running.ended();
+        assert_eq!(code, Some(143), "{stdout}");
+        let record = RunRecord::from_json(&stdout).unwrap();
+        let counts = &record.total.counts;
+        assert!(counts.sent > 0);
+        assert_eq!((counts.interrupted, counts.timeouts), (counts.sent, 0));
+        assert!(record.phases.drain_ns < 30_000_000_000);
+    }
+}
+
+#[test]
 fn the_second_interrupt_ends_the_process_and_leaves_no_record() {
     let responder = Responder::start("udp:127.0.0.1:0", "--loss 1");
     let folder = Folder::new("interrupt-second");
-    // Open queries keep the run waiting for their time-out.
+    // Open queries keep the run waiting.
     let mut running = Running::start(&responder, &folder, "--rate 100 --timeout 50s");
-    signal(&running.child, "INT");
-    running.wait_for("ending the run; ");
-    signal(&running.child, "INT");
+    // Both have come when it goes on.
+    for name in ["STOP", "INT", "TERM", "CONT"] {
+        signal(&running.child, name);
+    }
     let (code, stdout) = running.ended();
-    assert_eq!((code, stdout.as_str()), (Some(130), ""));
+    assert_eq!((code, stdout.as_str()), (Some(143), ""));
     assert!(!Path::new(&folder.path("record.json")).exists());
 }

@@ -128,3 +128,91 @@ fn a_script_that_cannot_be_used_is_refused_before_the_run() {
     let (what, _) = throng("run --script no-such-file.lua").refused();
     assert!(what.contains("no-such-file.lua"), "{what}");
 }
+
+#[test]
+fn a_run_whose_clients_all_failed_in_their_script_has_failed() {
+    let folder = Folder::new("script-all-failed");
+    let early = folder.write("early.lua", "function client(c)\n error('at once')\nend");
+    let late = folder.write(
+        "late.lua",
+        "function client(c)\n c:query('a.test')\n error('after a query')\nend",
+    );
+    for (path, clients, message) in [
+        (&early, 10, "early.lua:2: at once"),
+        (&late, 10, "late.lua:3: after a query"),
+        (&late, 1, "late.lua:3: after a query"),
+    ] {
+        let finished = throng(&format!(
+            "run --quiet --format json --clients {clients} --script {path} --duration 5s"
+        ));
+        let wanted = "error: the script of every client failed: ";
+        assert!(finished.stderr.contains(wanted), "{}", finished.stderr);
+        assert!(finished.stderr.contains(message), "{}", finished.stderr);
+        let record = RunRecord::from_json(&finished.ended_with(1)).unwrap();
+        for worker in &record.workers {
+            assert!(worker.busy_share() <= 1.0, "{worker:?}");
+        }
+        let evidence = record.verdict.evidence.join("\n");
+        let is_told = path == &late || evidence.contains(message);
+        assert!(is_told, "{evidence}");
+    }
+}
+
+/// The first client goes through a large table without an entry again and again, from half a second
+/// on. That is a function in C that nobody counts, so it takes long until somebody looks.
+const HANGS: &str = "
+    local t = {}
+    for i = 1, 1e6 do t[i + 0.5] = i end
+    for i = 1, 1e6 do t[i + 0.5] = nil end
+    function client(c)
+      while true do
+        c:query('test-record-1.throng.test')
+        c:sleep(0.02)
+        if c.index == 1 and c:now() > 0.5 then
+          while not next(t) do end
+        end
+      end
+    end";
+
+#[test]
+fn a_worker_that_does_not_end_is_left_behind_and_the_others_are_recorded() {
+    let folder = Folder::new("script-hangs");
+    let path = folder.write("hangs.lua", HANGS);
+    let record = folder.path("record.json");
+    for (flags, processes) in [("--workers 2", 1), ("--workers 2 --processes 2", 2)] {
+        let finished = throng(&format!(
+            "run --quiet --clients 4 --interval 100ms --duration 1s --script {path} {flags} \
+             --record {record}"
+        ));
+        let wanted = "error: worker 0 did not end with the run";
+        assert!(finished.stderr.contains(wanted), "{}", finished.stderr);
+        let text = finished.ended_with(1);
+        assert!(text.contains("worker 0 did not end with the run"), "{text}");
+        let json = std::fs::read_to_string(&record).unwrap();
+        let record = RunRecord::from_json(&json).unwrap();
+        assert_eq!(record.processes, processes);
+        assert_eq!(record.simulation, None);
+        let left_behind: Vec<bool> = record.workers.iter().map(|it| it.left_behind).collect();
+        assert_eq!(left_behind, [true, false]);
+        assert!(record.total.counts.responses > 0);
+        assert!(record.timeline.is_none());
+    }
+}
+
+#[test]
+fn a_pattern_that_backtracks_is_stopped_with_its_line() {
+    let folder = Folder::new("script-pattern");
+    let path = folder.write(
+        "backtracks.lua",
+        "function client(c)
+           local text = ('a'):rep(3000)
+           text:find(('a-'):rep(9) .. 'b')
+         end",
+    );
+    let finished = throng(&format!(
+        "run --quiet --script {path} --clients 4 --duration 60s --driver sim"
+    ));
+    let wanted = "backtracks.lua:3: stopped after 20000000 instructions";
+    assert!(finished.stderr.contains(wanted), "{}", finished.stderr);
+    finished.ended_with(1);
+}

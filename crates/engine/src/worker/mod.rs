@@ -58,6 +58,7 @@ pub(crate) use scripted::Told;
 use stamps::Stamps;
 use streams::mix;
 use stub::Stub;
+use timers::GivenUp;
 
 /// So many of a worker's queries have to fail, and none be answered, before it says that they are
 /// in vain: more than a server drops while it starts or a burst takes.
@@ -68,6 +69,9 @@ const STOP_POLL: Duration = Duration::from_millis(20);
 /// Connections that one worker sets up at a time before the run starts: many small servers have a
 /// listen backlog of 10, and an overflowing backlog costs a SYN retransmission of 1 s.
 const CONNECTING_MAX: u32 = 10;
+/// How long an interrupted run waits for queries in flight: most targets answer within it, and few
+/// people wait for longer.
+const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
 /// How long a closed loop without an end in time goes on without any usable connection, if that
 /// is more than two time-outs: a server that is restarted is back by then.
 const GONE_AFTER_MIN: Duration = Duration::from_secs(10);
@@ -198,6 +202,8 @@ pub(crate) struct Worker {
     timeline: Timeline,
     run_end: Instant,
     ended_by: EndedBy,
+    /// When the drain of an interrupted run is over.
+    cut_off_at: Instant,
     /// A client that had an open query when the drain last looked.
     drain_waits_for: usize,
     clients: Vec<Client>,
@@ -281,6 +287,7 @@ impl Worker {
             phase: Phase::SettingUp,
             timeline: Timeline::default(),
             run_end: Instant::FAR_FUTURE,
+            cut_off_at: Instant::FAR_FUTURE,
             drain_waits_for: 0,
             ended_by: EndedBy::Duration,
             owners: Vec::new(),
@@ -340,7 +347,8 @@ impl Worker {
         self.set_up = SetUp::new(&self.plan, self.index, now);
         self.quic = quic::client(&self.plan, driver);
         if let Offer::Scripted(scripted) = &mut self.offer {
-            let loaded = scripted.load(&self.plan, self.first_client);
+            let is_over = self.control.stop_flag();
+            let loaded = scripted.load(&self.plan, self.first_client, is_over);
             loaded.map_err(SetupError::Script)?;
         }
         if self.plan.transport != Transport::Udp {
@@ -542,6 +550,7 @@ impl Worker {
         if self.control.is_stopped() {
             let ended_by = match self.control.has_given_up() {
                 true => EndedBy::NoAnswer,
+                false if now >= self.run_end => EndedBy::Duration,
                 false => EndedBy::Interrupted,
             };
             return self.end_offering(now, ended_by);
@@ -612,11 +621,19 @@ impl Worker {
 
     fn finish_when_drained(&mut self, driver: &mut impl Driver, now: Instant) {
         let open = self.has_open_client();
+        if self.control.is_interrupted() {
+            self.cut_off_at = self.cut_off_at.min(now + INTERRUPTED_DRAIN);
+        }
         // A query may wait for its connection for one time-out, and then for its response.
-        if open && now < self.run_end + 2 * self.plan.timeout + STOP_POLL {
+        let drained_at = self.run_end + 2 * self.plan.timeout + STOP_POLL;
+        if open && now < drained_at.min(self.cut_off_at) {
             return;
         }
-        self.give_up_open_queries(now);
+        let how = match now < drained_at {
+            true => GivenUp::Interrupted,
+            false => GivenUp::TimedOut,
+        };
+        self.give_up_open_queries(now, how);
         let mut standings = self.standings;
         self.close_all(driver, now);
         self.roll_intervals(driver, now.max(self.run_end));

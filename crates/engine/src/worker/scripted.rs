@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use driver::Driver;
 use load::Plan;
@@ -69,7 +70,13 @@ impl Scripted {
     }
 
     /// Compiles the script and runs its `setup()`, for clients from number `first` on.
-    pub(super) fn load(&mut self, plan: &Plan, first: u32) -> Result<(), ScriptError> {
+    /// They end in the middle of a turn once `is_over` is set.
+    pub(super) fn load(
+        &mut self,
+        plan: &Plan,
+        first: u32,
+        is_over: Arc<AtomicBool>,
+    ) -> Result<(), ScriptError> {
         let text = &self.text;
         let settings = Settings {
             clients: self.clients,
@@ -79,6 +86,7 @@ impl Scripted {
             questions: Arc::clone(&plan.questions),
             defaults: text.defaults.clone(),
             limits: Limits::for_clients(self.clients),
+            is_over,
         };
         self.script = Some(Script::load(&text.text, &text.file_name, settings)?);
         Ok(())
@@ -254,7 +262,8 @@ impl Worker {
             if let Offer::Scripted(scripted) = &mut self.offer {
                 scripted.actions = actions;
             }
-            if is_over {
+            // Clients that were stopped because the run is over have not run out.
+            if is_over && !self.control.is_stopped() {
                 // As with a number of queries, of which the last has been asked.
                 self.questions.left = 0;
             }

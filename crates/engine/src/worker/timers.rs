@@ -7,12 +7,21 @@ use std::cmp::Reverse;
 
 use driver::Driver;
 use proto::Instant;
-use proto::pending::State;
+use proto::pending::{Query, State};
 use script::End;
 
 use super::Worker;
 use super::scripted::Told;
 use crate::client::{Link, Role};
+
+/// Why a query is not waited for any longer at the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GivenUp {
+    /// Its time-out is over.
+    TimedOut,
+    /// The run was interrupted, and ends before that.
+    Interrupted,
+}
 
 impl Worker {
     /// Makes sure that the client's timer is due at `at` or earlier.
@@ -148,38 +157,58 @@ impl Worker {
     }
 
     /// Ends whatever is still open when the drain is over.
-    pub(super) fn give_up_open_queries(&mut self, now: Instant) {
+    pub(super) fn give_up_open_queries(&mut self, now: Instant, how: GivenUp) {
         for index in 0..self.clients.len() {
             let client = &self.clients[index];
             let (in_flight, role) = (client.pending.in_flight(), client.role);
-            let queries = u64::from(role == Role::Primary);
             while let Some(query) = self.clients[index].pending.next_waiting() {
                 self.clients[index].pending.end(query.position, State::Lost);
-                let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
                 match role {
                     // It waits to be sent again.
                     Role::Primary if query.sent_at != Instant::ZERO => {
-                        counts.timeouts += 1;
-                        self.lose_at_server(index as u32, &query, |counts| counts.timeouts += 1);
+                        self.give_up(index as u32, &query, how);
                     }
-                    Role::Primary => counts.not_sent.run_ended += 1,
-                    Role::Fallback => counts.tcp_fallback.connection_losses += 1,
+                    Role::Primary => {
+                        let counts = &mut self.tally.of_lost(query.scheduled_at, 1).counts;
+                        counts.not_sent.run_ended += 1;
+                    }
+                    Role::Fallback => {
+                        let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                        counts.tcp_fallback.connection_losses += 1;
+                    }
                 }
             }
             while let Some(query) = self.clients[index].pending.oldest_in_flight() {
                 self.clients[index]
                     .pending
                     .end(query.position, State::TimedOut);
-                let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
-                match role {
-                    Role::Primary => {
-                        counts.timeouts += 1;
-                        self.lose_at_server(index as u32, &query, |counts| counts.timeouts += 1);
-                    }
-                    Role::Fallback => counts.tcp_fallback.timeouts += 1,
-                }
+                self.give_up(index as u32, &query, how);
             }
             self.change_in_flight(index as u32, now, -i64::from(in_flight));
+        }
+    }
+
+    /// Counts a query that was sent and has no response.
+    fn give_up(&mut self, index: u32, query: &Query, how: GivenUp) {
+        let role = self.clients[index as usize].role;
+        let queries = u64::from(role == Role::Primary);
+        match (role, how) {
+            (Role::Primary, GivenUp::TimedOut) => {
+                let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
+                counts.timeouts += 1;
+                self.lose_at_server(index, query, |counts| counts.timeouts += 1);
+            }
+            (Role::Primary, GivenUp::Interrupted) => {
+                self.tally.of_query(query.scheduled_at).counts.interrupted += 1;
+                self.lose_at_server(index, query, |counts| counts.interrupted += 1);
+            }
+            (Role::Fallback, how) => {
+                let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                match how {
+                    GivenUp::TimedOut => counts.tcp_fallback.timeouts += 1,
+                    GivenUp::Interrupted => counts.tcp_fallback.interrupted += 1,
+                }
+            }
         }
     }
 }

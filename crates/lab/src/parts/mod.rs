@@ -6,7 +6,7 @@
 //!
 //! | from | line | |
 //! |---|---|---|
-//! | parent | `setup {...}` | first; what the part is to do |
+//! | parent | `setup {...}` | first; what the part is to do, flags with their secrets included |
 //! | part | `ready` | its clients are set up |
 //! | parent | `start N` | start at that instant of the shared clock |
 //! | part | `interval {...}` | an interval is over on all its threads |
@@ -16,6 +16,7 @@
 //! | part | `counters [...]` | what a responder counted: last line |
 //! | part | `failed {...}` | why it could not: last line |
 //! | parent | `stop` | end early, and report |
+//! | parent | `interrupt` | the same, and wait for open queries only a second |
 //! | parent | `give-up` | the same, because nothing was answered |
 //!
 //! Nothing is left behind: a part whose standard input ends exits at once, whatever ended its

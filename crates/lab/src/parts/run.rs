@@ -48,6 +48,7 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
     child::watch_parent(move |word, text| match (word, text.parse()) {
         ("start", Ok(ns)) => heard.start_at(proto::Instant::from_nanos(ns)),
         ("stop", _) => heard.stop(),
+        ("interrupt", _) => heard.interrupt(),
         ("give-up", _) => heard.give_up(),
         _ => {}
     });
@@ -120,6 +121,7 @@ pub fn run_parts(
         vain: 0,
         gives_up: control.gives_up(),
         stop_said: false,
+        interrupt_said: false,
         silent: vec![Duration::ZERO; count],
         silent_max: silence_max(groups),
         records: vec![None; count],
@@ -158,6 +160,7 @@ struct Leading<F> {
     vain: usize,
     gives_up: bool,
     stop_said: bool,
+    interrupt_said: bool,
     /// For how long each part has said nothing, as far as the parent itself was at work.
     silent: Vec<Duration>,
     silent_max: Duration,
@@ -178,6 +181,10 @@ impl<F: FnMut(&Progress)> Leading<F> {
             if control.is_stopped() && !self.stop_said {
                 self.stop_said = true;
                 self.parts.say_to_all("stop");
+            }
+            if control.is_interrupted() && !self.interrupt_said {
+                self.interrupt_said = true;
+                self.parts.say_to_all("interrupt");
             }
             if let Some(responders) = &mut self.responders {
                 responders.check()?;

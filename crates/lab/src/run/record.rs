@@ -87,7 +87,10 @@ pub(crate) fn from_outcome(
         generators: 1,
         processes: 1,
         scenario: population::scenario(groups, outcome),
-        driver: driver_kind(outcome),
+        driver: match surroundings.simulation {
+            Some(_) => DriverKind::Sim,
+            None => driver_kind(outcome),
+        },
         driver_reason: driver_reason(outcome),
         self_test: groups.iter().all(|request| request.description.self_test),
         hosts: vec![surroundings.host],
@@ -99,12 +102,16 @@ pub(crate) fn from_outcome(
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
         groups: population::groups(groups, outcome),
-        targets: population::targets(groups, outcome),
+        targets: match outcome.left_behind.as_slice() {
+            [] => population::targets(groups, outcome),
+            // What it did at each of several servers is not known.
+            _ => Vec::new(),
+        },
         total: Interval::default(),
         warmup,
         intervals,
         intervals_merged,
-        timeline: Some(timeline(outcome.workers.iter())),
+        timeline: timeline(outcome, outcome.workers.iter()),
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
         responder: None,
@@ -119,18 +126,23 @@ pub(crate) fn from_outcome(
     record
 }
 
-/// What happened when at some of the workers.
-fn timeline<'a>(workers: impl Iterator<Item = &'a WorkerOutcome>) -> Timeline {
-    Timeline::merged(workers.map(|worker| &worker.summary.bins))
+/// What happened when at some of the workers; none if one was left behind, which has told only its
+/// intervals.
+fn timeline<'a>(
+    outcome: &Outcome,
+    workers: impl Iterator<Item = &'a WorkerOutcome>,
+) -> Option<Timeline> {
+    let is_whole = outcome.left_behind.is_empty();
+    is_whole.then(|| Timeline::merged(workers.map(|worker| &worker.summary.bins)))
 }
 
 fn driver_kind(outcome: &Outcome) -> DriverKind {
     let first = outcome.workers.iter().find_map(|it| it.driver.as_ref());
     match first.map(|driver| driver.name) {
-        None => DriverKind::Sim,
         Some("uring") => DriverKind::Uring,
         Some("xdp") => DriverKind::Xdp,
-        Some(_) => DriverKind::Epoll,
+        // Nothing is known of the driver of a thread that was left behind.
+        Some(_) | None => DriverKind::Epoll,
     }
 }
 
@@ -260,6 +272,7 @@ fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
                 .filter_map(|worker| worker.summary.streams_max)
                 .min(),
             host: 0,
+            left_behind: outcome.left_behind.contains(&thread),
         }
     };
     threads.into_iter().map(facts).collect()
@@ -468,6 +481,16 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
              a network"
                 .to_owned(),
         );
+    }
+    for thread in &outcome.left_behind {
+        let own = outcome.workers.iter().find(|it| it.thread == *thread);
+        let until = own.map_or(0, |worker| worker.total.end_ns);
+        warnings.push(format!(
+            "worker {thread} did not end with the run and was left behind: it has taken no turn \
+             for {} s; what it measured is known until {}",
+            engine::PATIENCE.as_secs_f64(),
+            measure::notation::seconds(until)
+        ));
     }
     let gave_up = |worker: &WorkerOutcome| worker.summary.ended_by == EndedBy::NoAnswer;
     if outcome.workers.iter().any(gave_up) {

@@ -361,9 +361,8 @@ mod tcp_fallback {
         let expected = TcpFallback {
             sent: counts.truncated,
             responses: counts.truncated,
-            timeouts: 0,
-            connection_losses: 0,
             rcodes: counts.tcp_fallback.rcodes.clone(),
+            ..TcpFallback::default()
         };
         assert_eq!(counts.tcp_fallback, expected);
         assert_eq!(run.responder.queries.get(Transport::Udp), 1_000);

@@ -34,6 +34,16 @@ pub struct GroupRecord {
 }
 
 impl GroupRecord {
+    /// What ended all of its clients, if an error in their script did.
+    pub fn script_failure(&self) -> Option<&str> {
+        let failures = &self.script.as_ref()?.failures;
+        if failures.total == 0 || failures.total < self.clients {
+            return None;
+        }
+        let first = failures.messages.first();
+        Some(first.map_or("it does not say why", |failure| failure.message.as_str()))
+    }
+
     /// Name of the one group of a plain run.
     pub const PLAIN: &str = "clients";
 

@@ -1,6 +1,7 @@
 //! The figures that the rules compare, taken from the record once.
 
 use crate::counts::{ConnectionFailures, Counts};
+use crate::experience::GroupRecord;
 use crate::histogram::Histogram;
 use crate::interval::per;
 use crate::notation::{count, counted};
@@ -137,6 +138,13 @@ impl<'a> Figures<'a> {
         if counts.offered == 0 && failed.total() > 0 {
             let causes = failed_attempts(&failed, self.record.scenario.transport);
             return format!("no query could be sent: {}", list(causes));
+        }
+        let failed_scripts = self.record.groups.iter();
+        let failed_script = failed_scripts
+            .filter_map(GroupRecord::script_failure)
+            .next();
+        if let (0, Some(failure)) = (counts.offered, failed_script) {
+            return format!("no query was asked: the script of every client failed: {failure}");
         }
         if counts.offered == 0 {
             let why = match self.record.ended_by {

@@ -4,3 +4,4 @@
 mod behaviour;
 mod draws;
 mod examples;
+mod patterns;

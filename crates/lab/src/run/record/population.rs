@@ -76,7 +76,7 @@ pub(super) fn groups(groups: &[RunRequest], outcome: &Outcome) -> Vec<GroupRecor
         total: total(outcome, group),
         timeline: match groups.len() {
             1 => None,
-            _ => Some(super::timeline(outcome.of_group(group))),
+            _ => super::timeline(outcome, outcome.of_group(group)),
         },
         experience: experience(outcome, group),
         script: script(outcome, group),

@@ -1,0 +1,260 @@
+//! Threads that do not end with their run, such as one in a function of a script that does not
+//! return: they are left behind, so that the run ends with what the others measured.
+//!
+//! A thread at work takes a turn every 20 ms, whatever happens, and counts it. One that has taken
+//! none for [`PATIENCE`] once the run is over is stuck. Only time in which this process was let run
+//! itself counts, so that nobody is left behind because the host is busy.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use driver::clock::Clock;
+use driver::{CpuTime, DriverStats};
+use measure::Interval;
+use proto::Instant;
+
+use crate::Control;
+use crate::threads::WorkerOutcome;
+use crate::worker::{EndedBy, RunInputs, Timeline, WorkerSummary};
+
+/// How long a thread may take no turn once its run is over.
+pub const PATIENCE: Duration = Duration::from_millis(1_400);
+/// How often the threads are looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The turns that a thread has taken; in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Beat(AtomicU64);
+
+impl Beat {
+    /// The thread takes a turn. Nobody else writes, so no read-modify-write is needed.
+    #[inline]
+    pub(crate) fn count(&self) {
+        let turns = self.0.load(Ordering::Relaxed);
+        self.0.store(turns + 1, Ordering::Relaxed);
+    }
+}
+
+/// A thread that has not ended.
+struct Watched {
+    beat: Arc<Beat>,
+    turns: u64,
+    /// For how long it has taken no turn.
+    silent: Duration,
+}
+
+/// Watches the threads of a run.
+pub(crate) struct Watchdog {
+    pub(crate) control: Arc<Control>,
+    clock: Clock,
+    looked_at: Instant,
+    /// Warm-up, and warm-up and measured run together; without an end in time the latter is none.
+    warmup: Duration,
+    whole: Option<Duration>,
+    threads: BTreeMap<usize, Watched>,
+}
+
+impl Watchdog {
+    pub(crate) fn new(
+        groups: &[RunInputs],
+        control: Arc<Control>,
+        clock: Clock,
+        beats: BTreeMap<usize, Arc<Beat>>,
+    ) -> Self {
+        let length = |inputs: &RunInputs| Some(inputs.plan.warmup + inputs.plan.duration?);
+        let lengths: Option<Vec<Duration>> = groups.iter().map(length).collect();
+        let watched = |(index, beat): (usize, Arc<Beat>)| {
+            let watched = Watched {
+                beat,
+                turns: 0,
+                silent: Duration::ZERO,
+            };
+            (index, watched)
+        };
+        Watchdog {
+            control,
+            looked_at: clock.now(),
+            clock,
+            warmup: (groups.iter().map(|it| it.plan.warmup).max()).unwrap_or_default(),
+            whole: lengths.and_then(|all| all.into_iter().max()),
+            threads: beats.into_iter().map(watched).collect(),
+        }
+    }
+
+    /// This thread has ended.
+    pub(crate) fn forget(&mut self, thread: usize) {
+        self.threads.remove(&thread);
+    }
+
+    /// True if the run is over, and no thread that has not ended will.
+    pub(crate) fn all_are_stuck(&mut self) -> bool {
+        let now = self.clock.now();
+        let passed = Duration::from_nanos(now.nanos_since(self.looked_at));
+        if passed < LOOK_EVERY {
+            return false;
+        }
+        self.looked_at = now;
+        if !self.is_over(now) {
+            return false;
+        }
+        for thread in self.threads.values_mut() {
+            let turns = thread.beat.0.load(Ordering::Relaxed);
+            thread.silent = match turns == thread.turns {
+                true => thread.silent + passed.min(2 * LOOK_EVERY),
+                false => Duration::ZERO,
+            };
+            thread.turns = turns;
+        }
+        let is_late = |thread: &Watched| thread.silent >= PATIENCE / 2;
+        if self.threads.values().any(is_late) {
+            // A client that is not in a function of C can be stopped within its turn.
+            self.control.stop();
+        }
+        let is_stuck = |thread: &Watched| thread.silent >= PATIENCE;
+        !self.threads.is_empty() && self.threads.values().all(is_stuck)
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let end = self.control.start().zip(self.whole);
+        let end = end.map(|(start, whole)| start + whole);
+        self.control.is_stopped() || end.is_some_and(|end| now >= end)
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn threads(&self) -> Vec<usize> {
+        self.threads.keys().copied().collect()
+    }
+
+    /// What a worker has told in all before its thread got stuck, and an interval for what it has
+    /// not: queries that had not ended then are interrupted.
+    pub(crate) fn left_behind(
+        &self,
+        (thread, group): (usize, usize),
+        told: Option<Interval>,
+    ) -> (WorkerOutcome, Option<Interval>) {
+        let rest = told.as_ref().and_then(rest_of);
+        let mut total = told;
+        if let Some(rest) = &rest {
+            rest.append_to(&mut total);
+        }
+        let total = total.unwrap_or_default();
+        let worker = self.worker_left_behind((thread, group), total);
+        (worker, rest)
+    }
+
+    fn worker_left_behind(
+        &self,
+        (thread, group): (usize, usize),
+        total: Interval,
+    ) -> WorkerOutcome {
+        let started_at = self.control.start().unwrap_or(self.clock.now());
+        let run_started_at = started_at + self.warmup;
+        let ended_at = run_started_at + Duration::from_nanos(total.end_ns);
+        let has_measured = total.end_ns > 0;
+        WorkerOutcome {
+            group,
+            thread,
+            cpu: None,
+            driver: None,
+            summary: WorkerSummary {
+                timeline: Timeline {
+                    opened_at: started_at,
+                    started_at,
+                    run_started_at,
+                    run_ended_at: ended_at,
+                    drained_at: ended_at,
+                },
+                warmup: Interval::default(),
+                bins: measure::Timeline::new(),
+                responses_in_window: total.counts.responses,
+                last_response_at: if has_measured {
+                    ended_at
+                } else {
+                    Instant::ZERO
+                },
+                ended_by: match self.control.is_interrupted() {
+                    true => EndedBy::Interrupted,
+                    false => EndedBy::Duration,
+                },
+                stats: DriverStats::default(),
+                tls_failures: Vec::new(),
+                tls_negotiated: None,
+                streams_max: None,
+                cpu_in_window: CpuTime {
+                    used: Duration::from_nanos(total.cpu_ns),
+                    waited: Duration::ZERO,
+                    passed: Duration::from_nanos(total.end_ns),
+                },
+                script: None,
+                experience: None,
+                servers: Vec::new(),
+            },
+            total,
+        }
+    }
+}
+
+/// What lacks for the accounts of a worker to balance, as an interval that follows; none if they
+/// do.
+fn rest_of(told: &Interval) -> Option<Interval> {
+    let counts = told.counts.cut_off();
+    (counts != measure::Counts::default()).then(|| Interval {
+        start_ns: told.end_ns,
+        end_ns: told.end_ns + 1,
+        counts,
+        ..Interval::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_stuck_only_once_the_run_is_over_and_it_has_long_taken_no_turn() {
+        let control = Arc::new(Control::new(2));
+        let beats: Vec<Arc<Beat>> = (0..2).map(|_| Arc::default()).collect();
+        let each = beats.iter().cloned().enumerate().collect();
+        let mut watchdog = Watchdog::new(&[], Arc::clone(&control), Clock::start(), each);
+        let look = |watchdog: &mut Watchdog, beats: &[Arc<Beat>]| {
+            // As if the time between two looks had passed.
+            watchdog.looked_at = Instant::ZERO;
+            beats.iter().for_each(|beat| beat.count());
+            watchdog.all_are_stuck()
+        };
+        let looks = PATIENCE.as_millis() / (2 * LOOK_EVERY).as_millis();
+        watchdog.clock = Clock::with_epoch(0);
+        assert!((0..2 * looks).all(|_| !look(&mut watchdog, &[])));
+        control.stop();
+        // One of them is at work, or drains.
+        assert!((0..2 * looks).all(|_| !look(&mut watchdog, &beats[..1])));
+        watchdog.forget(0);
+        assert!(look(&mut watchdog, &[]));
+        assert_eq!(watchdog.threads(), [1]);
+        assert!(!look(&mut watchdog, &beats));
+        watchdog.forget(1);
+        assert!(!look(&mut watchdog, &[]));
+    }
+
+    #[test]
+    fn queries_of_a_worker_that_is_left_behind_are_all_accounted_for() {
+        let control = Arc::new(Control::new(1));
+        let watchdog = Watchdog::new(&[], control, Clock::start(), BTreeMap::new());
+        let mut interval = Interval {
+            end_ns: 1_000_000_000,
+            ..Interval::default()
+        };
+        let counts = &mut interval.counts;
+        (counts.offered, counts.sent, counts.timeouts) = (10, 8, 3);
+        counts.tcp_fallback.sent = 1;
+        let (worker, rest) = watchdog.left_behind((0, 0), Some(interval));
+        let counts = &worker.total.counts;
+        assert_eq!(counts.check_identity(), Ok(()));
+        assert_eq!((counts.interrupted, counts.not_sent.run_ended), (5, 2));
+        assert_eq!(rest.unwrap().counts.interrupted, 5);
+        assert_eq!(watchdog.left_behind((0, 0), None).1, None);
+    }
+}
