@@ -125,8 +125,9 @@ const HARMLESS_FIELDS: [&str; 6] = [
 
 /// True if what a field of this name says may be shown.
 pub fn is_harmless(name: &str) -> bool {
-    let is_called = |known: &&str| known.eq_ignore_ascii_case(name);
-    HARMLESS_FIELDS.iter().any(|known| is_called(&known))
+    HARMLESS_FIELDS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// One field of a request; its name is in lower case.
