@@ -91,16 +91,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         "cannot write to",
     ),
     Fault {
-        name: "record to a link",
-        before: "ln -s real.json $OUT/record.json; echo old >$OUT/real.json",
-        after: "test -L $OUT/record.json; grep -q schema_version $OUT/real.json",
-        ..NONE
+        after: "test -L $OUT/record.json; grep -q old $OUT/real.json",
+        ..refused(
+            "record to a link",
+            "ln -s real.json $OUT/record.json; echo old >$OUT/real.json",
+            "it is a symbolic link",
+        )
     },
     Fault {
-        name: "record to a link that leads to nothing yet",
-        before: "ln -s $IN/real.json $OUT/record.json",
-        after: "test -L $OUT/record.json; grep -q schema_version $IN/real.json",
-        ..NONE
+        after: "test -L $OUT/record.json; test ! -e $IN/real.json",
+        ..refused(
+            "record to a link that leads to nothing yet",
+            "ln -s $IN/real.json $OUT/record.json",
+            "it is a symbolic link",
+        )
     },
     Fault {
         name: "record in place of an older one",
