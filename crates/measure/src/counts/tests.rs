@@ -76,7 +76,7 @@ fn broken_identity_names_both_sides_with_numbers() {
     let mut counts = balanced();
     counts.timeouts = 4;
     let expected = "sent 116 is not responses 100 + timeouts 4 + connection_losses 2 + \
-                    exchange_failures 11 = 117";
+                    exchange_failures 11 + interrupted 0 = 117";
     assert_eq!(counts.check_identity(), Err(expected.into()));
     let mut counts = balanced();
     counts.offered = 122;

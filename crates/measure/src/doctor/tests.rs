@@ -380,7 +380,7 @@ fn buffers_and_backlog_that_are_too_small_are_named() {
         seen,
         "rmem_max=4194304",
     );
-    host.counters.insert("Udp.SndbufErrors".into(), 3);
+    host.growth.insert("Udp.SndbufErrors".into(), 3);
     check(
         &host,
         GENERATOR,

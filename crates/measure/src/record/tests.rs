@@ -207,7 +207,7 @@ fn targets_that_are_not_the_run_together_are_refused() {
     check(
         |it| it.total.counts.timeouts = 1,
         "target 192.0.2.2:53: sent 700 is not responses 700 + timeouts 1 + connection_losses 0 + \
-         exchange_failures 0 = 701",
+         exchange_failures 0 + interrupted 0 = 701",
     );
     check(
         |it| {
