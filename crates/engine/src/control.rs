@@ -12,7 +12,9 @@ const START_DELAY: Duration = Duration::from_millis(1);
 /// Shared by all workers of a run and by whoever watches it.
 #[derive(Debug)]
 pub struct Control {
-    stop: Arc<AtomicBool>,
+    stop: AtomicBool,
+    /// The same, for those who know no run.
+    stop_flag: Arc<AtomicBool>,
     /// Nobody wants to wait for the rest.
     interrupted: AtomicBool,
     workers: u32,
@@ -40,7 +42,8 @@ impl Control {
     /// For a run of `workers` workers.
     pub fn new(workers: u32) -> Self {
         Control {
-            stop: Arc::default(),
+            stop: AtomicBool::new(false),
+            stop_flag: Arc::default(),
             interrupted: AtomicBool::new(false),
             workers,
             workers_ready: AtomicU32::new(0),
@@ -106,6 +109,7 @@ impl Control {
     /// Ends the run early: no more queries are offered, those in flight are waited for.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+        self.stop_flag.store(true, Ordering::Relaxed);
     }
 
     /// Ends the run early, and soon: queries in flight are waited for a second at most.
@@ -121,7 +125,7 @@ impl Control {
 
     /// What [`Control::stop`] sets, for those who know no run.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.stop)
+        Arc::clone(&self.stop_flag)
     }
 
     /// True after [`Control::stop`].

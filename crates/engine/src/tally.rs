@@ -97,6 +97,7 @@ impl Tally {
     }
 
     /// True if a query scheduled at `scheduled_at` is of the measured run.
+    #[inline]
     pub(crate) fn is_measured(&self, scheduled_at: Instant) -> bool {
         scheduled_at >= self.run_start
     }

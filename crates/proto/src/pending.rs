@@ -160,6 +160,13 @@ impl Pending {
         self.next.wrapping_sub(1)
     }
 
+    /// Number of the first query that waits to be sent, if any.
+    #[inline]
+    pub fn number_waiting(&mut self) -> Option<u32> {
+        let number = self.oldest_waiting();
+        (self.waiting > 0).then_some(number)
+    }
+
     /// The first query that waits to be sent, if any.
     #[inline]
     pub fn next_waiting(&mut self) -> Option<Query> {

@@ -266,10 +266,11 @@ impl Worker {
         let service_ns = at.nanos_since(kind.sent_at);
         // The window of a run by queries reaches to its last response.
         let is_before_end = at < self.run_end || self.ended_by == EndedBy::Queries;
-        if at >= self.timeline.run_started_at && is_before_end {
+        if self.tally.is_measured(at) && is_before_end {
             self.tally.responses_in_window += responses;
         }
         self.tally.last_response_at = at;
+        let is_measured = self.tally.is_measured(kind.scheduled_at);
         let interval = self.tally.of_query(kind.scheduled_at);
         interval.counts.responses += responses;
         interval.counts.received_octets += octets;
@@ -277,7 +278,6 @@ impl Worker {
         interval.counts.rcodes.record_many(rcode, responses);
         if kind.response.is_special() {
             count_special(&mut interval.counts, kind.response, responses);
-            let is_measured = kind.scheduled_at >= self.timeline.run_started_at;
             if is_measured && kind.response.is_truncated() && !self.plan.tcp_fallback {
                 self.statistics.count_useless(owner, rcode, responses);
             }
@@ -285,7 +285,7 @@ impl Worker {
         let times = &mut interval.distributions;
         times.latency.record_many(latency_ns, responses);
         times.service.record_many(service_ns, responses);
-        if kind.scheduled_at >= self.timeline.run_started_at {
+        if is_measured {
             self.statistics
                 .count_responses(owner, (latency_ns, rcode), responses);
         }

@@ -285,7 +285,7 @@ impl Worker {
             return;
         };
         let mut gate = gate.as_mut().filter(|gate| gate.holds());
-        let is_measured = now >= self.timeline.run_started_at;
+        let is_measured = self.tally.is_measured(now);
         let counts = &mut self.tally.of_query(now).counts;
         let mut refused = 0;
         while *free > 0 && self.questions.left > 0 {
@@ -317,8 +317,8 @@ impl Worker {
             *free -= submitted;
             self.questions.count(most, is_measured, counts);
             if is_measured {
-                let first = (open == 0).then(|| client.pending.next_waiting());
-                let first = first.flatten().map(|query| query.number);
+                let first = (open == 0).then(|| client.pending.number_waiting());
+                let first = first.flatten();
                 self.statistics.count_queries(index, most, first, now);
             }
             refused += u64::from(most - submitted);
@@ -367,7 +367,7 @@ impl Worker {
                 // It thinks again when it has a connection.
                 continue;
             }
-            let is_measured = scheduled_at >= self.timeline.run_started_at;
+            let is_measured = self.tally.is_measured(scheduled_at);
             let counts = &mut self.tally.of_query(scheduled_at).counts;
             let question = match due.question {
                 None => self.questions.take(scheduled_at, counts),

@@ -299,7 +299,7 @@ impl Worker {
         if self.questions.left == 0 {
             return;
         }
-        let is_measured = scheduled_at >= self.timeline.run_started_at;
+        let is_measured = self.tally.is_measured(scheduled_at);
         self.questions.left -= u64::from(is_measured);
         self.tally.due_at(scheduled_at);
         self.tally.of_query(scheduled_at).counts.offered += 1;
