@@ -65,6 +65,10 @@ const fn command(
     }
 }
 
+/// With disks of 4 KiB below the record and the temporary folder.
+const ALL_FULL: &str = r#"exec unshare --mount bash -c 'mount -t tmpfs -o size=4k none $OUT
+    mount -t tmpfs -o size=4k none $TMPDIR; exec "$@"' bash "$@""#;
+
 pub(crate) const FAULTS: &[Fault] = &[
     // Where the record goes.
     Fault {
@@ -134,15 +138,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "all disks are full",
-        around: r#"exec unshare --mount bash -c 'mount -t tmpfs -o size=4k none $OUT
-            mount -t tmpfs -o size=4k none $TMPDIR; exec "$@"' bash "$@""#,
+        around: ALL_FULL,
         ends: Ends::without_record(1, "for want of a place"),
         ..NONE
     },
     Fault {
         name: "all disks are full, and the result is printed",
-        around: r#"exec unshare --mount bash -c 'mount -t tmpfs -o size=4k none $OUT
-            mount -t tmpfs -o size=4k none $TMPDIR; exec "$@"' bash "$@""#,
+        around: ALL_FULL,
         ends: Ends::without_record(1, "Verdict\n"),
         ..NONE
     },

@@ -14,6 +14,12 @@ const HOG: &str = "taskset -c $CPU timeout 60 sh -c 'while :; do :; done' >/dev/
                    echo $! >$IN/hog";
 const END_HOG: &str = "kill $(cat $IN/hog)";
 
+/// In a time namespace three years after this one.
+const YEARS_AHEAD: &str =
+    r#"exec unshare --time --fork --monotonic 99999999 --boottime 99999999 "$@""#;
+/// Without standard input, output and error.
+const NO_STREAMS: &str = r#"exec "$@" <&- >&- 2>&-"#;
+
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "64 open files for 100 clients",
@@ -80,14 +86,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "a clock three years ahead",
         over: &[Udp, Dot, Doq],
-        around: r#"exec unshare --time --fork --monotonic 99999999 --boottime 99999999 "$@""#,
+        around: YEARS_AHEAD,
         ..NONE
     },
     Fault {
         name: "a clock three years ahead, in processes",
         over: &[Udp, Tcp],
         flags: "--processes 2",
-        around: r#"exec unshare --time --fork --monotonic 99999999 --boottime 99999999 "$@""#,
+        around: YEARS_AHEAD,
         ..NONE
     },
     Fault {
@@ -150,13 +156,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "no standard streams",
         over: &[Udp, Tcp, Doq],
-        around: r#"exec "$@" <&- >&- 2>&-"#,
+        around: NO_STREAMS,
         ..NONE
     },
     Fault {
         name: "no standard streams, in processes",
         flags: "--processes 2",
-        around: r#"exec "$@" <&- >&- 2>&-"#,
+        around: NO_STREAMS,
         ..NONE
     },
     Fault {

@@ -42,6 +42,13 @@ fn whole(record: &RunRecord) -> u64 {
     counts.responses * u64::from(is_whole)
 }
 
+/// A run that waits long for what is lost, once it is told to end.
+const DRAINING: Fault = Fault {
+    target: Target::Responder("--loss 0.5"),
+    flags: "--duration 60s --timeout 50s",
+    ..NONE
+};
+
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "SIGINT",
@@ -73,8 +80,6 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "SIGINT twice",
         over: ALL,
-        target: Target::Responder("--loss 0.5"),
-        flags: "--duration 60s --timeout 50s",
         meanwhile: &[
             (When::Shown(4), Do::Shell("kill -s INT $PID")),
             (
@@ -83,13 +88,11 @@ pub(crate) const FAULTS: &[Fault] = &[
             ),
         ],
         ends: Ends::without_record(130, "again to abort"),
-        ..NONE
+        ..DRAINING
     },
     Fault {
         name: "SIGINT, then SIGTERM",
         over: &[Udp, Dot, Doq],
-        target: Target::Responder("--loss 0.5"),
-        flags: "--duration 60s --timeout 50s",
         meanwhile: &[
             (When::Shown(4), Do::Shell("kill -s INT $PID")),
             (
@@ -98,7 +101,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             ),
         ],
         ends: Ends::without_record(143, "again to abort"),
-        ..NONE
+        ..DRAINING
     },
     Fault {
         name: "SIGKILL",
