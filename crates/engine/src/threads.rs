@@ -279,7 +279,7 @@ fn collect(
     }
     match failure {
         Some(error) => Err(error),
-        None => Ok(collected.outcome(&watchdog)),
+        None => Ok(collected.outcome(&watchdog, on_progress)),
     }
 }
 
@@ -311,8 +311,9 @@ impl Collected {
         }
     }
 
-    /// Workers that have not finished are left behind.
-    fn outcome(mut self, watchdog: &Watchdog) -> Outcome {
+    /// Workers that have not finished are left behind; what they have not told is shown too, since
+    /// whoever is told of intervals adds them up.
+    fn outcome(mut self, watchdog: &Watchdog, on_progress: impl FnMut(&Progress)) -> Outcome {
         for (place, total) in std::mem::take(&mut self.totals) {
             let (worker, rest) = watchdog.left_behind(place, total);
             if let Some(rest) = rest {
@@ -321,6 +322,7 @@ impl Collected {
             self.gathering.end(place);
             self.workers.push(worker);
         }
+        self.gathering.settle(on_progress);
         let place = |worker: &WorkerOutcome| (worker.thread, worker.group);
         self.workers.sort_by_key(place);
         Outcome {

@@ -165,13 +165,9 @@ const HANGS: &str = "
     for i = 1, 1e6 do t[i + 0.5] = i end
     for i = 1, 1e6 do t[i + 0.5] = nil end
     function client(c)
-      while true do
-        c:query('test-record-1.throng.test')
-        c:sleep(0.02)
-        if c.index == 1 and c:now() > 0.5 then
-          while not next(t) do end
-        end
-      end
+      while c.index ~= 1 do c:query('test-record-1.throng.test') end
+      c:sleep(0.5)
+      while not next(t) do end
     end";
 
 #[test]
@@ -182,7 +178,7 @@ fn a_worker_that_does_not_end_is_left_behind_and_the_others_are_recorded() {
     for (flags, processes) in [("--workers 2", 1), ("--workers 2 --processes 2", 2)] {
         let finished = throng(&format!(
             "run --quiet --clients 4 --interval 100ms --duration 1s --script {path} {flags} \
-             --record {record}"
+             --delay 30ms --record {record}"
         ));
         let wanted = "error: worker 0 did not end with the run";
         assert!(finished.stderr.contains(wanted), "{}", finished.stderr);
@@ -194,7 +190,11 @@ fn a_worker_that_does_not_end_is_left_behind_and_the_others_are_recorded() {
         assert_eq!(record.simulation, None);
         let left_behind: Vec<bool> = record.workers.iter().map(|it| it.left_behind).collect();
         assert_eq!(left_behind, [true, false]);
-        assert!(record.total.counts.responses > 0);
+        let counts = &record.total.counts;
+        assert!(counts.responses > 0);
+        // The other client of the worker that is stuck waits for a response.
+        assert!(counts.interrupted > 0);
+        assert_eq!(counts.check_identity(), Ok(()));
         assert!(record.timeline.is_none());
     }
 }
