@@ -20,6 +20,9 @@ use responder::{Counters, ResponderConfig, ResponderWorker};
 /// How often an idle responder looks whether it shall stop.
 const STOP_POLL: Duration = Duration::from_millis(20);
 
+/// How long a responder that shall stop goes on with what has arrived already.
+const REST_MAX: Duration = Duration::from_millis(100);
+
 /// A responder that is serving; dropping it stops it.
 pub struct Serving {
     stop: Arc<AtomicBool>,
@@ -205,6 +208,19 @@ impl Drop for Serving {
     }
 }
 
+/// What arrived before the responder was to stop counts, such as connections in the listen queue.
+fn take_the_rest(worker: &mut ResponderWorker, driver: &mut KernelDriver) {
+    let end = driver.now() + REST_MAX;
+    loop {
+        let now = driver.now();
+        driver.wait(now);
+        let has_taken_all = worker.step(driver) > driver.now();
+        if has_taken_all || now >= end {
+            return;
+        }
+    }
+}
+
 struct Thread {
     config: Arc<ResponderConfig>,
     place: WorkerPlace,
@@ -232,6 +248,7 @@ impl Thread {
             let poll = driver.now() + STOP_POLL;
             driver.wait(until.min(poll));
         }
+        take_the_rest(&mut worker, &mut driver);
         let mut counters = worker.counters().clone();
         let stats = driver.stats();
         counters.accepts_failed = stats.accepts_failed;
