@@ -38,7 +38,8 @@ pub enum Misfits {
 /// The window is the longest one. The verdict is judged anew from the merged figures.
 ///
 /// # Errors
-/// No record, or records that do not fit: everything that speaks against merging them.
+/// No record, or records that do not fit: everything that speaks against merging them. Records that
+/// count more together than a record holds do not either.
 pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec<Misfit>> {
     let mut found = fitness::misfits(&records);
     found.retain(|misfit| misfits == Misfits::Refused || misfit.is_final);
@@ -59,6 +60,7 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
         merged.targets = targets;
         merged.merged_by_force.extend(reasons);
         merged.conclude();
+        merged.check_numbers().map_err(Misfit::too_much)?;
     }
     Ok(merged)
 }

@@ -251,6 +251,14 @@ impl RunRecord {
         Ok(record)
     }
 
+    /// Checks that the record, written to a file, can be read again.
+    ///
+    /// # Errors
+    /// Names the first number that is larger than any in a record.
+    pub(crate) fn check_numbers(&self) -> Result<(), String> {
+        numbers::check(&self.to_json())
+    }
+
     /// Checks that the record agrees with itself.
     ///
     /// # Errors

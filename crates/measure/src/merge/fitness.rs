@@ -27,6 +27,13 @@ impl Misfit {
             is_final: true,
         }
     }
+
+    pub(super) fn too_much(reason: String) -> Vec<Misfit> {
+        vec![Misfit {
+            reason: format!("together they are {reason}"),
+            is_final: true,
+        }]
+    }
 }
 
 /// All that speaks against merging these records.

@@ -40,8 +40,9 @@ fn end_exchanges(interval: &mut Interval, codes: &[u64]) {
         counts.connections.handshakes.resumed += 1;
         let alert = format!("alert_{}", code % 256);
         counts.connections.failed.tls_alert.record(&alert);
-        times.quic_handshake_resumed.record(code);
-        times.first_query.record(code / 2);
+        // A code may be any number, a time one of a run.
+        times.quic_handshake_resumed.record(code >> 12);
+        times.first_query.record(code >> 13);
     }
 }
 
@@ -464,4 +465,17 @@ fn records_whose_intervals_are_of_different_widths_are_merged_exactly() {
         assert_eq!(merged.intervals[0].counts, first.counts);
         assert_eq!(merged.intervals[0].distributions, first.distributions);
     }
+}
+
+#[test]
+fn records_that_count_more_together_than_one_may_are_refused() {
+    let mut many = interval(0, &[(1_000, 1)]);
+    many.counts.late = 1 << 53;
+    let one = RunRecord::from_json(&record(vec![many]).to_json()).unwrap();
+    let misfits = merge(vec![one.clone(), one], Misfits::Forced).unwrap_err();
+    let reason = &misfits[0].reason;
+    assert!(
+        reason.starts_with("together they are not a valid run record: 18014398509481984"),
+        "{reason}"
+    );
 }
