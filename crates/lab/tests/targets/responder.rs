@@ -29,16 +29,26 @@ const ROUNDS: u64 = 3_000;
 /// The responder with the zone of these tests, and a folder for its clients.
 pub(crate) struct Responder {
     pub(crate) serving: Serving,
-    folder: PathBuf,
+    folder: Folder,
+}
+
+/// A folder that ends with its responder.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Responder {
     /// Starts it at `address`; the folder is named for the test.
     pub(crate) fn start(address: IpAddr, over: &[Transport], test: &str) -> Responder {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-        fs::create_dir_all(&folder).unwrap();
+        let name = format!("{test}-{}", std::process::id());
+        let folder = Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+        fs::create_dir_all(&folder.0).unwrap();
         let identity = self_signed(&SelfSigned::default()).unwrap();
-        fs::write(folder.join("authority.pem"), &identity.certificate_pem).unwrap();
+        fs::write(folder.0.join("authority.pem"), &identity.certificate_pem).unwrap();
         let config = ResponderConfig {
             listen: over.iter().map(|it| (*it, (address, 0).into())).collect(),
             listen_http: vec![(address, 0).into()],
@@ -53,7 +63,7 @@ impl Responder {
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+        &self.folder.0
     }
 
     pub(crate) fn address(&self, transport: Transport) -> SocketAddr {
@@ -69,7 +79,7 @@ impl Responder {
     pub(crate) fn write_names(&self) -> PathBuf {
         let existing = (1..=EXISTING).map(|number| format!("test-record-{number}.lab.test. A\n"));
         let missing = (1..=MISSING).map(|number| format!("missing-{number}.lab.test. A\n"));
-        let path = self.folder.join("names.txt");
+        let path = self.folder.0.join("names.txt");
         fs::write(&path, existing.chain(missing).collect::<String>()).unwrap();
         path
     }

@@ -82,7 +82,6 @@ fn browse(page: &Path, name: &str, flags: &[String]) -> String {
 }
 
 /// The page, its frames in it.
-#[allow(clippy::disallowed_methods, reason = "the browser reads a file")]
 fn framed(page: &str, name: &str) -> PathBuf {
     let source = page.replace('&', "&amp;").replace('"', "&quot;");
     let mut frames = String::new();
@@ -93,8 +92,19 @@ fn framed(page: &str, name: &str) -> PathBuf {
              srcdoc=\"{source}\"></iframe>"
         );
     }
-    let path = folder().join(format!("{name}-framed.html"));
-    std::fs::write(&path, AROUND.replace("FRAMES", &frames)).expect("the folder can be written");
+    put(
+        &format!("{name}-framed.html"),
+        &AROUND.replace("FRAMES", &frames),
+    )
+}
+
+/// Writes a page as a whole, so that tests at work at the same time never read half of one.
+#[allow(clippy::disallowed_methods, reason = "the browser reads a file")]
+pub(crate) fn put(name: &str, page: &str) -> PathBuf {
+    let path = folder().join(name);
+    let new = folder().join(format!("{}-{name}", std::process::id()));
+    std::fs::write(&new, page).expect("the folder can be written");
+    std::fs::rename(&new, &path).expect("it is the same folder");
     path
 }
 
@@ -127,8 +137,7 @@ pub(crate) fn check_frames(name: &str, page: &str) {
 /// A picture of the page; a blank one would be far smaller.
 #[allow(clippy::disallowed_methods, reason = "the browser writes a file")]
 pub(crate) fn check_picture(name: &str, page: &Path) {
-    let picture = folder().join(format!("{name}.png"));
-    let _ = std::fs::remove_file(&picture);
+    let picture = folder().join(format!("{}-{name}.png", std::process::id()));
     let flags = [
         format!("--screenshot={}", picture.display()),
         "--window-size=1280,2000".to_owned(),
@@ -138,4 +147,5 @@ pub(crate) fn check_picture(name: &str, page: &Path) {
         .expect("there is a picture")
         .len();
     assert!(octets > 40_000, "{}: {octets} octets", picture.display());
+    std::fs::rename(&picture, folder().join(format!("{name}.png"))).expect("the same folder");
 }

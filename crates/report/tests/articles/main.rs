@@ -49,13 +49,10 @@ fn report(name: &str, runs: &[Printed]) -> String {
 }
 
 /// Writes the page of the report.
-#[allow(clippy::disallowed_methods, reason = "the page is to be looked at")]
 fn write(name: &str, runs: &[Printed]) -> PathBuf {
     let page = html::render(&several::document(&collection(runs)));
     assert!(page.len() < 2 << 20, "{name}: {} octets", page.len());
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
-    std::fs::write(&path, page).unwrap();
-    path
+    browser::put(&format!("{name}.html"), &page)
 }
 
 #[track_caller]
