@@ -17,7 +17,7 @@ mod processor;
 #[cfg(test)]
 mod tests;
 
-pub use crate::verdict::findings::{of_run, of_runs};
+pub use crate::rules::{of_run, of_runs};
 pub use cure::{Cure, Place};
 pub use host::{Aim, HostReading, Interface, of_host};
 pub(crate) use kernel::BUSY_POLL_US;

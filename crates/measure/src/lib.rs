@@ -25,12 +25,11 @@
 //! * `simulation`: what a simulated run assumed, and what its modelled server saw.
 //! * `merge`: records of several generators as one, exactly, and `merge::fitness` whether they
 //!   were one load on one target.
-//! * `verdict`: the rules that decide what limited a run, in the order in which they are tried,
-//!   one submodule for each culprit.
+//! * `rules`: what is concluded from the record of a run, a file each: evidence, limit and cures at
+//!   once. Chance is reckoned with in one place, `rules::enough`.
+//! * `verdict`: what limited a run: the first rule that decides, and what else a reader must know.
 //! * `doctor`: what stands in the way of load, as diagnoses with their cures: of a host as read
-//!   (`doctor::host` and beside it, a file for each kind of check), and of runs
-//!   (`verdict::findings`). Rules in `verdict/rules` are a file each and serve both: limit,
-//!   evidence and cures at once. Chance is reckoned with in one place, `verdict::rules::enough`.
+//!   (`doctor::host` and beside it, a file for each kind of check), and of runs, by all rules.
 //! * `capacity`: the highest load that a target sustains: objective, trials, answer;
 //!   `capacity::search` decides what is tried next and runs nothing, `capacity::history` what all
 //!   trials together prove, and `capacity::attribution` which of them say nothing about the
@@ -73,6 +72,7 @@ pub mod over_runs;
 pub mod probe;
 pub mod ramp;
 pub mod record;
+mod rules;
 pub mod scenario;
 pub mod script;
 pub mod simulation;

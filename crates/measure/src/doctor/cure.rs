@@ -102,6 +102,14 @@ impl Cure {
         Cure::new(Place::Root, rule)
     }
 
+    /// Traces the path to the (first) target by packets of that kind, hop by hop.
+    pub(crate) fn trace_path(protocol: &str, targets: &str) -> Self {
+        let target = targets.split(',').next().unwrap_or(targets);
+        let address = target.parse::<std::net::SocketAddr>();
+        let host = address.map_or_else(|_| target.to_owned(), |it| it.ip().to_string());
+        Cure::shell(format!("mtr --report --{protocol} {host}"))
+    }
+
     /// Shows who uses the CPUs.
     pub(crate) fn busiest_processes() -> Self {
         Cure::shell("ps -eo pcpu,comm --sort=-pcpu | head")

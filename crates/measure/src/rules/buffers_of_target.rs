@@ -1,0 +1,42 @@
+//! Receive buffers of a target on the same host, whose drops are in the host's counters.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::notation::counted;
+
+use super::receive_buffers::BUFFER_OCTETS;
+use super::{Figures, Finding};
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let dropped = dropped_by_local_target(figures);
+    if dropped == 0 {
+        return None;
+    }
+    let seen = format!(
+        "receive buffers on this host that are not this tool's dropped {}: the target did not \
+         read them in time",
+        counted(dropped, "datagram")
+    );
+    let matters = "queries that its sockets had no room for are lost: it reads too slowly, or in \
+                   bursts";
+    let topic = "receive buffers of the target";
+    let diagnosis = Diagnosis::new(topic, State::Warning, seen, matters)
+        .cure(Cure::server_sysctl("net.core.rmem_default", BUFFER_OCTETS))
+        .cure(Cure::server_sysctl("net.core.rmem_max", BUFFER_OCTETS))
+        .cure(Cure::words(
+            "let each of its threads have a socket of its own (BIND: reuseport yes; and \
+             named -n THREADS; Unbound: so-reuseport: yes and num-threads)",
+        ));
+    Some(Finding::met(diagnosis).beside())
+}
+
+/// Datagrams for which the receive buffers of a target on this host had no room, where queries were
+/// lost.
+pub(super) fn dropped_by_local_target(figures: &Figures<'_>) -> u64 {
+    let network = &figures.record.network;
+    let all = figures.of_udp("RcvbufErrors");
+    let of_others = all.saturating_sub(network.receive_drops);
+    match figures.target_is_local() && figures.can_be_of_run(of_others) {
+        true => of_others,
+        false => 0,
+    }
+}

@@ -1,0 +1,41 @@
+//! Responses that came after their queries had timed out: the target answers, later than is waited
+//! for.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::interval::per;
+use crate::notation::{counted, latency, share};
+use crate::verdict::Limit;
+
+use super::{Figures, Finding, Stage};
+
+/// From this share of the queries that timed out on, the time-out is what lost them.
+const MOST: f64 = 0.5;
+/// How much longer to wait.
+const LONGER: u64 = 4;
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let counts = figures.counts;
+    if per(counts.late as f64, counts.timeouts as f64) < MOST {
+        return None;
+    }
+    let timeout_ns = figures.record.scenario.timeout_ns;
+    let seen = format!(
+        "{} came after the time-out of {} ({} of the queries that timed out): the target answers, \
+         later than is waited for",
+        counted(counts.late, "response"),
+        latency(timeout_ns as f64),
+        share(counts.late, counts.timeouts)
+    );
+    let matters = "a query that times out is lost, whatever comes later: latency beyond the \
+                   time-out is not in the figures";
+    let longer = timeout_ns.saturating_mul(LONGER);
+    let cure = Cure::throng(format!("--timeout {}ms", longer.div_ceil(1_000_000)));
+    let diagnosis = Diagnosis::new("time-out", State::Problem, seen, matters);
+    let found = Finding::met(diagnosis.cure(cure)).beside();
+    let is_all = counts.responses == 0;
+    Some(
+        found
+            .limits(Stage::TooLittle, Limit::Server)
+            .only_if(is_all),
+    )
+}

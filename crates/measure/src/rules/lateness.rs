@@ -1,0 +1,46 @@
+//! Queries that left late though no worker was short of CPU: the host stalled them.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::notation::{latency, percent};
+use crate::scenario::Arrival;
+use crate::verdict::Limit;
+
+use super::{Figures, Finding, Stage, processor};
+
+/// Queries that leave later than this (p99) are not on time.
+pub(super) const LATENESS_MAX_NS: u64 = 1_000_000;
+/// With fewer queries, the p99 is the lateness of one of them.
+const LATENESS_QUERIES_MIN: u64 = 200;
+
+/// UDP queries leave when they are due unless the host stalls the worker: over connections they
+/// may have to wait for one, which is not the generator's fault.
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let scenario = &figures.record.scenario;
+    let open = !matches!(scenario.arrival, Arrival::Closed { .. });
+    let sent = figures.record.total.distributions.send_lateness.count();
+    let is_late = figures.lateness_p99_ns > LATENESS_MAX_NS && sent >= LATENESS_QUERIES_MIN;
+    let is_known = processor::out_of_cpu(figures).is_some();
+    if !open || scenario.transport.has_connections() || !is_late || is_known {
+        return None;
+    }
+    let (_, busy) = figures.busiest_worker().unwrap_or((0, 0.0));
+    let (_, waited) = processor::longest_wait(figures);
+    let seen = format!(
+        "queries left up to {} late (p99) although the busiest worker used {} of its CPU and \
+         waited for it {} of the time: the host stalled them",
+        latency(figures.lateness_p99_ns as f64),
+        percent(busy),
+        percent(waited)
+    );
+    let matters = "what leaves late is answered late: the latency is partly this host's";
+    let advice = "look for other load on this host, or a virtual CPU that is taken away";
+    let diagnosis = Diagnosis::new("lateness", State::Problem, seen, matters)
+        .cure(Cure::words(advice))
+        .cure(Cure::busiest_processes());
+    Some(
+        Finding::met(diagnosis)
+            .advising(advice)
+            .limits(Stage::Generator, Limit::Generator)
+            .only_if(processor::explains_losses(figures)),
+    )
+}

@@ -1,0 +1,146 @@
+//! Outages: spans in which nothing came back, each with its beginning, its end and its kind. The
+//! rate outside of them is what the run sustained; no rate is advised for the sake of them.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::interval::per;
+use crate::notation::{count, counted, decimal, rate, share};
+use crate::timeline::{Outage, OutageKind};
+use crate::verdict::Limit;
+
+use super::{Figures, Finding, Stage, enough, handshakes, violations};
+
+/// From this share of the queries on, those that an outage met decide.
+const MET_MAX: f64 = 0.001;
+/// From this share of the window on, outages decide.
+const LENGTH_MAX: f64 = 0.01;
+
+/// An instant or a length, to 10 ms.
+fn seconds(ns: u64) -> String {
+    format!("{} s", decimal(ns as f64 / 1e9, 2))
+}
+
+/// True if there was one that decides.
+pub(super) fn decides(figures: &Figures<'_>) -> bool {
+    found(figures).is_some_and(|it| it.is_decisive())
+}
+
+/// They are more of the run than can be passed over.
+fn are_much(figures: &Figures<'_>) -> bool {
+    let all = &figures.outages.each;
+    let met = all.iter().map(|it| it.lost + it.late).sum();
+    let length_ns: u64 = all.iter().map(Outage::length_ns).sum();
+    let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
+    is_long || enough::is_above(met, figures.counts.offered, MET_MAX)
+}
+
+/// One finding for all outages of the kind that took longest.
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let all = &figures.outages.each;
+    let longest = all.iter().max_by_key(|it| it.length_ns())?;
+    let is_ours = violations::decides(figures);
+    if is_ours && matches!(longest.kind, OutageKind::Silence | OutageKind::Reset) {
+        return None;
+    }
+    let alike: Vec<&Outage> = all.iter().filter(|it| it.kind == longest.kind).collect();
+    let mut seen = words(longest, figures);
+    if alike.len() > 1 {
+        let together = alike.iter().map(|it| it.length_ns()).sum();
+        seen.push_str(&format!(
+            "; with {} alike, {} in all",
+            count(alike.len() as u64 - 1),
+            seconds(together)
+        ));
+    }
+    seen.push_str(&outside(figures));
+    let (limit, matters) = meaning(longest.kind);
+    let diagnosis = Diagnosis::new("outage", State::Problem, seen, matters);
+    let found = Finding::met(diagnosis.cures(cures(longest, figures))).beside();
+    Some(
+        found
+            .limits(Stage::Outage, limit)
+            .only_if(are_much(figures)),
+    )
+}
+
+fn words(outage: &Outage, figures: &Figures<'_>) -> String {
+    let who = match outage.kind {
+        OutageKind::OwnFreeze => "this tool was not let run",
+        OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
+        OutageKind::Refusal => "the target refused everything",
+        OutageKind::Handshakes => "every handshake failed",
+        OutageKind::Errors => "every response was an error",
+        OutageKind::Reset => "the target reset or closed every connection",
+        OutageKind::Silence => "nothing came back",
+    };
+    let until = match outage.lasts {
+        true => "the end".to_owned(),
+        false => seconds(outage.end_ns),
+    };
+    let mut text = format!(
+        "an outage of {}: from {} to {until} of the run {who}",
+        seconds(outage.length_ns()),
+        seconds(outage.begin_ns)
+    );
+    if figures.outstanding.is_none() {
+        text.push_str(&format!(
+            "; of {} due in it, {} got no response",
+            counted(outage.due, "query"),
+            count(outage.lost)
+        ));
+    }
+    text
+}
+
+/// What was sustained without them.
+fn outside(figures: &Figures<'_>) -> String {
+    let outside = &figures.outages.outside;
+    if outside.due == 0 {
+        return String::new();
+    }
+    format!(
+        "; outside of it {} were answered, {} of the queries lost",
+        rate(outside.responses_qps),
+        share(outside.lost, outside.due)
+    )
+}
+
+fn meaning(kind: OutageKind) -> (Limit, &'static str) {
+    match kind {
+        OutageKind::OwnFreeze => (
+            Limit::Generator,
+            "what a generator that stands still sends late is answered late: latencies and losses \
+             of that time are its own",
+        ),
+        OutageKind::Unsendable => (
+            Limit::Network,
+            "what never left this host says nothing about the target",
+        ),
+        _ => (
+            Limit::Server,
+            "an outage is no overload: a lower rate does not prevent it, and percentiles of the \
+             whole run are a mixture of two states",
+        ),
+    }
+}
+
+fn cures(outage: &Outage, figures: &Figures<'_>) -> Vec<Cure> {
+    let when = format!(
+        "{} after {}",
+        seconds(outage.begin_ns),
+        figures.record.started_at
+    );
+    match outage.kind {
+        OutageKind::OwnFreeze => vec![
+            Cure::busiest_processes(),
+            Cure::words("run again where nothing stops or starves this tool"),
+        ],
+        OutageKind::Unsendable => vec![Cure::shell("ip -s link; ip route")],
+        OutageKind::Handshakes => {
+            handshakes::found(figures).map_or_else(Vec::new, |it| it.diagnosis.cures)
+        }
+        _ => vec![Cure::words(format!(
+            "find out why the target stopped: its log at {when}, restarts, reloads, pauses of its \
+             process"
+        ))],
+    }
+}

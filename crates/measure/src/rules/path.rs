@@ -1,0 +1,48 @@
+//! A path that is known to lose: segments of our own connections, or the model of a network.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::notation::{count, share};
+use crate::verdict::Limit;
+
+use super::{Figures, Finding, Stage, enough, simulated};
+
+/// From this share of TCP segments on, retransmissions set the pace.
+const RETRANSMITTED_MAX: f64 = 0.01;
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    retransmissions(figures).or_else(|| of_model(figures))
+}
+
+/// Segments that our own connections lost (TCP_INFO): those of the whole host are of everybody.
+pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
+    let tcp = figures.record.network.tcp.as_ref()?;
+    let (lost, sent) = (tcp.segments_lost(), tcp.segments_sent);
+    if !enough::is_above(lost, sent, RETRANSMITTED_MAX) {
+        return None;
+    }
+    let seen = format!(
+        "{} of the TCP segments of this run's connections ({}) were lost and sent again: the path \
+         loses them",
+        share(lost, sent),
+        count(lost)
+    );
+    let advice = "look for drops on the way to the target";
+    let found = found_by(figures, seen, advice).advising(advice);
+    Some(found.limits(Stage::Network, Limit::Network))
+}
+
+/// What the modelled network of a simulation lost.
+pub(super) fn of_model(figures: &Figures<'_>) -> Option<Finding> {
+    let advice = "that is the model: --sim-loss";
+    let found = found_by(figures, simulated::lost_by_network(figures)?, advice);
+    Some(found.advising(advice).limits(Stage::Model, Limit::Network))
+}
+
+fn found_by(figures: &Figures<'_>, seen: String, advice: &str) -> Finding {
+    let matters = "what the path loses is no loss of the target's; over TCP it shows as latency";
+    let diagnosis = Diagnosis::new("path", State::Problem, seen, matters);
+    Finding::met(diagnosis.cure(match figures.record.simulation {
+        Some(_) => Cure::words(advice),
+        None => Cure::trace_path("tcp", &figures.record.scenario.target),
+    }))
+}

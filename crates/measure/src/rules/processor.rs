@@ -1,0 +1,155 @@
+//! Workers without CPU time to spare: generator-bound results read as limits of the server.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::notation::{decimal, latency, percent};
+use crate::scenario::Arrival;
+use crate::verdict::Limit;
+
+use super::lateness::LATENESS_MAX_NS;
+use super::{Figures, Finding, Stage, losses};
+
+/// Above this share of a CPU a closed-loop worker has no headroom.
+const BUSY_SHARE_MAX: f64 = 0.97;
+/// Above this share an open-loop worker that is late is late for want of CPU.
+const BUSY_SHARE_WHEN_LATE: f64 = 0.9;
+/// From this share of its CPU on, a worker may soon be the limit.
+const BUSY_WARNING: f64 = 0.9;
+/// Share of the time that a closed loop's worker may wait for its CPU before it shapes the result.
+const CPU_WAIT_SHARE_MAX: f64 = 0.10;
+/// Share of the time from which on waiting for its CPU accounts for queries that left late.
+const CPU_WAIT_SHARE_LATE: f64 = 0.05;
+
+const TOPIC: &str = "generator's CPU";
+const MATTERS: &str =
+    "a generator without time to spare measures itself: rate and latency are its own";
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    if let Some(finding) = out_of_cpu(figures) {
+        return Some(finding.only_if(explains_losses(figures)));
+    }
+    let (worker, busy) = figures.busiest_worker().filter(|it| it.1 >= BUSY_WARNING)?;
+    let seen = format!("worker {worker} used {} of its CPU", percent(busy));
+    let cure = Cure::words(more_cpu(figures));
+    let diagnosis = Diagnosis::new(TOPIC, State::Warning, seen, MATTERS);
+    Some(Finding::met(diagnosis.cure(cure)))
+}
+
+/// A generator that is late sends late, and may fail to read what came: it does not make others
+/// lose what it sent. A target on the same host may be kept from its CPU by the same.
+pub(super) fn explains_losses(figures: &Figures<'_>) -> bool {
+    let is_host = figures.target_is_local() && longest_wait(figures).1 >= CPU_WAIT_SHARE_MAX;
+    is_host || !losses::are_beyond_this_tool(figures)
+}
+
+/// True if a worker had no time to spare: it used its CPU or waited for it.
+pub(super) fn has_none_left(figures: &Figures<'_>) -> bool {
+    let workers = figures.record.workers.iter();
+    let mut shares = workers.map(|it| it.busy_share() + it.cpu_wait_share());
+    shares.any(|share| share >= BUSY_SHARE_WHEN_LATE)
+}
+
+/// Position of the worker that waited longest for its CPU, and the share of the time.
+pub(super) fn longest_wait(figures: &Figures<'_>) -> (usize, f64) {
+    let shares = figures.record.workers.iter().map(|it| it.cpu_wait_share());
+    let longest = shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+    longest.unwrap_or((0, 0.0))
+}
+
+fn decided(seen: String, advice: &str) -> Finding {
+    let diagnosis = Diagnosis::new(TOPIC, State::Problem, seen, MATTERS);
+    Finding::met(diagnosis.cure(Cure::words(advice))).limits(Stage::Generator, Limit::Generator)
+}
+
+/// A worker that had no CPU left, or had to share it, as a finding that decides.
+pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
+    let closed = matches!(figures.record.scenario.arrival, Arrival::Closed { .. });
+    let late = figures.lateness_p99_ns > LATENESS_MAX_NS;
+    let limit = match (closed, late) {
+        (true, _) => BUSY_SHARE_MAX,
+        (false, true) => BUSY_SHARE_WHEN_LATE,
+        (false, false) => return None,
+    };
+    let (worker, busy) = figures.busiest_worker()?;
+    if busy >= limit {
+        let lateness = if closed {
+            String::new()
+        } else {
+            let p99 = latency(figures.lateness_p99_ns as f64);
+            format!(" and queries left up to {p99} late (p99)")
+        };
+        let evidence = format!(
+            "worker {worker} used {} of its CPU{}{lateness}: this tool, not the target, set the \
+             rate",
+            percent(busy),
+            for_handshakes(figures)
+        );
+        return Some(decided(evidence, &more_cpu(figures)));
+    }
+    let (worker, waited) = longest_wait(figures);
+    let busy = figures.record.workers.get(worker)?.busy_share();
+    let short_of_cpu = waited >= CPU_WAIT_SHARE_LATE && busy + waited >= limit;
+    // In a closed loop every wait holds up the next query, however idle the worker is otherwise;
+    // in an open loop those that it held up left late.
+    let hindered = waited >= CPU_WAIT_SHARE_MAX || late && waited >= CPU_WAIT_SHARE_LATE;
+    if !short_of_cpu && !hindered {
+        return None;
+    }
+    let evidence = format!(
+        "worker {worker} waited for its CPU {} of the time: something else runs on it{}",
+        percent(waited),
+        match late && !closed {
+            true => format!(
+                ", and queries left up to {} late (p99)",
+                latency(figures.lateness_p99_ns as f64)
+            ),
+            false => String::new(),
+        }
+    );
+    let advice = "run the target on other cores or another machine: --cpus LIST";
+    Some(decided(evidence, advice))
+}
+
+/// From one handshake in that many queries on, handshakes cost more CPU than the queries: over 200
+/// us each with a certificate, against some 5 us a query.
+const QUERIES_PER_HANDSHAKE_MAX: u64 = 40;
+
+/// What a busy worker was busy with, where connections are short-lived.
+fn for_handshakes(figures: &Figures<'_>) -> String {
+    if figures.record.asks_nothing() {
+        let opened = decimal(figures.record.opened_per_second(), 1);
+        return format!(", with {opened} connections a second");
+    }
+    let handshakes = figures.counts.connections.handshakes.total();
+    if handshakes == 0 || figures.counts.sent / handshakes > QUERIES_PER_HANDSHAKE_MAX {
+        return String::new();
+    }
+    format!(
+        ", with {} handshakes a second beside the queries",
+        decimal(figures.record.handshakes_per_second(), 1)
+    )
+}
+
+/// How to get more CPU: another worker where a core is left, another machine where none is.
+pub(super) fn more_cpu(figures: &Figures<'_>) -> String {
+    let workers = figures.record.scenario.workers;
+    let cores: u64 = figures
+        .record
+        .hosts
+        .iter()
+        .filter_map(|host| host.cores)
+        .sum();
+    let clients = figures.record.scenario.clients;
+    if workers >= clients {
+        format!(
+            "allow more workers than {workers}: --clients {0} --workers {0}",
+            workers + 1
+        )
+    } else if cores == 0 || workers < cores {
+        format!(
+            "give the generator another worker: --workers {}",
+            workers + 1
+        )
+    } else {
+        "no core is left here: run from a second machine too and merge the records".into()
+    }
+}

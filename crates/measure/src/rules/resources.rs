@@ -1,0 +1,43 @@
+//! Connections that could not be opened for want of open files or ports.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::notation::count;
+use crate::verdict::Limit;
+
+use super::{Figures, Finding, Stage};
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let failed = figures.record.connections().failed;
+    let (number, what) = match (failed.no_resources, failed.no_local_port) {
+        (0, 0) => return None,
+        (0, ports) => (ports, "local ports"),
+        (files, _) => (files, "file descriptors or memory"),
+    };
+    let seen = format!(
+        "{} connection attempts failed because this host ran out of {what}",
+        count(number)
+    );
+    let found = match failed.no_resources {
+        0 => Finding::met(of_ports(seen))
+            .advising("give the clients more source addresses: --local-address"),
+        _ => Finding::met(of_files(figures, seen)).advising("allow more open files: ulimit -n"),
+    };
+    Some(found.limits(Stage::Generator, Limit::Generator))
+}
+
+fn of_files(figures: &Figures<'_>, seen: String) -> Diagnosis {
+    let needed = 2 * figures.record.scenario.clients + 1_024;
+    let matters = "clients without a socket ask nothing, and the others ask more for them";
+    Diagnosis::new("open files", State::Problem, seen, matters)
+        .cure(Cure::open_files(needed))
+        .cure(Cure::throng("--processes 2"))
+}
+
+fn of_ports(seen: String) -> Diagnosis {
+    let matters = "each connection to one target needs a port of its own on each source address; \
+                   closed ones keep theirs for 60 s";
+    Diagnosis::new("source ports", State::Problem, seen, matters)
+        .cure(Cure::throng("--local-address ADDRESS,ADDRESS,..."))
+        .cure(Cure::sysctl("net.ipv4.ip_local_port_range", "1024 65535"))
+        .cure(Cure::sysctl("net.ipv4.tcp_tw_reuse", 1))
+}

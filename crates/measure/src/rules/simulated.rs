@@ -1,0 +1,142 @@
+//! Simulations: the modelled server knows whether it was the limit, and need not be guessed at.
+
+use super::load::{growing_latency, overloaded};
+use super::{Figures, Finding, Stage};
+use crate::notation::{count, counted, latency, percent, rate, share};
+use crate::simulation::{ModelledServer, SimulatedNetwork};
+use crate::verdict::Limit;
+
+/// From this share of the workers' time on, they are the limit.
+const BUSY: f64 = 0.98;
+/// From that many segments lost for each query on, retransmissions set the pace.
+const SEGMENTS_LOST_MAX: f64 = 0.01;
+/// Fewer queries lost than this share are not worth a verdict.
+const LOSS_MAX: f64 = 0.001;
+/// More datagrams dropped than this share, and the queue was too short for the load.
+const DROPPED_MAX: f64 = 0.001;
+
+/// What every verdict on a simulation says, so that nobody takes it for a measurement.
+pub(crate) fn marking(figures: &Figures<'_>) -> Option<String> {
+    let simulation = figures.record.simulation.as_ref()?;
+    let what = match &simulation.server {
+        None => "no server was measured, and the simulated one needed no time".to_owned(),
+        Some(server) => format!(
+            "no server was measured; {} busy for {} of the run in the model",
+            workers(server),
+            percent(server.seen.utilisation)
+        ),
+    };
+    Some(format!("SIMULATION: {what}"))
+}
+
+fn workers(server: &ModelledServer) -> String {
+    let were = if server.workers == 1 { "was" } else { "were" };
+    format!("{} {were}", counted(server.workers, "worker"))
+}
+
+/// The modelled network as the limit: it lost at least half of what got no response, or enough
+/// segments to set the pace. Not where queries queued at the target.
+pub(super) fn lost_by_network(figures: &Figures<'_>) -> Option<String> {
+    let network = &figures.record.simulation.as_ref()?.network;
+    if growing_latency(figures).is_some() {
+        return None;
+    }
+    match figures.record.scenario.transport.has_connections() {
+        true => sent_again(figures, network),
+        false => lost_with_queries(figures, network),
+    }
+}
+
+fn sent_again(figures: &Figures<'_>, network: &SimulatedNetwork) -> Option<String> {
+    let (lost, what) = match figures.record.scenario.transport.is_quic() {
+        true => (network.datagrams_lost, "datagram"),
+        false => (network.segments_lost, "segment"),
+    };
+    let is_enough = lost > 0 && lost as f64 >= SEGMENTS_LOST_MAX * figures.counts.sent as f64;
+    is_enough.then(|| {
+        format!(
+            "the modelled network lost {}, whose octets were sent again later",
+            counted(lost, what)
+        )
+    })
+}
+
+fn lost_with_queries(figures: &Figures<'_>, network: &SimulatedNetwork) -> Option<String> {
+    let lost = figures.unanswered();
+    let is_queued = figures.service_p50_ns >= figures.path_ns.map(|path_ns| 2 * path_ns);
+    let is_small = figures.unanswered_share() <= LOSS_MAX;
+    if is_small || is_queued || network.datagrams_lost < lost.div_ceil(2) {
+        return None;
+    }
+    Some(format!(
+        "the modelled network lost {}: {} of the queries got no response",
+        counted(network.datagrams_lost, "datagram"),
+        share(lost, figures.counts.sent)
+    ))
+}
+
+/// The modelled server as the limit.
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let simulation = figures.record.simulation.as_ref()?;
+    let server = simulation.server.as_ref()?;
+    let seen = &server.seen;
+    let wait = seen.waits.percentile(0.99);
+    let wait = wait.map_or_else(|| "-".to_owned(), |wait| latency(wait as f64));
+    let queue = format!(
+        "up to {} waited, queries p99 {wait}, and {} of the queries were dropped",
+        counted(seen.waiting_max, "job"),
+        share(seen.dropped, seen.queries)
+    );
+    if seen.utilisation >= BUSY {
+        let evidence = format!(
+            "the modelled server's {} busy for {} of the run: {queue}",
+            workers(server),
+            percent(seen.utilisation)
+        );
+        let advice = "give the model more workers (--sim-workers), or less load";
+        return Some(conclusion(Limit::Server, evidence, advice));
+    }
+    if seen.dropped as f64 > DROPPED_MAX * seen.queries as f64 {
+        let evidence = format!(
+            "the modelled server's queue of {} was too short for the peaks, with its workers busy \
+             for {} of the run: {queue}",
+            count(server.queue_max.unwrap_or(0)),
+            percent(seen.utilisation)
+        );
+        let advice = "give the model a longer queue: --sim-queue";
+        return Some(conclusion(Limit::Server, evidence, advice));
+    }
+    if simulation.network.syns_dropped > 0 && figures.counts.lost() > 0 {
+        let evidence = format!(
+            "the modelled server's listen backlog was full: {} dropped, and sent again after a \
+             second or more",
+            counted(simulation.network.syns_dropped, "SYN")
+        );
+        let advice = "give the model a longer backlog: --sim-backlog";
+        return Some(conclusion(Limit::Server, evidence, advice));
+    }
+    load_carried(figures, server)
+}
+
+fn conclusion(limit: Limit, evidence: String, advice: &str) -> Finding {
+    Finding::concluded(Stage::Model, limit, evidence, advice)
+}
+
+/// Open loop, and everything answered: queries that left late waited for their connection, for a
+/// simulated generator is never late by itself.
+fn load_carried(figures: &Figures<'_>, server: &ModelledServer) -> Option<Finding> {
+    let is_open = figures.record.is_open_loop();
+    let counts = figures.counts;
+    if !is_open || counts.lost() > 0 || overloaded(figures).is_some() {
+        return None;
+    }
+    let evidence = format!(
+        "{} of the queries offered at {} were answered, with the modelled server's workers busy \
+         for {} of the run",
+        share(counts.responses, counts.offered),
+        rate(figures.record.offered_qps()),
+        percent(server.seen.utilisation)
+    );
+    let advice = "raise the load, or give the model fewer workers, to find its limit";
+    Some(conclusion(Limit::Rate, evidence, advice))
+}

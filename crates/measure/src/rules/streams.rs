@@ -1,0 +1,28 @@
+//! Queries that waited because connections may carry only so many at once.
+
+use crate::doctor::{Cure, Diagnosis, State};
+use crate::notation::{count, counted, share};
+use crate::scenario::Transport;
+
+use super::{Figures, Finding};
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let waited = figures.counts.waited_for_stream;
+    let (all, each) = figures.carried_max().filter(|_| waited > 0)?;
+    let clients = figures.record.scenario.clients;
+    let seen = format!(
+        "{} of the queries waited until their connection had carried others: {} with {} queries \
+         at once carry {}",
+        share(waited, figures.counts.offered),
+        counted(clients, "connection"),
+        count(each),
+        count(all)
+    );
+    let matters = "latency from the scheduled instant has that wait in it";
+    let cure = Cure::throng(format!("--clients {}", 4 * clients));
+    let diagnosis = Diagnosis::new("streams", State::Warning, seen, matters).cure(cure);
+    let statement = Cure::named("http-streams-per-connection 1000;");
+    let is_http2 = figures.record.scenario.transport == Transport::Doh2;
+    let diagnosis = diagnosis.cures(is_http2.then_some(statement));
+    Some(Finding::met(diagnosis).beside())
+}

@@ -1,0 +1,89 @@
+//! Latency that passed within this host, by the timestamps of datagrams.
+
+use crate::doctor::{BUSY_POLL_US, Cure, Diagnosis, State};
+use crate::histogram::Histogram;
+use crate::interval::{Distributions, PathTimes, per};
+use crate::notation::{latency, percent};
+
+use super::{Figures, Finding, processor};
+
+/// From this share of the latency on, timestamps say that it is more this host's than the target's.
+const WAITS_WARNING: f64 = 0.5;
+/// From this share of the latency's p99 on, it says a third more than the target's own p99: more
+/// than objectives leave to chance.
+const TAIL_WARNING: f64 = 0.25;
+/// The latency's p99 is told apart by timestamps where at least so many responses are stamped: of
+/// fewer, those without stamps may be the slow ones.
+const STAMPED_MIN: f64 = 0.999;
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let distributions = &figures.record.total.distributions;
+    let seen = [
+        waits_on_average(&distributions.path),
+        waits_in_tail(distributions),
+    ];
+    let seen: Vec<String> = seen.into_iter().flatten().collect();
+    if seen.is_empty() {
+        return None;
+    }
+    let p99 = |part: &Histogram| part.percentile(0.99);
+    let (generator, reader) = (&distributions.path.generator, &distributions.path.reader);
+    let is_late_reader = p99(reader) > p99(generator);
+    let matters = "only the part between is the target's and the network's; judge them by that \
+                   part, as with --require 'wire.p99 < 5ms'";
+    let fewer = "ask for fewer queries at a time: lower --rate or --outstanding";
+    let more = processor::more_cpu(figures);
+    let mut cures = [Cure::words(fewer), Cure::words(more)];
+    if is_late_reader {
+        cures.reverse();
+    }
+    let diagnosis = Diagnosis::new(
+        "waiting in this host",
+        State::Warning,
+        seen.join("; "),
+        matters,
+    );
+    // Loopback has no queue that could be polled.
+    let may_poll = is_late_reader && !figures.target_is_local();
+    let poll = may_poll.then(|| Cure::sysctl("net.core.busy_poll", BUSY_POLL_US));
+    Some(Finding::met(diagnosis.cures(cures).cures(poll)))
+}
+
+fn waits_on_average(path: &PathTimes) -> Option<String> {
+    let [generator, network, reader] =
+        [&path.generator, &path.network, &path.reader].map(|part| part.sum_ns() as f64);
+    let all = generator + network + reader;
+    if per(generator + reader, all) < WAITS_WARNING {
+        return None;
+    }
+    Some(format!(
+        "{} of the latency was waiting in this host: {} until queries left, {} until responses \
+         were read",
+        percent(per(generator + reader, all)),
+        percent(per(generator, all)),
+        percent(per(reader, all))
+    ))
+}
+
+/// Percentiles of parts do not add up; but of no response does the part between take longer than
+/// all of it, so that what its p99 is below that of the latency is the doing of the others.
+fn waits_in_tail(distributions: &Distributions) -> Option<String> {
+    let (all, path) = (&distributions.latency, &distributions.path);
+    if (path.network.count() as f64) < STAMPED_MIN * all.count() as f64 {
+        return None;
+    }
+    let [whole, generator, network, reader] =
+        [all, &path.generator, &path.network, &path.reader].map(|part| part.percentile(0.99));
+    let (whole, network) = (whole?, network?);
+    let share = per(whole.saturating_sub(network) as f64, whole as f64);
+    if share < TAIL_WARNING {
+        return None;
+    }
+    let [whole, generator, network, reader] =
+        [whole, generator?, network, reader?].map(|ns| latency(ns as f64));
+    Some(format!(
+        "{} of the p99 was made in this host: it is {whole}, that of wire and server alone \
+         {network} (until queries left {generator}, until responses were read {reader})",
+        percent(share)
+    ))
+}
