@@ -14,6 +14,7 @@ mod answers;
 mod beyond_interface;
 mod buffers_of_target;
 mod conntrack;
+mod delayed_acknowledgements;
 mod ended;
 mod enough;
 mod exchanges;
@@ -103,6 +104,7 @@ const RULES: &[Rule] = &[
     One(exchanges::found),
     One(streams::found),
     One(held::found),
+    One(delayed_acknowledgements::found),
     One(buffers_of_target::found),
     One(beyond_interface::found),
     One(losses::found),
