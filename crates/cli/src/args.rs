@@ -448,6 +448,8 @@ pub(crate) enum SchemaOf {
     Compare,
     /// What `throng compare-transports` found
     CompareTransports,
+    /// The metrics by name and unit, as a table in Markdown
+    Metrics,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.

@@ -50,6 +50,10 @@ fn refused(misfits: &[Misfit]) -> Failure {
 /// Prints a JSON Schema.
 pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
     let schema = match of {
+        SchemaOf::Metrics => {
+            print(&measure::Metric::table())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         SchemaOf::Record => RunRecord::json_schema(),
         SchemaOf::Scenario => scenario::schema(),
         SchemaOf::Ramp => measure::Ramp::json_schema(),

@@ -17,7 +17,7 @@ use crate::folder::{self, File};
 pub const INDEX_FILE: &str = "index.sqlite";
 
 /// Changes when an index of an earlier version would be misread: such a one is made anew.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// How long another process that writes the index is waited for.
 const BUSY_MAX: Duration = Duration::from_secs(10);
 /// Octets of a file that is read: a record of a day at one interval a second has some 500 MB.
@@ -224,7 +224,7 @@ fn take_in(transaction: &Transaction<'_>, file: &File) -> Result<bool, HistoryEr
         insert.execute(params![id, name, value])?;
     }
     let mut insert = transaction.prepare_cached("INSERT INTO figure VALUES (?1, ?2, ?3)")?;
-    for metric in Metric::every() {
+    for metric in Metric::ALL {
         if let Some(value) = metric.of(&record).filter(|value| value.is_finite()) {
             insert.execute(params![id, metric.name(), value])?;
         }

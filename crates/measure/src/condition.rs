@@ -6,7 +6,7 @@
 //! `slower` and `p99 slower` ask what a comparison found, and are met only by differences that are
 //! no noise.
 
-use crate::metric::{Metric, Unit};
+use crate::metric::{Better, Metric, Unit};
 use crate::record::RunRecord;
 
 mod parse;
@@ -159,7 +159,9 @@ impl Condition {
         match self.claim {
             Claim::Bounded {
                 metric, operator, ..
-            } if operator.is_upward() == metric.is_better_higher() => {
+            } if metric.better() != Better::Neither
+                && operator.is_upward() == metric.is_better_higher() =>
+            {
                 let sense = match metric.is_better_higher() {
                     true => "high",
                     false => "low",

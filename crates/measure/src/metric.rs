@@ -3,313 +3,258 @@
 //! A metric of an [`Interval`] is that of the events in it, so that it can be computed of any part
 //! of a run. Percentiles come from merged histograms, as everywhere.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::histogram::Histogram;
-use crate::interval::{ConnectionTimes, Interval, per};
+use crate::interval::Interval;
 use crate::notation;
 use crate::record::RunRecord;
 
-mod parts;
+mod scope;
+mod table;
 
-pub use parts::{LatencyFigure, LatencyPart, PartMetric};
-
-/// A figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Metric {
-    /// Queries scheduled a second.
-    Offered,
-    /// Responses a second: those that [`RunRecord::responses_achieved`] counts.
-    Qps,
-    /// Those with an RCODE of the goodput set.
-    Goodput,
-    /// Share of the queries with a response.
-    Answered,
-    /// Share of the queries without a response.
-    Loss,
-    /// The shortest latency from the scheduled instant.
-    Min,
-    /// Mean latency from the scheduled instant.
-    Mean,
-    /// Its median.
-    P50,
-    /// Its 90th percentile.
-    P90,
-    /// Its 95th percentile.
-    P95,
-    /// Its 99th percentile.
-    P99,
-    /// Its 99.9th percentile.
-    #[serde(rename = "p99.9")]
-    P999,
-    /// The longest latency.
-    Max,
-    /// Median of TCP connection set-up.
-    Connect,
-    /// Median of full TLS or QUIC handshakes.
-    Handshake,
-    /// CPU time of the generator for each response.
-    Cpu,
-    /// A figure of a part of the latency, which timestamps tell: `wire.p99`.
-    #[serde(untagged)]
-    Part(PartMetric),
-}
+use scope::Scope;
+pub use table::Metric;
 
 /// What a metric is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
+    /// Events.
+    Count,
+    /// Octets.
+    Octets,
     /// Events a second.
     PerSecond,
     /// A share of a whole, 0 to 1.
     Share,
     /// Nanoseconds.
     Nanoseconds,
+    /// Seconds.
+    Seconds,
+    /// Any other number.
+    Number,
 }
+
+/// In what times are written where a key names their unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// As in the run record.
+    Nanoseconds,
+    /// As in CSV of one run.
+    Microseconds,
+    /// As in tables of several runs.
+    Seconds,
+}
+
+/// Which direction of a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More.
+    Higher,
+    /// Less.
+    Lower,
+    /// Neither: it depends on what is wanted.
+    Neither,
+}
+
+/// What a metric tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    /// The target and the way to it.
+    Target,
+    /// What was asked for.
+    Load,
+    /// This tool and its host.
+    Generator,
+}
+
+/// Where a metric is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rank {
+    /// Also where there is room for a few: in summaries and lists.
+    Main,
+    /// Where all are.
+    Detail,
+}
+
+/// A row of the table of metrics.
+struct Row {
+    name: &'static str,
+    key: &'static str,
+    unit: Unit,
+    rank: Rank,
+    about: About,
+    better: Better,
+    meaning: &'static str,
+    value: fn(&Scope<'_>) -> Option<f64>,
+    /// At most one.
+    needs: &'static [&'static str],
+}
+
+const TABLE_HEAD: &str = "\
+# Metrics
+
+Made by `throng schema metrics`. The name is that of conditions (`--fail-if`, `--require`), of
+`throng history trend` and of comparisons; the key is that of CSV, with `*` for the unit of a time:
+`us` in the CSV of one run, `s` in that of several, `ns` in JSON.
+
+name | key | what it is
+---|---|---
+";
 
 impl Unit {
     /// Its name.
     pub fn words(self) -> &'static str {
         match self {
+            Unit::Count => "count",
+            Unit::Octets => "octets",
             Unit::PerSecond => "a second",
             Unit::Share => "0 to 1",
             Unit::Nanoseconds => "nanoseconds",
+            Unit::Seconds => "seconds",
+            Unit::Number => "number",
+        }
+    }
+
+    /// True if values are whole numbers.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Unit::Count | Unit::Octets)
+    }
+}
+
+impl TimeUnit {
+    fn symbol(self) -> &'static str {
+        match self {
+            TimeUnit::Nanoseconds => "ns",
+            TimeUnit::Microseconds => "us",
+            TimeUnit::Seconds => "s",
+        }
+    }
+
+    fn nanoseconds(self) -> f64 {
+        match self {
+            TimeUnit::Nanoseconds => 1.0,
+            TimeUnit::Microseconds => 1e3,
+            TimeUnit::Seconds => 1e9,
         }
     }
 }
 
 impl Metric {
-    /// Those that need no timestamps; see [`Metric::every`].
-    pub const ALL: [Metric; 16] = [
-        Metric::Offered,
-        Metric::Qps,
-        Metric::Goodput,
-        Metric::Answered,
-        Metric::Loss,
-        Metric::Min,
-        Metric::Mean,
-        Metric::P50,
-        Metric::P90,
-        Metric::P95,
-        Metric::P99,
-        Metric::P999,
-        Metric::Max,
-        Metric::Connect,
-        Metric::Handshake,
-        Metric::Cpu,
-    ];
+    fn row(self) -> &'static Row {
+        &table::ROWS[self as usize]
+    }
 
-    /// All metrics there are.
-    pub fn every() -> impl Iterator<Item = Metric> {
-        let parts = PartMetric::every().map(Metric::Part);
-        Metric::ALL.into_iter().chain(parts)
+    /// Those of summaries and lists.
+    pub fn main() -> impl Iterator<Item = Metric> {
+        let all = Metric::ALL.iter().copied();
+        all.filter(|metric| metric.row().rank == Rank::Main)
     }
 
     /// Its name, as in conditions and records.
     pub fn name(self) -> &'static str {
-        self.words().0
+        self.row().name
     }
 
-    /// Its name with its unit, as a key of JSON and CSV; that of a part of the latency is its name.
-    pub fn key(self) -> &'static str {
-        self.words().1
+    /// Its name with its unit, as a key of JSON and CSV, with times in `unit`.
+    pub fn key(self, unit: TimeUnit) -> String {
+        self.row().key.replace("{}", unit.symbol())
+    }
+
+    /// A value of it as it stands under that key.
+    pub fn scaled(self, value: f64, unit: TimeUnit) -> f64 {
+        match self.unit() {
+            Unit::Nanoseconds => value / unit.nanoseconds(),
+            _ => value,
+        }
     }
 
     /// What it is.
     pub fn meaning(self) -> &'static str {
-        self.words().2
-    }
-
-    /// Name, key and meaning.
-    fn words(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Metric::Offered => ("offered", "offered_qps", "Queries scheduled"),
-            Metric::Qps => ("qps", "achieved_qps", "Responses achieved"),
-            Metric::Goodput => (
-                "goodput",
-                "goodput_qps",
-                "Whole responses with an RCODE of the goodput set",
-            ),
-            Metric::Answered => (
-                "answered",
-                "answered_share",
-                "Queries that got a response, of those offered",
-            ),
-            Metric::Loss => (
-                "loss",
-                "lost_share",
-                "Queries without a response, of those offered",
-            ),
-            Metric::Min => (
-                "min",
-                "latency_min_ns",
-                "Shortest latency from the scheduled instant",
-            ),
-            Metric::Mean => (
-                "mean",
-                "latency_mean_ns",
-                "Mean latency from the scheduled instant",
-            ),
-            Metric::P50 => ("p50", "latency_p50_ns", "Median of that latency"),
-            Metric::P90 => ("p90", "latency_p90_ns", "90th percentile of that latency"),
-            Metric::P95 => ("p95", "latency_p95_ns", "95th percentile of that latency"),
-            Metric::P99 => ("p99", "latency_p99_ns", "99th percentile of that latency"),
-            Metric::P999 => (
-                "p99.9",
-                "latency_p99_9_ns",
-                "99.9th percentile of that latency",
-            ),
-            Metric::Max => (
-                "max",
-                "latency_max_ns",
-                "Longest latency from the scheduled instant",
-            ),
-            Metric::Connect => (
-                "connect",
-                "connect_p50_ns",
-                "Median of TCP connection set-up",
-            ),
-            Metric::Handshake => (
-                "handshake",
-                "handshake_p50_ns",
-                "Median of full TLS or QUIC handshakes",
-            ),
-            Metric::Cpu => (
-                "cpu",
-                "cpu_ns_per_response",
-                "CPU time of the generator for each response",
-            ),
-            Metric::Part(part) => (
-                part.name(),
-                part.name(),
-                "A figure of a part of the latency",
-            ),
-        }
+        self.row().meaning
     }
 
     /// The metric of that name.
     pub fn named(name: &str) -> Option<Metric> {
-        Metric::every().find(|metric| metric.name() == name)
+        let mut all = Metric::ALL.iter().copied();
+        all.find(|metric| metric.name() == name)
     }
 
-    /// All names, as a list for people.
+    /// The names of the main ones, as a list for people, and where the others are.
     pub fn names() -> String {
+        let main: Vec<&str> = Metric::main().map(Metric::name).collect();
         format!(
-            "{}; with --timestamps also min to max of parts of the latency: generator.p99, \
-             wire.p99, reader.p99",
-            Metric::ALL.map(Metric::name).join(", ")
+            "{}; with --timestamps also generator.p99, wire.p99, reader.p99; `throng schema \
+             metrics` lists all {}",
+            main.join(", "),
+            Metric::ALL.len()
         )
+    }
+
+    /// All of them as a table in Markdown.
+    pub fn table() -> String {
+        let mut text = String::from(TABLE_HEAD);
+        for metric in Metric::ALL {
+            let needs = metric.needs();
+            let needs = needs.map_or_else(String::new, |what| format!(" (takes {what})"));
+            text.push_str(&format!(
+                "`{}` | `{}` | {}{needs}\n",
+                metric.name(),
+                metric.row().key.replace("{}", "*"),
+                metric.meaning()
+            ));
+        }
+        text
     }
 
     /// What a run needs for it to be measured, where that is not a matter of course.
     pub(crate) fn needs(self) -> Option<&'static str> {
-        matches!(self, Metric::Part(_)).then_some("a run over UDP with --timestamps")
+        self.row().needs.first().copied()
     }
 
     /// What it is measured in.
     pub fn unit(self) -> Unit {
-        match self {
-            Metric::Offered | Metric::Qps | Metric::Goodput => Unit::PerSecond,
-            Metric::Answered | Metric::Loss => Unit::Share,
-            _ => Unit::Nanoseconds,
-        }
+        self.row().unit
+    }
+
+    /// Which direction is better.
+    pub fn better(self) -> Better {
+        self.row().better
     }
 
     /// True if more of it is better.
     pub fn is_better_higher(self) -> bool {
-        self.unit() == Unit::PerSecond || self == Metric::Answered
+        self.better() == Better::Higher
     }
 
-    /// True if it tells of the target, and not of the generator.
+    /// True if it tells of the target, and not of the load or the generator.
     pub fn is_of_target(self) -> bool {
-        match self {
-            Metric::Offered | Metric::Cpu => false,
-            Metric::Part(metric) => metric.part == LatencyPart::Wire,
-            _ => true,
-        }
+        self.row().about == About::Target
     }
 
     /// The figure of a whole run; none if it was not measured.
     pub fn of(self, record: &RunRecord) -> Option<f64> {
-        let answered = record.total.counts.responses > 0;
-        let counts = &record.total.counts;
-        match self {
-            Metric::Offered => Some(record.offered_qps()),
-            Metric::Qps => Some(record.achieved_qps()),
-            Metric::Goodput => Some(record.goodput_qps()),
-            Metric::Answered => {
-                (counts.offered > 0).then(|| per(counts.responses as f64, counts.offered as f64))
-            }
-            Metric::Loss => (counts.offered > 0).then(|| record.lost_share()),
-            Metric::Connect | Metric::Handshake => self.of_set_up(&record.connection_times()),
-            Metric::Cpu => answered.then(|| {
-                per(
-                    record.total.cpu_ns as f64,
-                    record.total.counts.responses as f64,
-                )
-            }),
-            Metric::Part(metric) => metric.of(&record.total.distributions.path),
-            _ => self.of_latency(&record.total.distributions.latency),
-        }
+        (self.row().value)(&Scope::run(record))
     }
 
-    /// The figure of a part of a run; none if nothing of it happened there. Losses are a share of
-    /// the queries that ended in it.
+    /// The figure of an interval of a run; none if nothing of it happened there. Losses are a share
+    /// of the queries that ended in it.
+    pub fn of_part(self, record: &RunRecord, interval: &Interval) -> Option<f64> {
+        (self.row().value)(&Scope::part(record, interval))
+    }
+
+    /// The same where the scenario is not known, which a few figures need.
     pub fn of_interval(self, interval: &Interval, goodput_rcodes: &[u16]) -> Option<f64> {
-        let counts = &interval.counts;
-        match self {
-            Metric::Offered => Some(interval.per_second(counts.offered)),
-            Metric::Qps => Some(interval.per_second(counts.responses)),
-            Metric::Goodput => Some(interval.per_second(counts.goodput(goodput_rcodes))),
-            Metric::Answered | Metric::Loss => {
-                let ended = counts.lost() + counts.responses;
-                let part = match self {
-                    Metric::Loss => counts.lost(),
-                    _ => counts.responses,
-                };
-                (ended > 0).then(|| part as f64 / ended as f64)
-            }
-            Metric::Connect | Metric::Handshake => {
-                self.of_set_up(&interval.distributions.connections)
-            }
-            Metric::Cpu => {
-                let answered = counts.responses > 0;
-                answered.then(|| interval.cpu_ns as f64 / counts.responses as f64)
-            }
-            Metric::Part(metric) => metric.of(&interval.distributions.path),
-            _ => self.of_latency(&interval.distributions.latency),
-        }
-    }
-
-    fn of_set_up(self, times: &ConnectionTimes) -> Option<f64> {
-        let median = |histogram: &Histogram| histogram.percentile(0.5).map(|ns| ns as f64);
-        match self {
-            Metric::Connect => median(&times.tcp_connect),
-            _ => median(&times.tls_handshake).or_else(|| median(&times.quic_handshake)),
-        }
-    }
-
-    fn of_latency(self, latency: &Histogram) -> Option<f64> {
-        let figure = match self {
-            Metric::Min => LatencyFigure::Min,
-            Metric::Mean => LatencyFigure::Mean,
-            Metric::P50 => LatencyFigure::P50,
-            Metric::P90 => LatencyFigure::P90,
-            Metric::P95 => LatencyFigure::P95,
-            Metric::P99 => LatencyFigure::P99,
-            Metric::P999 => LatencyFigure::P999,
-            _ => LatencyFigure::Max,
-        };
-        figure.of(latency)
+        (self.row().value)(&Scope::interval_of(interval, goodput_rcodes))
     }
 
     /// A value of it for people, with its unit.
     pub fn show(self, value: f64) -> String {
         match self.unit() {
+            Unit::Count => notation::decimal(value, 0),
+            Unit::Octets => format!("{} octets", notation::decimal(value, 0)),
             Unit::PerSecond => notation::rate(value),
-            Unit::Nanoseconds => notation::latency(value),
             Unit::Share => notation::fraction(value),
+            Unit::Nanoseconds => notation::latency(value),
+            Unit::Seconds => notation::latency(value * 1e9),
+            Unit::Number => notation::decimal(value, 1),
         }
     }
 
@@ -332,12 +277,14 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::example;
 
     #[test]
     fn names_are_those_of_the_record_and_lead_back() {
-        for metric in Metric::every() {
+        for &metric in Metric::ALL {
             assert_eq!(Metric::named(metric.name()), Some(metric));
             let json = serde_json::to_string(&metric).expect("serializes");
             assert_eq!(json, format!("\"{}\"", metric.name()));
@@ -358,10 +305,15 @@ mod tests {
             interval
         });
         let record = example::record(intervals.collect());
-        for metric in Metric::every() {
+        let rcodes = &record.scenario.goodput_rcodes;
+        for metric in Metric::ALL {
             let whole = metric.of(&record);
-            let parts = metric.of_interval(&record.total, &record.scenario.goodput_rcodes);
-            assert_eq!(whole, parts, "{metric:?}");
+            if let Some(part) = metric.of_part(&record, &record.total) {
+                assert_eq!(whole, Some(part), "{metric:?}");
+            }
+            if let Some(part) = metric.of_interval(&record.total, rcodes) {
+                assert_eq!(whole, Some(part), "{metric:?}");
+            }
         }
         assert_eq!(Metric::Qps.of(&record), Some(500.0));
         assert_eq!(Metric::Cpu.of(&record), Some(1e6));
@@ -374,7 +326,25 @@ mod tests {
     }
 
     #[test]
+    fn names_and_keys_are_apart_and_keys_of_times_say_their_unit() {
+        let names = Metric::ALL.iter().map(|it| it.name().to_owned());
+        let keys = Metric::ALL.iter().map(|it| it.key(TimeUnit::Microseconds));
+        for all in [names.collect::<BTreeSet<_>>(), keys.collect()] {
+            assert_eq!(all.len(), Metric::ALL.len());
+        }
+        for metric in Metric::ALL {
+            assert!(!metric.meaning().is_empty(), "{metric:?}");
+            let is_time = metric.unit() == Unit::Nanoseconds;
+            assert_eq!(metric.row().key.contains("{}"), is_time, "{metric:?}");
+            let is_plain = |each: char| each.is_ascii_lowercase() || "0123456789_.".contains(each);
+            assert!(metric.name().chars().all(is_plain), "{metric:?}");
+        }
+    }
+
+    #[test]
     fn values_and_changes_read_with_their_units() {
+        assert_eq!(Metric::Timeouts.show(1_200.0), "1,200");
+        assert_eq!(Metric::CpuTime.show(1.5), "1.500 s");
         assert_eq!(Metric::Qps.show(15_324.6), "15,324.6 qps");
         assert_eq!(Metric::P99.show(6_497_400.0), "6.497 ms");
         assert_eq!(Metric::Loss.show(0.000_01), "<0.01 %");

@@ -1,6 +1,6 @@
 //! The figures of a run by name, so that nobody who reads a record has to decode its buckets.
 //!
-//! They are those of [`Metric::ALL`], each under [`Metric::key`], and follow from the rest of the
+//! They are those of [`Metric::main`], each under [`Metric::key`], and follow from the rest of the
 //! record; nothing is read back from here.
 
 use std::borrow::Cow;
@@ -11,9 +11,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::counts::Counts;
 use crate::interval::Interval;
-use crate::metric::{Metric, Unit};
+use crate::metric::{Metric, TimeUnit, Unit};
 use crate::record::RunRecord;
 use crate::verdict::Limit;
 
@@ -24,37 +23,12 @@ pub struct Summary {
     values: BTreeMap<String, Value>,
 }
 
-/// A count of the summary: its key, what it is, and where it is, given the RCODEs of goodput.
-type Count = (&'static str, &'static str, fn(&Counts, &[u16]) -> u64);
-
-const COUNTS: [Count; 5] = [
-    ("offered_queries", "Queries scheduled", |it, _| it.offered),
-    ("sent_queries", "Queries handed to the network", |it, _| {
-        it.sent
-    }),
-    ("responses", "Queries that got a response", |it, _| {
-        it.responses
-    }),
-    (
-        "lost_queries",
-        "Queries without a response, whatever the cause",
-        |it, _| it.lost(),
-    ),
-    (
-        "goodput_responses",
-        "Whole responses with an RCODE of the goodput set",
-        Counts::goodput,
-    ),
-];
-
 impl Summary {
     /// The summary of a run whose verdict is there.
     pub fn of(record: &RunRecord) -> Summary {
-        let mut values = counts(&record.total.counts, &record.scenario.goodput_rcodes);
+        let figures = Metric::main().map(|metric| entry(metric, metric.of(record)));
+        let mut values: BTreeMap<String, Value> = figures.collect();
         let mut add = |key: &str, value: Value| values.insert(key.to_owned(), value);
-        for metric in Metric::ALL {
-            add(metric.key(), json!(metric.of(record)));
-        }
         add("limit", json!(record.verdict.limit));
         add("evidence", json!(record.verdict.evidence));
         Summary { values }
@@ -63,13 +37,15 @@ impl Summary {
     /// The summary of a part of a run, such as a target's: its counts, shares and latencies, and
     /// no rates, for responses that came after the window are in it.
     pub fn of_interval(interval: &Interval, goodput_rcodes: &[u16]) -> Summary {
-        let mut values = counts(&interval.counts, goodput_rcodes);
-        let metrics = Metric::ALL.into_iter();
-        for metric in metrics.filter(|it| it.is_of_target() && it.unit() != Unit::PerSecond) {
-            let value = metric.of_interval(interval, goodput_rcodes);
-            values.insert(metric.key().to_owned(), json!(value));
+        let figures = Metric::main().filter(|metric| match metric.unit() {
+            Unit::Count => true,
+            unit => metric.is_of_target() && unit != Unit::PerSecond,
+        });
+        let value = |metric: Metric| metric.of_interval(interval, goodput_rcodes);
+        let figures = figures.map(|metric| entry(metric, value(metric)));
+        Summary {
+            values: figures.collect(),
         }
-        Summary { values }
     }
 
     /// What it says under this key.
@@ -78,18 +54,22 @@ impl Summary {
     }
 
     /// Its keys in the order in which they are written.
-    fn keys() -> impl Iterator<Item = &'static str> {
-        let counts = COUNTS.iter().map(|(key, _, _)| *key);
-        let words = ["limit", "evidence"];
-        counts.chain(Metric::ALL.map(Metric::key)).chain(words)
+    fn keys() -> impl Iterator<Item = String> {
+        let words = ["limit", "evidence"].map(str::to_owned);
+        Metric::main().map(key).chain(words)
     }
 }
 
-fn counts(counts: &Counts, goodput_rcodes: &[u16]) -> BTreeMap<String, Value> {
-    let each = COUNTS.iter();
-    let each =
-        each.map(|(key, _, count)| ((*key).to_owned(), json!(count(counts, goodput_rcodes))));
-    each.collect()
+fn key(metric: Metric) -> String {
+    metric.key(TimeUnit::Nanoseconds)
+}
+
+fn entry(metric: Metric, value: Option<f64>) -> (String, Value) {
+    let value = match metric.unit().is_whole() {
+        true => json!(value.map(|number| number as u64)),
+        false => json!(value),
+    };
+    (key(metric), value)
 }
 
 impl From<BTreeMap<String, Value>> for Summary {
@@ -101,15 +81,15 @@ impl From<BTreeMap<String, Value>> for Summary {
 impl Serialize for Summary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        let known: Vec<&str> = Summary::keys().collect();
+        let known: Vec<String> = Summary::keys().collect();
         for key in &known {
-            if let Some(value) = self.values.get(*key) {
+            if let Some(value) = self.values.get(key) {
                 map.serialize_entry(key, value)?;
             }
         }
         // Of a version that knows more.
         let others = self.values.iter();
-        for (key, value) in others.filter(|(key, _)| !known.contains(&key.as_str())) {
+        for (key, value) in others.filter(|(key, _)| !known.contains(key)) {
             map.serialize_entry(key, value)?;
         }
         map.end()
@@ -123,14 +103,17 @@ impl JsonSchema for Summary {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut properties = Map::new();
-        for (key, meaning, _) in COUNTS {
-            let schema = json!({ "description": meaning, "type": "integer", "minimum": 0 });
-            properties.insert(key.to_owned(), schema);
-        }
-        for metric in Metric::ALL {
-            let description = format!("{}, {}", metric.meaning(), metric.unit().words());
-            let schema = json!({ "description": description, "type": ["number", "null"] });
-            properties.insert(metric.key().to_owned(), schema);
+        for metric in Metric::main() {
+            let schema = match metric.unit().is_whole() {
+                true => json!({
+                    "description": metric.meaning(), "type": "integer", "minimum": 0,
+                }),
+                false => {
+                    let description = format!("{}, {}", metric.meaning(), metric.unit().words());
+                    json!({ "description": description, "type": ["number", "null"] })
+                }
+            };
+            properties.insert(key(metric), schema);
         }
         let limit = generator.subschema_for::<Limit>().to_value();
         properties.insert("limit".into(), limit);
@@ -161,10 +144,10 @@ mod tests {
         let json: Value = serde_json::from_str(&record.to_json()).expect("is JSON");
         let schema = RunRecord::json_schema();
         let described = &schema["$defs"]["Summary"]["properties"];
-        for metric in Metric::ALL {
-            let value = &json["summary"][metric.key()];
+        for metric in Metric::main() {
+            let value = &json["summary"][key(metric)];
             assert_eq!(value.as_f64(), metric.of(&record), "{metric:?}");
-            let words = described[metric.key()]["description"].as_str();
+            let words = described[key(metric)]["description"].as_str();
             assert!(
                 words.is_some_and(|it| it.starts_with(metric.meaning())),
                 "{metric:?}"
@@ -176,7 +159,7 @@ mod tests {
             json["summary"]["latency_max_ns"]
         );
         assert_eq!(json["summary"]["limit"], json["verdict"]["limit"]);
-        let keys: Vec<&str> = Summary::keys().collect();
+        let keys: Vec<String> = Summary::keys().collect();
         let written = json["summary"].as_object().map(Map::len);
         assert_eq!(written, Some(keys.len()));
     }

@@ -13,7 +13,6 @@ mod table;
 mod tests;
 
 pub(crate) use dimension::{CLIENTS, Dimension, RATE, TRANSPORT, Value, server_cpu};
-pub(crate) use table::{busiest, per_client};
 pub use table::{csv, json};
 
 /// A record with the file that keeps it.

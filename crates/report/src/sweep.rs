@@ -5,7 +5,7 @@ use measure::{Metric, OverRuns, RunRecord};
 
 use crate::chart::{Axis, Chart, Form, Point, SERIES_MAX, Scale, Series, Unit};
 use crate::collection::{CLIENTS, RATE, TRANSPORT};
-use crate::collection::{Cell, Collection, Value, busiest, per_client, server_cpu};
+use crate::collection::{Cell, Collection, Value, server_cpu};
 use crate::distributions;
 use crate::document::{Column, Sheet};
 
@@ -215,7 +215,7 @@ impl<'a> Sweep<'a> {
         if self.axis_name() != CLIENTS {
             return None;
         }
-        let of = |cell: &Cell, _: &Row<'_>| self.collection.figure(cell, |it| Some(per_client(it)));
+        let of = |cell: &Cell, _: &Row<'_>| self.collection.metric(cell, Metric::QpsPerClient);
         let y = Axis::new(
             "queries a second of a client (log scale)",
             Scale::Log,
@@ -524,7 +524,7 @@ pub(crate) fn cpu(collection: &Collection) -> Option<Chart> {
     let named: [(&str, FigureOf); 2] = [
         ("target (label server-cpu)", server_cpu),
         ("generator, busiest worker", |it| {
-            (!it.workers.is_empty()).then(|| 100.0 * busiest(it))
+            Metric::GeneratorCpu.of(it).map(|share| 100.0 * share)
         }),
     ];
     let mut series = Vec::new();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use measure::Metric;
+use measure::metric::Better;
 
 /// Conditions on a result.
 #[derive(Clone, Debug, Default, Args)]
@@ -128,7 +129,11 @@ pub(crate) enum AbFormat {
 }
 
 fn metric(text: &str) -> Result<Metric, String> {
-    Metric::named(text).ok_or_else(|| format!("metrics are {}", Metric::names()))
+    match Metric::named(text) {
+        Some(metric) if metric.better() != Better::Neither => Ok(metric),
+        Some(_) => Err("neither more nor less of it is better".to_owned()),
+        None => Err(format!("metrics are {}", Metric::names())),
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {

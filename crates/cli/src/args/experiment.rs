@@ -85,8 +85,8 @@ pub(crate) enum HistoryCommand {
     },
     /// Follow a figure over versions, or whatever else differs between runs
     Trend {
-        /// qps, goodput, loss, mean, p50, p90, p95, p99, p99.9, max, connect, handshake or cpu; of
-        /// runs with --timestamps also generator.p99, wire.p99, reader.p99 and so on
+        /// qps, goodput, loss, mean, p50, p99, max, connect, handshake, cpu, timeouts and others,
+        /// which `throng schema metrics` lists
         #[arg(value_name = "METRIC", value_parser = metric)]
         metric: Metric,
         /// What the runs are grouped by: a label, or throng, transport, clients, target, limit

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{csv_line, csv_name};
 use crate::args::Format;
 
-/// Figures that the text shows; JSON and CSV have all.
+/// Figures that the text shows; CSV has the main ones, JSON all.
 const COLUMNS: [Metric; 4] = [Metric::Qps, Metric::P50, Metric::P99, Metric::Loss];
 
 pub(super) fn render(entries: &[Entry], format: Format) -> String {
@@ -53,13 +53,13 @@ fn csv(entries: &[Entry]) -> String {
     let mut head = vec!["run".to_owned(), "record".to_owned()];
     head.extend(FIXED_FACTS.map(str::to_owned));
     head.extend(labels.iter().cloned());
-    head.extend(Metric::ALL.map(csv_name));
+    head.extend(Metric::main().map(csv_name));
     let mut text = csv_line(&head);
     for entry in entries {
         let mut cells = vec![entry.id.to_string(), entry.file.clone()];
         cells.extend(FIXED_FACTS.map(|name| fact(entry, name)));
         cells.extend(labels.iter().map(|name| fact(entry, name)));
-        let figures = Metric::ALL.map(|metric| figure(entry, metric));
+        let figures = Metric::main().map(|metric| figure(entry, metric));
         cells.extend(figures.map(|it| it.map_or_else(String::new, |value| value.to_string())));
         text.push_str(&csv_line(&cells));
     }

@@ -6,7 +6,7 @@ mod trend;
 use std::process::ExitCode;
 
 use history::{Condition, History, HistoryError};
-use measure::metric::Metric;
+use measure::metric::{Metric, TimeUnit};
 
 use crate::args::experiment::{HistoryArguments, HistoryCommand, Selection};
 use crate::failure::{Failure, print};
@@ -102,14 +102,7 @@ fn nothing(history: &History, by: &str) -> Result<Failure, Failure> {
 
 /// The metric with its unit, as a column's name.
 fn csv_name(metric: Metric) -> String {
-    use measure::metric::Unit::{Nanoseconds, PerSecond, Share};
-    let name = metric.name().replace('.', "_");
-    match metric.unit() {
-        PerSecond if name == "qps" => name,
-        PerSecond => format!("{name}_qps"),
-        Share => format!("{name}_share"),
-        Nanoseconds => format!("{name}_ns"),
-    }
+    metric.key(TimeUnit::Nanoseconds)
 }
 
 fn csv_line(cells: &[String]) -> String {

@@ -1,7 +1,7 @@
 //! A figure over the versions of something.
 
 use history::TrendGroup;
-use measure::metric::{Metric, Unit};
+use measure::metric::{Better, Metric, Unit};
 use measure::statistics::{mann_whitney, median};
 use report::table::{Align, Table};
 use serde_json::{Value, json};
@@ -51,8 +51,7 @@ fn step(metric: Metric, group: &TrendGroup, before: Option<&TrendGroup>) -> Step
         (None, ..) => "",
         (Some(_), None, _) => "too few runs",
         (_, Some(p), _) if p >= P_MAX => "no difference seen",
-        (_, _, Some(change)) if (change > 0.0) == metric.is_better_higher() => "better",
-        _ => "worse",
+        (_, _, change) => direction(metric, change),
     };
     let values = group.values.iter().copied();
     Step {
@@ -64,6 +63,17 @@ fn step(metric: Metric, group: &TrendGroup, before: Option<&TrendGroup>) -> Step
         change: change.filter(|change| change.is_finite()),
         p_value,
         finding,
+    }
+}
+
+/// What a change that is no chance means.
+fn direction(metric: Metric, change: Option<f64>) -> &'static str {
+    let is_more = change.is_some_and(|change| change > 0.0);
+    match (metric.better(), is_more) {
+        (Better::Higher, true) | (Better::Lower, false) => "better",
+        (Better::Higher, false) | (Better::Lower, true) => "worse",
+        (Better::Neither, true) => "more",
+        (Better::Neither, false) => "less",
     }
 }
 

@@ -117,7 +117,7 @@ fn all_forms_show_where_the_time_went() {
         .next()
         .unwrap()
         .split(',')
-        .position(|name| name == "network_p50_us");
+        .position(|name| name == "wire_p50_us");
     let total = csv.lines().find(|line| line.starts_with("total,")).unwrap();
     let value: f64 = total
         .split(',')

@@ -65,3 +65,12 @@ fn the_published_schemas_of_comparisons_are_those_that_the_code_makes() {
         );
     }
 }
+
+#[test]
+fn the_published_list_of_metrics_is_the_one_that_the_code_makes() {
+    let cure = "write it anew: cargo run -- schema metrics > docs/metrics.md";
+    assert!(
+        published("metrics.md") == measure::Metric::table(),
+        "{cure}"
+    );
+}

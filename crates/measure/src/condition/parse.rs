@@ -1,6 +1,6 @@
 //! How conditions are written: `metric operator number[unit]`, or `[metric] slower`.
 
-use super::{Bound, Claim, ConditionError, Metric, Operator, Unit};
+use super::{Better, Bound, Claim, ConditionError, Metric, Operator, Unit};
 
 /// Units of a metric with their size in its own.
 const TIMES: [(&str, f64); 5] = [
@@ -11,6 +11,8 @@ const TIMES: [(&str, f64); 5] = [
     ("m", 60e9),
 ];
 const RATES: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("qps", 1.0)];
+const COUNTS: [(&str, f64); 3] = [("", 1.0), ("k", 1e3), ("M", 1e6)];
+const SECONDS: [(&str, f64); 3] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
 
 /// Reads a condition from left to right.
 struct Reader<'a> {
@@ -27,7 +29,11 @@ pub(super) fn claim(text: &str) -> Result<Claim, ConditionError> {
     }
     let metric = reader.metric(first)?;
     if reader.peek("slower") {
-        reader.word();
+        let (at, _) = reader.word();
+        if metric.better() == Better::Neither {
+            let what = format!("of {} neither more nor less is slower", metric.name());
+            return Err(reader.error(at, &what, "give a number, as in '< -5%'"));
+        }
         return reader.end(Claim::Slower(Some(metric)));
     }
     let operator = reader.operator(metric)?;
@@ -124,6 +130,8 @@ impl<'a> Reader<'a> {
         let units: &[(&str, f64)] = match metric.unit() {
             Unit::PerSecond => &RATES,
             Unit::Nanoseconds => &TIMES,
+            Unit::Seconds => &SECONDS,
+            Unit::Count | Unit::Octets | Unit::Number => &COUNTS,
             Unit::Share => &[],
         };
         let known = units.iter().find(|(name, _)| *name == unit);
@@ -136,6 +144,10 @@ impl<'a> Reader<'a> {
             let hint = match metric.unit() {
                 Unit::PerSecond => "rates are 50000, 50k or 1.5M; changes are +10% or -500",
                 Unit::Nanoseconds => "times are in ns, us, ms, s or m; changes are +10% or +1ms",
+                Unit::Seconds => "times are in ms, s or m; changes are +10% or +1s",
+                Unit::Count | Unit::Octets | Unit::Number => {
+                    "numbers are 100, 50k or 1.5M; changes are +10% or -500"
+                }
                 Unit::Share => "shares are in %, as 0.01%",
             };
             self.error(at, &what, hint)
@@ -169,6 +181,8 @@ fn example(metric: Metric) -> String {
         Unit::PerSecond => "< 50k",
         Unit::Share => "> 0.1%",
         Unit::Nanoseconds => "> 5ms",
+        Unit::Seconds => "> 5s",
+        Unit::Count | Unit::Octets | Unit::Number => "> 100",
     };
     format!("{} {bound}", metric.name())
 }

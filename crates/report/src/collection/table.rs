@@ -2,95 +2,16 @@
 
 use std::fmt::Write;
 
-use measure::metric::Unit;
-use measure::{Metric, OverRuns, RunRecord};
+use measure::metric::TimeUnit;
+use measure::{Metric, OverRuns};
 use serde_json::{Map, Number, Value as Json, json};
 
 use super::{Cell, Collection, Value};
 use crate::csv;
 use crate::document::{Remark, Subject};
 
-/// A figure of a run, and of several.
-#[derive(Clone, Copy)]
-enum Figure {
-    /// A metric, times in seconds.
-    Of(Metric),
-    /// Anything else, of several runs the median.
-    Other(fn(&RunRecord) -> f64),
-}
-
-/// Figures by name, with the unit in it.
-const FIGURES: [(&str, Figure); 18] = [
-    ("duration_s", Figure::Other(RunRecord::measured_seconds)),
-    (
-        "offered_queries",
-        Figure::Other(|it| it.total.counts.offered as f64),
-    ),
-    (
-        "sent_queries",
-        Figure::Other(|it| it.total.counts.sent as f64),
-    ),
-    (
-        "responses",
-        Figure::Other(|it| it.total.counts.responses as f64),
-    ),
-    (
-        "lost_queries",
-        Figure::Other(|it| it.total.counts.lost() as f64),
-    ),
-    ("goodput_responses", Figure::Other(|it| it.goodput() as f64)),
-    ("offered_qps", Figure::Of(Metric::Offered)),
-    ("achieved_qps", Figure::Of(Metric::Qps)),
-    ("goodput_qps", Figure::Of(Metric::Goodput)),
-    ("lost_share", Figure::Of(Metric::Loss)),
-    ("qps_per_client", Figure::Other(per_client)),
-    (
-        "mean_in_flight_queries",
-        Figure::Other(RunRecord::mean_in_flight),
-    ),
-    ("latency_mean_s", Figure::Of(Metric::Mean)),
-    ("latency_p50_s", Figure::Of(Metric::P50)),
-    ("latency_p95_s", Figure::Of(Metric::P95)),
-    ("latency_p99_s", Figure::Of(Metric::P99)),
-    ("latency_p99.9_s", Figure::Of(Metric::P999)),
-    ("generator_cpu_share", Figure::Other(busiest)),
-];
-
-impl Figure {
-    /// The figure over runs of one cell; none if none of them has it.
-    fn over<'a>(self, runs: impl Iterator<Item = &'a RunRecord>) -> Option<OverRuns> {
-        match self {
-            Figure::Other(of) => OverRuns::median(runs.map(of)),
-            Figure::Of(metric) => {
-                let unit = match metric.unit() {
-                    Unit::Nanoseconds => 1e9,
-                    Unit::PerSecond | Unit::Share => 1.0,
-                };
-                metric.over_runs(runs).map(|it| OverRuns {
-                    value: it.value / unit,
-                    min: it.min / unit,
-                    max: it.max / unit,
-                })
-            }
-        }
-    }
-
-    /// The figure of one run.
-    fn of(self, record: &RunRecord) -> Option<f64> {
-        self.over(std::iter::once(record)).map(|it| it.value)
-    }
-}
-
-/// Responses a second and client.
-pub(crate) fn per_client(record: &RunRecord) -> f64 {
-    record.achieved_qps() / record.scenario.clients.max(1) as f64
-}
-
-/// Share of its CPU that the busiest worker used.
-pub(crate) fn busiest(record: &RunRecord) -> f64 {
-    let shares = record.workers.iter().map(|worker| worker.busy_share());
-    shares.fold(0.0, f64::max)
-}
+/// The column before the metrics, which have their times in seconds too.
+const DURATION: &str = "duration_s";
 
 /// One row a run, RFC 4180; the columns of what varies come after the file.
 pub fn csv(collection: &Collection) -> String {
@@ -98,8 +19,9 @@ pub fn csv(collection: &Collection) -> String {
     for dimension in &collection.varies {
         let _ = write!(text, ",{}", csv::field(&dimension.name));
     }
-    for (name, _) in FIGURES {
-        let _ = write!(text, ",{name}");
+    let _ = write!(text, ",{DURATION}");
+    for metric in Metric::ALL {
+        let _ = write!(text, ",{}", metric.key(TimeUnit::Seconds));
     }
     text.push_str(",limit\r\n");
     for source in &collection.runs {
@@ -118,10 +40,10 @@ pub fn csv(collection: &Collection) -> String {
             };
             let _ = write!(text, ",{}", csv::field(&value));
         }
-        for (_, figure) in FIGURES {
-            let value = figure
-                .of(record)
-                .map_or_else(String::new, |value| value.to_string());
+        let _ = write!(text, ",{}", record.measured_seconds());
+        for metric in Metric::ALL {
+            let value = metric.of(record).map(|value| in_table(*metric, value));
+            let value = value.map_or_else(String::new, |value| value.to_string());
             let _ = write!(text, ",{value}");
         }
         let _ = write!(text, ",{}\r\n", record.verdict.limit.name());
@@ -146,7 +68,7 @@ pub fn json(collection: &Collection) -> String {
             "file": source.file,
             "started_at": record.started_at,
             "values": values_of(collection, values),
-            "figures": figures(|figure| figure.of(record)),
+            "figures": figures(record.measured_seconds(), |metric| metric.of(record)),
             "limit": record.verdict.limit.name(),
             "evidence": record.verdict.evidence,
         })
@@ -167,8 +89,10 @@ pub fn json(collection: &Collection) -> String {
 }
 
 fn of_cell(collection: &Collection, cell: &Cell) -> Json {
+    let seconds = collection.figure(cell, |it| Some(it.measured_seconds()));
     let of = |choice: fn(OverRuns) -> f64| {
-        figures(|figure| figure.over(collection.records(cell)).map(choice))
+        let seconds = seconds.map_or(0.0, choice);
+        figures(seconds, |it| collection.metric(cell, it).map(choice))
     };
     json!({
         "values": values_of(collection, cell.values.iter().cloned()),
@@ -189,12 +113,20 @@ fn values_of(collection: &Collection, values: impl Iterator<Item = Value>) -> Js
     Json::Object(names.zip(values).collect())
 }
 
-fn figures(value: impl Fn(Figure) -> Option<f64>) -> Json {
-    let each = FIGURES.iter().map(|(name, figure)| {
-        let value = value(*figure).map_or(Json::Null, json_number);
-        ((*name).to_owned(), value)
+fn figures(seconds: f64, value: impl Fn(Metric) -> Option<f64>) -> Json {
+    let each = Metric::ALL.iter().map(|metric| {
+        let value = value(*metric).map(|value| in_table(*metric, value));
+        let key = metric.key(TimeUnit::Seconds);
+        (key, value.map_or(Json::Null, json_number))
     });
-    Json::Object(each.collect::<Map<String, Json>>())
+    let duration = (DURATION.to_owned(), json_number(seconds));
+    let all = std::iter::once(duration).chain(each);
+    Json::Object(all.collect::<Map<String, Json>>())
+}
+
+/// A value of a metric as it stands under its key.
+fn in_table(metric: Metric, value: f64) -> f64 {
+    metric.scaled(value, TimeUnit::Seconds)
 }
 
 /// A whole number as such.

@@ -6,7 +6,7 @@ use measure::{HostFacts, Limit, Metric, RunRecord};
 
 use super::transports::comparison_of;
 use super::{is_full, merge_alike};
-use crate::collection::{CLIENTS, Cell, Collection, Value, busiest};
+use crate::collection::{CLIENTS, Cell, Collection, Value};
 use crate::document::{Remark, Subject};
 use crate::run::transport;
 use crate::sweep::Sweep;
@@ -367,7 +367,8 @@ fn cautions(collection: &Collection) -> Vec<Remark> {
         records().any(|it| it.simulation.is_some()),
         "some runs are simulations: none of their figures was measured on a network or a server",
     );
-    let busy = records().filter(|it| busiest(it) >= 0.9).count();
+    let share = |it: &RunRecord| Metric::GeneratorCpu.of(it).unwrap_or(0.0);
+    let busy = records().filter(|it| share(it) >= 0.9).count();
     if busy > 0 {
         let text = format!(
             "in {} of {} the generator used 90 % or more of a CPU",
