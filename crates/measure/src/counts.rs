@@ -28,6 +28,7 @@ macro_rules! impl_add {
 
 mod codes;
 mod connections;
+mod ends;
 pub mod error_codes;
 mod exchanges;
 mod rcodes;
@@ -38,6 +39,7 @@ mod wire;
 
 pub use codes::{CODES_MAX, Codes, Names};
 pub use connections::{ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures};
+pub use ends::{ENDS, End};
 pub use exchanges::ExchangeFailures;
 pub use rcodes::{Rcodes, rcode_name};
 pub use stub::{Failovers, StubCounts};
@@ -258,21 +260,13 @@ impl Unexpected {
 }
 
 impl Counts {
-    /// Queries that got no response, whatever the cause: timed out, lost with their connection,
-    /// ended by HTTP or their stream, or never sent.
-    pub fn lost(&self) -> u64 {
-        let unanswered = self.timeouts + self.connection_losses;
-        unanswered + self.exchange_failures.total() + self.not_sent.total()
-    }
-
     /// What lacks for the identity to hold for a phase of which the end was not counted: what was
     /// still open is interrupted, and what had not been sent never was.
     #[must_use]
     pub fn cut_off(&self) -> Counts {
         let fallback = &self.tcp_fallback;
         let ended_again = fallback.responses + fallback.timeouts + fallback.connection_losses;
-        let unanswered = self.timeouts + self.connection_losses + self.exchange_failures.total();
-        let ended = self.responses + unanswered + self.interrupted;
+        let ended = self.responses + self.sent_in_vain();
         let mut lacking = Counts {
             interrupted: self.sent.saturating_sub(ended),
             ..Counts::default()
@@ -312,16 +306,12 @@ impl Counts {
             ("offered", self.offered),
             &[("sent", self.sent), ("not_sent", not_sent)],
         )?;
-        balance(
-            ("sent", self.sent),
-            &[
-                ("responses", self.responses),
-                ("timeouts", self.timeouts),
-                ("connection_losses", self.connection_losses),
-                ("exchange_failures", self.exchange_failures.total()),
-                ("interrupted", self.interrupted),
-            ],
-        )?;
+        let in_vain = ENDS.iter().filter(|end| end.was_sent);
+        let in_vain = in_vain.map(|end| (end.name, (end.count)(self)));
+        let ends: Vec<_> = std::iter::once(("responses", self.responses))
+            .chain(in_vain)
+            .collect();
+        balance(("sent", self.sent), &ends)?;
         balance(
             ("responses", self.responses),
             &[("rcodes", self.rcodes.total())],

@@ -100,17 +100,6 @@ impl ProbeStatistics {
 fn remarks(counts: &Counts) -> Vec<(String, u64)> {
     let failed = &counts.connections.failed;
     let all = [
-        ("timed out", counts.timeouts),
-        ("lost with the connection", counts.connection_losses),
-        (
-            "ended without a DNS message",
-            counts.exchange_failures.total(),
-        ),
-        (
-            "not sent",
-            counts.not_sent.total() - counts.not_sent.run_ended,
-        ),
-        ("still open when interrupted", counts.interrupted),
         ("late responses", counts.late),
         ("duplicate responses", counts.duplicate),
         ("unexpected messages", counts.unexpected.total()),
@@ -124,7 +113,15 @@ fn remarks(counts: &Counts) -> Vec<(String, u64)> {
         ("connections timed out", failed.timed_out),
         ("connections without a route", failed.unreachable),
     ];
+    // Those that the end of the run left were not due for an answer.
+    let mut in_time = counts.clone();
+    in_time.not_sent.run_ended = 0;
+    let ends: Vec<_> = in_time
+        .ends()
+        .map(|(end, number)| (end.words, number))
+        .collect();
     let seen = all.into_iter().filter(|(_, count)| *count > 0);
+    let seen = ends.into_iter().chain(seen);
     seen.map(|(what, count)| (what.to_owned(), count)).collect()
 }
 

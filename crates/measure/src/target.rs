@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counts::Counts;
+use crate::counts::{Counts, ENDS};
 use crate::histogram::Histogram;
 use crate::interval::Interval;
 use crate::record::RunRecord;
@@ -113,24 +113,15 @@ pub(crate) fn check(targets: &[TargetRecord], total: &Interval) -> Result<(), St
     let all = &total.counts;
     // Of what follows, queries that no server had are in none.
     let not_sent = |counts: &Counts| counts.not_sent.total();
-    for (what, of_targets, of_run) in [
+    let ends = ENDS.iter().filter(|end| end.was_sent);
+    let ends = ends.map(|end| (end.words, (end.count)(&sum), (end.count)(all)));
+    let others = [
         ("queries sent", sum.sent, all.sent),
         ("responses", sum.responses, all.responses),
-        ("time-outs", sum.timeouts, all.timeouts),
-        (
-            "connection losses",
-            sum.connection_losses,
-            all.connection_losses,
-        ),
-        (
-            "failed exchanges",
-            sum.exchange_failures.total(),
-            all.exchange_failures.total(),
-        ),
-        ("interrupted queries", sum.interrupted, all.interrupted),
         ("responses NODATA", sum.nodata, all.nodata),
         ("messages sent", messages, all.sent + all.stub.retransmitted),
-    ] {
+    ];
+    for (what, of_targets, of_run) in others.into_iter().chain(ends) {
         if of_targets != of_run {
             return Err(format!("{of_run} {what}, but {of_targets} of its targets"));
         }

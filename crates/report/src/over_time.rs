@@ -233,18 +233,9 @@ impl<'a> Timeline<'a> {
                 chart
             }
         };
-        let causes = [
-            (counts.timeouts, "timed out"),
-            (counts.connection_losses, "lost with their connection"),
-            (
-                counts.exchange_failures.total(),
-                "ended without a DNS message",
-            ),
-            (counts.not_sent.total(), "not sent"),
-        ];
-        let causes = causes.iter().filter(|cause| cause.0 > 0);
+        let causes = counts.ends().filter(|(end, _)| end.is_lost);
         let causes: Vec<String> = causes
-            .map(|(number, what)| format!("{} {what}", count(*number)))
+            .map(|(end, number)| format!("{} {}", count(number), end.words))
             .collect();
         let lost = counted(counts.lost(), "query");
         chart.description = format!("{lost} lost: {}.", causes.join(", "));

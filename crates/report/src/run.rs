@@ -183,17 +183,11 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
     row("sent", counts.sent, true);
     row("completed", counts.responses, false);
     row("lost", counts.lost(), false);
-    let causes = [
-        ("\u{2003}timed out", counts.timeouts),
-        ("\u{2003}connection lost", counts.connection_losses),
-        ("\u{2003}no DNS message", counts.exchange_failures.total()),
-        ("\u{2003}not sent", counts.not_sent.total()),
-    ];
-    for (name, number) in causes.into_iter().filter(|cause| cause.1 > 0) {
-        row(name, number, false);
-    }
-    if counts.interrupted > 0 {
-        row("still open when interrupted", counts.interrupted, false);
+    for (end, number) in counts.ends() {
+        match end.is_lost {
+            true => row(&format!("\u{2003}{}", end.name), number, false),
+            false => row(end.words, number, false),
+        }
     }
     row(
         "completed within the load",

@@ -81,15 +81,8 @@ fn rcodes(counts: &Counts) -> String {
 
 /// `3 timed out, 5 not sent`.
 fn lost(counts: &Counts) -> String {
-    let kinds = [
-        ("timed out", counts.timeouts),
-        ("with their connection", counts.connection_losses),
-        ("without a DNS message", counts.exchange_failures.total()),
-        ("not sent", counts.not_sent.total()),
-        ("still open", counts.interrupted),
-    ];
-    let kinds = kinds.into_iter().filter(|(_, number)| *number > 0);
-    or_none(kinds.map(|(kind, number)| format!("{} {kind}", count(number))))
+    let ends = counts.ends();
+    or_none(ends.map(|(end, number)| format!("{} {}", count(number), end.name)))
 }
 
 fn or_none(words: impl Iterator<Item = String>) -> String {

@@ -1,6 +1,6 @@
 //! The figures that the rules compare, taken from the record once.
 
-use crate::counts::{ConnectionFailures, Counts};
+use crate::counts::{ConnectionFailures, Counts, End};
 use crate::experience::GroupRecord;
 use crate::histogram::Histogram;
 use crate::interval::per;
@@ -173,16 +173,7 @@ impl<'a> Figures<'a> {
             return why.into();
         }
         let transport = self.record.scenario.transport;
-        let mut causes = vec![
-            (counts.timeouts, "timed out".to_string()),
-            (
-                counts.connection_losses,
-                "lost with their connection".into(),
-            ),
-            (counts.not_sent.total(), "not sent".into()),
-        ];
-        let exchanges = counts.exchange_failures.by_cause(transport);
-        causes.extend(exchanges.into_iter().map(|(cause, number)| (number, cause)));
+        let mut causes = ends(counts, transport);
         causes.extend(failed_attempts(&failed, transport));
         let queries = counted(counts.offered, "query");
         format!("no response to {queries}: {}", list(causes))
@@ -200,6 +191,18 @@ fn failed_attempts(failed: &ConnectionFailures, transport: Transport) -> Vec<(u6
     let causes = failed.by_cause(transport).into_iter();
     causes
         .map(|(cause, number)| (number, format!("connection attempts failed: {cause}")))
+        .collect()
+}
+
+/// The ends of queries that are lost, with their numbers; those by HTTP or their stream by cause,
+/// and last.
+pub(crate) fn ends(counts: &Counts, transport: Transport) -> Vec<(u64, String)> {
+    let by_cause = counts.exchange_failures.by_cause(transport);
+    let is_other = |end: &End| end.is_lost && !end.has_causes;
+    let others = counts.ends().filter(|(end, _)| is_other(end));
+    let others = others.map(|(end, number)| (number, end.words.to_owned()));
+    others
+        .chain(by_cause.into_iter().map(|(cause, number)| (number, cause)))
         .collect()
 }
 

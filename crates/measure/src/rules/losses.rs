@@ -12,7 +12,7 @@ use crate::timeline::{Bin, Timeline};
 use crate::verdict::Limit;
 
 use super::buffers_of_target::dropped_by_local_target;
-use super::figures::list;
+use super::figures::{ends, list};
 use super::receive_buffers::{self, received_but_dropped};
 use super::{
     Figures, Finding, Stage, ended, enough, handshakes, outage, path, unserved, violations,
@@ -258,22 +258,12 @@ pub(crate) fn said(figures: &Figures<'_>) -> Option<String> {
     if lost == 0 {
         return None;
     }
-    let mut causes = vec![
-        (counts.timeouts, "timed out".to_owned()),
-        (
-            counts.connection_losses,
-            "lost with their connection".into(),
-        ),
-        (counts.not_sent.total(), "not sent".into()),
-    ];
-    let exchanges = counts.exchange_failures.by_cause(transport);
-    causes.extend(exchanges.into_iter().map(|(cause, number)| (number, cause)));
     Some(format!(
         "{} of {} got no response ({}): {}",
         count(lost),
         counted(counts.offered, "query"),
         share(lost, counts.offered),
-        list(causes)
+        list(ends(counts, transport))
     ))
 }
 
