@@ -126,6 +126,13 @@ impl<'a> Scope<'a> {
         (responses > 0).then(|| self.interval.cpu_ns as f64 / responses as f64)
     }
 
+    pub(super) fn wire_octets_per_query(&self) -> Option<f64> {
+        let is_ipv6 = self.scenario?.target.starts_with('[');
+        let (wire, sent) = (&self.counts().wire, self.counts().sent);
+        let octets = wire.sent_octets(is_ipv6) + wire.received_octets(is_ipv6);
+        (sent > 0 && !wire.is_empty()).then(|| octets as f64 / sent as f64)
+    }
+
     pub(super) fn stamps_missing(&self) -> Option<f64> {
         self.scenario?.timestamps?;
         let stamps = self.counts().stamps;

@@ -177,6 +177,10 @@ metrics! {
     HandshakeOctets "handshake_octets" "handshake_octets" Octets [Detail Target Neither]
         "Octets of handshakes, sent and received": |it| count(it.connections().handshake_octets());
 
+    WireOctets "wire_octets" "wire_octets_per_query" Number [Detail Target Lower]
+        "Octets of IP packets both ways for each query, with all headers and handshakes":
+        |it| it.wire_octets_per_query();
+
     // What it cost the generator.
     CpuTime "cpu_time" "cpu_s" Seconds [Detail Generator Lower]
         "CPU time of all workers": |it| Some(it.interval().cpu_ns as f64 / 1e9);
