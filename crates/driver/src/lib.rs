@@ -190,6 +190,8 @@ pub enum Event {
 }
 
 /// One delivery: an event of one socket, with its octets. Reused for every call.
+///
+/// One that is kept while others are filled keeps the driver's memory that it was lent.
 #[derive(Debug)]
 pub struct Received {
     /// The socket it belongs to.
@@ -263,10 +265,16 @@ impl Received {
     /// The datagrams are in `frames`, until the next delivery.
     #[inline]
     pub(crate) fn lend(&mut self, frames: &Arc<Frames>) {
-        let known = self.frames.as_ref();
-        if !known.is_some_and(|known| Arc::ptr_eq(known, frames)) {
+        if !self.holds(frames) {
             self.frames = Some(Arc::clone(frames));
         }
+    }
+
+    /// Its octets may be in `frames`.
+    #[inline]
+    pub(crate) fn holds(&self, frames: &Arc<Frames>) -> bool {
+        let held = self.frames.as_ref();
+        held.is_some_and(|held| Arc::ptr_eq(held, frames))
     }
 
     /// The datagrams are in `buffer`, which starts with a copy of `octets`.

@@ -237,13 +237,13 @@ impl XdpDriver {
     }
 
     /// Reads what has arrived in one queue, or in the letter box; true if something is ready.
-    fn read(&mut self) -> bool {
+    fn read(&mut self, received: &Received) -> bool {
         self.arrived.clear();
         let count = self.queues.len();
         for _ in 0..count {
             let queue = self.next_queue;
             self.next_queue = (queue + 1) % count;
-            self.queues[queue].recycle();
+            self.queues[queue].recycle(received);
             if self.queues[queue].has_received() {
                 self.arrived_at = self.kernel.now();
                 self.arrived_by = Some(queue);
@@ -555,7 +555,7 @@ impl Driver for XdpDriver {
             if self.deliver(received) {
                 return true;
             }
-            if self.read() && self.deliver(received) {
+            if self.read(received) && self.deliver(received) {
                 return true;
             }
             if self.unblock(received) {

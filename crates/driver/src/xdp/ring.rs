@@ -8,7 +8,10 @@
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+
+use crate::Received;
 
 /// A mapping that is undone with its owner.
 struct Mapping {
@@ -46,13 +49,20 @@ impl Drop for Mapping {
 }
 
 /// Frames of equal size, one after the other, that the kernel reads from and writes to.
+///
+/// Octets are read through a [`Received`] that holds an [`Arc`] of the frames. The kernel gets
+/// frames back only while nobody else holds one ([`Frames::are_let_go`]), so no slice outlives
+/// its frame's time with us, whoever keeps it.
 pub(crate) struct Frames {
     mapping: Mapping,
     frame_octets: u32,
+    /// Which of them hold what the kernel has received, and are ours to read.
+    readable: Box<[AtomicBool]>,
 }
 
 // SAFETY: the memory is anonymous and lives as long as its owner. Whose turn it is with a frame is
-// what the rings say; `slice` and `slice_mut` are called for frames of our own only.
+// what the rings say; `slice` reads only frames that are noted as ours, and `slice_mut` is called
+// for others of our own.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
@@ -72,7 +82,26 @@ impl Frames {
         Ok(Frames {
             mapping,
             frame_octets,
+            readable: (0..count).map(|_| AtomicBool::new(false)).collect(),
         })
+    }
+
+    /// The frame has come out of the receive ring, or is about to go into the fill ring.
+    #[inline]
+    pub(super) fn set_readable(&self, frame: u64, is_readable: bool) {
+        let number = self.number_of(frame as usize);
+        self.readable[number].store(is_readable, Ordering::Relaxed);
+    }
+
+    /// True if nobody beside the socket and `received`, which is about to be filled anew, can have
+    /// a slice of these frames.
+    #[inline]
+    pub(super) fn are_let_go(self: &Arc<Self>, received: &Received) -> bool {
+        let known = 1 + usize::from(received.holds(self));
+        let are_let_go = Arc::strong_count(self) == known;
+        // What another thread has read was read before it let go.
+        fence(Ordering::Acquire);
+        are_let_go
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -83,21 +112,31 @@ impl Frames {
         self.mapping.octets as u64
     }
 
+    /// Number of the frame that an address is in; all are as long as a power of two.
+    #[inline]
+    fn number_of(&self, address: usize) -> usize {
+        address >> self.frame_octets.trailing_zeros()
+    }
+
     /// Where the frame begins that an address is in.
     pub(super) fn frame_of(&self, address: u64) -> u64 {
         address & !u64::from(self.frame_octets - 1)
     }
 
-    /// Octets of frames that the kernel has handed to us, or that we have taken to fill.
+    /// Octets of a frame that the kernel has handed to us.
     ///
     /// # Panics
-    /// If they are not within the frames.
+    /// If they are not within one such frame.
     #[inline]
     pub(crate) fn slice(&self, start: usize, octets: usize) -> &[u8] {
-        assert!(start + octets <= self.mapping.octets, "within the frames");
+        let size = self.frame_octets as usize;
+        let frame = self.readable.get(self.number_of(start));
+        let is_ours = frame.is_some_and(|it| it.load(Ordering::Relaxed));
+        assert!(is_ours, "a frame that the kernel has filled");
+        assert!(octets <= size - (start & (size - 1)), "within the frame");
         // SAFETY: within the mapping and initialised. The kernel does not write to a frame between
-        // the receive ring and the fill ring, and the driver puts none into the fill ring before
-        // it is asked for the next delivery.
+        // the receive ring and the fill ring, as this one is. It gets into the fill ring only
+        // when nobody but the socket holds these frames, and so nobody has a slice of them.
         unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr().add(start), octets) }
     }
 
@@ -259,5 +298,56 @@ impl<T: Copy> Taking<T> {
     #[inline]
     pub(super) fn has_some(&self) -> bool {
         self.0.word(self.0.producer).load(Ordering::Acquire) != self.0.ours
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME_OCTETS: u32 = 2_048;
+
+    fn frames() -> Arc<Frames> {
+        let frames = Frames::new(4, FRAME_OCTETS).expect("memory can be mapped");
+        frames.set_readable(u64::from(FRAME_OCTETS), true);
+        Arc::new(frames)
+    }
+
+    #[test]
+    fn frames_are_not_given_back_while_another_delivery_may_be_read_from_them() {
+        let frames = frames();
+        let (mut first, mut second) = (Received::new(), Received::new());
+        assert!(frames.are_let_go(&first) && frames.are_let_go(&second));
+        first.lend(&frames);
+        assert!(frames.are_let_go(&first), "it is about to be filled anew");
+        assert!(!frames.are_let_go(&second), "the first one can be read");
+        second.lend(&frames);
+        assert!(!frames.are_let_go(&first) && !frames.are_let_go(&second));
+        first.keep(&[]);
+        assert!(frames.are_let_go(&second));
+        drop(second);
+        assert!(frames.are_let_go(&first));
+    }
+
+    #[test]
+    fn a_frame_that_the_kernel_has_filled_is_read_to_its_end() {
+        let (start, size) = (FRAME_OCTETS as usize, FRAME_OCTETS as usize);
+        assert_eq!(frames().slice(start, size), vec![0; size]);
+        assert_eq!(frames().slice(start + 40, size - 40).len(), size - 40);
+    }
+
+    #[test]
+    #[should_panic(expected = "within the frame")]
+    fn nobody_reads_beyond_the_frame_of_a_datagram() {
+        let start = FRAME_OCTETS as usize;
+        frames().slice(start + 1, start);
+    }
+
+    #[test]
+    #[should_panic(expected = "a frame that the kernel has filled")]
+    fn nobody_reads_a_frame_that_is_the_kernels() {
+        let frames = frames();
+        frames.set_readable(u64::from(FRAME_OCTETS), false);
+        frames.slice(FRAME_OCTETS as usize, 1);
     }
 }

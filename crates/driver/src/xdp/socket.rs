@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ring::{Frames, Giving, Taking};
+use crate::Received;
 use crate::socket::check;
 
 /// Frames that the kernel may fill with what arrives, and entries of the two rings for them. As
@@ -136,7 +137,7 @@ impl XdpSocket {
             frames,
             fd,
         };
-        socket.recycle();
+        socket.give_back();
         set_send_buffer(&socket.fd);
         // Kernels without it send 32 at a time.
         let _ = set(&socket.fd, XDP_MAX_TX_SKB_BUDGET, SEND_BUDGET);
@@ -162,21 +163,28 @@ impl XdpSocket {
     #[inline]
     pub(super) fn take(&mut self) -> Option<(usize, usize)> {
         let entry = self.receive.take()?;
-        self.used.push(self.frames.frame_of(entry.addr));
+        let frame = self.frames.frame_of(entry.addr);
+        self.frames.set_readable(frame, true);
+        self.used.push(frame);
         Some((entry.addr as usize, entry.len as usize))
     }
 
-    /// Lets the kernel have what was taken, and the frames of earlier takings to fill again.
+    /// Lets the kernel have what was taken, and the frames of earlier takings to fill again,
+    /// before `received` is filled anew. They wait while another delivery may be read from them.
     #[inline]
-    pub(super) fn recycle(&mut self) {
-        if self.used.is_empty() {
-            return;
+    pub(super) fn recycle(&mut self, received: &Received) {
+        if !self.used.is_empty() && self.frames.are_let_go(received) {
+            self.give_back();
         }
+    }
+
+    fn give_back(&mut self) {
         // The kernel may show us a frame before it shows that it has taken it from a full fill
         // ring: what has no room yet goes back the next time.
         while let Some(&frame) = self.used.last()
             && self.fill.give(frame)
         {
+            self.frames.set_readable(frame, false);
             self.used.pop();
         }
         self.fill.tell();
