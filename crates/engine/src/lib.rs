@@ -1,26 +1,16 @@
 //! One worker per core: joins load, proto and driver, writes measure.
 //!
-//! [`run`] runs plans on threads with the epoll driver. A [`Crew`] by itself is what the simulator
-//! steps through virtual time. No async runtime, no lock, nothing shared on the data path but
-//! read-only configuration and a stop flag.
+//! [`run`] runs plans on threads, each with a driver of its own. A [`Crew`] by itself is what the
+//! simulator steps through virtual time. No async runtime, no lock, nothing shared on the data path
+//! but read-only configuration and a stop flag.
 //!
 //! # Where to look
 //!
-//! * `worker`: the turn of a worker and its phases: set-up of connections, a common start,
-//!   offering (the warm-up, then the measured run), drain.
-//! * `worker::offer`, `worker::send`, `worker::messages`, `worker::connections`,
-//!   `worker::timers`: who asks next; sending in batches; matching; connections and what becomes
-//!   of them; time-outs.
-//! * `worker::scripted`: clients that follow a script; `worker::replayed`: clients that ask what
-//!   those of a capture did.
-//! * `worker::stub`, `worker::failover`, `worker::race`: clients that ask again and have several
-//!   servers; what becomes of their queries, their connections, and connections that are raced.
-//! * `crew`: the workers of one thread, one for each group of clients, on one driver;
-//!   `worker::by_client` is the offer of a population, `worker::presence` what happens to its
-//!   clients on the way.
-//! * `worker::stamps`: timestamps of datagrams, which query each belongs to, and the three parts
-//!   of a latency.
-//! * `tally`: which interval an event is counted in.
+//! * `worker`: the turn of a worker, and where to look for what it does. Its parts are
+//!   `worker::population` (clients, connections, timers), `worker::offer` (who asks what, and when:
+//!   a file for each mode), `worker::wire` (messages as octets: a file for each way to carry them)
+//!   and `worker::ledger` (what is counted, and in which interval).
+//! * `crew`: the workers of one thread, one for each group of clients, on one driver.
 //! * `watchdog`: threads that do not end with their run.
 //! * `observer`: one who is told of every query as it ends, through a bounded queue; absent in
 //!   runs that measure load.
@@ -28,15 +18,10 @@
 
 #![forbid(unsafe_code)]
 
-mod bins;
-mod client;
 mod control;
 mod crew;
 mod gathering;
 mod observer;
-mod standings;
-mod statistics;
-mod tally;
 mod threads;
 mod watchdog;
 mod worker;
@@ -49,7 +34,9 @@ pub use gathering::{Gathering, Progress};
 pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
 pub use threads::{Outcome, RunOptions, WorkerOutcome, run};
 pub use watchdog::PATIENCE;
-pub use worker::{EndedBy, RunInputs, Timeline, TlsSettings, WorkerSummary};
+pub use worker::{
+    EndedBy, RunInputs, Timeline, TlsNotes, TlsSettings, Window, WorkerSummary,
+};
 
 /// Why a run could not be started.
 #[derive(Debug)]

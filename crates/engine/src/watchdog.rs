@@ -17,7 +17,7 @@ use proto::Instant;
 
 use crate::Control;
 use crate::threads::WorkerOutcome;
-use crate::worker::{EndedBy, RunInputs, Timeline, WorkerSummary};
+use crate::worker::{EndedBy, RunInputs, Timeline, TlsNotes, Window, WorkerSummary};
 
 /// How long a thread may take no turn once its run is over.
 pub const PATIENCE: Duration = Duration::from_millis(1_400);
@@ -169,19 +169,21 @@ impl Watchdog {
                 },
                 warmup: Interval::default(),
                 bins: measure::Timeline::new(),
-                responses_in_window: total.counts.responses,
-                last_response_at: if has_measured {
-                    ended_at
-                } else {
-                    Instant::ZERO
+                window: Window {
+                    end: ended_at,
+                    responses: total.counts.responses,
+                    last_response_at: if has_measured {
+                        ended_at
+                    } else {
+                        Instant::ZERO
+                    },
                 },
                 ended_by: match self.control.is_interrupted() {
                     true => EndedBy::Interrupted,
                     false => EndedBy::Duration,
                 },
                 stats: DriverStats::default(),
-                tls_failures: Vec::new(),
-                tls_negotiated: None,
+                tls: TlsNotes::default(),
                 streams_max: None,
                 cpu_in_window: CpuTime {
                     used: Duration::from_nanos(total.cpu_ns),

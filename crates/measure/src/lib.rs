@@ -12,15 +12,15 @@
 //!   % wide.
 //! * `interval`: counts and histograms of one span of time.
 //! * `timeline`: what was due, sent, answered and lost when, in at most 2,048 bins from 10 ms on,
-//!   which `crates/engine/src/bins.rs` fills from differences of counters; `timeline::outages`
-//!   finds outages in it.
+//!   which `crates/engine/src/worker/ledger/bins.rs` fills from differences of counters;
+//!   `timeline::outages` finds outages in it.
 //! * `record`, `scenario`, `facts`: the run record, which is also the file format; its JSON
 //!   Schema is derived from these types.
 //! * `experience`: distributions over clients, each client one value, and groups of clients;
 //!   `client_latency`: the latencies of one client in 100 bytes.
 //! * `target`: each of several targets, and that together they are the run. A client of
 //!   `[[targets]]` has one, so its workers' totals are that target's; clients with several
-//!   servers count ends of queries by server, in `crates/engine/src/worker/stub.rs`.
+//!   servers count ends of queries by server, in `crates/engine/src/worker/population/servers.rs`.
 //! * `script`: what scripts of clients counted and observed.
 //! * `simulation`: what a simulated run assumed, and what its modelled server saw.
 //! * `merge`: records of several generators as one, exactly, and `merge::fitness` whether they

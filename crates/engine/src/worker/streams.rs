@@ -1,13 +1,15 @@
 //! What happens within a TCP connection: TLS, and the messages or HTTP requests in it.
 
-use driver::{Driver, Received, SocketId};
+use driver::{Driver, Received};
 use proto::Instant;
 use proto::exchange::ExchangeEnd;
-use proto::http2::{Http2Client, Http2Options};
-use proto::tls::{ClientTls, EarlyData, Handshake, HandshakeKind, TlsFailure};
+use proto::tls::{ClientTls, TlsFailure};
 
-use super::{TlsSettings, Worker};
-use crate::client::{Channel, Link, Progress, Reason, Role};
+use super::Worker;
+use super::disconnecting::Ended;
+use super::inputs::TlsSettings;
+use super::population::client::Role;
+use super::population::connection::{Channel, Progress, Reason};
 
 /// Room that there has to be for early data, so that the first queries fit: HTTP/2's first octets
 /// and some requests.
@@ -16,20 +18,20 @@ const EARLY_OCTETS: usize = 1_024;
 impl Worker {
     /// TCP is established; TLS begins, where there is any.
     pub(super) fn handle_connected(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let Some(connection) = self.clients[index as usize].connection() else {
+        let Some(connection) = self.population.connection(index) else {
             return;
         };
-        connection.established_at = now;
-        let connect_ns = now.nanos_since(connection.attempted_at);
-        let interval = self.tally.of_event(now);
+        connection.times.established_at = now;
+        let connect_ns = now.nanos_since(connection.times.attempted_at);
+        let interval = self.ledger.tally.of_event(now);
         interval.counts.connections.established += 1;
         // With Fast Open the kernel says so before it has sent anything.
         if !self.plan.connections.tcp_fast_open {
             let times = &mut interval.distributions.connections;
             times.tcp_connect.record(connect_ns);
         }
-        let is_fallback = self.clients[index as usize].role == Role::Fallback;
-        match self.tls.clone().filter(|_| !is_fallback) {
+        let is_fallback = self.population.clients[index as usize].role == Role::Fallback;
+        match self.wire.tls.clone().filter(|_| !is_fallback) {
             Some(settings) => self.begin_tls(driver, index, &settings, now),
             None => self.stream_is_usable(driver, index, now),
         }
@@ -42,8 +44,8 @@ impl Worker {
         settings: &TlsSettings,
         now: Instant,
     ) {
-        let resumes = settings.resume.decide(self.draw());
-        let client = &mut self.clients[index as usize];
+        let resumes = settings.resume.decide(self.wire.draw());
+        let client = &mut self.population.clients[index as usize];
         let session = std::mem::take(&mut client.session);
         let (config, name) = (settings.config.clone(), settings.name.clone());
         let mut tls = match ClientTls::remembering(config, name, session, resumes) {
@@ -56,11 +58,11 @@ impl Worker {
         if let Some(connection) = client.connection() {
             connection.tls = Some(Box::new(tls));
             connection.progress = Progress::Handshaking;
-            connection.early = early;
+            connection.early.is_open = early;
         }
         if early {
             self.begin_requests(driver, index, now);
-            let counts = &mut self.tally.of_event(now).counts.connections;
+            let counts = self.ledger.connections(now);
             counts.early_data.tried += 1;
             self.send_waiting(driver, index);
             self.list_client(index, now);
@@ -68,32 +70,11 @@ impl Worker {
         self.write_own(driver, index, now);
     }
 
-    /// The next random number: of those that decide on resumption, all equally likely.
-    pub(super) fn draw(&mut self) -> u64 {
-        self.draws = self.draws.wrapping_add(1);
-        mix(self.draws)
-    }
-
-    /// HTTP/2 begins with octets of its own. Within TLS they travel with the first request.
+    /// HTTP/2 begins with octets of its own.
     fn begin_requests(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let client = &mut self.clients[index as usize];
-        let is_primary = client.role == Role::Primary;
-        let Some(request) = self.plan.doh.as_ref().filter(|_| is_primary) else {
-            return;
-        };
-        let Some(connection) = client.connection() else {
-            return;
-        };
-        if matches!(connection.channel, Channel::Http2(_)) {
-            return;
-        }
-        self.plain_out.clear();
-        let options = Http2Options::default();
-        let session = Http2Client::new(request.clone(), &options, &mut self.plain_out);
-        connection.channel = Channel::Http2(Box::new(session));
-        match &mut connection.tls {
-            Some(tls) => tls.write(&self.plain_out),
-            None => drop(self.write_plaintext(driver, index, now)),
+        let client = &mut self.population.clients[index as usize];
+        if self.wire.begin_http2(&self.plan, client) {
+            self.write_plaintext(driver, index, now);
         }
     }
 
@@ -109,7 +90,7 @@ impl Worker {
 
     /// Looks at what a TLS handshake within TCP led to, if the connection has TLS.
     fn check_handshake(&mut self, index: u32, now: Instant) -> Result<(), TlsFailure> {
-        let Some(connection) = self.clients[index as usize].connection() else {
+        let Some(connection) = self.population.connection(index) else {
             return Ok(());
         };
         let Some(tls) = &connection.tls else {
@@ -119,42 +100,11 @@ impl Worker {
         if let (Channel::Http2(_), Some(negotiated)) = (&connection.channel, &negotiated) {
             negotiated.require_alpn("h2")?;
         }
-        self.tls_negotiated = self.tls_negotiated.or(negotiated);
+        self.ledger.tls.negotiated = self.ledger.tls.negotiated.or(negotiated);
         if let Some(handshake) = handshake {
-            self.count_handshake(index, &handshake, now);
+            self.ledger.count_handshake(connection, &handshake, now);
         }
         Ok(())
-    }
-
-    /// Counts a completed TLS handshake, within TCP or QUIC.
-    pub(super) fn count_handshake(&mut self, index: u32, handshake: &Handshake, now: Instant) {
-        let Some(connection) = self.clients[index as usize].connection() else {
-            return;
-        };
-        let is_quic = matches!(connection.channel, Channel::Quic { .. });
-        let since = connection.established_at;
-        let interval = self.tally.of_event(now);
-        let counts = &mut interval.counts.connections;
-        counts.handshake_sent_octets += u64::from(handshake.octets_sent);
-        counts.handshake_received_octets += u64::from(handshake.octets_received);
-        match handshake.early_data {
-            EarlyData::Accepted => counts.early_data.accepted += 1,
-            EarlyData::Rejected => counts.early_data.rejected += 1,
-            EarlyData::NotSent | EarlyData::Pending => {}
-        }
-        match handshake.kind {
-            HandshakeKind::Full => counts.handshakes.full += 1,
-            HandshakeKind::FullWithHelloRetryRequest => counts.handshakes.full_with_retry += 1,
-            HandshakeKind::Resumed => counts.handshakes.resumed += 1,
-        }
-        let times = &mut interval.distributions.connections;
-        let times = match (is_quic, handshake.kind) {
-            (false, HandshakeKind::Resumed) => &mut times.tls_handshake_resumed,
-            (false, _) => &mut times.tls_handshake,
-            (true, HandshakeKind::Resumed) => &mut times.quic_handshake_resumed,
-            (true, _) => &mut times.quic_handshake,
-        };
-        times.record(now.nanos_since(since));
     }
 
     /// Octets on the stream of client `index`.
@@ -165,13 +115,13 @@ impl Worker {
         received: &Received,
     ) {
         self.count_fast_open(driver, index, received.at);
-        let Some(connection) = self.clients[index as usize].connection() else {
+        let Some(connection) = self.population.connection(index) else {
             return;
         };
         let Some(tls) = &mut connection.tls else {
             return self.handle_plaintext(driver, index, received.bytes(), received.at);
         };
-        let mut plaintext = std::mem::take(&mut self.plain_in);
+        let mut plaintext = std::mem::take(&mut self.wire.plain_in);
         plaintext.clear();
         let was_handshaking = tls.is_handshaking();
         let outcome = tls.handle_bytes(received.bytes(), &mut plaintext);
@@ -179,15 +129,15 @@ impl Worker {
         if is_usable && outcome.is_ok() {
             self.stream_is_usable(driver, index, received.at);
         }
-        if !plaintext.is_empty() && self.has_connection(index, received.socket) {
+        if !plaintext.is_empty() && self.population.has_connection(index, received.socket) {
             self.handle_plaintext(driver, index, &plaintext, received.at);
         }
-        self.plain_in = plaintext;
-        if self.has_connection(index, received.socket) {
+        self.wire.plain_in = plaintext;
+        if self.population.has_connection(index, received.socket) {
             self.write_own(driver, index, received.at);
         }
         // Each of these may have ended the connection; the next one has no part in what follows.
-        if !self.has_connection(index, received.socket) {
+        if !self.population.has_connection(index, received.socket) {
             return;
         }
         match outcome {
@@ -206,19 +156,12 @@ impl Worker {
         if !self.plan.connections.tcp_fast_open {
             return;
         }
-        let Some(connection) = self.clients[index as usize].connection() else {
+        let Some(connection) = self.population.connection(index) else {
             return;
         };
-        let is_unknown = std::mem::take(&mut connection.fast_open_unknown);
+        let is_unknown = std::mem::take(&mut connection.counted.fast_open_unknown);
         if is_unknown && driver.was_fast_opened(connection.socket) {
-            self.tally.of_event(now).counts.connections.fast_opened += 1;
-        }
-    }
-
-    pub(super) fn has_connection(&self, index: u32, socket: SocketId) -> bool {
-        match &self.clients[index as usize].link {
-            Link::Connected(connection) => connection.socket == socket,
-            _ => false,
+            self.ledger.connections(now).fast_opened += 1;
         }
     }
 
@@ -229,7 +172,7 @@ impl Worker {
         octets: &[u8],
         at: Instant,
     ) {
-        let client = &mut self.clients[index as usize];
+        let client = &mut self.population.clients[index as usize];
         let in_flight_before = client.pending.in_flight();
         let Some(connection) = client.connection() else {
             return;
@@ -237,9 +180,9 @@ impl Worker {
         match &mut connection.channel {
             Channel::Framed(deframer) => {
                 let mut deframer = std::mem::take(deframer);
-                let whose = (index, self.only_counts(index, at));
+                let whose = (index, self.ledger.only_counts(&self.population, index, at));
                 deframer.handle_bytes(octets, |message| self.handle_message(whose, message, at));
-                if let Some(connection) = self.clients[index as usize].connection() {
+                if let Some(connection) = self.population.connection(index) {
                     connection.channel = Channel::Framed(deframer);
                 }
                 self.connection_has_served(index, at);
@@ -254,7 +197,7 @@ impl Worker {
             Channel::Quic { .. } => return,
         }
         self.after_messages(index, in_flight_before, at);
-        let is_going_away = match self.clients[index as usize].connection() {
+        let is_going_away = match self.population.connection(index) {
             Some(connection) => connection.retired_for.is_some(),
             None => true,
         };
@@ -264,16 +207,16 @@ impl Worker {
 
     /// Notes that something came back on a connection.
     pub(super) fn connection_has_served(&mut self, index: u32, at: Instant) {
-        let client = &mut self.clients[index as usize];
+        let client = &mut self.population.clients[index as usize];
         client.failures = 0;
         let Some(connection) = client.connection() else {
             return;
         };
         connection.served = true;
-        connection.active_at = at;
-        self.standings.review(connection);
+        connection.times.active_at = at;
+        self.ledger.open_connections.review(connection);
         if let Some(timeout) = self.plan.connections.idle_timeout {
-            self.arm(index, at + timeout);
+            self.population.arm(index, at + timeout);
         }
     }
 
@@ -285,7 +228,7 @@ impl Worker {
         octets: &[u8],
         at: Instant,
     ) -> bool {
-        let Some(connection) = self.clients[index as usize].connection() else {
+        let Some(connection) = self.population.connection(index) else {
             return false;
         };
         // Set aside, because its responses are matched with all of the worker.
@@ -295,7 +238,7 @@ impl Worker {
         else {
             return false;
         };
-        let mut own = std::mem::take(&mut self.plain_out);
+        let mut own = std::mem::take(&mut self.wire.plain_out);
         own.clear();
         let mut has_served = false;
         let outcome = session.handle_bytes(octets, &mut own, |token, end: ExchangeEnd<'_>| {
@@ -305,19 +248,22 @@ impl Worker {
         let is_going_away = session.is_going_away();
         let code = session.goaway_code().map_or(0, |code| code.0.into());
         let streams_max = session.streams_max().map(u64::from);
-        self.streams_max = [self.streams_max, streams_max].into_iter().flatten().min();
-        if let Some(connection) = self.clients[index as usize].connection() {
+        self.ledger.streams_max = [self.ledger.streams_max, streams_max]
+            .into_iter()
+            .flatten()
+            .min();
+        if let Some(connection) = self.population.connection(index) {
             connection.channel = Channel::Http2(session);
         }
         if is_going_away {
-            self.retire(index, Reason::GoingAway(code));
+            self.population.retire(index, Reason::GoingAway(code));
         }
-        self.plain_out = own;
-        if !self.plain_out.is_empty() {
+        self.wire.plain_out = own;
+        if !self.wire.plain_out.is_empty() {
             let now = driver.now();
             self.write_plaintext(driver, index, now);
         }
-        if !self.has_connection(index, socket) {
+        if !self.population.has_connection(index, socket) {
             return false;
         }
         if has_served {
@@ -326,30 +272,95 @@ impl Worker {
         let Err(broken) = outcome else {
             return true;
         };
-        self.count_violation(broken.what, "RFC 9113", at);
+        self.ledger.count_violation(broken.what, "RFC 9113", at);
         driver.close(socket, driver::Close::Graceful);
-        self.lose_connection(driver, index, super::connections::Ended::here(true), at);
+        self.lose_connection(driver, index, Ended::here(true), at);
         false
     }
 
     /// Sends what the TLS session wants sent by itself: handshake flights, alerts, close_notify.
     pub(super) fn write_own(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let connection = self.clients[index as usize].connection();
+        let connection = self.population.connection(index);
         let Some(tls) = connection.and_then(|connection| connection.tls.as_mut()) else {
             return;
         };
-        self.cipher_out.clear();
-        tls.poll_transmit(&mut self.cipher_out);
-        if !self.cipher_out.is_empty() {
+        self.wire.cipher_out.clear();
+        tls.poll_transmit(&mut self.wire.cipher_out);
+        if !self.wire.cipher_out.is_empty() {
             self.write_cipher_out(driver, index, now);
         }
     }
-}
 
-/// Splitmix64: numbers that are close together become numbers that look unrelated.
-pub(super) fn mix(number: u64) -> u64 {
-    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    /// Writes `plain_out` to the client's stream, through TLS if it has it; true if all was taken.
+    pub(super) fn write_plaintext(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) -> bool {
+        let Some(connection) = self.population.connection(index) else {
+            return false;
+        };
+        if let Some(tls) = &mut connection.tls {
+            self.wire.cipher_out.clear();
+            match connection.channel {
+                // Servers are in use that read one message from a record and leave the rest of it
+                // until more octets come.
+                Channel::Framed(_) => {
+                    tls.write_messages(&mut self.wire.plain_out, &mut self.wire.cipher_out);
+                }
+                _ => tls.write_into(&self.wire.plain_out, &mut self.wire.cipher_out),
+            }
+            return self.write_cipher_out(driver, index, now);
+        }
+        let octets = std::mem::take(&mut self.wire.plain_out);
+        let taken = self.write_octets(driver, index, &octets, now);
+        self.wire.plain_out = octets;
+        taken
+    }
+
+    /// Writes `cipher_out` to the client's stream; true if all was taken.
+    pub(super) fn write_cipher_out(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) -> bool {
+        let octets = std::mem::take(&mut self.wire.cipher_out);
+        let taken = self.write_octets(driver, index, &octets, now);
+        self.wire.cipher_out = octets;
+        taken
+    }
+
+    fn write_octets(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        octets: &[u8],
+        now: Instant,
+    ) -> bool {
+        let Some(connection) = self.population.connection(index) else {
+            return false;
+        };
+        if !connection.unsent.octets.is_empty() {
+            connection.keep_unsent(octets, now);
+            return false;
+        }
+        match driver.send_bytes(connection.socket, octets) {
+            Ok(taken) if taken == octets.len() => {
+                self.ledger.of_event(now).wire.write(taken);
+                true
+            }
+            Ok(taken) => {
+                self.ledger.of_event(now).wire.write(taken);
+                connection.keep_unsent(&octets[taken..], now);
+                self.population.arm(index, now + self.plan.timeout);
+                false
+            }
+            Err(error) => {
+                self.handle_end(driver, index, Some(error), now);
+                false
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Time-outs: of queries, of connections that do not become usable, of pauses between attempts.
+//! Timeouts: of queries, of connections that do not become usable, of pauses between attempts.
 //!
 //! One heap entry a client, not one a query: a client's timer is due when the oldest of its open
 //! queries may time out, and is then set again for the one that is oldest by then.
@@ -11,37 +11,27 @@ use proto::pending::{Query, State};
 use script::End;
 
 use super::Worker;
-use super::scripted::Told;
-use crate::client::{Link, Role};
+use super::offer::Told;
+use super::population::client::{Link, Role};
 
 /// Why a query is not waited for any longer at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GivenUp {
-    /// Its time-out is over.
+    /// Its timeout is over.
     TimedOut,
     /// The run was interrupted, and ends before that.
     Interrupted,
 }
 
 impl Worker {
-    /// Makes sure that the client's timer is due at `at` or earlier.
-    #[inline]
-    pub(super) fn arm(&mut self, index: u32, at: Instant) {
-        let client = &mut self.clients[index as usize];
-        if at < client.timer_at {
-            client.timer_at = at;
-            self.timers.push(Reverse((at, index)));
-        }
-    }
-
     /// Handles every timer that is due at `now`.
     pub(super) fn fire_timers(&mut self, driver: &mut impl Driver, now: Instant) {
-        while let Some(&Reverse((at, index))) = self.timers.peek() {
+        while let Some(&Reverse((at, index))) = self.population.timers.peek() {
             if at > now {
                 break;
             }
-            self.timers.pop();
-            let client = &mut self.clients[index as usize];
+            self.population.timers.pop();
+            let client = &mut self.population.clients[index as usize];
             // An entry that an earlier one replaced is stale.
             if client.timer_at == at {
                 client.timer_at = Instant::FAR_FUTURE;
@@ -55,27 +45,27 @@ impl Worker {
         self.fire_quic(driver, index, now);
         self.check_connection(driver, index, now);
         let timeout = self.plan.timeout;
-        let connect_timeout = self.connect_timeout();
-        let race = self.race_due(index);
+        let connect_timeout = self.population.connect_timeout(&self.plan);
+        let race = self.population.race_due(index);
         let policy = &self.plan.connections;
-        let client = &mut self.clients[index as usize];
+        let client = &mut self.population.clients[index as usize];
         let query = client.pending.poll_timeout(timeout);
         let connection = match &client.link {
             Link::Connected(connection) if !connection.is_open() => {
-                Some(connection.attempted_at + connect_timeout)
+                Some(connection.times.attempted_at + connect_timeout)
             }
             Link::Connected(connection) => {
-                let is_blocked = !connection.unsent.is_empty();
-                let blocked = is_blocked.then(|| connection.blocked_at + timeout);
+                let is_blocked = !connection.unsent.octets.is_empty();
+                let blocked = is_blocked.then(|| connection.unsent.blocked_at + timeout);
                 let deadline = connection.next_deadline(policy, now);
                 [blocked, deadline].into_iter().flatten().min()
             }
             Link::Down { retry_at, .. } if *retry_at > now => Some(*retry_at),
             _ => None,
         };
-        let quic = self.quic_due(index);
+        let quic = self.wire.quic_due(&self.population.clients[index as usize]);
         if let Some(at) = [query, connection, race, quic].into_iter().flatten().min() {
-            self.arm(index, at);
+            self.population.arm(index, at);
         }
         // Queries that have timed out made room.
         self.has_room_again(index, now);
@@ -85,7 +75,7 @@ impl Worker {
         let timeout = self.plan.timeout;
         let mut in_flight_ended = 0;
         loop {
-            let client = &mut self.clients[index as usize];
+            let client = &mut self.population.clients[index as usize];
             let Some(query) = client.pending.expired(now, timeout) else {
                 break;
             };
@@ -103,49 +93,63 @@ impl Worker {
             );
             let role = client.role;
             let queries = u64::from(role == Role::Primary);
-            let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
+            let counts = self.ledger.of_lost(query.scheduled_at, queries);
             match (role, sent) {
                 (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
                 (Role::Primary, true) => {
                     counts.timeouts += 1;
-                    self.lose_at_server(index, &query, |counts| counts.timeouts += 1);
-                    self.count_failure();
+                    self.population
+                        .lose_at_server(&self.ledger.tally, index, &query, |counts| {
+                            counts.timeouts += 1
+                        });
+                    self.ledger.count_failure(&self.control);
                 }
                 (Role::Primary, false) => counts.not_sent.timed_out_waiting += 1,
             }
             let end = if sent { End::TimedOut } else { End::NotSent };
             let whose = (role, index);
             if role == Role::Primary {
-                self.release_lost(1, now);
+                self.offer.release_lost(&mut self.population.events, 1, now);
             }
             self.tell(whose, &query, Told::End(end), now);
             if in_flight {
                 self.cancel_exchange(driver, index, query.number, now);
             }
         }
-        self.change_in_flight(index, now, -i64::from(in_flight_ended));
+        self.ledger.change_in_flight(
+            self.population.whose(index),
+            now,
+            -i64::from(in_flight_ended),
+        );
         if in_flight_ended > 0
-            && let Some(connection) = self.clients[index as usize].connection()
+            && let Some(connection) = self.population.connection(index)
         {
-            connection.active_at = now;
+            connection.times.active_at = now;
         }
     }
 
     /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
     /// pause is over, and closes one that has carried all the queries it may or lived its time.
     fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let (timeout, connect_timeout) = (self.plan.timeout, self.connect_timeout());
-        let client = &mut self.clients[index as usize];
+        let (timeout, connect_timeout) = (
+            self.plan.timeout,
+            self.population.connect_timeout(&self.plan),
+        );
+        let client = &mut self.population.clients[index as usize];
         let has_open_queries = client.open_queries() > 0;
         match &mut client.link {
             Link::Connected(connection) if connection.is_open() => {
-                if !connection.unsent.is_empty() && connection.blocked_at + timeout <= now {
+                if !connection.unsent.octets.is_empty()
+                    && connection.unsent.blocked_at + timeout <= now
+                {
                     return self.give_up_blocked(driver, index, now);
                 }
                 connection.retire_if_due(&self.plan.connections, has_open_queries, now);
                 self.close_if_used_up(driver, index, now);
             }
-            Link::Connected(connection) if connection.attempted_at + connect_timeout <= now => {
+            Link::Connected(connection)
+                if connection.times.attempted_at + connect_timeout <= now =>
+            {
                 self.give_up_connecting(driver, index, now);
             }
             Link::Connected(_) => self.race_if_due(driver, index, now),
@@ -158,52 +162,64 @@ impl Worker {
 
     /// Ends whatever is still open when the drain is over.
     pub(super) fn give_up_open_queries(&mut self, now: Instant, how: GivenUp) {
-        for index in 0..self.clients.len() {
-            let client = &self.clients[index];
+        for index in 0..self.population.clients.len() {
+            let client = &self.population.clients[index];
             let (in_flight, role) = (client.pending.in_flight(), client.role);
-            while let Some(query) = self.clients[index].pending.next_waiting() {
-                self.clients[index].pending.end(query.position, State::Lost);
+            while let Some(query) = self.population.clients[index].pending.next_waiting() {
+                self.population.clients[index]
+                    .pending
+                    .end(query.position, State::Lost);
                 match role {
                     // It waits to be sent again.
                     Role::Primary if query.sent_at != Instant::ZERO => {
                         self.give_up(index as u32, &query, how);
                     }
                     Role::Primary => {
-                        let counts = &mut self.tally.of_lost(query.scheduled_at, 1).counts;
+                        let counts = self.ledger.of_lost(query.scheduled_at, 1);
                         counts.not_sent.run_ended += 1;
                     }
                     Role::Fallback => {
-                        let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                        let counts = self.ledger.of_query(query.scheduled_at);
                         counts.tcp_fallback.connection_losses += 1;
                     }
                 }
             }
-            while let Some(query) = self.clients[index].pending.oldest_in_flight() {
-                self.clients[index]
+            while let Some(query) = self.population.clients[index].pending.oldest_in_flight() {
+                self.population.clients[index]
                     .pending
                     .end(query.position, State::TimedOut);
                 self.give_up(index as u32, &query, how);
             }
-            self.change_in_flight(index as u32, now, -i64::from(in_flight));
+            self.ledger.change_in_flight(
+                self.population.whose(index as u32),
+                now,
+                -i64::from(in_flight),
+            );
         }
     }
 
     /// Counts a query that was sent and has no response.
     fn give_up(&mut self, index: u32, query: &Query, how: GivenUp) {
-        let role = self.clients[index as usize].role;
+        let role = self.population.clients[index as usize].role;
         let queries = u64::from(role == Role::Primary);
         match (role, how) {
             (Role::Primary, GivenUp::TimedOut) => {
-                let counts = &mut self.tally.of_lost(query.scheduled_at, queries).counts;
+                let counts = self.ledger.of_lost(query.scheduled_at, queries);
                 counts.timeouts += 1;
-                self.lose_at_server(index, query, |counts| counts.timeouts += 1);
+                self.population
+                    .lose_at_server(&self.ledger.tally, index, query, |counts| {
+                        counts.timeouts += 1
+                    });
             }
             (Role::Primary, GivenUp::Interrupted) => {
-                self.tally.of_query(query.scheduled_at).counts.interrupted += 1;
-                self.lose_at_server(index, query, |counts| counts.interrupted += 1);
+                self.ledger.of_query(query.scheduled_at).interrupted += 1;
+                self.population
+                    .lose_at_server(&self.ledger.tally, index, query, |counts| {
+                        counts.interrupted += 1
+                    });
             }
             (Role::Fallback, how) => {
-                let counts = &mut self.tally.of_query(query.scheduled_at).counts;
+                let counts = self.ledger.of_query(query.scheduled_at);
                 match how {
                     GivenUp::TimedOut => counts.tcp_fallback.timeouts += 1,
                     GivenUp::Interrupted => counts.tcp_fallback.interrupted += 1,

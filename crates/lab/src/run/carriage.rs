@@ -45,7 +45,7 @@ pub(super) fn tls<'a>(
     workers: impl Iterator<Item = &'a WorkerOutcome>,
 ) -> TlsFacts {
     let summaries = workers.map(|worker| &worker.summary);
-    let negotiated = summaries.filter_map(|it| it.tls_negotiated).next();
+    let negotiated = summaries.filter_map(|it| it.tls.negotiated).next();
     // A resumed session of TLS 1.2 exchanges no keys.
     let group = negotiated.map(|tls| tls.key_exchange_group);
     let group = group.filter(|name| *name != "none");

@@ -100,7 +100,7 @@ pub(crate) fn from_outcome(
         merged_by_force: Vec::new(),
         phases,
         measured_ns,
-        responses_in_window: sum(outcome, |worker| worker.summary.responses_in_window),
+        responses_in_window: sum(outcome, |worker| worker.summary.window.responses),
         groups: population::groups(groups, outcome),
         targets: match outcome.left_behind.as_slice() {
             [] => population::targets(groups, outcome),
@@ -198,7 +198,11 @@ fn measured_ns(outcome: &Outcome) -> u64 {
     let window = |worker: &WorkerOutcome| {
         let timeline = &worker.summary.timeline;
         let end = match worker.summary.ended_by {
-            EndedBy::Queries => worker.summary.last_response_at.max(timeline.run_ended_at),
+            EndedBy::Queries => worker
+                .summary
+                .window
+                .last_response_at
+                .max(timeline.run_ended_at),
             EndedBy::Duration | EndedBy::TargetGone | EndedBy::NoAnswer | EndedBy::Interrupted => {
                 timeline.run_ended_at
             }
@@ -512,7 +516,7 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
         }
     }
     for worker in &outcome.workers {
-        for reason in &worker.summary.tls_failures {
+        for reason in &worker.summary.tls.failures {
             let warning = format!("TLS failed: {reason}");
             if !warnings.contains(&warning) {
                 warnings.push(warning);

@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 use load::client_arrival::ClientPace;
 use load::profile::{ProfilePace, ProfiledClients};
-use load::{Arrival, ClientArrival, Plan, Shape};
+use load::{Arrival, ClientArrival, ConnectionPolicy, Plan, Shape};
 use proto::Instant;
 
-use super::Worker;
-use super::offer::Offer;
+use crate::worker::ledger::tally::Tally;
+use crate::worker::population::Population;
 
 /// Queries that a worker which could not keep up counts one by one; how many more were due is then
 /// as many as the rate says.
 const COUNTED_MAX: u64 = 10_000_000;
 
 /// When the clients of one worker ask.
-pub(super) struct ByClient {
+pub(crate) struct ByClient {
     paces: Paces,
     shape: Option<Shape>,
     /// The next query of each client; in the closed loop all that a client thinks about.
@@ -85,7 +85,7 @@ impl Paces {
 
 impl ByClient {
     /// The clients of a worker, by their numbers in the population.
-    pub(super) fn new(plan: &Plan, clients: Range<u32>) -> Self {
+    pub(crate) fn new(plan: &Plan, clients: Range<u32>) -> Self {
         let number = clients.len();
         let paces = match (plan.arrival, &plan.profile) {
             (Arrival::Clients(arrival), _) => {
@@ -114,7 +114,7 @@ impl ByClient {
     }
 
     /// The run starts at `start`; the clients are there from `joins_at` to `until`.
-    pub(super) fn start(
+    pub(crate) fn start(
         &mut self,
         plan: &Plan,
         (start, joins_at): (Instant, Instant),
@@ -134,13 +134,13 @@ impl ByClient {
 
     /// When the next query of any client is due.
     #[inline]
-    pub(super) fn next_due(&self) -> Instant {
+    pub(crate) fn next_due(&self) -> Instant {
         let first = self.due.peek();
         first.map_or(Instant::FAR_FUTURE, |Reverse((due, _))| *due)
     }
 
     /// True if time alone makes queries due, whatever becomes of those before.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.paces.outstanding().is_none()
     }
 
@@ -156,7 +156,7 @@ impl ByClient {
 
     /// Takes the query that is due first, and lets the client's next one follow it.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<(Instant, u32)> {
+    pub(crate) fn take(&mut self) -> Option<(Instant, u32)> {
         if !self.is_open() {
             let Reverse((due, client)) = self.due.pop()?;
             self.thinking[client as usize] -= 1;
@@ -175,7 +175,7 @@ impl ByClient {
     }
 
     /// Lets `client`, which has `open` queries, think about as many as it may ask at `now`.
-    fn think(&mut self, client: u32, open: u32, now: Instant) {
+    fn think_of(&mut self, client: u32, open: u32, now: Instant) {
         let Some(outstanding) = self.paces.outstanding() else {
             return;
         };
@@ -206,30 +206,30 @@ impl ByClient {
         }
         self.due.clear();
     }
-}
 
-impl Worker {
     /// Lets a client of the closed loop think about its next query, if it can ask it.
-    pub(super) fn think(&mut self, index: u32, now: Instant) {
-        let Offer::ByClient(clients) = &mut self.offer else {
-            return;
-        };
-        let client = &self.clients[index as usize];
-        let asks = index < self.primaries && now < clients.until;
-        if asks && !clients.is_open() && client.can_send(&self.plan.connections) {
-            clients.think(index, client.open_queries(), now);
+    pub(super) fn think(
+        &mut self,
+        population: &Population,
+        policy: &ConnectionPolicy,
+        (index, now): (u32, Instant),
+    ) {
+        let client = &population.clients[index as usize];
+        let asks = index < population.primaries && now < self.until;
+        if asks && !self.is_open() && client.can_send(policy) {
+            self.think_of(index, client.open_queries(), now);
         }
     }
 
-    /// Counts what was due before the end of the run and was never offered.
-    pub(super) fn count_unoffered_by_client(&mut self) {
-        let end = self.offer_end();
-        let Offer::ByClient(clients) = &mut self.offer else {
-            return;
-        };
-        let (tally, left) = (&mut self.tally, &mut self.questions.left);
-        let run_start = self.timeline.run_started_at;
-        clients.skip_until(end, |due, queries| {
+    /// Counts what was due before `end` and was never offered, of what is `left` of the measured
+    /// run.
+    pub(super) fn count_unoffered(
+        &mut self,
+        left: &mut u64,
+        tally: &mut Tally,
+        (run_start, end): (Instant, Instant),
+    ) {
+        self.skip_until(end, |due, queries| {
             let queries = match due < run_start {
                 true => queries,
                 false => queries.min(*left),

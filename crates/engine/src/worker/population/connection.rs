@@ -1,63 +1,14 @@
-//! One simulated client: its open queries, its socket or connection, its timer.
-
-use std::net::SocketAddr;
+//! One connection of a client: how far it has come, what travels in it, and when it may end.
 
 use driver::SocketId;
 use load::ConnectionPolicy;
 use proto::Instant;
 use proto::framing::Deframer;
 use proto::http2::Http2Client;
-use proto::pending::Pending;
 use proto::quic::ConnectionKey;
-use proto::tls::{ClientSession, ClientTls};
+use proto::tls::ClientTls;
 
-use crate::standings::Standing;
-
-/// What a client is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Asks the questions of the run.
-    Primary,
-    /// Repeats truncated questions of a UDP client over TCP; counted apart.
-    Fallback,
-}
-
-/// One simulated client.
-pub(crate) struct Client {
-    pub(crate) role: Role,
-    pub(crate) pending: Pending,
-    pub(crate) local: Option<SocketAddr>,
-    pub(crate) link: Link,
-    /// What it remembers of its last TLS session between its connections.
-    pub(crate) session: ClientSession,
-    /// When its entry in the timer heap is due; [`Instant::FAR_FUTURE`] if it has none.
-    pub(crate) timer_at: Instant,
-    /// Is in the list of clients whose waiting queries are to be sent.
-    pub(crate) dirty: bool,
-    /// Is in the list of clients that can take a query (closed loop).
-    pub(crate) listed: bool,
-    /// Is in the queue of clients that may connect when the connect rate lets them.
-    pub(crate) queued: bool,
-    /// Connections in a row that failed or carried no response; sets the delay of the next.
-    pub(crate) failures: u8,
-    /// It is gone and asks nothing more.
-    pub(crate) has_left: bool,
-    /// Its first connection has become usable or has failed.
-    pub(crate) settled: bool,
-    /// Waiting queries that were counted as kept waiting for a place on the connection.
-    pub(crate) kept_waiting: u32,
-}
-
-/// How a client reaches the target at present.
-pub(crate) enum Link {
-    /// A datagram socket; `blocked` while its send buffer is full.
-    Datagram { socket: SocketId, blocked: bool },
-    /// A connection, in whatever state.
-    Connected(Box<Connection>),
-    /// No connection; the next may be opened at this instant, if there is need. `on_demand` means
-    /// that only a query makes the need.
-    Down { retry_at: Instant, on_demand: bool },
-}
+use crate::worker::ledger::open_connections::Standing;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,89 +63,59 @@ pub(crate) struct Connection {
     pub(crate) channel: Channel,
     /// Apart, because a session is a kilobyte that a TCP connection does not need.
     pub(crate) tls: Option<Box<ClientTls>>,
-    /// Queries can be sent although the handshake is not over (RFC 8446, section 2.3).
-    pub(crate) early: bool,
-    /// Queries were sent then.
-    pub(crate) sent_early: bool,
-    /// Octets that the socket did not take yet; empty unless the stream blocks.
-    pub(crate) unsent: Vec<u8>,
-    /// When the socket last took octets, while it blocks.
-    pub(crate) blocked_at: Instant,
+    pub(crate) early: Early,
+    pub(crate) unsent: Unsent,
     /// It carries no further query, and is closed for this reason when its responses are in.
     pub(crate) retired_for: Option<Reason>,
     /// Queries sent on this connection.
     pub(crate) queries_sent: u32,
     /// A response came on this connection.
     pub(crate) served: bool,
+    pub(crate) times: Times,
+    pub(crate) counted: Counted,
+}
+
+/// Early data (RFC 8446, section 2.3) on a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Early {
+    /// Queries can be sent although the handshake is not over.
+    pub(crate) is_open: bool,
+    /// Queries were sent then.
+    pub(crate) was_used: bool,
+}
+
+/// Octets that a socket did not take yet.
+pub(crate) struct Unsent {
+    /// Empty unless the stream blocks.
+    pub(crate) octets: Vec<u8>,
+    /// When the socket last took octets, while it blocks.
+    pub(crate) blocked_at: Instant,
+}
+
+/// How far a connection had come when.
+pub(crate) struct Times {
     pub(crate) attempted_at: Instant,
     pub(crate) established_at: Instant,
     pub(crate) usable_at: Instant,
     /// When it last had a query in flight, or else when it became usable.
     pub(crate) active_at: Instant,
+}
+
+/// What was counted of a connection.
+pub(crate) struct Counted {
+    /// What it is counted as among those that are open.
+    pub(crate) standing: Standing,
     /// The last interval in which it was counted as active.
     pub(crate) active_in: u32,
     /// Whether the target took octets from the SYN (RFC 7413) has not been asked yet.
     pub(crate) fast_open_unknown: bool,
-    /// What it is counted as among those that are open.
-    pub(crate) counted_as: Standing,
 }
 
-impl Client {
-    pub(crate) fn new(role: Role, local: Option<SocketAddr>) -> Self {
-        Client {
-            role,
-            pending: Pending::default(),
-            local,
-            link: Link::Down {
-                retry_at: Instant::ZERO,
-                on_demand: false,
-            },
-            session: ClientSession::default(),
-            timer_at: Instant::FAR_FUTURE,
-            dirty: false,
-            listed: false,
-            queued: false,
-            failures: 0,
-            has_left: false,
-            settled: false,
-            kept_waiting: 0,
-        }
-    }
-
-    /// Queries waiting or in flight.
+impl Channel {
+    /// The connection is one of QUIC.
     #[inline]
-    pub(crate) fn open_queries(&self) -> u32 {
-        self.pending.waiting() + self.pending.in_flight()
-    }
-
-    /// How many queries submitted now would be sent at once, or would have the client connect.
-    #[inline]
-    pub(crate) fn room(&self, policy: &ConnectionPolicy) -> u32 {
-        let room = match &self.link {
-            _ if self.has_left => return 0,
-            Link::Datagram { blocked: true, .. } => return 0,
-            Link::Datagram { .. } => return u32::MAX,
-            Link::Connected(connection) if !connection.takes_queries() => return 0,
-            Link::Connected(connection) => connection.room(self.pending.in_flight(), policy),
-            Link::Down { on_demand, .. } if !on_demand => return 0,
-            Link::Down { .. } => policy.in_flight_max.unwrap_or(u32::MAX),
-        };
-        room.saturating_sub(self.pending.waiting())
-    }
-
-    /// True if a query submitted now would be sent at once, or would have the client connect.
-    #[inline]
-    pub(crate) fn can_send(&self, policy: &ConnectionPolicy) -> bool {
-        self.room(policy) > 0
-    }
-
-    /// The connection, if there is one.
-    #[inline]
-    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
-        match &mut self.link {
-            Link::Connected(connection) => Some(connection),
-            _ => None,
-        }
+    pub(crate) fn is_quic(&self) -> bool {
+        matches!(self, Channel::Quic { .. })
     }
 }
 
@@ -205,20 +126,25 @@ impl Connection {
             progress: Progress::Connecting,
             channel,
             tls: None,
-            early: false,
-            sent_early: false,
-            unsent: Vec::new(),
-            blocked_at: attempted_at,
+            early: Early::default(),
+            unsent: Unsent {
+                octets: Vec::new(),
+                blocked_at: attempted_at,
+            },
             retired_for: None,
             queries_sent: 0,
             served: false,
-            attempted_at,
-            established_at: attempted_at,
-            usable_at: Instant::FAR_FUTURE,
-            active_at: attempted_at,
-            active_in: 0,
-            fast_open_unknown: true,
-            counted_as: Standing::Unusable,
+            times: Times {
+                attempted_at,
+                established_at: attempted_at,
+                usable_at: Instant::FAR_FUTURE,
+                active_at: attempted_at,
+            },
+            counted: Counted {
+                standing: Standing::Unusable,
+                active_in: 0,
+                fast_open_unknown: true,
+            },
         }
     }
 
@@ -231,7 +157,7 @@ impl Connection {
     /// True if queries may be written now.
     #[inline]
     pub(crate) fn takes_queries(&self) -> bool {
-        let is_ready = self.progress == Progress::Usable || self.early;
+        let is_ready = self.progress == Progress::Usable || self.early.is_open;
         is_ready && self.retired_for.is_none() && !self.is_blocked()
     }
 
@@ -240,7 +166,7 @@ impl Connection {
     pub(crate) fn is_blocked(&self) -> bool {
         match &self.channel {
             Channel::Quic { blocked, .. } => *blocked,
-            _ => !self.unsent.is_empty(),
+            _ => !self.unsent.octets.is_empty(),
         }
     }
 
@@ -261,8 +187,12 @@ impl Connection {
 
     /// When the policy next has something to say about this connection, after `now`.
     pub(crate) fn next_deadline(&self, policy: &ConnectionPolicy, now: Instant) -> Option<Instant> {
-        let of_duration = policy.duration.map(|duration| self.usable_at + duration);
-        let of_idleness = policy.idle_timeout.map(|timeout| self.active_at + timeout);
+        let of_duration = policy
+            .duration
+            .map(|duration| self.times.usable_at + duration);
+        let of_idleness = policy
+            .idle_timeout
+            .map(|timeout| self.times.active_at + timeout);
         let due = |at: &Instant| *at > now;
         let deadlines = [of_duration, of_idleness].into_iter().flatten();
         deadlines.filter(due).min()
@@ -281,9 +211,9 @@ impl Connection {
         if self.retired_for.is_some() {
             return;
         }
-        if is_over(self.usable_at, policy.duration) {
+        if is_over(self.times.usable_at, policy.duration) {
             self.retired_for = Some(Reason::Duration);
-        } else if !has_open_queries && is_over(self.active_at, policy.idle_timeout) {
+        } else if !has_open_queries && is_over(self.times.active_at, policy.idle_timeout) {
             self.retired_for = Some(Reason::Idle);
         }
     }
@@ -307,9 +237,9 @@ impl Connection {
 
     /// Keeps octets that the socket did not take at `now`, behind those it did not take before.
     pub(crate) fn keep_unsent(&mut self, octets: &[u8], now: Instant) {
-        if self.unsent.is_empty() {
-            self.blocked_at = now;
+        if self.unsent.octets.is_empty() {
+            self.unsent.blocked_at = now;
         }
-        self.unsent.extend_from_slice(octets);
+        self.unsent.octets.extend_from_slice(octets);
     }
 }

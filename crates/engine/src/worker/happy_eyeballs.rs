@@ -6,15 +6,15 @@ use driver::{Close, Driver, Event, Received, SocketError, SocketId, SocketSpec};
 use proto::Instant;
 
 use super::Worker;
-use super::connections::failure_counter;
-use crate::client::{Link, Progress};
+use super::ledger::connections::failure_counter;
+use super::population::connection::Progress;
 
 /// A connection attempt beside that of the client's link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Racer {
     socket: SocketId,
     server: u8,
-    started_at: Instant,
+    pub(super) started_at: Instant,
 }
 
 /// What becomes of the participants of a race that did not win it.
@@ -29,24 +29,9 @@ pub(super) enum Losers {
 }
 
 impl Worker {
-    /// When the next participant of a client's race begins; none without a race.
-    pub(super) fn race_due(&self, index: u32) -> Option<Instant> {
-        let stub = self.stub.as_ref()?;
-        let delay = stub.race_delay()?;
-        let Link::Connected(connection) = &self.clients[index as usize].link else {
-            return None;
-        };
-        if connection.progress != Progress::Connecting || !stub.has_untried(index) {
-            return None;
-        }
-        let last = stub.racers[index as usize].last();
-        let started_at = last.map_or(connection.attempted_at, |racer| racer.started_at);
-        Some(started_at + delay)
-    }
-
     /// Begins the next participant of a client's race, if it is due.
     pub(super) fn race_if_due(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        if self.race_due(index).is_some_and(|at| at <= now) {
+        if self.population.race_due(index).is_some_and(|at| at <= now) {
             self.start_racer(driver, index, now);
         }
     }
@@ -54,18 +39,18 @@ impl Worker {
     /// Begins a connection attempt at the next server that was not tried yet; at the one after it
     /// if no socket can be had for that.
     fn start_racer(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        while let Some(stub) = &mut self.stub
+        while let Some(stub) = &mut self.population.stub
             && let Some(server) = stub.choose_racer(index)
         {
             let address = stub.address(server);
-            let local = self.clients[index as usize].local;
+            let local = self.population.clients[index as usize].local;
             let spec = SocketSpec {
                 local: local.filter(|local| local.is_ipv4() == address.is_ipv4()),
                 peer: Some(address),
                 fast_open: self.plan.connections.tcp_fast_open,
                 ..SocketSpec::default()
             };
-            let counts = &mut self.tally.of_event(now).counts;
+            let counts = self.ledger.of_event(now);
             counts.connections.attempted += 1;
             counts.stub.raced += 1;
             match driver.connect_tcp(&spec) {
@@ -75,14 +60,14 @@ impl Worker {
                         server,
                         started_at: now,
                     });
-                    self.own(socket, index);
+                    self.population.own(socket, index);
                     break;
                 }
                 Err(error) => *failure_counter(&mut counts.connections.failed, Some(error)) += 1,
             }
         }
-        if let Some(at) = self.race_due(index) {
-            self.arm(index, at);
+        if let Some(at) = self.population.race_due(index) {
+            self.population.arm(index, at);
         }
     }
 
@@ -94,7 +79,7 @@ impl Worker {
         index: u32,
         received: &Received,
     ) -> bool {
-        let Some(stub) = &mut self.stub else {
+        let Some(stub) = &mut self.population.stub else {
             return false;
         };
         let Some(racers) = stub.racers.get_mut(index as usize) else {
@@ -117,7 +102,7 @@ impl Worker {
         let racer = racers.remove(place);
         stub.mark_dead(index, racer.server, received.at);
         driver.close(racer.socket, Close::Graceful);
-        let counts = &mut self.tally.of_event(received.at).counts.connections;
+        let counts = self.ledger.connections(received.at);
         *failure_counter(&mut counts.failed, failed) += 1;
         self.start_racer(driver, index, received.at);
         true
@@ -125,13 +110,13 @@ impl Worker {
 
     /// A participant takes the place of the client's link.
     fn win_race(&mut self, driver: &mut impl Driver, index: u32, winner: Racer, now: Instant) {
-        let Some(connection) = self.clients[index as usize].connection() else {
+        let Some(connection) = self.population.connection(index) else {
             return driver.close(winner.socket, Close::Reset);
         };
         let loser = std::mem::replace(&mut connection.socket, winner.socket);
         driver.close(loser, Close::Reset);
-        self.tally.of_event(now).counts.stub.races_lost += 1;
-        if let Some(stub) = &mut self.stub {
+        self.ledger.of_event(now).stub.races_lost += 1;
+        if let Some(stub) = &mut self.population.stub {
             stub.set_server(index, winner.server);
         }
         self.end_race(driver, index, Losers::Lost, now);
@@ -146,11 +131,13 @@ impl Worker {
         losers: Losers,
         now: Instant,
     ) {
-        let Some(stub) = &mut self.stub else { return };
+        let Some(stub) = &mut self.population.stub else {
+            return;
+        };
         let Some(racers) = stub.racers.get_mut(index as usize) else {
             return;
         };
-        let counts = &mut self.tally.of_event(now).counts;
+        let counts = self.ledger.of_event(now);
         for racer in racers.drain(..) {
             driver.close(racer.socket, Close::Reset);
             match losers {
@@ -170,13 +157,13 @@ impl Worker {
         error: Option<SocketError>,
         now: Instant,
     ) -> bool {
-        let Some(stub) = &mut self.stub else {
+        let Some(stub) = &mut self.population.stub else {
             return false;
         };
         let Some(racers) = stub.racers.get_mut(index as usize) else {
             return false;
         };
-        let client = &mut self.clients[index as usize];
+        let client = &mut self.population.clients[index as usize];
         let Some(connection) = client.connection() else {
             return false;
         };
@@ -188,7 +175,7 @@ impl Worker {
         stub.mark_dead(index, stub.server_of(index), now);
         stub.set_server(index, next.server);
         driver.close(failed, Close::Graceful);
-        let counts = &mut self.tally.of_event(now).counts.connections;
+        let counts = self.ledger.connections(now);
         *failure_counter(&mut counts.failed, error) += 1;
         self.start_racer(driver, index, now);
         true

@@ -2,20 +2,18 @@
 //!
 //! A loop that filled all its places at once would overflow the receive buffer of the target (the
 //! 212,992 octets that Linux gives a socket hold 277 small queries), and each place that is lost
-//! so stays empty for a whole time-out. So the places are opened one after the other: a few at
+//! so stays empty for a whole timeout. So the places are opened one after the other: a few at
 //! once, one more for each response, and, because a target may be far away or silent, some each
 //! millisecond, so that all of them are open after 64 ms at the latest. Places whose queries were
 //! lost come back in the same way, or the end of an outage would be such a burst too.
 //!
-//! Costs nothing once all places are open: the gate holds nothing then, and is gone a step later.
+//! Costs nothing once all places are open: the throttle holds nothing then, and is gone a step
+//! later.
 
 use std::time::Duration;
 
 use load::arrival::Schedule;
 use proto::Instant;
-
-use super::Worker;
-use super::offer::Offer;
 
 /// Places that are filled in one burst by all workers together: any receive buffer has room for
 /// so many queries.
@@ -26,7 +24,7 @@ const OPENS_EVERY: Duration = Duration::from_millis(1);
 const STEPS_MAX: u32 = 64;
 
 /// Holds back places that are free.
-pub(super) struct Gate {
+pub(super) struct Throttle {
     /// Queries are never faster than that.
     pub(super) schedule: Option<Schedule>,
     /// Places that are not open yet.
@@ -39,20 +37,24 @@ pub(super) struct Gate {
     is_stepping: bool,
 }
 
-impl Gate {
-    /// The gate of a loop that begins: leaves `burst` of the places in `free`, and shuts the rest.
-    /// None if there is nothing to hold back.
-    pub(super) fn at_start(schedule: Option<Schedule>, free: &mut u32, burst: u32) -> Option<Gate> {
+impl Throttle {
+    /// The throttle of a loop that begins: leaves `burst` of the places in `free`, and shuts the
+    /// rest. None if there is nothing to hold back.
+    pub(super) fn at_start(
+        schedule: Option<Schedule>,
+        free: &mut u32,
+        burst: u32,
+    ) -> Option<Throttle> {
         let open = (*free).min(burst);
         let shut = *free - open;
         *free = open;
-        let gate = Gate::new(schedule, shut);
+        let throttle = Throttle::new(schedule, shut);
         let fresh = open;
-        (shut > 0 || gate.schedule.is_some()).then_some(Gate { fresh, ..gate })
+        (shut > 0 || throttle.schedule.is_some()).then_some(Throttle { fresh, ..throttle })
     }
 
-    fn new(schedule: Option<Schedule>, shut: u32) -> Gate {
-        Gate {
+    fn new(schedule: Option<Schedule>, shut: u32) -> Throttle {
+        Throttle {
             schedule,
             shut,
             fresh: 0,
@@ -90,11 +92,54 @@ impl Gate {
         *free += places;
     }
 
-    /// Shuts further places; true if somebody has to see to the steps that open them.
-    fn shut(&mut self, places: u32) -> bool {
+    /// Shuts further places at `now`; says when the first of the steps that open them is due, if
+    /// none is to come yet.
+    fn shut(&mut self, places: u32, now: Instant) -> Option<Instant> {
         self.shut += places;
         self.step = self.step.max(self.shut.div_ceil(STEPS_MAX));
-        !std::mem::replace(&mut self.is_stepping, true)
+        let was_stepping = std::mem::replace(&mut self.is_stepping, true);
+        (!was_stepping).then(|| now + OPENS_EVERY)
+    }
+
+    /// When to open the first of the places that are shut, from `at` on, if none is to be yet.
+    pub(super) fn begin_steps(&mut self, at: Instant) -> Option<Instant> {
+        if self.shut == 0 {
+            return None;
+        }
+        self.shut(0, at)
+    }
+
+    /// Opens the places of one step; says when the next one is due, if places are still shut.
+    pub(super) fn step(&mut self, free: &mut u32, now: Instant) -> Option<Instant> {
+        self.open(self.step, free);
+        if self.shut > 0 {
+            return Some(now + OPENS_EVERY);
+        }
+        (self.is_stepping, self.step) = (false, 0);
+        None
+    }
+
+    /// Of places whose queries were lost, some may be filled at once, and others are shut; says
+    /// when these begin to be opened, if no step is to come yet.
+    pub(super) fn hold_lost(
+        throttle: &mut Option<Throttle>,
+        at_once: u32,
+        others: u32,
+        now: Instant,
+    ) -> Option<Instant> {
+        if others == 0 {
+            if let Some(throttle) = throttle {
+                throttle.fresh += at_once;
+            }
+            return None;
+        }
+        let throttle = throttle.get_or_insert_with(|| Throttle::new(None, 0));
+        if !throttle.holds() {
+            // Nobody has counted since it held nothing.
+            throttle.fresh = 0;
+        }
+        throttle.fresh += at_once;
+        throttle.shut(others, now)
     }
 }
 
@@ -116,69 +161,12 @@ impl Burst {
     }
 
     /// How many of `places` may be filled at once.
-    fn take(&mut self, places: u32, now: Instant) -> u32 {
+    pub(super) fn take(&mut self, places: u32, now: Instant) -> u32 {
         if now >= self.since + OPENS_EVERY {
             (self.since, self.places) = (now, 0);
         }
         let taken = places.min(self.places_max - self.places);
         self.places += taken;
         taken
-    }
-}
-
-impl Worker {
-    /// Sees to it that the places which the gate keeps shut are opened from `at` on.
-    pub(super) fn open_later(&mut self, at: Instant) {
-        if let Offer::Closed {
-            gate: Some(gate), ..
-        } = &mut self.offer
-            && gate.shut > 0
-            && gate.shut(0)
-        {
-            self.events.open_places(at + OPENS_EVERY);
-        }
-    }
-
-    /// Opens the places of one step.
-    pub(super) fn open_places(&mut self, now: Instant) {
-        let Offer::Closed { gate, free, .. } = &mut self.offer else {
-            return;
-        };
-        let Some(it) = gate else { return };
-        it.open(it.step, free);
-        if it.shut > 0 {
-            return self.events.open_places(now + OPENS_EVERY);
-        }
-        (it.is_stepping, it.step) = (false, 0);
-        if it.schedule.is_none() {
-            *gate = None;
-        }
-    }
-
-    /// Places are free again because their queries were lost: by a time-out or with their
-    /// connection.
-    #[cold]
-    pub(super) fn release_lost(&mut self, places: u32, now: Instant) {
-        let Offer::Closed {
-            free, gate, losses, ..
-        } = &mut self.offer
-        else {
-            return;
-        };
-        let at_once = losses.take(places, now);
-        *free += at_once;
-        if places > at_once {
-            let gate = gate.get_or_insert_with(|| Gate::new(None, 0));
-            if !gate.holds() {
-                // Nobody has counted since it held nothing.
-                gate.fresh = 0;
-            }
-            gate.fresh += at_once;
-            if gate.shut(places - at_once) {
-                self.events.open_places(now + OPENS_EVERY);
-            }
-        } else if let Some(gate) = gate {
-            gate.fresh += at_once;
-        }
     }
 }

@@ -13,8 +13,8 @@ use measure::timeline::Bin;
 use measure::{Interval, Timeline};
 use proto::Instant;
 
-use crate::bins::Bins;
-use crate::standings::Standings;
+use super::bins::Bins;
+use super::open_connections::OpenConnections;
 
 /// Counters and distributions of one worker.
 pub(crate) struct Tally {
@@ -30,15 +30,23 @@ pub(crate) struct Tally {
     bins: Bins,
     /// Intervals of the measured run that are finished.
     intervals_finished: u32,
-    cpu_at_interval_start: CpuTime,
-    cpu_at_run_start: CpuTime,
-    /// CPU time used and waited for in the measured window.
-    pub(crate) cpu_in_window: CpuTime,
-    in_flight: u64,
-    in_flight_since: Instant,
-    /// Responses between the start and the end of the measured run, of whatever phase.
-    pub(crate) responses_in_window: u64,
-    pub(crate) last_response_at: Instant,
+    cpu: CpuSpans,
+    in_flight: InFlight,
+}
+
+/// CPU time at the starts of what it is told for.
+#[derive(Default)]
+struct CpuSpans {
+    at_interval_start: CpuTime,
+    at_run_start: CpuTime,
+    /// Used and waited for in the measured window.
+    in_window: CpuTime,
+}
+
+/// Queries in flight, and since when it is so many.
+struct InFlight {
+    queries: u64,
+    since: Instant,
 }
 
 impl Tally {
@@ -54,13 +62,11 @@ impl Tally {
             roll_at: Instant::FAR_FUTURE,
             bins: Bins::new(),
             intervals_finished: 0,
-            cpu_at_interval_start: CpuTime::default(),
-            cpu_at_run_start: CpuTime::default(),
-            cpu_in_window: CpuTime::default(),
-            in_flight: 0,
-            in_flight_since: Instant::ZERO,
-            responses_in_window: 0,
-            last_response_at: Instant::ZERO,
+            cpu: CpuSpans::default(),
+            in_flight: InFlight {
+                queries: 0,
+                since: Instant::ZERO,
+            },
         }
     }
 
@@ -138,14 +144,14 @@ impl Tally {
     /// Queries in flight now.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.in_flight.queries
     }
 
     /// Adds `change` to the number of queries in flight at `now`.
     #[inline]
     pub(crate) fn change_in_flight(&mut self, now: Instant, change: i64) {
         self.integrate(now);
-        self.in_flight = self.in_flight.wrapping_add_signed(change);
+        self.in_flight.queries = self.in_flight.queries.wrapping_add_signed(change);
     }
 
     /// When [`Tally::roll`] is due.
@@ -185,20 +191,25 @@ impl Tally {
 
     /// Closes the current interval (or the warm-up) at its end. The next ends one interval later,
     /// or at `run_end` if that is earlier.
-    pub(crate) fn roll(&mut self, cpu_time: CpuTime, standings: &mut Standings, run_end: Instant) {
+    pub(crate) fn roll(
+        &mut self,
+        cpu_time: CpuTime,
+        connections: &mut OpenConnections,
+        run_end: Instant,
+    ) {
         let end = self.interval_end;
         self.integrate(end);
         let next_end = (end + self.interval).min(if end < run_end { run_end } else { end });
         if end == self.run_start {
             self.warmup.end_ns = nanos(self.run_start - self.start);
-            count_open(&mut self.warmup, standings);
+            count_open(&mut self.warmup, connections);
             self.warmup.cpu_ns = nanos(cpu_time.used);
-            self.cpu_at_run_start = cpu_time;
+            self.cpu.at_run_start = cpu_time;
         } else {
-            self.finish_current(end, cpu_time, standings);
+            self.finish_current(end, cpu_time, connections);
             self.close_window(cpu_time);
         }
-        self.cpu_at_interval_start = cpu_time;
+        self.cpu.at_interval_start = cpu_time;
         self.current.start_ns = end.nanos_since(self.run_start);
         self.interval_end = if next_end > end {
             next_end
@@ -222,27 +233,42 @@ impl Tally {
         self.run_start + Duration::from_nanos(self.current.start_ns)
     }
 
+    /// CPU time used and waited for in the measured window.
+    pub(crate) fn cpu_in_window(&self) -> CpuTime {
+        self.cpu.in_window
+    }
+
     /// The measured window reaches at least to here.
     pub(crate) fn close_window(&mut self, cpu_time: CpuTime) {
-        self.cpu_in_window = cpu_time.since(self.cpu_at_run_start);
+        self.cpu.in_window = cpu_time.since(self.cpu.at_run_start);
     }
 
     /// Closes the last interval.
-    pub(crate) fn finish(&mut self, now: Instant, cpu_time: CpuTime, standings: &mut Standings) {
+    pub(crate) fn finish(
+        &mut self,
+        now: Instant,
+        cpu_time: CpuTime,
+        connections: &mut OpenConnections,
+    ) {
         let now = now.max(self.interval_start() + Duration::from_nanos(1));
         self.integrate(now);
         self.bins.finish(&Bin::of(&self.current));
         self.aim();
         let nothing = measure::Counts::default();
         if self.current.counts != nothing || self.current.in_flight_ns > 0 {
-            self.finish_current(now, cpu_time, standings);
+            self.finish_current(now, cpu_time, connections);
         }
     }
 
-    fn finish_current(&mut self, end: Instant, cpu_time: CpuTime, standings: &mut Standings) {
+    fn finish_current(
+        &mut self,
+        end: Instant,
+        cpu_time: CpuTime,
+        connections: &mut OpenConnections,
+    ) {
         self.current.end_ns = end.nanos_since(self.run_start);
-        self.current.cpu_ns = nanos(cpu_time.since(self.cpu_at_interval_start).used);
-        count_open(&mut self.current, standings);
+        self.current.cpu_ns = nanos(cpu_time.since(self.cpu.at_interval_start).used);
+        count_open(&mut self.current, connections);
         self.bins.finish_interval(&Bin::of(&self.current));
         let mut finished = self.current.clone();
         finished.shrink_to_fit();
@@ -252,19 +278,19 @@ impl Tally {
     }
 
     fn integrate(&mut self, now: Instant) {
-        let elapsed = now.nanos_since(self.in_flight_since);
+        let elapsed = now.nanos_since(self.in_flight.since);
         if elapsed > 0 {
-            let area = u128::from(self.in_flight) * u128::from(elapsed);
-            self.of_event(self.in_flight_since).in_flight_ns += area;
-            self.in_flight_since = now;
+            let area = u128::from(self.in_flight.queries) * u128::from(elapsed);
+            self.of_event(self.in_flight.since).in_flight_ns += area;
+            self.in_flight.since = now;
         }
     }
 }
 
 /// Notes in an interval that ends how many connections are open, and were at most.
-fn count_open(interval: &mut Interval, standings: &mut Standings) {
-    interval.connections_open = standings.open();
-    interval.connections_open_max = Some(standings.take_open_max());
+fn count_open(interval: &mut Interval, connections: &mut OpenConnections) {
+    interval.connections_open = connections.open();
+    interval.connections_open_max = Some(connections.take_open_max());
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -12,11 +12,11 @@ use load::replay::ReplayCursor;
 use load::{Plan, Replay};
 use proto::Instant;
 
-use super::Worker;
-use super::offer::{Due, Offer};
+use super::submit::Due;
+use crate::worker::ledger::tally::Tally;
 
 /// When the clients of one worker ask what.
-pub(super) struct Replayed {
+pub(crate) struct Replayed {
     replay: Arc<Replay>,
     cursor: ReplayCursor,
     /// Number of the worker's first client.
@@ -29,7 +29,7 @@ pub(super) struct Replayed {
 
 impl Replayed {
     /// The queries of these clients.
-    pub(super) fn new(plan: &Plan, clients: Range<u32>) -> Self {
+    pub(crate) fn new(plan: &Plan, clients: Range<u32>) -> Self {
         let replay = plan.replay.as_ref().map(Arc::clone);
         let replay = replay.expect("the plan was validated");
         Replayed {
@@ -42,14 +42,14 @@ impl Replayed {
     }
 
     /// The first query of the list, whoever asks it, is due at `start`.
-    pub(super) fn start(&mut self, start: Instant) {
+    pub(crate) fn start(&mut self, start: Instant) {
         self.start = start;
         self.look();
     }
 
     /// When the next query of any client is due.
     #[inline]
-    pub(super) fn next_due(&self) -> Instant {
+    pub(crate) fn next_due(&self) -> Instant {
         self.next_due
     }
 
@@ -63,7 +63,7 @@ impl Replayed {
 
     /// Takes the query that is due first.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Due> {
+    pub(crate) fn take(&mut self) -> Option<Due> {
         let query = self.cursor.peek(&self.replay)?;
         let due = Due {
             at: self.next_due,
@@ -74,20 +74,14 @@ impl Replayed {
         self.look();
         Some(due)
     }
-}
 
-impl Worker {
-    /// Counts what was due before the end of the run and was never offered.
-    pub(super) fn count_unoffered_of_replay(&mut self) {
-        let end = self.offer_end();
-        let Offer::Replayed(replayed) = &mut self.offer else {
-            return;
-        };
-        while replayed.next_due() < end {
-            let Some(due) = replayed.take() else { break };
-            self.tally.due_at(due.at);
-            self.questions.left -= 1;
-            self.tally.count_unoffered(due.at, 1);
+    /// Counts what was due before `end` and was never offered, of what is `left`.
+    pub(super) fn count_unoffered(&mut self, left: &mut u64, tally: &mut Tally, end: Instant) {
+        while self.next_due() < end {
+            let Some(due) = self.take() else { break };
+            tally.due_at(due.at);
+            *left -= 1;
+            tally.count_unoffered(due.at, 1);
         }
     }
 }

@@ -8,11 +8,13 @@
 
 use std::time::Duration;
 
-use driver::Driver;
+use load::Plan;
 use proto::Instant;
+use proto::tls::ClientSession;
 
-use super::Worker;
-use crate::client::{Channel, Link, Reason};
+use super::Wire;
+use crate::worker::population::client::{Client, Link};
+use crate::worker::population::connection::{Channel, Connection};
 
 /// How long a connection is kept open for its ticket, beside the time that its set-up took: a
 /// ticket takes a round trip, which is part of that.
@@ -22,7 +24,7 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 const MISSED_MAX: u32 = 3;
 
 /// What is known of the ticket for a client's next connection.
-enum Ticket {
+pub(crate) enum Ticket {
     /// Nothing is resumed.
     NotWanted,
     Here,
@@ -31,35 +33,26 @@ enum Ticket {
     DidNotCome,
 }
 
-impl Worker {
-    /// Closes a connection that has carried what it was to carry, unless its ticket has yet to
-    /// come.
-    pub(super) fn close_with_ticket(
-        &mut self,
-        driver: &mut impl Driver,
-        index: u32,
-        reason: Reason,
-        now: Instant,
-    ) {
-        match self.ticket(index, now) {
-            Ticket::NotWanted => {}
-            Ticket::Here => self.tickets_missed = 0,
-            Ticket::AwaitedUntil(at) => return self.arm(index, at),
-            Ticket::DidNotCome => {
-                self.tickets_missed += 1;
-                self.tally.of_event(now).counts.connections.tickets_missed += 1;
-            }
+impl Wire {
+    /// Lets go of what is kept of a connection that is gone; what its client is to remember of
+    /// its session, if it had one.
+    pub(crate) fn forget(&mut self, connection: &mut Connection) -> Option<ClientSession> {
+        let mut session = connection.tls.as_mut().map(|tls| tls.take_memory());
+        if let (Channel::Quic { key, .. }, Some(quic)) = (&connection.channel, &mut self.quic) {
+            session = Some(quic.take_memory(*key));
+            quic.forget(*key);
         }
-        self.close_connection(driver, index, reason, now);
+        session
     }
 
-    fn ticket(&self, index: u32, now: Instant) -> Ticket {
+    /// What is known of the ticket of a client's connection.
+    pub(crate) fn ticket(&self, plan: &Plan, client: &Client, now: Instant) -> Ticket {
         let resumes = self.tls.as_ref().is_some_and(|it| !it.resume.is_never());
-        let Link::Connected(connection) = &self.clients[index as usize].link else {
+        let Link::Connected(connection) = &client.link else {
             return Ticket::NotWanted;
         };
-        let asks_nothing = self.plan.connections.asks_nothing();
-        let is_ahead = connection.sent_early && self.tickets_missed < MISSED_MAX;
+        let asks_nothing = plan.connections.asks_nothing();
+        let is_ahead = connection.early.was_used && self.tickets_missed < MISSED_MAX;
         if !resumes || !(asks_nothing || is_ahead) {
             return Ticket::NotWanted;
         }
@@ -68,8 +61,11 @@ impl Worker {
             (_, _, Some(tls)) => tls.has_ticket(),
             _ => false,
         };
-        let set_up = connection.usable_at.nanos_since(connection.attempted_at);
-        match connection.usable_at + WAIT_MAX + Duration::from_nanos(set_up) {
+        let set_up = connection
+            .times
+            .usable_at
+            .nanos_since(connection.times.attempted_at);
+        match connection.times.usable_at + WAIT_MAX + Duration::from_nanos(set_up) {
             _ if has_ticket => Ticket::Here,
             until if until > now => Ticket::AwaitedUntil(until),
             _ => Ticket::DidNotCome,

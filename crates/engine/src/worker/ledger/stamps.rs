@@ -8,9 +8,9 @@
 
 use driver::{Driver, SendStamp, SocketId};
 use proto::Instant;
-use proto::pending::Query;
+use proto::pending::{Pending, Query};
 
-use super::Worker;
+use super::Ledger;
 
 /// Entries over all clients of a worker, 20 bytes each; a client's are rounded up to a power of
 /// two.
@@ -19,7 +19,7 @@ const ENTRIES: usize = 1 << 18;
 const EACH: std::ops::RangeInclusive<usize> = 16..=1 << 15;
 
 /// The stamps of a worker's clients.
-pub(super) struct Stamps {
+pub(crate) struct Stamps {
     clients: Box<[Ring]>,
     mask: u32,
     /// When the datagram that is being handled arrived; zero if that is not known.
@@ -40,7 +40,7 @@ struct Ring {
 
 impl Stamps {
     /// For so many clients.
-    pub(super) fn new(clients: u32) -> Self {
+    pub(crate) fn new(clients: u32) -> Self {
         let each = ENTRIES / (clients.max(1) as usize);
         let each = each.clamp(*EACH.start(), *EACH.end()).next_power_of_two();
         let ring = |_| Ring {
@@ -57,7 +57,7 @@ impl Stamps {
     }
 
     /// Query `number` of a client was given to the kernel.
-    pub(super) fn sent(&mut self, client: u32, number: u32) {
+    pub(crate) fn sent(&mut self, client: u32, number: u32) {
         let mask = self.mask;
         let Some(ring) = self.clients.get_mut(client as usize) else {
             return;
@@ -68,7 +68,7 @@ impl Stamps {
     }
 
     /// A datagram of a client has left.
-    pub(super) fn left(&mut self, client: u32, stamp: SendStamp) {
+    pub(crate) fn left(&mut self, client: u32, stamp: SendStamp) {
         let mask = self.mask;
         let Some(ring) = self.clients.get_mut(client as usize) else {
             return;
@@ -85,7 +85,7 @@ impl Stamps {
     }
 
     /// The next response is in a datagram that arrived then.
-    pub(super) fn arrived(&mut self, at: Instant) {
+    pub(crate) fn arrived(&mut self, at: Instant) {
         self.arrived_at = at;
     }
 
@@ -99,21 +99,25 @@ impl Stamps {
     }
 }
 
-impl Worker {
+impl Ledger {
     /// Notes which queries the kernel has taken: the first so many of those that were rendered.
-    pub(super) fn note_sent(&mut self, client: u32, accepted: usize) {
+    pub(crate) fn note_sent(
+        &mut self,
+        pending: &Pending,
+        positions: &[u32],
+        (client, accepted): (u32, usize),
+    ) {
         let Some(stamps) = &mut self.stamps else {
             return;
         };
-        let pending = &self.clients[client as usize].pending;
-        for position in self.positions.iter().take(accepted) {
+        for position in positions.iter().take(accepted) {
             stamps.sent(client, pending.at(*position).number);
         }
     }
 
     /// Notes when datagrams of a client left, as far as that has become known.
     #[inline]
-    pub(super) fn read_send_stamps(
+    pub(crate) fn read_send_stamps(
         &mut self,
         driver: &mut impl Driver,
         client: u32,
@@ -132,7 +136,7 @@ impl Worker {
 
     /// Records where the time of a query went whose response was read at `at`.
     #[cold]
-    pub(super) fn record_path(&mut self, owner: u32, query: &Query, at: Instant) {
+    pub(crate) fn record_path(&mut self, owner: u32, query: &Query, at: Instant) {
         let Some(stamps) = &self.stamps else {
             return;
         };

@@ -3,7 +3,7 @@
 //! A connection remembers what it is counted as, so that it leaves the count as what it entered it,
 //! whatever happened to it in between and in whatever order.
 
-use crate::client::Connection;
+use crate::worker::population::connection::Connection;
 
 /// What a connection is counted as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub(crate) enum Standing {
 
 /// The usable connections of a worker.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Standings {
+pub(crate) struct OpenConnections {
     silent: u64,
     open: u64,
     open_max: u64,
 }
 
-impl Standings {
+impl OpenConnections {
     /// Usable connections, silent or not.
     pub(crate) fn usable(&self) -> u64 {
         self.silent + self.open
@@ -45,7 +45,7 @@ impl Standings {
     #[inline]
     pub(crate) fn review(&mut self, connection: &mut Connection) {
         let standing = connection.standing();
-        if standing != connection.counted_as {
+        if standing != connection.counted.standing {
             self.change(connection, standing);
         }
     }
@@ -57,7 +57,7 @@ impl Standings {
 
     #[cold]
     fn change(&mut self, connection: &mut Connection, to: Standing) {
-        match std::mem::replace(&mut connection.counted_as, to) {
+        match std::mem::replace(&mut connection.counted.standing, to) {
             Standing::Unusable => {}
             Standing::Silent => self.silent -= 1,
             Standing::Open => self.open -= 1,

@@ -10,15 +10,15 @@ use proto::Instant;
 
 /// What one worker asks.
 #[derive(Debug)]
-pub(super) struct QuestionCursor {
+pub(crate) struct QuestionCursor {
     chooser: QuestionChooser,
     /// Queries of the measured run that are still to be offered.
-    pub(super) left: u64,
+    pub(crate) left: u64,
 }
 
 impl QuestionCursor {
     /// What `worker` asks, whose clients are those.
-    pub(super) fn new(plan: &Plan, worker: u32, clients: Range<u32>) -> Self {
+    pub(crate) fn new(plan: &Plan, worker: u32, clients: Range<u32>) -> Self {
         let left = match (&plan.replay, plan.queries_max) {
             (Some(replay), _) => replay.queries_of(&clients),
             (None, Some(all)) => share(all, worker, plan.workers),
@@ -32,7 +32,7 @@ impl QuestionCursor {
 
     /// The question of a query that is due at `now`, which is to be counted as offered.
     #[inline(always)]
-    pub(super) fn take(&mut self, now: Instant, counts: &mut Counts) -> Question {
+    pub(crate) fn take(&mut self, now: Instant, counts: &mut Counts) -> Question {
         let choice = self.chooser.next(now);
         if choice.is_repeat {
             counts.repeated += 1;
@@ -43,7 +43,7 @@ impl QuestionCursor {
     /// Counts queries as offered; only those of the measured run count against the number asked
     /// for.
     #[inline]
-    pub(super) fn count(&mut self, queries: u32, is_measured: bool, counts: &mut Counts) {
+    pub(crate) fn count(&mut self, queries: u32, is_measured: bool, counts: &mut Counts) {
         if is_measured {
             self.left -= u64::from(queries);
         }

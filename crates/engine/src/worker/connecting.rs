@@ -1,0 +1,256 @@
+//! Connections: when they are opened, and when the next one is tried.
+//!
+//! What happens within one is in `streams` (TCP and TLS) and in `quic`; what they end of, in
+//! `disconnecting`.
+
+use std::time::Duration;
+
+use driver::{Driver, SocketError, SocketSpec};
+use load::arrival::Arrival;
+use proto::Instant;
+use proto::framing::Deframer;
+
+use super::Worker;
+use super::disconnecting::Ended;
+use super::ledger::connections::failure_counter;
+use super::phases::Phase;
+use super::population::client::{Link, Role};
+use super::population::connection::{Channel, Connection, Progress, Reason};
+
+/// Pause before the next attempt after a first failure; doubles with each.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// Longest pause between attempts.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Connections that one worker sets up at a time before the run starts: many small servers have a
+/// listen backlog of 10, and an overflowing backlog costs a SYN retransmission of 1 s.
+const CONNECTING_MAX: u32 = 10;
+
+impl Worker {
+    /// Before the run: connects the clients, a few at a time or at the pace asked for, until each
+    /// has had its try.
+    pub(super) fn set_up_connections(&mut self, driver: &mut impl Driver, now: Instant) {
+        let is_set_up_now = self.plan.transport.has_connections()
+            && !self.plan.connections.asks_nothing()
+            && self.plan.presence.joins_after.is_zero();
+        let all = if is_set_up_now {
+            self.population.primaries
+        } else {
+            0
+        };
+        let connecting_max = match self.population.set_up.pace {
+            Some(_) => u32::MAX,
+            None => CONNECTING_MAX,
+        };
+        while self.population.set_up.connecting < connecting_max
+            && self.population.set_up.next_client < all
+        {
+            let client = self.population.set_up.next_client;
+            self.population.set_up.next_client += 1;
+            self.population.set_up.connecting += 1;
+            self.connect(driver, client, now);
+        }
+        self.connect_queued(driver, now);
+        // Clients that the target keeps waiting must not keep the others waiting too.
+        let stuck = now >= self.population.set_up.last_progress_at + self.plan.timeout
+            && self.population.set_up.queue.is_empty();
+        if self.population.set_up.settled >= all || stuck || self.control.is_stopped() {
+            self.control.worker_is_ready(now);
+            self.course.phase = Phase::Ready;
+        }
+    }
+
+    /// Connects a client that has no connection, if the run still needs it to have one.
+    pub(super) fn connect_if_needed(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let client = &self.population.clients[index as usize];
+        let Link::Down {
+            retry_at,
+            on_demand,
+        } = client.link
+        else {
+            return;
+        };
+        let is_kept_connected = client.role == Role::Primary && !on_demand;
+        let wanted = client.pending.waiting() > 0
+            || (is_kept_connected
+                && self.course.phase != Phase::Draining
+                && (self.population.joins_at..self.offer_end()).contains(&now));
+        if !wanted || self.course.phase == Phase::Finished {
+            return;
+        }
+        if retry_at <= now {
+            self.connect(driver, index, now);
+        } else {
+            self.population.arm(index, retry_at);
+        }
+    }
+
+    /// Connects now, or when the pace lets it.
+    fn connect(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        let Some(pace) = &mut self.population.set_up.pace else {
+            return self.attempt(driver, index, now);
+        };
+        let client = &mut self.population.clients[index as usize];
+        if client.listed.to_connect {
+            return;
+        }
+        if self.population.set_up.queue.is_empty() {
+            // Attempts that nobody wanted to make are not made up for.
+            pace.skip_until(now, u64::MAX);
+        }
+        client.listed.to_connect = true;
+        self.population.set_up.queue.push_back(index);
+        self.connect_queued(driver, now);
+    }
+
+    /// Makes the attempts that the pace lets be made at `now`; without a query to send, only those
+    /// due before the end of the run.
+    pub(super) fn connect_queued(&mut self, driver: &mut impl Driver, now: Instant) {
+        while self.population.set_up.next_due() <= now {
+            let is_in_time = self.population.set_up.next_due() < self.course.run_end;
+            let Some(index) = self.population.set_up.queue.pop_front() else {
+                return;
+            };
+            let client = &mut self.population.clients[index as usize];
+            client.listed.to_connect = false;
+            let is_down = matches!(client.link, Link::Down { .. });
+            let is_kept_connected = self.course.phase != Phase::Draining && is_in_time;
+            let wanted = is_kept_connected || client.pending.waiting() > 0;
+            if is_down && wanted && self.course.phase != Phase::Finished {
+                if let Some(pace) = &mut self.population.set_up.pace {
+                    pace.advance();
+                }
+                self.population.set_up.last_progress_at = now;
+                self.attempt(driver, index, now);
+            }
+        }
+    }
+
+    fn attempt(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+        self.ledger.connections(now).attempted += 1;
+        if let Some(stub) = &mut self.population.stub {
+            stub.choose(index, now);
+        }
+        let peer = self.population.peer(&self.plan, index);
+        let client = &self.population.clients[index as usize];
+        // Truncated questions are repeated over TCP alone.
+        if self.plan.transport.is_quic() && client.role == Role::Primary {
+            return self.attempt_quic(driver, index, now);
+        }
+        let spec = SocketSpec {
+            local: client.local.filter(|it| it.is_ipv4() == peer.is_ipv4()),
+            peer: Some(peer),
+            fast_open: self.plan.connections.tcp_fast_open,
+            ..SocketSpec::default()
+        };
+        match driver.connect_tcp(&spec) {
+            Ok(socket) => {
+                self.population.own(socket, index);
+                // HTTP/2 begins when the stream can carry it.
+                let channel = Channel::Framed(Deframer::default());
+                let connection = Box::new(Connection::new(socket, channel, now));
+                self.population.clients[index as usize].link = Link::Connected(connection);
+                let timeout_at = now + self.population.connect_timeout(&self.plan);
+                let race_at = self.population.race_due(index);
+                self.population
+                    .arm(index, race_at.map_or(timeout_at, |at| at.min(timeout_at)));
+            }
+            Err(error) => self.attempt_failed(index, error, now),
+        }
+    }
+
+    /// No socket could be had.
+    pub(super) fn attempt_failed(&mut self, index: u32, error: SocketError, now: Instant) {
+        let failed = &mut self.ledger.connections(now).failed;
+        *failure_counter(failed, Some(error)) += 1;
+        self.connection_is_down(index, now, Ended::BEFORE_USE);
+    }
+
+    /// A connection can carry queries from now on.
+    pub(super) fn connection_is_usable(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        now: Instant,
+    ) {
+        let policy = &self.plan.connections;
+        let asks_nothing = policy.asks_nothing();
+        let retired_at = policy.duration.map(|duration| now + duration);
+        let idle_at = policy.idle_timeout.map(|timeout| now + timeout);
+        let Some(connection) = self.population.connection(index) else {
+            return;
+        };
+        connection.progress = Progress::Usable;
+        connection.early.is_open = false;
+        connection.times.usable_at = now;
+        connection.times.active_at = now;
+        self.ledger.open_connections.review(connection);
+        self.ledger.connections(now).became_usable += 1;
+        let set_up_ns = now.nanos_since(connection.times.attempted_at);
+        self.ledger.statistics.count_set_up(index, set_up_ns);
+        if let Some(observer) = &self.ledger.observer {
+            observer.usable(set_up_ns, now);
+        }
+        self.population.set_up.last_progress_at = now;
+        self.population.settle(index);
+        if asks_nothing {
+            return self.close_with_ticket(driver, index, Reason::WithoutQuery, now);
+        }
+        if let Some(at) = [retired_at, idle_at].into_iter().flatten().min() {
+            self.population.arm(index, at);
+        }
+        self.send_waiting(driver, index);
+        self.list_client(index, now);
+    }
+
+    /// Notes that a client has no connection, and when it may try again: at once, or after the
+    /// delay asked for, if the last one carried a response or was closed by us; else after a pause
+    /// that doubles with each failure.
+    pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, ended: Ended) {
+        let policy = &self.plan.connections;
+        let delay = policy.reconnect_delay;
+        // A client of a script opens one when it asks.
+        let is_scripted = self.plan.arrival == Arrival::Script;
+        // Early data is a query that waits when the handshake begins.
+        let session = &self.population.clients[index as usize].session;
+        let sends_early = session.has_ticket()
+            && (self.wire.tls.as_ref()).is_some_and(|tls| tls.config.enable_early_data);
+        // Whose connections end when nobody needs them opens none that nobody needs. In closed loop
+        // every connection has queries waiting for it, which are offered when it is there.
+        let is_frugal = (policy.idle_timeout.is_some() || sends_early)
+            && matches!(
+                self.plan.arrival,
+                Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Profile | Arrival::Replay
+            )
+            && !policy.asks_nothing();
+        let client = &mut self.population.clients[index as usize];
+        let (mut went_well, mut goes_on) = (false, false);
+        if let Link::Connected(connection) = &mut client.link {
+            self.ledger.open_connections.leave(connection);
+            went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
+        }
+        let retry_at = if ended.was_usable && went_well {
+            client.failures = 0;
+            now + delay
+        } else {
+            let pause = pause_after(client.failures.into());
+            client.failures = client.failures.saturating_add(1);
+            let of_servers = self.pause_between_servers(index, now);
+            goes_on = of_servers.is_some();
+            now + of_servers.unwrap_or(pause).max(delay)
+        };
+        let client = &mut self.population.clients[index as usize];
+        client.link = Link::Down {
+            retry_at,
+            on_demand: ended.on_demand || is_frugal || is_scripted,
+        };
+        self.population.settle(index);
+        if retry_at > now || goes_on {
+            self.population.arm(index, retry_at);
+        }
+    }
+}
+
+/// The pause before the next attempt after so many failures before the last one.
+pub(super) fn pause_after(failures: u32) -> Duration {
+    (PAUSE_MIN * (1 << failures.min(7))).min(PAUSE_MAX)
+}

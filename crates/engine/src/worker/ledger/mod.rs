@@ -1,0 +1,226 @@
+//! What one worker has counted and timed, and whom it tells.
+//!
+//! * `tally`: which interval an event is counted in; `bins`: what happened when.
+//! * `sending`: queries that were sent, and that had to wait or were refused.
+//! * `responses`: responses, those of a delivery that count alike together.
+//! * `connections`: handshakes, failures and broken rules; `open_connections`: how many are open.
+//! * `statistics`: how each client fared.
+//! * `stamps`: timestamps of datagrams, which query each belongs to, and the parts of a latency.
+
+mod bins;
+pub(crate) mod connections;
+pub(crate) mod open_connections;
+pub(crate) mod responses;
+mod sending;
+mod stamps;
+mod statistics;
+pub(crate) mod tally;
+
+use driver::{Driver, Event, Received};
+use load::Plan;
+use measure::Counts;
+use measure::counts::Connections;
+use proto::Instant;
+use proto::pending::Query;
+
+use super::offer::Told;
+use super::population::Population;
+use super::population::client::{Link, Role};
+use super::population::stub::Cause;
+use super::summary::{TlsNotes, Window};
+use crate::control::Control;
+use crate::observer::Observer;
+use open_connections::OpenConnections;
+use responses::Alike;
+use stamps::Stamps;
+use statistics::Statistics;
+use tally::Tally;
+
+/// So many of a worker's queries have to fail, and none be answered, before it says that they are
+/// in vain: more than a server drops while it starts or a burst takes.
+const FAILURES_LOOKED_AT: u32 = 100;
+
+/// What one worker has counted and timed.
+pub(crate) struct Ledger {
+    pub(crate) tally: Tally,
+    pub(crate) window: Window,
+    /// The responses of late, which count alike and are not in the tally yet.
+    alike: Alike,
+    pub(crate) statistics: Statistics,
+    pub(crate) open_connections: OpenConnections,
+    pub(crate) tls: TlsNotes,
+    /// When datagrams left and arrived; none where nobody stamps them.
+    pub(crate) stamps: Option<Box<Stamps>>,
+    pub(crate) observer: Option<Observer>,
+    /// Somebody is told of responses: stub resolver, stamps, script or observer.
+    pub(crate) is_watched: bool,
+    /// Truncated responses are asked for again over TCP.
+    falls_back: bool,
+    /// Queries that failed, of the first that did.
+    failures_looked_at: u32,
+    /// Lowest limit of concurrent streams that the target has set.
+    pub(crate) streams_max: Option<u64>,
+}
+
+impl Ledger {
+    /// For so many clients, fallback clients not included; with `has_script` a script is told of
+    /// responses.
+    pub(crate) fn new(
+        plan: &Plan,
+        clients: u32,
+        observer: Option<Observer>,
+        has_script: bool,
+    ) -> Self {
+        Ledger {
+            is_watched: plan.stub.is_some()
+                || plan.timestamps.is_some()
+                || has_script
+                || observer.as_ref().is_some_and(Observer::hears_responses),
+            tally: Tally::new(plan.interval),
+            window: Window::default(),
+            alike: Alike::default(),
+            statistics: match plan.client_statistics {
+                true => Statistics::new(clients),
+                false => Statistics::none(),
+            },
+            open_connections: OpenConnections::default(),
+            tls: TlsNotes::default(),
+            stamps: (plan.timestamps).map(|_| Box::new(Stamps::new(clients))),
+            observer,
+            falls_back: plan.tcp_fallback,
+            failures_looked_at: 0,
+            streams_max: None,
+        }
+    }
+
+    /// Where a query scheduled at `scheduled_at` is counted.
+    #[inline]
+    pub(crate) fn of_query(&mut self, scheduled_at: Instant) -> &mut Counts {
+        &mut self.tally.of_query(scheduled_at).counts
+    }
+
+    /// Where it is counted that `queries` which were due at `scheduled_at` have ended without a
+    /// response; books them as lost.
+    #[inline]
+    pub(crate) fn of_lost(&mut self, scheduled_at: Instant, queries: u64) -> &mut Counts {
+        &mut self.tally.of_lost(scheduled_at, queries).counts
+    }
+
+    /// Where an event that belongs to no query is counted.
+    #[inline]
+    pub(crate) fn of_event(&mut self, at: Instant) -> &mut Counts {
+        &mut self.tally.of_event(at).counts
+    }
+
+    /// What is counted of connections at `at`.
+    #[inline]
+    pub(crate) fn connections(&mut self, at: Instant) -> &mut Connections {
+        &mut self.tally.of_event(at).counts.connections
+    }
+
+    /// Counts that a client goes on to another server, with a query or a connection of `phase_at`.
+    pub(crate) fn count_failover(&mut self, phase_at: Instant, cause: Cause) {
+        let failovers = &mut self.tally.of_query(phase_at).counts.stub.failovers;
+        *match cause {
+            Cause::TimedOut => &mut failovers.timed_out,
+            Cause::Refused => &mut failovers.refused,
+            Cause::Rcode => &mut failovers.rcode,
+            Cause::Connection => &mut failovers.connection,
+        } += 1;
+    }
+
+    /// Counts what a socket gave.
+    #[inline]
+    pub(crate) fn count_received(&mut self, received: &Received) {
+        let wire = &mut self.tally.of_event(received.at).counts.wire;
+        match received.event {
+            Event::Datagrams => {
+                let datagrams = &received.datagrams;
+                let octets = datagrams.iter().map(|it| it.length as usize).sum();
+                wire.receive_datagrams(datagrams.len(), octets);
+            }
+            Event::Bytes => wire.read(received.stream_octets),
+            _ => {}
+        }
+    }
+
+    /// Notes that the queries in flight at a client have become more or fewer. Those of fallback
+    /// clients are counted apart, here too.
+    #[inline]
+    pub(crate) fn change_in_flight(
+        &mut self,
+        (role, client): (Role, u32),
+        at: Instant,
+        change: i64,
+    ) {
+        if role == Role::Primary {
+            self.tally.change_in_flight(at, change);
+            if change != 0 {
+                self.statistics.touch(client, at);
+            }
+        }
+    }
+
+    /// True if a response to client `owner` has to be matched and counted and nothing else: nobody
+    /// is told of it, and it is not the first of its connection, within an interval, or after
+    /// idleness. Holds for all of a delivery, for nothing is asked while it is handled.
+    #[inline]
+    pub(crate) fn only_counts(&self, population: &Population, owner: u32, at: Instant) -> bool {
+        let is_known = match &population.clients[owner as usize].link {
+            Link::Connected(connection) => {
+                connection.served
+                    && connection.counted.active_in == self.tally.number_of_interval(at)
+            }
+            _ => true,
+        };
+        is_known
+            && !self.is_watched
+            && owner < population.primaries
+            && !self.statistics.is_after_idleness(owner)
+    }
+
+    /// A query was sent and has failed. Of the first that do, the last tells that all have.
+    pub(crate) fn count_failure(&mut self, control: &Control) {
+        if self.failures_looked_at == FAILURES_LOOKED_AT {
+            return;
+        }
+        self.failures_looked_at += 1;
+        if self.failures_looked_at == FAILURES_LOOKED_AT
+            && self.window.last_response_at == Instant::ZERO
+        {
+            control.worker_is_in_vain();
+        }
+    }
+
+    /// Tells the observer, if there is one, how a query has ended.
+    #[inline]
+    pub(crate) fn observe(&self, role: Role, query: &Query, told: &Told<'_>, at: Instant) {
+        if let Some(observer) = &self.observer
+            && role == Role::Primary
+        {
+            observer.ended(query, told, at);
+        }
+    }
+
+    /// Ends the intervals and ticks that are over at `now`.
+    #[inline]
+    pub(crate) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
+        if now >= self.tally.roll_at() {
+            self.roll(driver, now);
+        }
+    }
+
+    /// An interval is over, or a tick of the timeline is.
+    #[cold]
+    fn roll(&mut self, driver: &impl Driver, now: Instant) {
+        self.settle_responses();
+        while now >= self.tally.interval_end() {
+            self.tally.roll(
+                driver.cpu_time(),
+                &mut self.open_connections,
+                self.window.end,
+            );
+        }
+        self.tally.tick(now);
+    }
+}

@@ -1,0 +1,100 @@
+//! Queries counted as they are sent, kept waiting, or refused by the kernel.
+
+use driver::{Outgoing, SocketError};
+use measure::counts::SendFailures;
+use proto::Instant;
+use proto::pending::Query;
+
+use super::Ledger;
+use crate::worker::population::client::{Client, Role};
+
+impl Ledger {
+    /// Counts the first datagrams of `outgoing` as those that a socket took.
+    #[inline]
+    pub(crate) fn count_datagrams(&mut self, outgoing: &Outgoing, accepted: usize, now: Instant) {
+        let Outgoing { octets, datagrams } = outgoing;
+        let octets = match accepted == datagrams.len() {
+            true => octets.len(),
+            false => datagrams[..accepted]
+                .iter()
+                .map(|it| it.length as usize)
+                .sum(),
+        };
+        let counts = &mut self.tally.of_event(now).counts;
+        counts.wire.send_datagrams(accepted, octets);
+    }
+
+    /// Counts the first `queries` of `outgoing`, those of a client that have waited longest, as
+    /// sent at `now`. Those that were scheduled together are counted together. Of clients that ask
+    /// again, attempts are counted apart.
+    #[inline]
+    pub(crate) fn count_sent(
+        &mut self,
+        client: &mut Client,
+        outgoing: &Outgoing,
+        (queries, asks_again): (usize, bool),
+        now: Instant,
+    ) {
+        // A fallback was counted when it was decided on, for it may never get a connection.
+        let is_counted = client.role == Role::Primary;
+        let mut lengths = outgoing.datagrams.iter();
+        let tally = &mut self.tally;
+        client
+            .pending
+            .send_oldest(queries as u32, now, |alike, scheduled_at, is_repeated| {
+                let octets = lengths.by_ref().take(alike as usize);
+                let octets: u64 = octets.map(|datagram| u64::from(datagram.length)).sum();
+                let queries = u64::from(alike);
+                let interval = tally.of_query(scheduled_at);
+                if is_repeated {
+                    interval.counts.retried_unprocessed += queries * u64::from(!asks_again);
+                } else if is_counted {
+                    interval.counts.sent += queries;
+                    interval.counts.sent_octets += octets;
+                    let lateness = &mut interval.distributions.send_lateness;
+                    lateness.record_many(now.nanos_since(scheduled_at), queries);
+                }
+            });
+    }
+
+    /// Counts queries that wait for a place on their connection, which has `room` for others now,
+    /// each once.
+    pub(crate) fn count_kept_waiting(&mut self, client: &mut Client, room: u32) {
+        let waiting = client.pending.waiting();
+        let mut new = waiting.saturating_sub(room.max(client.kept_waiting));
+        // Those that there is room for are taken off when they are sent.
+        client.kept_waiting = waiting;
+        // The newest are those not counted yet.
+        let mut query = client.pending.next_waiting();
+        let mut passed = 0;
+        while let Some(current) = query
+            && new > 0
+        {
+            passed += 1;
+            if passed + new > client.pending.waiting() {
+                let counts = &mut self.tally.of_query(current.scheduled_at).counts;
+                counts.waited_for_stream += 1;
+                new -= 1;
+            }
+            query = client.pending.next_waiting_after(current);
+        }
+    }
+
+    /// Counts a query that the kernel refused to send.
+    pub(crate) fn count_refused(&mut self, query: &Query, error: SocketError) {
+        let not_sent = &mut self.of_lost(query.scheduled_at, 1).not_sent;
+        not_sent.send_failed += 1;
+        *send_failure(&mut not_sent.send_failed_for, error) += 1;
+    }
+}
+
+/// Where a datagram that the kernel refused is counted.
+fn send_failure(failures: &mut SendFailures, error: SocketError) -> &mut u64 {
+    match error {
+        SocketError::Unreachable | SocketError::NoLocalPort => &mut failures.unreachable,
+        SocketError::Forbidden => &mut failures.forbidden,
+        SocketError::Refused => &mut failures.refused,
+        SocketError::NoResources => &mut failures.no_resources,
+        SocketError::Reset | SocketError::TimedOut | SocketError::Other(_) => &mut failures.other,
+    }
+}

@@ -1,0 +1,91 @@
+//! The open loop: queries at the instants of a schedule, whatever becomes of those before.
+
+use std::time::Duration;
+
+use load::Plan;
+use load::arrival::{Arrival, Schedule};
+use proto::Instant;
+
+use super::submit::Due;
+use crate::worker::ledger::tally::Tally;
+
+/// When queries are due, and who asks the next one.
+pub(crate) struct Open {
+    /// None until the run starts.
+    schedule: Option<Schedule>,
+    next_client: u32,
+    clients: u32,
+}
+
+impl Open {
+    /// For so many clients.
+    pub(super) fn new(clients: u32) -> Self {
+        Open {
+            schedule: None,
+            next_client: 0,
+            clients,
+        }
+    }
+
+    /// The clients join at `joins_at`.
+    pub(super) fn start(&mut self, plan: &Plan, worker: u32, joins_at: Instant) {
+        let Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        } = plan.arrival
+        else {
+            return;
+        };
+        let (bursts, share) = ((rate_qps, process, burst), (worker, plan.workers));
+        self.schedule = Some(Schedule::of_bursts(bursts, share, plan.seed, joins_at));
+    }
+
+    /// When the next query is due.
+    pub(super) fn next_due(&self) -> Instant {
+        let schedule = self.schedule.as_ref();
+        schedule.map_or(Instant::FAR_FUTURE, Schedule::next_due)
+    }
+
+    /// Takes the query that is due first, at `now` and before `end`.
+    #[inline]
+    pub(super) fn take(&mut self, now: Instant, end: Instant) -> Option<Due> {
+        let schedule = self.schedule.as_mut()?;
+        let due = schedule.next_due();
+        if due > now || due >= end {
+            return None;
+        }
+        schedule.advance();
+        let client = self.next_client;
+        if schedule.starts_burst() {
+            self.next_client = match client + 1 == self.clients {
+                true => 0,
+                false => client + 1,
+            };
+        }
+        Some(Due::of((due, client)))
+    }
+
+    /// Counts the queries that were due before `end` and will never be sent, of those that are
+    /// `left` in the measured run.
+    pub(super) fn count_unoffered(
+        &mut self,
+        left: &mut u64,
+        tally: &mut Tally,
+        (run_start, end): (Instant, Instant),
+    ) {
+        let Some(schedule) = &mut self.schedule else {
+            return;
+        };
+        let of_warmup = schedule.skip_until(run_start.min(end), u64::MAX);
+        tally.count_unoffered(Instant::ZERO, of_warmup);
+        while *left > 0 && schedule.next_due() < end {
+            let due = schedule.next_due();
+            tally.due_at(due);
+            let until = end.min(tally.due_last() + Duration::from_nanos(1));
+            let queries = schedule.skip_until(until, *left);
+            *left -= queries;
+            tally.count_unoffered(due, queries);
+        }
+    }
+}

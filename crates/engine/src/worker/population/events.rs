@@ -1,0 +1,60 @@
+//! What is still to happen to the clients of a worker, and when: they come late, leave early, or
+//! lose their connections on the way.
+
+use std::collections::VecDeque;
+
+use load::Presence;
+use proto::Instant;
+
+/// What happens to the clients of a worker at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Event {
+    /// Their connections, if the transport has any, are opened.
+    Join,
+    /// They ask nothing more.
+    Leave,
+    /// This share of their connections is reset.
+    Reset(f64),
+    /// Places of the closed loop are opened.
+    OpenPlaces,
+}
+
+/// What is still to happen, in order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Events(VecDeque<(Instant, Event)>);
+
+impl Events {
+    /// What happens to clients whose run starts at `start`.
+    pub(crate) fn of(presence: &Presence, start: Instant) -> Self {
+        let resets = presence.resets.iter();
+        let mut events: Vec<(Instant, Event)> = resets
+            .map(|reset| (start + reset.after, Event::Reset(reset.share)))
+            .collect();
+        if !presence.joins_after.is_zero() {
+            events.push((start + presence.joins_after, Event::Join));
+        }
+        if let Some(after) = presence.leaves_after {
+            events.push((start + after, Event::Leave));
+        }
+        events.sort_by_key(|(at, _)| *at);
+        Events(events.into())
+    }
+
+    /// Lets places be opened at `at`.
+    pub(crate) fn open_places(&mut self, at: Instant) {
+        let position = self.0.partition_point(|(before, _)| *before <= at);
+        self.0.insert(position, (at, Event::OpenPlaces));
+    }
+
+    /// Takes the next one.
+    pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
+        self.0.pop_front()
+    }
+
+    /// When the next one happens.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Instant {
+        let first = self.0.front();
+        first.map_or(Instant::FAR_FUTURE, |(at, _)| *at)
+    }
+}

@@ -1,0 +1,267 @@
+//! The clients of one worker: their sockets and connections, their timers, and what happens to
+//! them.
+//!
+//! * `client`, `connection`: one of them, and how it reaches the target.
+//! * `set_up`: connections that are opened before the run, and the pace of all attempts.
+//! * `events`: clients that come late, leave early, or lose their connections on the way.
+//! * `stub`: clients that ask again and have several servers; `servers`: which one a query or a
+//!   connection goes to, and what is counted at each.
+
+pub(crate) mod client;
+pub(crate) mod connection;
+pub(crate) mod events;
+mod servers;
+pub(crate) mod set_up;
+pub(crate) mod stub;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+
+use driver::{Driver, SocketId};
+use load::{ConnectionPolicy, Plan};
+use proto::Instant;
+use proto::quic::ConnectionKey;
+
+use super::summary::Timeline;
+use super::wire::mix;
+use client::{Client, Link, Role};
+use connection::{Channel, Connection, Progress, Reason};
+use events::Events;
+use set_up::SetUp;
+use stub::Stub;
+
+/// The clients of one worker.
+pub(crate) struct Population {
+    /// The primary clients, then, with TCP fallback, one fallback client for each of them.
+    pub(crate) clients: Vec<Client>,
+    pub(crate) primaries: u32,
+    /// Number of the first of them in the whole population.
+    pub(crate) first_client: u32,
+    /// Client of each socket, by socket index.
+    pub(crate) owners: Vec<u32>,
+    /// When something is due at a client; one entry a client counts, that in its `timer_at`.
+    pub(crate) timers: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Clients whose waiting queries are to be sent.
+    pub(crate) to_send: Vec<u32>,
+    pub(crate) set_up: SetUp,
+    /// What is still to happen to them.
+    pub(crate) events: Events,
+    /// When they come, and when they leave.
+    pub(crate) joins_at: Instant,
+    pub(crate) leaves_at: Instant,
+    /// What clients that ask again have beside; none where they ask one server once.
+    pub(crate) stub: Option<Box<Stub>>,
+    /// A client that had an open query when the drain last looked.
+    drain_waits_for: usize,
+}
+
+impl Population {
+    /// The clients of a worker: so many from number `first` on.
+    pub(crate) fn new(plan: &Plan, (first, primaries): (u32, u32)) -> Self {
+        let mut clients = make_clients(plan, first, primaries);
+        Population {
+            stub: (plan.stub.as_ref()).map(|policy| Stub::new(policy, &mut clients)),
+            clients,
+            primaries,
+            first_client: first,
+            owners: Vec::new(),
+            timers: BinaryHeap::with_capacity(2 * primaries as usize),
+            to_send: Vec::with_capacity(primaries as usize),
+            set_up: SetUp::default(),
+            events: Events::default(),
+            joins_at: Instant::ZERO,
+            leaves_at: Instant::FAR_FUTURE,
+            drain_waits_for: 0,
+        }
+    }
+
+    /// The run starts at `start`.
+    pub(crate) fn begin_run(&mut self, plan: &Plan, start: Instant) {
+        let presence = &plan.presence;
+        self.joins_at = start + presence.joins_after;
+        self.leaves_at = (presence.leaves_after).map_or(Instant::FAR_FUTURE, |after| start + after);
+        self.events = Events::of(presence, start);
+    }
+
+    /// How long of the measured run the clients were there.
+    pub(crate) fn present_ns(&self, timeline: &Timeline) -> u64 {
+        let from = self.joins_at.max(timeline.run_started_at);
+        let until = self.leaves_at.min(timeline.run_ended_at);
+        until.nanos_since(from)
+    }
+
+    /// Nobody can foretell the message IDs (RFC 5452, section 9.2).
+    pub(crate) fn choose_message_ids(&mut self, driver: &impl Driver) {
+        let seed = driver.seed();
+        let mut state = (seed.iter()).fold(0, |state, octet| mix(state ^ u64::from(*octet)));
+        for client in &mut self.clients {
+            state = mix(state);
+            client.pending.start_ids((state >> 48) as u16);
+        }
+    }
+
+    /// What a client is for, and which it is.
+    #[inline]
+    pub(crate) fn whose(&self, index: u32) -> (Role, u32) {
+        (self.clients[index as usize].role, index)
+    }
+
+    /// The connection of a client, if it has one.
+    #[inline]
+    pub(crate) fn connection(&mut self, index: u32) -> Option<&mut Connection> {
+        self.clients[index as usize].connection()
+    }
+
+    pub(crate) fn has_connection(&self, index: u32, socket: SocketId) -> bool {
+        match &self.clients[index as usize].link {
+            Link::Connected(connection) => connection.socket == socket,
+            _ => false,
+        }
+    }
+
+    /// What the endpoint knows the connection of a client by, if it is one of QUIC.
+    #[inline]
+    pub(crate) fn quic_key(&self, index: u32) -> Option<ConnectionKey> {
+        match &self.clients[index as usize].link {
+            Link::Connected(connection) => match connection.channel {
+                Channel::Quic { key, .. } => Some(key),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Notes whose socket it is.
+    pub(crate) fn own(&mut self, socket: SocketId, client: u32) {
+        let index = socket.index as usize;
+        if self.owners.len() <= index {
+            self.owners.resize(index + 1, u32::MAX);
+        }
+        self.owners[index] = client;
+    }
+
+    /// Makes sure that the client's timer is due at `at` or earlier.
+    #[inline]
+    pub(crate) fn arm(&mut self, index: u32, at: Instant) {
+        let client = &mut self.clients[index as usize];
+        if at < client.timer_at {
+            client.timer_at = at;
+            self.timers.push(Reverse((at, index)));
+        }
+    }
+
+    /// Has the waiting queries of a client sent with those of the others.
+    #[inline]
+    pub(crate) fn send_later(&mut self, index: u32) {
+        self.clients[index as usize].list_to_send(index, &mut self.to_send);
+    }
+
+    /// Lets a connection carry no further query.
+    pub(crate) fn retire(&mut self, index: u32, reason: Reason) {
+        if let Some(connection) = self.connection(index) {
+            connection.retired_for.get_or_insert(reason);
+        }
+    }
+
+    /// Counts a client's first attempt as done, for the set-up phase.
+    pub(crate) fn settle(&mut self, index: u32) {
+        let client = &mut self.clients[index as usize];
+        if client.role == Role::Primary && !client.settled {
+            client.settled = true;
+            self.set_up.settled += 1;
+            self.set_up.connecting = self.set_up.connecting.saturating_sub(1);
+        }
+    }
+
+    /// Connections that are opened for their own sake are opened from the start of the run on.
+    pub(crate) fn begin_connections(&mut self, policy: &ConnectionPolicy, start: Instant) {
+        if !policy.asks_nothing() {
+            return;
+        }
+        if let Some(pace) = &mut self.set_up.pace {
+            // Queued before they are due, so that no attempt is missed if the worker wakes late.
+            pace.skip_until(start, u64::MAX);
+            self.set_up.queue.extend(0..self.primaries);
+            let all = &mut self.clients[..self.primaries as usize];
+            all.iter_mut()
+                .for_each(|client| client.listed.to_connect = true);
+        } else {
+            (0..self.primaries).for_each(|index| self.arm(index, start));
+        }
+    }
+
+    /// True if the drain waits for a client. Looks at the one that it waited for last first:
+    /// there may be many thousands, and a turn comes with every delivery.
+    pub(crate) fn has_open_client(&mut self, policy: &ConnectionPolicy) -> bool {
+        let (last, end) = (self.drain_waits_for, self.clients.len());
+        let mut from_last = (last..end).chain(0..last);
+        // What becomes of each connection is what a run that asks nothing is about.
+        let connects = policy.asks_nothing();
+        let open = from_last.find(|index| self.clients[*index].is_awaited(connects));
+        self.drain_waits_for = open.unwrap_or(0);
+        open.is_some()
+    }
+
+    /// True if a client has no connection because it needs none.
+    pub(crate) fn has_idle_client(&self) -> bool {
+        let is_idle = |it: &Client| {
+            matches!(
+                it.link,
+                Link::Down {
+                    on_demand: true,
+                    ..
+                }
+            )
+        };
+        self.clients.iter().any(is_idle)
+    }
+
+    /// When the next participant of a client's race begins; none without a race.
+    pub(crate) fn race_due(&self, index: u32) -> Option<Instant> {
+        let stub = self.stub.as_ref()?;
+        let delay = stub.race_delay()?;
+        let Link::Connected(connection) = &self.clients[index as usize].link else {
+            return None;
+        };
+        if connection.progress != Progress::Connecting || !stub.has_untried(index) {
+            return None;
+        }
+        let last = stub.racers[index as usize].last();
+        let started_at = last.map_or(connection.times.attempted_at, |racer| racer.started_at);
+        Some(started_at + delay)
+    }
+}
+
+/// The worker's clients, then, with TCP fallback, one fallback client for each of them.
+fn make_clients(plan: &Plan, first: u32, primaries: u32) -> Vec<Client> {
+    let local = |number: u32, role: Role| -> Option<SocketAddr> {
+        let port = match (plan.local_port, role) {
+            (0, _) | (_, Role::Fallback) => 0,
+            (port, Role::Primary) => port.saturating_add(number as u16),
+        };
+        let addresses = &plan.local_addresses;
+        if addresses.is_empty() {
+            let any: std::net::IpAddr = match plan.target {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+            };
+            return (port != 0).then_some(SocketAddr::new(any, port));
+        }
+        Some(SocketAddr::new(
+            addresses[number as usize % addresses.len()],
+            port,
+        ))
+    };
+    let roles: &[Role] = match plan.tcp_fallback {
+        true => &[Role::Primary, Role::Fallback],
+        false => &[Role::Primary],
+    };
+    let mut clients = Vec::with_capacity(primaries as usize * roles.len());
+    for role in roles {
+        for number in first..first + primaries {
+            clients.push(Client::new(*role, local(number, *role)));
+        }
+    }
+    clients
+}

@@ -1,0 +1,112 @@
+//! What a worker has to say at its end.
+
+use std::ops::Range;
+
+use driver::{CpuTime, DriverStats};
+use measure::{ClientExperience, Interval, ScriptRecord};
+use proto::Instant;
+use proto::tls::Negotiated;
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The duration asked for has passed.
+    Duration,
+    /// The number of queries asked for has been offered.
+    Queries,
+    /// No connection could be had any more, and nothing but queries would have ended the run.
+    TargetGone,
+    /// The first queries had all failed, and the run was to end then.
+    NoAnswer,
+    /// It was stopped.
+    Interrupted,
+}
+
+/// When one worker entered its phases.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timeline {
+    /// Connection set-up began.
+    pub opened_at: Instant,
+    /// Warm-up, or without it the measured run, began.
+    pub started_at: Instant,
+    /// The measured run began.
+    pub run_started_at: Instant,
+    /// Offering ended.
+    pub run_ended_at: Instant,
+    /// The last open query had ended.
+    pub drained_at: Instant,
+}
+
+/// What one worker has to say at the end, beside its intervals.
+#[derive(Clone, Debug)]
+pub struct WorkerSummary {
+    /// When what began.
+    pub timeline: Timeline,
+    /// Everything scheduled during warm-up.
+    pub warmup: Interval,
+    /// What happened when, from the start of the measured run on.
+    pub bins: measure::Timeline,
+    /// The responses of the measured window.
+    pub window: Window,
+    /// Why offering ended.
+    pub ended_by: EndedBy,
+    /// The driver's counters.
+    pub stats: DriverStats,
+    /// What is said of TLS beside counts.
+    pub tls: TlsNotes,
+    /// Lowest limit of concurrent streams that the target has set; none if it has set none.
+    pub streams_max: Option<u64>,
+    /// CPU time in the measured window.
+    pub cpu_in_window: CpuTime,
+    /// What its scripts did; none without a script.
+    pub script: Option<ScriptRecord>,
+    /// How each of its clients fared; none if no statistics of single clients were kept.
+    pub experience: Option<ClientExperience>,
+    /// Of clients with several servers, what became of the queries at each of them: counts and
+    /// latencies; empty of all others.
+    pub servers: Vec<Interval>,
+}
+
+/// The responses received within the measured window, whenever their queries were scheduled.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// It ends before this; that of a run by queries reaches to its last response.
+    pub end: Instant,
+    /// How many there were.
+    pub responses: u64,
+    /// When the last response came, within the window or not; zero if none came.
+    pub last_response_at: Instant,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window {
+            end: Instant::FAR_FUTURE,
+            responses: 0,
+            last_response_at: Instant::ZERO,
+        }
+    }
+}
+
+/// What a worker says of TLS beside counts.
+#[derive(Clone, Debug, Default)]
+pub struct TlsNotes {
+    /// Distinct reasons of failures, at most eight.
+    pub failures: Vec<String>,
+    /// What the first completed handshake agreed on.
+    pub negotiated: Option<Negotiated>,
+}
+
+impl WorkerSummary {
+    /// Books the times in which nothing could leave for the target.
+    pub(crate) fn cut_off(&mut self, each: &[Range<Instant>]) {
+        let (start, end) = (self.timeline.run_started_at, self.timeline.drained_at);
+        for cut in each {
+            let (from, until) = (cut.start.max(start), cut.end.min(end));
+            if from < until {
+                let since_start = |at: Instant| at.nanos_since(start);
+                self.bins.cut_off(since_start(from), since_start(until));
+            }
+        }
+    }
+}
