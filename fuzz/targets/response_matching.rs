@@ -15,7 +15,7 @@ use driver::{
     Accepted, Close, Datagram, Driver, DriverStats, Event, Outgoing, Received, SocketError,
     SocketId, SocketSpec,
 };
-use engine::{Control, Crew, RunInputs};
+use engine::{Control, RunInputs, ThreadWorkers};
 use libfuzzer_sys::fuzz_target;
 use load::arrival::Arrival;
 use load::question_source::{Labels, QuestionSource};
@@ -165,7 +165,7 @@ struct Expected {
 }
 
 struct Run {
-    crew: Crew,
+    workers: ThreadWorkers,
     target: Target,
     expected: Expected,
 }
@@ -200,11 +200,11 @@ impl Run {
             observer: None,
         }];
         let mut target = Target::default();
-        let mut crew = Crew::new(&inputs, 0, &Arc::new(Control::new(1)));
-        crew.open(&mut target).expect("sockets cost nothing");
+        let mut workers = ThreadWorkers::new(&inputs, 0, &Arc::new(Control::new(1)));
+        workers.open(&mut target).expect("sockets cost nothing");
         let expected = Expected::default();
         let mut run = Run {
-            crew,
+            workers,
             target,
             expected,
         };
@@ -223,12 +223,12 @@ impl Run {
                 self.expected.timeouts += 1;
             }
         }
-        self.crew.step(&mut self.target);
+        self.workers.step(&mut self.target);
     }
 
     /// Delivers a datagram while the run lasts, and notes what it should be taken for.
     fn deliver(&mut self, client: usize, octets: Vec<u8>, is_from_peer: bool) {
-        if self.crew.is_finished() {
+        if self.workers.is_finished() {
             return;
         }
         self.expected.delivered += 1;
@@ -255,17 +255,17 @@ impl Run {
     /// Nobody answers any more.
     fn finish(mut self) -> (Counts, Expected) {
         for _ in 0..STEPS_MAX {
-            if self.crew.is_finished() {
+            if self.workers.is_finished() {
                 break;
             }
             self.pass(TIMEOUT / 2);
         }
         assert!(
-            self.crew.is_finished(),
+            self.workers.is_finished(),
             "queries time out, and the run ends"
         );
         let mut counts = Counts::default();
-        while let Some((_, interval)) = self.crew.poll_interval() {
+        while let Some((_, interval)) = self.workers.poll_interval() {
             counts.add(&interval.counts);
         }
         assert_eq!(counts.sent, self.target.queries.len() as u64);

@@ -1,8 +1,8 @@
 //! One worker per core: joins load, proto and driver, writes measure.
 //!
-//! [`run`] runs plans on threads, each with a driver of its own. A [`Crew`] by itself is what the
-//! simulator steps through virtual time. No async runtime, no lock, nothing shared on the data path
-//! but read-only configuration and a stop flag.
+//! [`run`] runs plans on threads, each with a driver of its own. [`ThreadWorkers`] by themselves
+//! are what the simulator steps through virtual time. No async runtime, no lock, nothing shared on
+//! the data path but read-only configuration and a stop flag.
 //!
 //! # Where to look
 //!
@@ -10,7 +10,7 @@
 //!   `worker::population` (clients, connections, timers), `worker::offer` (who asks what, and when:
 //!   a file for each mode), `worker::wire` (messages as octets: a file for each way to carry them)
 //!   and `worker::ledger` (what is counted, and in which interval).
-//! * `crew`: the workers of one thread, one for each group of clients, on one driver.
+//! * `thread_workers`: the workers of one thread, one for each group of clients, on one driver.
 //! * `watchdog`: threads that do not end with their run.
 //! * `observer`: one who is told of every query as it ends, through a bounded queue; absent in
 //!   runs that measure load.
@@ -19,9 +19,9 @@
 #![forbid(unsafe_code)]
 
 mod control;
-mod crew;
 mod gathering;
 mod observer;
+mod thread_workers;
 mod threads;
 mod watchdog;
 mod worker;
@@ -29,14 +29,12 @@ mod worker;
 use std::net::SocketAddr;
 
 pub use control::{Control, PartEvents};
-pub use crew::Crew;
 pub use gathering::{Gathering, Progress};
 pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
+pub use thread_workers::ThreadWorkers;
 pub use threads::{Outcome, RunOptions, WorkerOutcome, run};
 pub use watchdog::PATIENCE;
-pub use worker::{
-    EndedBy, RunInputs, Timeline, TlsNotes, TlsSettings, Window, WorkerSummary,
-};
+pub use worker::{EndedBy, RunInputs, Timeline, TlsNotes, TlsSettings, Window, WorkerSummary};
 
 /// Why a run could not be started.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use measure::{Interval, Intervals};
 use crate::gathering::{Gathering, Place, Progress, places};
 use crate::watchdog::{Beat, LOOK_EVERY, Watchdog};
 use crate::worker::{RunInputs, WorkerSummary};
-use crate::{Control, Crew, SetupError};
+use crate::{Control, SetupError, ThreadWorkers};
 
 /// How a run uses the machine.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct RunOptions {
 impl RunOptions {
     /// The threads of this process.
     fn threads(&self, groups: &[RunInputs]) -> Range<u32> {
-        let all = 0..Crew::threads(groups);
+        let all = 0..ThreadWorkers::threads(groups);
         self.threads.clone().unwrap_or(all)
     }
 }
@@ -206,23 +206,23 @@ fn run_thread(
     let load = load(groups, (index as u32, threads));
     let opened = KernelDriver::open(choice, load, clock, options);
     let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;
-    let mut crew = Crew::new(groups, index as u32, control);
-    crew.open(&mut driver)?;
-    while !crew.is_finished() {
+    let mut workers = ThreadWorkers::new(groups, index as u32, control);
+    workers.open(&mut driver)?;
+    while !workers.is_finished() {
         beat.count();
-        let until = crew.step(&mut driver);
-        while let Some((group, interval)) = crew.poll_interval() {
+        let until = workers.step(&mut driver);
+        while let Some((group, interval)) = workers.poll_interval() {
             let place = (index, group);
             let _ = sender.send(Report::Interval(place, Box::new(interval)));
         }
-        while let Some(group) = crew.poll_finished() {
+        while let Some(group) = workers.poll_finished() {
             let _ = sender.send(Report::Ended((index, group)));
         }
-        if !crew.is_finished() {
+        if !workers.is_finished() {
             driver.wait(until);
         }
     }
-    let summaries = crew.summaries(&mut driver).into_iter();
+    let summaries = workers.summaries(&mut driver).into_iter();
     let outcome = |(group, summary)| WorkerOutcome {
         group,
         thread: index,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use driver::Driver;
 use driver::clock::Clock;
 use driver::null::{NullDriver, NullTime, pair};
-use engine::{Control, Crew, RunInputs, TlsSettings};
+use engine::{Control, RunInputs, ThreadWorkers, TlsSettings};
 use load::arrival::Arrival;
 use load::{Plan, Resume, names_file};
 use measure::Interval;
@@ -126,7 +126,7 @@ pub fn measure(request: &CeilingRequest) -> Result<Ceiling, RunError> {
 /// turns.
 pub struct Rig {
     transport: Transport,
-    crew: Crew,
+    workers: ThreadWorkers,
     driver: NullDriver,
     responder: ResponderWorker,
     responder_driver: NullDriver,
@@ -170,11 +170,11 @@ impl Rig {
             observer: None,
         };
         let control = Arc::new(Control::new(1));
-        let mut crew = Crew::new(&[inputs], 0, &control);
-        (crew.open(&mut driver)).map_err(|error| io::Error::other(error.to_string()))?;
+        let mut workers = ThreadWorkers::new(&[inputs], 0, &control);
+        (workers.open(&mut driver)).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Rig {
             transport,
-            crew,
+            workers,
             driver,
             responder,
             responder_driver,
@@ -192,7 +192,7 @@ impl Rig {
 
     /// A turn of each end; the generator's does not count.
     fn turn(&mut self) -> Result<(), RunError> {
-        let until = self.crew.step(&mut self.driver);
+        let until = self.workers.step(&mut self.driver);
         self.turn_of_responder(until)
     }
 
@@ -222,7 +222,7 @@ impl Rig {
     /// The generator's turn, and nothing else: found by its name in the profile of a run.
     #[inline(never)]
     pub fn counted_turn(&mut self) -> Instant {
-        let until = self.crew.step(&mut self.driver);
+        let until = self.workers.step(&mut self.driver);
         // Keeps this from becoming a jump, which a profiler would not see.
         self.turns += 1;
         until
@@ -242,7 +242,7 @@ impl Rig {
     }
 
     fn take_intervals(&mut self) {
-        while let Some((_, interval)) = self.crew.poll_interval() {
+        while let Some((_, interval)) = self.workers.poll_interval() {
             self.total.append_in_time(&interval);
         }
     }
@@ -251,8 +251,8 @@ impl Rig {
     fn finish(mut self) -> Result<(), RunError> {
         self.control.stop();
         loop {
-            let until = self.crew.step(&mut self.driver);
-            if self.crew.is_finished() {
+            let until = self.workers.step(&mut self.driver);
+            if self.workers.is_finished() {
                 break;
             }
             self.turn_of_responder(until)?;

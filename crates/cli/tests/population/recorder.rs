@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use driver::sim::{Bounds, Link, SimDriver, Stepper, Turn, World, WorldConfig};
 use driver::{Driver, Event, Outgoing, Received, SocketSpec};
-use engine::{Control, Crew, RunInputs};
+use engine::{Control, RunInputs, ThreadWorkers};
 use load::arrival::Arrival;
 use load::{Plan, QuestionSet, QuestionSource};
 use proto::{Instant, Transport};
@@ -98,13 +98,13 @@ pub(crate) fn run(plan: Plan) -> (Vec<Seen>, u64) {
         tls: None,
         observer: None,
     }];
-    let control = Arc::new(Control::new(Crew::workers(&inputs)));
-    let crews: Vec<_> = (0..Crew::threads(&inputs))
+    let control = Arc::new(Control::new(ThreadWorkers::workers(&inputs)));
+    let threads: Vec<_> = (0..ThreadWorkers::threads(&inputs))
         .map(|index| {
             let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
-            let mut crew = Crew::new(&inputs, index, &control);
-            crew.open(&mut driver).unwrap();
-            RefCell::new((crew, driver, 0, 0))
+            let mut workers = ThreadWorkers::new(&inputs, index, &control);
+            workers.open(&mut driver).unwrap();
+            RefCell::new((workers, driver, 0, 0))
         })
         .collect();
     let mut steppers = vec![Stepper::serving(
@@ -114,17 +114,17 @@ pub(crate) fn run(plan: Plan) -> (Vec<Seen>, u64) {
             Turn::Waiting
         },
     )];
-    for crew in &crews {
-        let endpoint = crew.borrow().1.endpoint();
+    for workers in &threads {
+        let endpoint = workers.borrow().1.endpoint();
         steppers.push(Stepper::leading(endpoint, || {
-            let (crew, driver, offered, responses) = &mut *crew.borrow_mut();
-            let until = crew.step(driver);
-            while let Some((_, interval)) = crew.poll_interval() {
+            let (workers, driver, offered, responses) = &mut *workers.borrow_mut();
+            let until = workers.step(driver);
+            while let Some((_, interval)) = workers.poll_interval() {
                 *offered += interval.counts.offered;
                 *responses += interval.counts.responses;
             }
             driver.wait(until);
-            match crew.is_finished() {
+            match workers.is_finished() {
                 true => Turn::Finished,
                 false => Turn::Waiting,
             }
@@ -132,8 +132,8 @@ pub(crate) fn run(plan: Plan) -> (Vec<Seen>, u64) {
     }
     world.run(&mut steppers, Bounds::default()).unwrap();
     drop(steppers);
-    let offered: u64 = crews.iter().map(|crew| crew.borrow().2).sum();
-    let responses: u64 = crews.iter().map(|crew| crew.borrow().3).sum();
+    let offered: u64 = threads.iter().map(|workers| workers.borrow().2).sum();
+    let responses: u64 = threads.iter().map(|workers| workers.borrow().3).sum();
     let seen = recorder.into_inner().seen;
     assert_eq!((responses, seen.len() as u64), (offered, offered));
     (seen, offered)

@@ -130,7 +130,7 @@ impl Worker {
     /// Does all that can be done without a delivery; returns when it next wants to be called, at
     /// the latest.
     pub(crate) fn turn(&mut self, driver: &mut impl Driver) -> Instant {
-        // Others of its crew may go on for long; it has said all that it has to say.
+        // Other workers of its thread may go on for long; it has said all that it has to say.
         if self.is_finished() {
             return Instant::FAR_FUTURE;
         }

@@ -211,7 +211,7 @@ impl Worker {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn after_sending(&mut self, index: u32, queries: usize, now: Instant) {
         if queries > 0 {
             self.ledger

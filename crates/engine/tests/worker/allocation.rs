@@ -12,7 +12,7 @@ use driver::clock::Clock;
 use driver::epoll::EpollDriver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
 use driver::{Driver, SocketOptions, StampSource};
-use engine::{Control, Crew, RunInputs, TlsSettings};
+use engine::{Control, RunInputs, ThreadWorkers, TlsSettings};
 use load::arrival::{Arrival, Process};
 use load::profile::{Population, ProfiledClients, RankNames, questions};
 use load::replay::ReplayQuery;
@@ -77,7 +77,8 @@ fn count_stamped(
         observer: None,
     };
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
-    let mut worker = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
+    let mut worker =
+        ThreadWorkers::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
     worker.open(&mut driver).unwrap();
     let allocations = Cell::new(0);
     let queries = Cell::new((0, 0));
@@ -251,7 +252,8 @@ fn the_kernels_timestamps_allocate_nothing_for_a_query() {
         ..SocketOptions::default()
     };
     let mut driver = EpollDriver::new(Clock::start(), options).unwrap();
-    let mut worker = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
+    let mut worker =
+        ThreadWorkers::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
     worker.open(&mut driver).unwrap();
     let (mut answered, mut allocations) = (0, 0);
     while answered < 20_000 && !worker.is_finished() {

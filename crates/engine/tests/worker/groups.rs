@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::sim::{Link, World, WorldConfig};
-use engine::{Control, Crew, RunInputs};
+use engine::{Control, RunInputs, ThreadWorkers};
 use load::arrival::Arrival;
 use proto::{Instant, Transport};
 
@@ -34,19 +34,19 @@ fn a_group_that_has_finished_says_no_more_while_another_goes_on() {
     });
     let mut echo = Echo::open(&world, &inputs[0].plan, None);
     let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
-    let mut crew = Crew::new(&inputs, 0, &Arc::new(Control::new(2)));
-    crew.open(&mut driver).unwrap();
+    let mut workers = ThreadWorkers::new(&inputs, 0, &Arc::new(Control::new(2)));
+    workers.open(&mut driver).unwrap();
     let (mut finished, mut intervals) = (Vec::new(), [0, 0]);
     for step in 0..100_000 {
         world.advance_to(Instant::from_nanos(50_000 * step));
         echo.step();
-        crew.step(&mut driver);
-        while let Some((group, _)) = crew.poll_interval() {
+        workers.step(&mut driver);
+        while let Some((group, _)) = workers.poll_interval() {
             assert!(!finished.contains(&group), "group {group} has finished");
             intervals[group] += 1;
         }
-        finished.extend(std::iter::from_fn(|| crew.poll_finished()));
-        if crew.is_finished() {
+        finished.extend(std::iter::from_fn(|| workers.poll_finished()));
+        if workers.is_finished() {
             break;
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use driver::Driver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
-use engine::{Control, Crew, RunInputs, TlsSettings};
+use engine::{Control, RunInputs, ThreadWorkers, TlsSettings};
 use load::arrival::{Arrival, Process};
 use measure::client_latency::ClientLatency;
 use proto::pending::{Pending, Question};
@@ -104,7 +104,7 @@ fn bytes_held(transport: Transport, kept: Kept, clients: u32) -> i64 {
     let held = Cell::new(0);
     let mut worker = None;
     let counted = allocation_counter::measure(|| {
-        let new = worker.insert(Crew::new(
+        let new = worker.insert(ThreadWorkers::new(
             std::slice::from_ref(&inputs),
             0,
             &Arc::new(Control::new(1)),
@@ -212,7 +212,7 @@ fn client_without_its_transport_holds_at_most_512_bytes() {
         };
         bytes_of(|| {
             let control = Arc::new(Control::new(1));
-            Crew::new(std::slice::from_ref(&inputs), 0, &control)
+            ThreadWorkers::new(std::slice::from_ref(&inputs), 0, &control)
         })
     });
     // What it allocates when it asks and gets responses: up to two open queries, and latencies

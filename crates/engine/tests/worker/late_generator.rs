@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::sim::{Link, World, WorldConfig};
-use engine::{Control, Crew, RunInputs};
+use engine::{Control, RunInputs, ThreadWorkers};
 use load::arrival::{Arrival, Process};
 use load::{Plan, Stamping};
 use measure::Interval;
@@ -36,22 +36,23 @@ fn run(plan: Plan, away: Range<Instant>) -> Interval {
         tls: None,
         observer: None,
     };
-    let mut crew = Crew::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
-    crew.open(&mut driver).unwrap();
+    let mut workers =
+        ThreadWorkers::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
+    workers.open(&mut driver).unwrap();
     let mut intervals = Vec::new();
     for step in 0..200_000 {
         let now = at_us(50 * step);
         world.advance_to(now);
         echo.step();
         if !away.contains(&now) {
-            crew.step(&mut driver);
+            workers.step(&mut driver);
         }
-        intervals.extend(std::iter::from_fn(|| crew.poll_interval()).map(|(_, it)| it));
-        if crew.is_finished() {
+        intervals.extend(std::iter::from_fn(|| workers.poll_interval()).map(|(_, it)| it));
+        if workers.is_finished() {
             let total = Interval::total(&intervals);
             total.counts.check_identity().unwrap();
             // The run ends 2 s after its start, whatever the worker does.
-            let (_, summary) = crew.summaries(&mut driver).remove(0);
+            let (_, summary) = workers.summaries(&mut driver).remove(0);
             let timeline = summary.timeline;
             let end = timeline.run_started_at + Duration::from_secs(2);
             assert_eq!(timeline.run_ended_at, end);

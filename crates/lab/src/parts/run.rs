@@ -38,7 +38,7 @@ pub struct PartOfRun {
 /// [`RunError`] if it could not be started.
 pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError> {
     let inputs = inputs(groups);
-    let workers = engine::Crew::workers_on(&inputs, part.threads.clone());
+    let workers = engine::ThreadWorkers::workers_on(&inputs, part.threads.clone());
     let tells = engine::PartEvents {
         on_ready: || child::say("ready", ""),
         on_vain: || child::say("vain", ""),

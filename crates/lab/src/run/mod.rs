@@ -219,7 +219,7 @@ pub(crate) fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
 
 /// Shared by the workers of a run of these groups.
 pub fn control(groups: &[RunRequest]) -> Arc<Control> {
-    let control = Control::new(engine::Crew::workers(&inputs(groups)));
+    let control = Control::new(engine::ThreadWorkers::workers(&inputs(groups)));
     let gives_up = groups.iter().all(|request| request.preflight);
     Arc::new(if gives_up {
         control.giving_up()

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use driver::Driver;
 use driver::sim::{Bounds, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
-use engine::{Control, Crew, Gathering, Outcome, WorkerOutcome};
+use engine::{Control, Gathering, Outcome, ThreadWorkers, WorkerOutcome};
 use measure::Interval;
 use measure::RunRecord;
 use measure::facts::HostFacts;
@@ -52,7 +52,7 @@ pub struct InjectedDatagram {
 
 /// One simulated thread with what its workers have measured, by group.
 struct Simulated {
-    crew: Crew,
+    thread_workers: ThreadWorkers,
     driver: SimDriver,
     totals: Vec<Option<Interval>>,
 }
@@ -112,18 +112,21 @@ pub fn simulate_until(
     }
     let inputs = super::inputs(groups);
     let mut threads = Vec::new();
-    for index in 0..Crew::threads(&inputs) {
+    for index in 0..ThreadWorkers::threads(&inputs) {
         let mut driver = world.endpoint(generator_address(request));
-        let mut crew = Crew::new(&inputs, index, control);
-        crew.open(&mut driver).map_err(RunError::plain)?;
+        let mut thread_workers = ThreadWorkers::new(&inputs, index, control);
+        thread_workers.open(&mut driver).map_err(RunError::plain)?;
         threads.push(RefCell::new(Simulated {
-            crew,
+            thread_workers,
             driver,
             totals: vec![None; groups.len()],
         }));
     }
     let targets: Vec<RefCell<Target>> = targets.into_iter().map(RefCell::new).collect();
-    let gathering = RefCell::new(Gathering::of(&inputs, &(0..Crew::threads(&inputs))));
+    let gathering = RefCell::new(Gathering::of(
+        &inputs,
+        &(0..ThreadWorkers::threads(&inputs)),
+    ));
     run_world(&world, (&threads, &gathering), &targets, bounds(groups))?;
     let outcome = outcome(threads, gathering.into_inner());
     let targets: Vec<Target> = targets.into_iter().map(RefCell::into_inner).collect();
@@ -180,13 +183,17 @@ fn run_world(
         let endpoint = simulated.borrow().driver.endpoint();
         steppers.push(Stepper::leading(endpoint, move || {
             let Simulated {
-                crew,
+                thread_workers,
                 driver,
                 totals,
             } = &mut *simulated.borrow_mut();
-            let until = crew.step(driver);
-            tell((thread, &mut *crew), totals, &mut gathering.borrow_mut());
-            if crew.is_finished() {
+            let until = thread_workers.step(driver);
+            tell(
+                (thread, &mut *thread_workers),
+                totals,
+                &mut gathering.borrow_mut(),
+            );
+            if thread_workers.is_finished() {
                 return Turn::Finished;
             }
             driver.wait(until);
@@ -201,15 +208,15 @@ fn run_world(
 
 /// Takes the intervals that have ended on a thread.
 fn tell(
-    (thread, crew): (usize, &mut Crew),
+    (thread, thread_workers): (usize, &mut ThreadWorkers),
     totals: &mut [Option<Interval>],
     gathering: &mut Gathering,
 ) {
-    while let Some((group, interval)) = crew.poll_interval() {
+    while let Some((group, interval)) = thread_workers.poll_interval() {
         interval.append_to(&mut totals[group]);
         gathering.add((thread, group), interval);
     }
-    while let Some(group) = crew.poll_finished() {
+    while let Some(group) = thread_workers.poll_finished() {
         gathering.end((thread, group));
     }
     gathering.settle(|_| {});
@@ -219,11 +226,11 @@ fn outcome(threads: Vec<RefCell<Simulated>>, gathering: Gathering) -> Outcome {
     let mut workers = Vec::new();
     for (thread, simulated) in threads.into_iter().enumerate() {
         let Simulated {
-            mut crew,
+            mut thread_workers,
             mut driver,
             mut totals,
         } = simulated.into_inner();
-        for (group, summary) in crew.summaries(&mut driver) {
+        for (group, summary) in thread_workers.summaries(&mut driver) {
             workers.push(WorkerOutcome {
                 group,
                 thread,

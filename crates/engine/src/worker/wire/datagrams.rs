@@ -12,7 +12,7 @@ use crate::worker::offer::Mode;
 
 impl Wire {
     /// Copies waiting queries into `outgoing`, in order, without marking them as sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn render_datagrams(
         &mut self,
         asked: (&Plan, &Mode),

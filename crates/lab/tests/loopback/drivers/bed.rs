@@ -11,7 +11,7 @@ use driver::kernel::{DriverChoice, KernelDriver};
 use driver::null::{NullTime, pair};
 use driver::sim::Outage;
 use driver::{Driver, SocketOptions};
-use engine::{Control, Crew, RunInputs};
+use engine::{Control, RunInputs, ThreadWorkers};
 use lab::run::{RunRequest, Simulation, simulate};
 use lab::target::Namespace;
 use measure::counts::Connections;
@@ -230,16 +230,16 @@ fn on_null(load: Load, context: String, change: impl Fn(&mut ResponderConfig)) -
         tls: tls.map(|it| it.settings),
         observer: None,
     };
-    let mut crew = Crew::new(&[inputs], 0, &Arc::new(Control::new(1)));
-    crew.open(&mut near).unwrap();
+    let mut workers = ThreadWorkers::new(&[inputs], 0, &Arc::new(Control::new(1)));
+    workers.open(&mut near).unwrap();
     let mut intervals = Vec::new();
     for turn in 0.. {
         assert!(turn < TURNS_MAX, "{context}: it does not end");
-        let until = crew.step(&mut near);
-        while let Some((_, interval)) = crew.poll_interval() {
+        let until = workers.step(&mut near);
+        while let Some((_, interval)) = workers.poll_interval() {
             intervals.push(interval);
         }
-        if crew.is_finished() {
+        if workers.is_finished() {
             break;
         }
         let next = responder.step(&mut far);
@@ -247,7 +247,7 @@ fn on_null(load: Load, context: String, change: impl Fn(&mut ResponderConfig)) -
     }
     let total = Interval::total(&intervals);
     let mut connections = total.counts.connections.clone();
-    for (_, summary) in crew.summaries(&mut near) {
+    for (_, summary) in workers.summaries(&mut near) {
         connections.add(&summary.warmup.counts.connections);
     }
     Seen {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use driver::clock::Clock;
 use driver::kernel::{self, DriverChoice, KernelDriver};
 use driver::{Driver, SocketOptions};
-use engine::{Control, Crew, RunInputs};
+use engine::{Control, RunInputs, ThreadWorkers};
 use lab::run::RunRequest;
 use measure::Interval;
 use measure::client_latency::ClientLatency;
@@ -62,25 +62,25 @@ fn count(choice: DriverChoice, load: Load) -> Allocated {
     let opened = KernelDriver::open(choice, load, Clock::start(), SocketOptions::default());
     let (mut driver, _) = opened.unwrap();
     let control = Arc::new(Control::new(1));
-    let (mut crew, mut held) = (None, 0);
+    let (mut workers, mut held) = (None, 0);
     let mut turns = Vec::with_capacity(1 << 20);
     let counted = allocation_counter::measure(|| {
-        let crew = crew.insert(Crew::new(&[inputs], 0, &control));
-        crew.open(&mut driver).unwrap();
+        let workers = workers.insert(ThreadWorkers::new(&[inputs], 0, &control));
+        workers.open(&mut driver).unwrap();
     });
     held += counted.bytes_current;
-    let mut crew = crew.unwrap();
-    while !crew.is_finished() {
+    let mut workers = workers.unwrap();
+    while !workers.is_finished() {
         let counted = allocation_counter::measure(|| {
-            let until = crew.step(&mut driver);
-            if !crew.is_finished() {
+            let until = workers.step(&mut driver);
+            if !workers.is_finished() {
                 driver.wait(until);
             }
         });
         held += counted.bytes_current;
         turns.push((counted.count_total, held));
     }
-    let intervals: Vec<Interval> = std::iter::from_fn(|| crew.poll_interval())
+    let intervals: Vec<Interval> = std::iter::from_fn(|| workers.poll_interval())
         .map(|it| it.1)
         .collect();
     let total = Interval::total(&intervals);

@@ -1,9 +1,9 @@
 //! The workers of one thread: one for each group of clients, all on one driver.
 //!
 //! A population is made of groups that differ in transport, arrivals, questions and connections. A
-//! [`Worker`] knows one group, and nothing of the others: the crew hands each delivery to the
-//! worker whose socket it is, and gives every worker its turn. That costs one look into a table a
-//! delivery, and nothing at all where there is only one group.
+//! [`Worker`] knows one group, and nothing of the others: [`ThreadWorkers`] hand each delivery to
+//! the worker whose socket it is, and give every worker its turn. That costs one look into a table
+//! a delivery, and nothing at all where there is only one group.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::worker::{RunInputs, Worker, WorkerSummary};
 use crate::{Control, SetupError};
 
 /// The workers of one thread.
-pub struct Crew {
+pub struct ThreadWorkers {
     members: Vec<Member>,
     /// Which member opened the socket, by socket index.
     owners: Vec<u16>,
@@ -37,7 +37,7 @@ struct Member {
     is_done: bool,
 }
 
-impl Crew {
+impl ThreadWorkers {
     /// The workers that thread number `index` has of each group: one of those that have so many.
     /// Opens nothing yet.
     pub fn new(groups: &[RunInputs], index: u32, control: &Arc<Control>) -> Self {
@@ -48,7 +48,7 @@ impl Crew {
             is_done: false,
         };
         let groups = groups.iter().enumerate();
-        Crew {
+        ThreadWorkers {
             members: groups.filter(has_worker).map(member).collect(),
             owners: Vec::new(),
             received: Received::new(),
@@ -63,7 +63,7 @@ impl Crew {
 
     /// Workers of all groups on all threads: those that [`Control`] waits for.
     pub fn workers(groups: &[RunInputs]) -> u32 {
-        Crew::workers_on(groups, 0..u32::MAX)
+        ThreadWorkers::workers_on(groups, 0..u32::MAX)
     }
 
     /// Workers of all groups on some of the threads.
@@ -129,7 +129,8 @@ impl Crew {
         Some(member.group)
     }
 
-    /// The rest, once [`Crew::is_finished`]: the group's position and its worker's summary.
+    /// The rest, once [`ThreadWorkers::is_finished`]: the group's position and its worker's
+    /// summary.
     pub fn summaries(&mut self, driver: &mut impl Driver) -> Vec<(usize, WorkerSummary)> {
         let groups: Vec<usize> = self.members.iter().map(|member| member.group).collect();
         let summaries = self.each(driver, |worker, driver| worker.summary(driver));
