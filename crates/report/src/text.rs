@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use measure::counts::rcode_name;
+use measure::counts::{ENDS, rcode_name};
 use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
@@ -305,24 +305,17 @@ fn result(record: &RunRecord) -> String {
         "of offered".into(),
     );
     row("lost", counts.lost(), "queries", "of offered".into());
-    row("  timed out", counts.timeouts, "queries", String::new());
-    row(
-        "  connection lost",
-        counts.connection_losses,
-        "queries",
-        String::new(),
-    );
-    let ended = &counts.exchange_failures;
-    if ended.total() > 0 || record.scenario.transport.has_exchanges() {
-        let causes = list(ended.by_cause(record.scenario.transport));
-        row("  no DNS message", ended.total(), "queries", causes);
+    let transport = record.scenario.transport;
+    for end in ENDS.iter().filter(|end| end.is_lost) {
+        let number = (end.count)(counts);
+        let note = match (end.has_causes, end.was_sent) {
+            (true, _) if number == 0 && !transport.has_exchanges() => continue,
+            (true, _) => list(counts.exchange_failures.by_cause(transport)),
+            (false, true) => String::new(),
+            (false, false) => sections::not_sent(counts),
+        };
+        row(&format!("  {}", end.name), number, "queries", note);
     }
-    row(
-        "  not sent",
-        counts.not_sent.total(),
-        "queries",
-        sections::not_sent(counts),
-    );
     if counts.interrupted > 0 {
         let note = "of offered; not waited for any longer".to_owned();
         row("still open", counts.interrupted, "queries", note);
