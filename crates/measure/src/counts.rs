@@ -307,7 +307,7 @@ impl Counts {
             &[("sent", self.sent), ("not_sent", not_sent)],
         )?;
         let in_vain = ENDS.iter().filter(|end| end.was_sent);
-        let in_vain = in_vain.map(|end| (end.name, (end.count)(self)));
+        let in_vain = in_vain.map(|end| (end.counter, (end.count)(self)));
         let ends: Vec<_> = std::iter::once(("responses", self.responses))
             .chain(in_vain)
             .collect();

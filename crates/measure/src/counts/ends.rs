@@ -6,6 +6,8 @@ use super::Counts;
 /// One way in which queries end without a response.
 #[derive(Clone, Copy)]
 pub struct End {
+    /// The counter.
+    pub counter: &'static str,
     /// In a table.
     pub name: &'static str,
     /// In a sentence, after the number.
@@ -23,6 +25,7 @@ pub struct End {
 /// All of them, those that are lost first.
 pub const ENDS: [End; 5] = [
     End {
+        counter: "timeouts",
         name: "timed out",
         words: "timed out",
         count: |counts| counts.timeouts,
@@ -31,6 +34,7 @@ pub const ENDS: [End; 5] = [
         has_causes: false,
     },
     End {
+        counter: "connection_losses",
         name: "connection lost",
         words: "lost with their connection",
         count: |counts| counts.connection_losses,
@@ -39,6 +43,7 @@ pub const ENDS: [End; 5] = [
         has_causes: false,
     },
     End {
+        counter: "exchange_failures",
         name: "no DNS message",
         words: "ended without a DNS message",
         count: |counts| counts.exchange_failures.total(),
@@ -47,6 +52,7 @@ pub const ENDS: [End; 5] = [
         has_causes: true,
     },
     End {
+        counter: "not_sent",
         name: "not sent",
         words: "not sent",
         count: |counts| counts.not_sent.total(),
@@ -55,6 +61,7 @@ pub const ENDS: [End; 5] = [
         has_causes: false,
     },
     End {
+        counter: "interrupted",
         name: "still open",
         words: "still open when interrupted",
         count: |counts| counts.interrupted,
