@@ -39,7 +39,7 @@ pub struct RunRequest {
     pub group: String,
     /// The plan, already validated.
     pub plan: Plan,
-    /// For DoT.
+    /// How sessions are made; none on transports without TLS.
     pub tls: Option<TlsRequest>,
     /// CPU of each worker, as far as given.
     pub cpus: Vec<usize>,

@@ -93,7 +93,7 @@ impl Stub {
             true => Vec::new(),
             false => vec![Instant::ZERO; clients.len() * policy.servers.len()],
         };
-        // The last attempt ends with the query's time-out.
+        // The last attempt ends with the query's timeout.
         let followed = policy.waits.len().saturating_sub(1);
         Box::new(Stub {
             policy: Arc::clone(policy),
