@@ -17,6 +17,7 @@ use doctor::DoctorArguments;
 use doh::DohArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
+use line::LineArguments;
 use population::PopulationArguments;
 use probe::{EvalArguments, PingArguments, TraceArguments};
 use profile::ProfileArguments;
@@ -35,6 +36,7 @@ pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod flags;
+pub(crate) mod line;
 pub(crate) mod population;
 pub(crate) mod probe;
 pub(crate) mod profile;
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     History(HistoryArguments),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
+    /// Join two network namespaces by a line with delay, jitter, loss or a limited rate
+    Line(LineArguments),
     /// Write sets of names to ask, and what a server needs to answer them
     Names(NamesArguments),
     /// Find out how the clients in captures and query logs ask, as a profile to generate from

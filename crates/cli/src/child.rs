@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getppid, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, getppid, kill_process, kill_process_group, set_parent_process_death_signal,
+};
 
 use crate::signals::Interrupt;
 
@@ -37,6 +39,11 @@ pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitSt
 /// Sends a signal to a child and all that it has started; one that has gone hears nothing.
 pub(crate) fn signal(child: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(child), signal);
+}
+
+/// Sends a signal to a child and nobody else.
+pub(crate) fn signal_alone(child: &Child, signal: Signal) {
+    let _ = kill_process(Pid::from_child(child), signal);
 }
 
 /// Lets this process end with the one that made it, if it is such a run: as by SIGTERM.

@@ -30,6 +30,7 @@
 //!   of their queries, `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
 //!   are read, pipes but once; `reports`: `throng report`.
+//! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
 //! * `experiment`: the runs of a matrix, each a `throng run` in a process of its own, so that
 //!   what one leaves behind cannot touch the next and each can be repeated by hand;
@@ -68,6 +69,7 @@ mod fit;
 pub mod fuzzing;
 mod history;
 mod inputs;
+mod line;
 mod manual;
 mod names;
 mod part;
@@ -201,6 +203,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Experiment(arguments) => experiment::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
+        Command::Line(arguments) => line::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),
         Command::Report(arguments) => reports::execute(&arguments),

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use lab::parts::{Parts, addresses_json, serve_parts, start_responders};
@@ -18,7 +18,6 @@ use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_s
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
 use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
 use serde_json::json;
-use signal_hook::iterator::Signals;
 
 use crate::args::{
     BehaviourArguments, ClientCertificatePolicy, DOH2_HTTP, Listen, ResponderArguments,
@@ -42,7 +41,7 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     reject_interface(arguments)?;
     let identity = identity(arguments, None)?;
     let config = config(arguments, identity.as_ref())?;
-    let stop = stop_signal()?;
+    let stop = signals::receiver()?;
     // Before anything listens: who waits for the addresses below finds the certificate.
     if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
         fs::write(path, &identity.certificate_pem).map_err(|error| {
@@ -206,18 +205,6 @@ fn config(
     };
     config.validate().map_err(Failure::plain)?;
     Ok(config)
-}
-
-fn stop_signal() -> Result<std::sync::mpsc::Receiver<()>, Failure> {
-    let mut signals = Signals::new(signals::ending()).map_err(Failure::in_operation)?;
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            // The receiver goes away when the responder stops by itself.
-            let _ = sender.send(());
-        }
-    });
-    Ok(receiver)
 }
 
 fn zone(arguments: &ResponderArguments) -> Result<Zone, Failure> {

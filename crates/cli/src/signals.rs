@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,9 +14,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::child;
+use crate::failure::Failure;
 
 /// What a shell adds to the number of the signal that ended a process.
-const BY_SIGNAL: i32 = 128;
+pub(crate) const BY_SIGNAL: i32 = 128;
 
 /// How long something may take to end that a signal has come for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -132,6 +134,19 @@ fn watch_and(on_first: impl Fn(i32) + Send + 'static) -> Interrupt {
         }
     });
     interrupt
+}
+
+/// The signals that end a command, one after the other, for a command that waits for them itself.
+pub(crate) fn receiver() -> Result<Receiver<i32>, Failure> {
+    let mut signals = Signals::new(ending()).map_err(Failure::in_operation)?;
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            // The receiver goes away when the command ends by itself.
+            let _ = sender.send(signal);
+        }
+    });
+    Ok(receiver)
 }
 
 /// The signals that end a command: SIGHUP too, unless `nohup` has it ignored.

@@ -37,6 +37,7 @@
 //! * `netlink`, `ethtool`: what the kernel knows of interfaces, routes and neighbours, and what
 //!   the driver of an interface does.
 //! * `ways`: whether anything can leave this host for a target, watched by a thread of its own.
+//! * `tun`: an interface whose packets this process reads and writes.
 //! * `hops`: a UDP socket whose datagrams go only so far, and that hears of those who dropped
 //!   them.
 //! * `null`: a network that costs nothing, two ends in memory that are stepped in turn on one
@@ -64,6 +65,7 @@ mod socket;
 mod table;
 mod tcp_info;
 mod timestamps;
+pub mod tun;
 pub mod uring;
 pub mod ways;
 pub mod xdp;

@@ -5,7 +5,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::socket::check;
 
@@ -17,6 +17,7 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_IFALIAS: u16 = 20;
 const IFLA_STATS64: u16 = 23;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_TARGET_NETNSID: u16 = 46;
@@ -66,6 +67,8 @@ pub(crate) struct Link {
     pub(crate) mtu: u32,
     /// `veth`, `vlan`, `bridge` and so on; empty for a network card.
     pub(crate) kind: String,
+    /// What somebody wrote on it; empty without.
+    pub(crate) alias: String,
     /// The interface below, of a VLAN; the other end, of a veth pair.
     pub(crate) below: Option<u32>,
     /// The network namespace of `below`, as this one numbers it; none if it is this one.
@@ -79,11 +82,11 @@ pub(crate) struct Link {
 
 /// Frames that an interface dropped since it was made, whoever they were of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dropped {
+pub struct Dropped {
     /// On receiving: `rx_dropped` and `rx_missed_errors`, which do not overlap.
-    pub(crate) received: u64,
+    pub received: u64,
     /// On sending: `tx_dropped`.
-    pub(crate) sent: u64,
+    pub sent: u64,
 }
 
 /// Where datagrams to an address go.
@@ -96,6 +99,7 @@ pub(crate) struct Route {
 }
 
 /// A conversation with the kernel.
+#[derive(Debug)]
 pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
@@ -138,6 +142,7 @@ impl Netlink {
                 IFLA_MTU => link.mtu = number(value).unwrap_or_default(),
                 IFLA_LINK => link.below = number(value),
                 IFLA_LINK_NETNSID => link.namespace = number(value),
+                IFLA_IFALIAS => link.alias = text(value),
                 IFLA_STATS64 => link.dropped = dropped(value),
                 IFLA_LINKINFO => read_kind(value, &mut link),
                 _ => {}
@@ -416,15 +421,14 @@ impl Changes {
 
     /// Waits until there is a change, or `until` has come.
     pub(crate) fn wait(&self, until: Instant) {
-        let left = until.saturating_duration_since(Instant::now()).as_millis();
-        let left = i32::try_from(left).unwrap_or(1_000).saturating_add(1);
-        wait_for([self.0.as_fd()], left);
+        let left = until.saturating_duration_since(Instant::now());
+        wait_for([self.0.as_fd()], Some(left));
         self.forget();
     }
 
     /// Waits until there is a change, or `end` is readable or closed at its other end: false then.
     pub(crate) fn wait_unless(&self, end: BorrowedFd<'_>) -> bool {
-        let [_, has_ended] = wait_for([self.0.as_fd(), end], -1);
+        let [_, has_ended] = wait_for([self.0.as_fd(), end], None);
         self.forget();
         !has_ended
     }
@@ -438,32 +442,36 @@ impl Changes {
     }
 }
 
-/// Waits for so many milliseconds, if that is not negative, until something can be read from a
-/// descriptor, or it is at its end; from which.
+/// Waits, at most for `time` if there is one, until something can be read from a descriptor, or it
+/// is at its end; from which.
 pub(crate) fn wait_for<const NUMBER: usize>(
     each: [BorrowedFd<'_>; NUMBER],
-    milliseconds: i32,
+    time: Option<Duration>,
 ) -> [bool; NUMBER] {
     let mut watched = each.map(|fd| libc::pollfd {
         fd: fd.as_raw_fd(),
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: there are as many descriptors as is said, all of them open.
-    unsafe { libc::poll(watched.as_mut_ptr(), NUMBER as libc::nfds_t, milliseconds) };
+    let time = time.map(|time| libc::timespec {
+        tv_sec: time.as_secs().min(3_600) as libc::time_t,
+        tv_nsec: time.subsec_nanos().into(),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let all_signals = std::ptr::null();
+    // SAFETY: there are as many descriptors as is said, all of them open; the time outlives the
+    // call.
+    unsafe {
+        let number = NUMBER as libc::nfds_t;
+        libc::ppoll(watched.as_mut_ptr(), number, time, all_signals);
+    }
     watched.map(|it| it.revents != 0)
 }
 
 fn read_kind(information: &[u8], link: &mut Link) {
     for (name, value) in attributes(information) {
         match name {
-            IFLA_INFO_KIND => {
-                let end = value
-                    .iter()
-                    .position(|octet| *octet == 0)
-                    .unwrap_or(value.len());
-                link.kind = String::from_utf8_lossy(&value[..end]).into_owned();
-            }
+            IFLA_INFO_KIND => link.kind = text(value),
             IFLA_INFO_DATA if link.kind == "vlan" => {
                 let mut data = attributes(value);
                 let id = data.find(|(name, _)| *name == IFLA_VLAN_ID);
@@ -485,6 +493,13 @@ fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
         octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some((name, value))
     })
+}
+
+/// Up to the zero at its end.
+fn text(value: &[u8]) -> String {
+    let end = value.iter().position(|octet| *octet == 0);
+    let end = end.unwrap_or(value.len());
+    String::from_utf8_lossy(&value[..end]).into_owned()
 }
 
 fn number(value: &[u8]) -> Option<u32> {

@@ -13,14 +13,15 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use proto::Instant;
 
 use crate::clock::Clock;
 use crate::netlink::{Changes, Netlink, wait_for};
 
-/// Pause between two looks in milliseconds: on some hosts routes come and go all the time.
-const PAUSE_MS: i32 = 10;
+/// Pause between two looks: on some hosts routes come and go all the time.
+const PAUSE: Duration = Duration::from_millis(10);
 /// Times kept of each target; a link that goes up and down more often is told of until then.
 const CUTS_MAX: usize = 1_000;
 
@@ -68,7 +69,7 @@ fn watch(
         for target in &mut targets {
             target.look(netlink, now);
         }
-        wait_for([ended.as_fd()], PAUSE_MS);
+        wait_for([ended.as_fd()], Some(PAUSE));
     }
     let now = clock.now();
     targets.into_iter().map(|target| target.end(now)).collect()

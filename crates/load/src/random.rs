@@ -17,8 +17,15 @@ const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 impl Draws {
     /// The source of client number `client` of a population seeded with `seed`.
     pub fn of_client(seed: u64, client: u32) -> Self {
+        Draws::of(seed, client.into())
+    }
+
+    /// The source of number `number` among those of `seed`: it is the same whatever was drawn from
+    /// the others.
+    #[inline]
+    pub fn of(seed: u64, number: u64) -> Self {
         let mut mixed = Draws {
-            state: seed ^ u64::from(client).wrapping_mul(0xd134_2543_de82_ef95),
+            state: seed ^ number.wrapping_mul(0xd134_2543_de82_ef95),
         };
         // Neighbouring numbers must not begin with neighbouring states.
         let state = mixed.bits() ^ mixed.bits().rotate_left(32);

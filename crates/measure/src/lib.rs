@@ -42,7 +42,7 @@
 //! * `ab`: two sides compared, metric by metric, and whether it is noise; `ab::doubts` is what
 //!   speaks against comparing them.
 //! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
-//!   a server.
+//!   a server; `line`: what a delay line did.
 //! * `steady_state`: how a run began, what it sustained and whether it drifted, from the
 //!   intervals of any record.
 //! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,
@@ -65,6 +65,7 @@ pub mod facts;
 pub mod histogram;
 pub mod interval;
 pub mod intervals;
+pub mod line;
 pub mod merge;
 pub mod metric;
 pub mod notation;

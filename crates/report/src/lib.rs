@@ -9,7 +9,8 @@
 //! * Renderings of a run record: `text` for people, `json`, `csv`, `dns_metrics`; and of several,
 //!   compared: `comparison` (transports), `ab` (two sides), or as a search: `capacity`. `answers`
 //!   reads these documents again and makes reports of them. `ramp` renders ramps, for gnuplot
-//!   too, `junit` is for CI; `probe`, `evaluation` and `trace` are for a query now and then.
+//!   too, `junit` is for CI; `probe`, `evaluation` and `trace` are for a query now and then,
+//!   `line` is a delay line's own result.
 //! * `document`: a report before it has a form, so that all forms say the same. `run` makes that
 //!   of one run, `several` of several; `remarks` and `several::words` are the sentences in it,
 //!   each tied to a chart or table.
@@ -39,6 +40,7 @@ pub mod evaluation;
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod line;
 mod markup;
 mod over_time;
 pub mod plain;

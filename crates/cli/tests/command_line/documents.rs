@@ -151,7 +151,8 @@ impl Network {
         let mut command = self.namespace.command("unshare");
         command.args(["--mount", "sh", "-c"]);
         command.arg(format!(
-            "mount -t sysfs sysfs /sys\nmount --bind {} /etc/hosts\n{line}",
+            "mount -t sysfs sysfs /sys\nmount --bind {} /etc/hosts\n\
+             mkdir -p /run/netns\nmount -t tmpfs tmpfs /run/netns\n{line}",
             self.hosts
         ));
         command.current_dir(folder);

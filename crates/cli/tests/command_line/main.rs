@@ -24,6 +24,7 @@ mod fit;
 mod flags;
 mod interrupt;
 mod lifecycle;
+mod line;
 mod manual;
 mod names;
 mod ping;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::process::{execute, execute_with, throng};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "compare-transports",
     "capacity",
     "responder",
+    "line",
     "names",
     "names records",
     "names services",
