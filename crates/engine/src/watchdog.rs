@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use driver::CpuTime;
 use driver::clock::Clock;
-use driver::{CpuTime, DriverStats};
 use measure::Interval;
 use proto::Instant;
 
 use crate::Control;
 use crate::threads::WorkerOutcome;
-use crate::worker::{EndedBy, RunInputs, Timeline, TlsNotes, Window, WorkerSummary};
+use crate::worker::{EndedBy, RunInputs, Timeline, Window, WorkerSummary};
 
 /// How long a thread may take no turn once its run is over.
 pub const PATIENCE: Duration = Duration::from_millis(1_400);
@@ -167,7 +167,6 @@ impl Watchdog {
                     run_ended_at: ended_at,
                     drained_at: ended_at,
                 },
-                warmup: Interval::default(),
                 bins: measure::Timeline::new(),
                 window: Window {
                     end: ended_at,
@@ -182,17 +181,12 @@ impl Watchdog {
                     true => EndedBy::Interrupted,
                     false => EndedBy::Duration,
                 },
-                stats: DriverStats::default(),
-                tls: TlsNotes::default(),
-                streams_max: None,
                 cpu_in_window: CpuTime {
                     used: Duration::from_nanos(total.cpu_ns),
                     waited: Duration::ZERO,
                     passed: Duration::from_nanos(total.end_ns),
                 },
-                script: None,
-                experience: None,
-                servers: Vec::new(),
+                ..WorkerSummary::default()
             },
             total,
         }

@@ -8,9 +8,10 @@ use proto::Instant;
 use proto::tls::Negotiated;
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EndedBy {
     /// The duration asked for has passed.
+    #[default]
     Duration,
     /// The number of queries asked for has been offered.
     Queries,
@@ -38,7 +39,7 @@ pub struct Timeline {
 }
 
 /// What one worker has to say at the end, beside its intervals.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WorkerSummary {
     /// When what began.
     pub timeline: Timeline,
