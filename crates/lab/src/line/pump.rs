@@ -51,8 +51,8 @@ impl Pump {
         let mut empty_at = [clock.now(); 2];
         while !self.shall_end.load(Ordering::Relaxed) {
             let mut is_busy = false;
-            for from in 0..2 {
-                is_busy |= self.read(from, clock, &mut empty_at[from], &mut buffer);
+            for (from, empty_at) in empty_at.iter_mut().enumerate() {
+                is_busy |= self.read(from, clock, empty_at, &mut buffer);
                 is_busy |= self.write(0, clock) | self.write(1, clock);
             }
             if !is_busy {
