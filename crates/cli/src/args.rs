@@ -377,6 +377,9 @@ pub(crate) struct RunArguments {
     /// Write the run record (JSON) to this file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) record: Option<PathBuf>,
+    /// Write records and other files also where a symbolic link stands in their place
+    #[arg(long, help_heading = "Output")]
+    pub(crate) force: bool,
     /// Form of the result on standard output
     #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
     pub(crate) format: Format,
@@ -790,6 +793,9 @@ pub(crate) struct ReportArguments {
     /// Write the report here instead of to standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Write it also where a symbolic link stands in its place
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
     /// Form of the report [default: what the ending of --output says, else text]
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
@@ -818,7 +824,8 @@ pub(crate) struct MergeArguments {
     /// The run records
     #[arg(value_name = "RECORD", required = true)]
     pub(crate) records: Vec<PathBuf>,
-    /// Merge although they are not of one concurrent load on one target; the result says so
+    /// Merge although they are not of one concurrent load on one target, which the result says; and
+    /// write --output also where a symbolic link stands in its place
     #[arg(long)]
     pub(crate) force: bool,
     /// Write the merged record here instead of to standard output

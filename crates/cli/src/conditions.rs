@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use measure::RunRecord;
 use measure::condition::{Check, Condition, ConditionError, Outcome};
 
+use crate::args::RunArguments;
 use crate::args::compare::ConditionArguments;
 use crate::failure::{CONDITION_FAILED, Failure};
-use crate::records::Destination;
+use crate::records::{Destination, Links};
 
 /// The conditions of one command.
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ impl Conditions {
     /// Those of a comparison.
     pub(crate) fn of_comparison(
         arguments: &ConditionArguments,
-        is_strict: bool,
+        (is_strict, links): (bool, Links),
     ) -> Result<Self, Failure> {
         let mut conditions = Vec::new();
         for text in &arguments.fail_if {
@@ -32,7 +33,7 @@ impl Conditions {
         for text in &arguments.require {
             conditions.push(read("--require", Condition::require(text))?);
         }
-        let junit = |path: &Path| Destination::check("--junit", path);
+        let junit = |path: &Path| Destination::check("--junit", path, links);
         Ok(Conditions {
             junit: arguments.junit.as_deref().map(junit).transpose()?,
             conditions,
@@ -41,8 +42,9 @@ impl Conditions {
     }
 
     /// Those of a run, which has nothing to be compared with.
-    pub(crate) fn of_run(arguments: &ConditionArguments) -> Result<Self, Failure> {
-        let conditions = Conditions::of_comparison(arguments, false)?;
+    pub(crate) fn of_run(run: &RunArguments) -> Result<Self, Failure> {
+        let links = Links::with_force(run.force);
+        let conditions = Conditions::of_comparison(&run.conditions, (false, links))?;
         let change = conditions
             .conditions
             .iter()

@@ -1,6 +1,5 @@
 //! `throng ramp`: a rate that grows until the target, or a limit, gives in.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
 use crate::args::{ArrivalProcess, Format, RunArguments};
 use crate::failure::{Failure, refuse};
-use crate::records::{Destination, hand_over, replace};
+use crate::records::{Destination, Links, hand_over};
 use crate::run::{self, unused};
 use crate::signals;
 
@@ -24,8 +23,9 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let plan = plan(arguments)?;
     let run = run_of(arguments)?;
     let record_to = Destination::of_record(&arguments.run)?;
+    let links = Links::with_force(arguments.run.force);
     let plot_to = (arguments.plot.as_deref())
-        .map(|path| Destination::check("--plot", path).map(|_| path))
+        .map(|path| Destination::check("--plot", path, links))
         .transpose()?;
     let interrupt = signals::watch(|| {
         tell!("ending the ramp; waiting for open queries (again to abort)");
@@ -48,18 +48,13 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
             Format::Csv => report::ramp::csv(&ramp),
         }
     })?;
-    if let Some(path) = plot_to {
-        write_plot(path, &ramp)?;
+    if let Some(plot_to) = plot_to {
+        plot_to.write_text(&report::ramp::plot(&ramp))?;
     }
     Ok(match ramp.responses {
         0 => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     })
-}
-
-fn write_plot(path: &Path, ramp: &Ramp) -> Result<(), Failure> {
-    replace(path, &report::ramp::plot(ramp))
-        .map_err(|error| Failure::in_operation(format!("cannot write {}: {error}", path.display())))
 }
 
 /// How many looks make a point: a power of two, so that the intervals of a long ramp, which are

@@ -12,7 +12,7 @@ use measure::merge::{Misfit, Misfits};
 use crate::args::{Format, MergeArguments, SchemaOf};
 use crate::failure::{Failure, print};
 use crate::{inputs, scenario};
-pub(crate) use destination::{Destination, replace};
+pub(crate) use destination::{Destination, Links, replace};
 
 /// Merges records.
 pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {
@@ -27,7 +27,10 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {
     };
     let merged = measure::merge(records, misfits).map_err(|misfits| refused(&misfits))?;
     match &arguments.output {
-        Some(path) => Destination::check("--output", path)?.write(&merged)?,
+        Some(path) => {
+            let links = Links::with_force(arguments.force);
+            Destination::check("--output", path, links)?.write(&merged)?;
+        }
         None => print(&report::json::render(&merged))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -77,6 +80,18 @@ pub(crate) fn hand_over(
     let printed = print(&text);
     // The first one says where the record is.
     written.and(printed).map(|()| text)
+}
+
+/// Writes one of several records, if it is to be kept. One that cannot be written is told of, and
+/// says false: the others, and what they say together, are not to be lost for it.
+pub(crate) fn keep_one(record: &RunRecord, to: Option<&Destination>) -> bool {
+    match to.map_or(Ok(()), |it| it.write(record)) {
+        Ok(()) => true,
+        Err(failure) => {
+            failure.report();
+            false
+        }
+    }
 }
 
 /// A record in the form asked for.

@@ -7,7 +7,7 @@ use ::report::{Answer, Collection, Source};
 
 use crate::args::{ReportArguments, ReportFormat};
 use crate::failure::{Failure, print};
-use crate::records;
+use crate::records::{self, Destination, Links};
 
 /// Files that were left out and are named.
 const NAMED_MAX: usize = 3;
@@ -29,6 +29,10 @@ const ENDINGS: [(&str, ReportFormat); 10] = [
 /// Reads, renders and writes.
 pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     let format = format(arguments)?;
+    let links = Links::with_force(arguments.force);
+    let output = (arguments.output.as_deref())
+        .map(|path| Destination::check("--output", path, links))
+        .transpose()?;
     let text = match answer(&arguments.records)? {
         Some((file, answer)) => render_answer(&answer, &file, format)?,
         None => {
@@ -38,14 +42,9 @@ pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> 
             render(&collection, format)?
         }
     };
-    match &arguments.output {
+    match output {
         None => print(&text)?,
-        Some(path) => records::replace(path, &text).map_err(|error| {
-            Failure::usage(
-                format!("cannot write the report to {}: {error}", path.display()),
-                "give --output a file in a folder that exists and may be written",
-            )
-        })?,
+        Some(output) => output.write_text(&text)?,
     }
     Ok(ExitCode::SUCCESS)
 }

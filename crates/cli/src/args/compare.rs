@@ -92,7 +92,8 @@ pub(crate) struct AbArguments {
         help_heading = "Comparison"
     )]
     pub(crate) metrics: Vec<Metric>,
-    /// Compare although hosts or scenarios differ
+    /// Compare although hosts or scenarios differ; and write --junit also where a symbolic link
+    /// stands in its place
     #[arg(long, help_heading = "Comparison")]
     pub(crate) force: bool,
     /// Seed of the bootstrap

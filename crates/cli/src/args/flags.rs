@@ -93,7 +93,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 136] = [
+pub(crate) const FLAGS: [Flag; 137] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -257,6 +257,7 @@ pub(crate) const FLAGS: [Flag; 136] = [
     run("record")
         .asked_by(Calls::Runs)
         .not_with(&[(Capacity, "use --records FOLDER")]),
+    run("force").asked_by(Calls::Runs),
     run("format").asked_by(Calls::Runs),
     run("interval").asked_by(Calls::Runs),
     run("goodput"),

@@ -18,7 +18,7 @@ use measure::notation::seconds;
 use crate::args::capacity::CapacityArguments;
 use crate::args::{DriverChoice, Format};
 use crate::failure::{Failure, print};
-use crate::records::{Destination, replace};
+use crate::records::{Destination, Links, keep_one};
 use crate::run;
 use crate::signals::{self, Interrupt};
 
@@ -30,7 +30,10 @@ const ANSWER: &str = "capacity.json";
 /// Searches and prints.
 pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure> {
     let plan = arguments::plan(arguments)?;
-    let answer_file = arguments.records.as_deref().map(make_folder).transpose()?;
+    let links = Links::with_force(arguments.run.force);
+    let answer_to = (arguments.records.as_deref())
+        .map(|folder| Destination::check("--records", &make_folder(folder)?, links))
+        .transpose()?;
     let interrupt = signals::watch(|| {
         tell!("ending the search; waiting for open queries (again to abort)");
     });
@@ -43,6 +46,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         plan: &plan,
         interrupt: &interrupt,
         quiet,
+        all_kept: true,
     };
     let Some(capacity) = lab::capacity::find(&plan, &mut trials)? else {
         return Err(Failure::interrupted(
@@ -50,19 +54,16 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         ));
     };
     let json = report::capacity::json(&capacity);
-    if let Some(path) = answer_file {
-        replace(&path, &json).map_err(|error| {
-            Failure::in_operation(format!("cannot write {}: {error}", path.display()))
-        })?;
-    }
-    print(&match arguments.run.format {
+    let written = answer_to.map_or(Ok(()), |it| it.write_text(&json));
+    let printed = print(&match arguments.run.format {
         Format::Text => report::capacity::text(&capacity),
         Format::Json => json,
         Format::Csv => report::capacity::csv(&capacity),
-    })?;
+    });
+    written.and(printed)?;
     Ok(match capacity.answer.value {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(1),
+        Some(_) if trials.all_kept => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     })
 }
 
@@ -101,6 +102,8 @@ struct Trials<'a> {
     plan: &'a CapacityPlan,
     interrupt: &'a Interrupt,
     quiet: bool,
+    /// Every record could be written.
+    all_kept: bool,
 }
 
 impl Bench for Trials<'_> {
@@ -113,9 +116,7 @@ impl Bench for Trials<'_> {
         run.quiet |= !std::io::stderr().is_terminal();
         let destination = self.destination(attempt)?;
         let record = run::measure(&run, number, self.interrupt)?;
-        if let Some(destination) = &destination {
-            destination.write(&record)?;
-        }
+        self.all_kept &= keep_one(&record, destination.as_ref());
         Ok(Made {
             record,
             file: destination.as_ref().map(Destination::name),
@@ -156,6 +157,7 @@ impl Trials<'_> {
             return Ok(None);
         };
         let file = format!("trial-{:03}.json", attempt.position);
-        Destination::check("--records", &folder.join(file)).map(Some)
+        let links = Links::with_force(self.arguments.run.force);
+        Destination::check("--records", &folder.join(file), links).map(Some)
     }
 }

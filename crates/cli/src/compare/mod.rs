@@ -12,7 +12,7 @@ use measure::ab::{AbComparison, Settings, Side, doubts};
 use crate::args::compare::{AbArguments, AbFormat};
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
-use crate::records;
+use crate::records::{self, Links};
 
 /// A side: what it is called, and its records with their files.
 struct Records {
@@ -22,7 +22,8 @@ struct Records {
 
 /// Compares and prints.
 pub(crate) fn execute(arguments: &AbArguments) -> Result<ExitCode, Failure> {
-    let conditions = Conditions::of_comparison(&arguments.conditions, arguments.fail_undecided)?;
+    let of_output = (arguments.fail_undecided, Links::with_force(arguments.force));
+    let conditions = Conditions::of_comparison(&arguments.conditions, of_output)?;
     let noise = match &arguments.noise {
         Some(path) => Some(read_side(path)?),
         None => None,

@@ -15,7 +15,7 @@ use measure::record::EndedBy;
 
 use crate::args::{CompareArguments, Format, RunArguments};
 use crate::failure::{Failure, print};
-use crate::records::Destination;
+use crate::records::{Destination, Links, keep_one};
 use crate::run;
 use crate::signals::{self, Interrupt};
 
@@ -49,7 +49,7 @@ pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure>
     let interrupt = signals::watch(|| {
         tell!("ending the comparison; waiting for open queries (again to abort)");
     });
-    let made = make(&turns, &interrupt)?;
+    let (made, all_kept) = make(&turns, &interrupt)?;
     let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
     let Some(comparison) = Comparison::new(&cells) else {
         return Err(Failure::interrupted(
@@ -63,9 +63,9 @@ pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure>
     })?;
     let in_vain = made.iter().filter(|made| run::is_failure(&made.record));
     let in_vain = in_vain.count() > 0;
-    Ok(match in_vain {
-        false => ExitCode::SUCCESS,
-        true => ExitCode::from(1),
+    Ok(match all_kept && !in_vain {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 
@@ -121,12 +121,14 @@ fn destination(
         return Ok(None);
     };
     let path: PathBuf = folder.join(format!("{}-{round}.json", run.transport));
-    Destination::check("--records", &path).map(Some)
+    let links = Links::with_force(arguments.run.force);
+    Destination::check("--records", &path, links).map(Some)
 }
 
-/// Makes all runs, up to an interrupt; the run that it cut short is kept and not compared.
-fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<Vec<Made>, Failure> {
-    let mut made = Vec::new();
+/// Makes all runs, up to an interrupt; the run that it cut short is kept and not compared. False if
+/// a record could not be written.
+fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), Failure> {
+    let (mut made, mut all_kept) = (Vec::new(), true);
     for (index, turn) in turns.iter().enumerate() {
         if interrupt.has_come() {
             break;
@@ -141,9 +143,7 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<Vec<Made>, Failure>
             );
         }
         let record = run::measure(turn.arguments, turn.transport, interrupt)?;
-        if let Some(destination) = &turn.destination {
-            destination.write(&record)?;
-        }
+        all_kept &= keep_one(&record, turn.destination.as_ref());
         if record.ended_by != EndedBy::Interrupted {
             let file = turn.destination.as_ref().map(Destination::name);
             made.push(Made { record, file });
@@ -153,7 +153,7 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<Vec<Made>, Failure>
         let (complete, all) = (made.len(), turns.len());
         tell!("interrupted: {complete} of {all} runs are compared");
     }
-    Ok(made)
+    Ok((made, all_kept))
 }
 
 impl Made {

@@ -27,7 +27,7 @@ const OF_TOP: [&str; 11] = [
 /// Keys of hooks, at `[hooks]` and of one server or variant.
 const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
-const OF_EXPERIMENT: [&str; 4] = ["record", "format", "quiet", "label"];
+const OF_EXPERIMENT: [&str; 5] = ["record", "force", "format", "quiet", "label"];
 
 const REPETITIONS: u32 = 5;
 

@@ -63,9 +63,10 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
         record = Some(measured?);
         (times, missed) = collected.map_err(|_| Failure::in_operation("collecting broke down"))?;
     }
-    if let (Some(destination), Some(record)) = (&destination, &record) {
-        destination.write(record)?;
-    }
+    let written = match (&destination, &record) {
+        (Some(destination), Some(record)) => destination.write(record),
+        _ => Ok(()),
+    };
     let asked = asked(candidates, record.as_ref(), &times);
     let transport = arguments.probe.run.transport.to_string();
     let seed = arguments.probe.run.seed;
@@ -75,7 +76,9 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
             .notes
             .push(format!("{missed} responses are missing in the comparison"));
     }
-    show(evaluation, arguments)
+    let shown = show(evaluation, arguments);
+    // The first one says where the record is.
+    written.and(shown)
 }
 
 fn show(mut evaluation: Evaluation, arguments: &EvalArguments) -> Result<ExitCode, Failure> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{questions, reject_hidden, run_of};
 use crate::args::probe::{PingArguments, PingFormat};
 use crate::failure::{Failure, print};
-use crate::records::Destination;
+use crate::records::{Destination, hand_over};
 use crate::run;
 use crate::signals;
 
@@ -57,10 +57,16 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     });
     let record = record?;
     let missed = printed.map_err(|_| Failure::in_operation("printing broke down"))??;
-    if let Some(destination) = &destination {
-        destination.write(&record)?;
+    let statistics = statistics(&record);
+    let words = |_: &RunRecord| shown.statistics(&statistics);
+    let handed_over = hand_over(&record, destination.as_ref(), words);
+    if missed > 0 {
+        tell!("note: {missed} lines were left out: queries ended faster than they print");
     }
-    shown.statistics(&record, missed)
+    handed_over.map(|_| match statistics.received {
+        0 => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 fn request(arguments: &PingArguments, questions: &[String]) -> Result<RunRequest, Failure> {
@@ -177,24 +183,20 @@ impl Shown {
         }
     }
 
-    fn statistics(&self, record: &RunRecord, missed: u64) -> Result<ExitCode, Failure> {
-        let connections = record.connection_times();
-        let mut total = record.total.clone();
-        // Those set up before the first query are not in the total of the run.
-        total.counts.connections = record.connections();
-        let statistics = ProbeStatistics::new(&total, &connections);
-        print(&match self.format {
-            PingFormat::Text => format!("\n{}", report::probe::text(&statistics)),
+    fn statistics(&self, statistics: &ProbeStatistics) -> String {
+        match self.format {
+            PingFormat::Text => format!("\n{}", report::probe::text(statistics)),
             PingFormat::Json => line(&json!({"event": "statistics", "statistics": statistics})),
-        })?;
-        if missed > 0 {
-            tell!("note: {missed} lines were left out: queries ended faster than they print");
         }
-        Ok(match statistics.received {
-            0 => ExitCode::FAILURE,
-            _ => ExitCode::SUCCESS,
-        })
     }
+}
+
+fn statistics(record: &RunRecord) -> ProbeStatistics {
+    let connections = record.connection_times();
+    let mut total = record.total.clone();
+    // Those set up before the first query are not in the total of the run.
+    total.counts.connections = record.connections();
+    ProbeStatistics::new(&total, &connections)
 }
 
 fn fields(how: Ending, time_ns: u64) -> Value {

@@ -16,6 +16,25 @@ use crate::failure::Failure;
 /// of the 255 that most file systems allow.
 const KEPT_NAME_MAX: usize = 50;
 
+/// What to do with a symbolic link in place of a file: where a record goes ought to be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Refuse it, and name `--force`.
+    Refused,
+    /// Write to what it leads to.
+    Followed,
+}
+
+impl Links {
+    /// As `--force` of the command says.
+    pub(crate) fn with_force(force: bool) -> Self {
+        match force {
+            true => Links::Followed,
+            false => Links::Refused,
+        }
+    }
+}
+
 /// A place where a record can be written, checked before the run.
 #[derive(Debug)]
 pub(crate) struct Destination {
@@ -29,20 +48,22 @@ impl Destination {
     /// about to.
     ///
     /// Until the record is written an existing file stays as it is, and no new one is left behind.
-    pub(crate) fn check(flag: &str, path: &Path) -> std::result::Result<Self, Failure> {
+    pub(crate) fn check(
+        flag: &str,
+        path: &Path,
+        links: Links,
+    ) -> std::result::Result<Self, Failure> {
         let cannot = |reason: String| {
             Failure::usage(
                 format!("cannot write to {}: {reason}", path.display()),
                 format!("give {flag} a file in a folder that exists and may be written"),
             )
         };
-        if let Some(target) = link_to_file(path) {
+        if let (Some(target), Links::Refused) = (link_to_file(path), links) {
+            let target = target.display();
             return Err(Failure::usage(
                 format!("cannot write to {}: it is a symbolic link", path.display()),
-                format!(
-                    "give {flag} the file that it leads to, {}",
-                    target.display()
-                ),
+                format!("give {flag} the file that it leads to, {target}, or add --force"),
             ));
         }
         let is_pipe = |it: fs::Metadata| it.file_type().is_fifo();
@@ -78,7 +99,8 @@ impl Destination {
         arguments: &RunArguments,
     ) -> std::result::Result<Option<Self>, Failure> {
         let path = arguments.record.as_deref();
-        path.map(|path| Destination::check("--record", path))
+        let links = Links::with_force(arguments.force);
+        path.map(|path| Destination::check("--record", path, links))
             .transpose()
     }
 
@@ -122,8 +144,8 @@ impl Destination {
     }
 }
 
-/// What a path leads to that is a link to a file or to nothing: where a record goes ought to be
-/// seen. Links such as /dev/stdout are names of what is open already.
+/// What a path leads to that is a link to a file or to nothing. Links such as /dev/stdout are names
+/// of what is open already.
 fn link_to_file(path: &Path) -> Option<PathBuf> {
     let target = fs::read_link(path).ok()?;
     let leads_to_file = path.metadata().map_or(true, |it| it.is_file());

@@ -39,7 +39,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if arguments.profile.profile_mix {
         return scenario::execute(None, arguments);
     }
-    let conditions = Conditions::of_run(&arguments.conditions)?;
+    let conditions = Conditions::of_run(arguments)?;
     let destination = Destination::of_record(arguments)?;
     let interrupt = signals::watch(|| {
         tell!("ending the run; waiting for open queries (again to abort)");

@@ -24,7 +24,7 @@ use crate::args::RunArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
 use crate::inputs;
-use crate::records::{self, Destination};
+use crate::records::{self, Destination, Links};
 use crate::run;
 use crate::signals;
 use file::ScenarioFile;
@@ -100,13 +100,16 @@ pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<E
     let (mut printed, mut all_checks) = (String::new(), Vec::new());
     let first = runs.first().and_then(|(_, groups)| groups.first());
     let conditions = match first {
-        Some(group) => Conditions::of_run(&group.arguments.conditions)?,
+        Some(group) => Conditions::of_run(&group.arguments)?,
         None => Conditions::default(),
     };
     for (number, (point, groups)) in runs.iter().enumerate() {
         let first = &groups[0].arguments;
         let destination = (first.record.as_deref())
-            .map(|path| Destination::check("--record", &point.file(path)))
+            .map(|path| {
+                let links = Links::with_force(first.force);
+                Destination::check("--record", &point.file(path), links)
+            })
             .transpose()?;
         if !point.is_only() {
             tell!("{point}");

@@ -156,9 +156,51 @@ fn a_record_is_not_written_through_a_link() {
         let link = folder.path(link);
         std::os::unix::fs::symlink(to, &link).unwrap();
         throng(&format!("run --queries 1 --record {link}"))
-            .refused_with("it is a symbolic link", to);
+            .refused_with("it is a symbolic link", "add --force");
     }
     assert_eq!(fs::read_to_string(file).unwrap(), "kept");
+}
+
+/// A new link in a folder to a file that holds `old`; returns both.
+fn link_to_old(folder: &Folder, name: &str) -> (String, String) {
+    let (file, link) = (
+        folder.write(&format!("{name}-file"), "old"),
+        folder.path(name),
+    );
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    (link, file)
+}
+
+#[test]
+fn with_force_every_command_writes_through_a_link() {
+    let folder = Folder::new("record-force");
+    let own = folder.path("own.json");
+    let run = "--driver sim --queries 10 --quiet";
+    throng(&format!("run {run} --record {own}")).succeeded();
+    let ramp = "ramp --driver sim --to 100 --over 1s --sustain 0s --quiet";
+    for (number, command) in [
+        format!("run {run} --record"),
+        format!("run {run} --require loss<50% --junit"),
+        format!("merge {own} --output"),
+        format!("report {own} --format text --output"),
+        format!("{ramp} --plot"),
+        format!("{ramp} --record"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let (link, file) = link_to_old(&folder, &format!("{number}.json"));
+        throng(&format!("{command} {link}")).refused_with("it is a symbolic link", "add --force");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old", "{command}");
+        throng(&format!("{command} {link} --force")).succeeded();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_ne!(fs::read_to_string(&file).unwrap(), "old", "{command}");
+    }
+    // What it leads to need not be there yet.
+    let (link, file) = (folder.path("new-link"), folder.path("new"));
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    throng(&format!("run {run} --record {link} --force")).succeeded();
+    assert!(fs::read_to_string(&file).unwrap().starts_with('{'));
 }
 
 /// Runs a shell's line in mounts of its own, which are gone with it. Needs root.
@@ -194,6 +236,53 @@ fn a_record_that_has_no_room_is_kept_elsewhere() {
          {THRONG} run --quiet --queries 100 --record {place}/record.json"
     ));
     finished.refused_with("Read-only file system", "a folder that exists");
+}
+
+#[test]
+fn what_was_measured_is_printed_though_its_records_have_no_room() {
+    let folder = Folder::new("printed-full");
+    let place = folder.folder().display().to_string();
+    let kept = Folder::new("printed-full-kept");
+    let kept = kept.folder().display().to_string();
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    let server = responder.address().to_string();
+    let asks = format!("a.example --server {server} --interval 10ms --count 3");
+    for (command, printed) in [
+        (
+            format!("ping {asks} --record {place}/record.json"),
+            "3 queries sent",
+        ),
+        (
+            format!("eval {asks} --record {place}/record.json"),
+            server.as_str(),
+        ),
+        (
+            format!(
+                "compare-transports --driver sim --transports udp,tcp --queries 100 --quiet \
+                 --records {place}"
+            ),
+            "tcp",
+        ),
+        (
+            format!(
+                "capacity --driver sim --ceiling 2000 --start 500 --max 4k --trial-duration 1s \
+                 --rounds 1 --quiet --records {place}"
+            ),
+            "qps",
+        ),
+    ] {
+        let finished = in_own_mounts(&format!(
+            "mount -t tmpfs -o size=4k tmpfs {place} && TMPDIR={kept} {THRONG} {command}"
+        ));
+        let said = finished.stderr.clone();
+        let shown = finished.ended_with(1);
+        assert!(
+            said.contains("No space left on device"),
+            "{command}: {said}"
+        );
+        assert!(said.contains("hint: it is in "), "{command}: {said}");
+        assert!(shown.contains(printed), "{command}: {shown}");
+    }
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn an_ending_that_says_no_form_and_a_folder_that_is_none_are_refused() {
         .refused_with("report.pdf: its ending does not say", ".html");
     let file = folder.path("no/such/folder/r.html");
     let (error, _) = throng(&format!("report {record} -o {file}")).refused();
-    assert!(error.contains("cannot write the report to"), "{error}");
+    assert!(error.contains("cannot write to"), "{error}");
     let (error, hint) = throng("run --label cpu --queries 1").refused();
     assert!(
         error.contains("`cpu` is not of the form cpu=2"),
