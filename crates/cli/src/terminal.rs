@@ -26,6 +26,22 @@ pub(crate) fn text(words: &str) {
         .write_all(printable(words).as_bytes());
 }
 
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: u16 = 80;
+
+/// Replaces the line of the terminal that standard error is, as far as it fits.
+pub(crate) fn replace_line(words: &str) {
+    use std::io::Write;
+    let mut stderr = std::io::stderr().lock();
+    let size = rustix::termios::tcgetwinsize(&stderr);
+    let columns = size.map_or(0, |it| it.ws_col);
+    let columns = if columns == 0 { COLUMNS } else { columns };
+    // The last column is left free: some terminals wrap there.
+    let fitting = usize::from(columns).saturating_sub(1);
+    let cut: String = printable(words).chars().take(fitting).collect();
+    let _ = write!(stderr, "\r\x1b[2K{cut}").and_then(|()| stderr.flush());
+}
+
 /// The text without characters that control a terminal: they may come from a record or a file of
 /// somebody else. They are written as JSON writes them, `\u001b`.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {

@@ -135,7 +135,7 @@ fn watch_groups(
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(&requests[0], first.quiet, shown_each(first));
+    let mut display = Display::new(requests, first.quiet, shown_each(first));
     let outcome = lab::run::run_groups(requests, &control, |progress| {
         display.show(progress);
         watch(progress);

@@ -74,7 +74,7 @@ pub(super) fn measure(
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(&requests[0], quiet, shown_each);
+    let mut display = Display::new(requests, quiet, shown_each);
     // A responder on threads of this process serves until the run is over.
     let (responders, serving) = match target {
         Target::Foreign => (None, None),

@@ -1,28 +1,38 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use engine::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
 use lab::run::RunRequest;
 use measure::{Interval, notation};
 
+use crate::terminal;
+
+/// Cells of the bar.
+const BAR_CELLS: usize = 30;
+/// A run that has ended and still waits is told of after this: most wait for a moment only.
+const WAIT_UNTOLD: Duration = Duration::from_millis(500);
+
 /// What shows how far the run is.
-pub(crate) enum Display {
+pub(crate) struct Display {
+    form: Form,
+    of: Progressing,
+    end: End,
+    /// Says, unless it is dropped before, what the run waits for.
+    waiting: Option<Waiting>,
+}
+
+enum Form {
     /// A bar with the live rate and p99.
-    Bar {
-        bar: ProgressBar,
-        by_queries: bool,
-        of: Progressing,
-    },
+    Bar(Bar),
     /// One line for each interval that is to be shown, which may be several of the record.
     Lines {
-        run_ns: u64,
         each_ns: u64,
         /// What the next line is about, so far.
         gathered: Option<Box<Interval>>,
-        of: Progressing,
     },
     /// Nothing.
     Quiet,
@@ -81,58 +91,135 @@ impl Progressing {
     }
 }
 
+/// How far a run is that lasts a time, or a number of queries.
+struct Bar {
+    by_queries: bool,
+    length: u64,
+    done: u64,
+}
+
+impl Bar {
+    fn draw(&self, message: &str) {
+        let share = self.done.min(self.length) as f64 / self.length.max(1) as f64;
+        let filled = (share * BAR_CELLS as f64) as usize;
+        let (full, empty) = ("█".repeat(filled), "░".repeat(BAR_CELLS - filled));
+        let percent = (share * 100.0) as u64;
+        terminal::replace_line(&format!("{full}{empty} {percent:>3} %  {message}"));
+    }
+}
+
+/// When a run has asked everything, and what it waits for then.
+struct End {
+    run_ns: u64,
+    queries_max: Option<u64>,
+    timeout: Duration,
+    offered: u64,
+    ended: u64,
+    is_told: bool,
+}
+
+impl End {
+    fn of(requests: &[RunRequest]) -> End {
+        let plans = || requests.iter().map(|request| &request.plan);
+        End {
+            run_ns: plans()
+                .map(|plan| plan.duration.map_or(u64::MAX, nanos))
+                .max()
+                .unwrap_or(u64::MAX),
+            queries_max: plans().map(|plan| plan.queries_max).sum(),
+            timeout: plans().map(|plan| plan.timeout).max().unwrap_or_default(),
+            offered: 0,
+            ended: 0,
+            is_told: false,
+        }
+    }
+
+    /// Counts an interval; what is waited for, if nothing more will be asked. Said once.
+    fn count(&mut self, interval: &Interval) -> Option<String> {
+        let counts = &interval.counts;
+        self.offered += counts.offered;
+        self.ended += counts.responses + counts.lost() + counts.interrupted;
+        let all_asked = self.queries_max.is_some_and(|most| self.offered >= most);
+        let open = self.offered.saturating_sub(self.ended);
+        if self.is_told || open == 0 || (interval.end_ns < self.run_ns && !all_asked) {
+            return None;
+        }
+        self.is_told = true;
+        Some(format!(
+            "waiting for {}, at most {} (--timeout)",
+            notation::counted(open, "response"),
+            notation::seconds(nanos(self.timeout))
+        ))
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Words that are said unless there is no need for them any more.
+struct Waiting {
+    needed: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Waiting {
+    /// None where the system allows no further thread.
+    fn say(words: String) -> Option<Waiting> {
+        let (needed, over) = channel::<()>();
+        let thread = Builder::new().spawn(move || {
+            if over.recv_timeout(WAIT_UNTOLD) == Err(RecvTimeoutError::Timeout) {
+                tell!("{words}");
+            }
+        });
+        thread.ok().map(|thread| Waiting { needed, thread })
+    }
+
+    fn end(self) {
+        drop(self.needed);
+        // It only speaks.
+        let _ = self.thread.join();
+    }
+}
+
 impl Display {
     /// The display that suits standard error.
-    pub(crate) fn new(request: &RunRequest, quiet: bool, each: Duration) -> Self {
-        if quiet {
-            return Display::Quiet;
-        }
-        if !std::io::stderr().is_terminal() {
-            let run = request
-                .plan
-                .duration
-                .map_or(u128::MAX, |run| run.as_nanos());
-            return Display::Lines {
-                run_ns: u64::try_from(run).unwrap_or(u64::MAX),
-                each_ns: u64::try_from(each.as_nanos()).unwrap_or(u64::MAX),
+    pub(crate) fn new(requests: &[RunRequest], quiet: bool, each: Duration) -> Self {
+        let form = match requests {
+            [first, ..] if !quiet && std::io::stderr().is_terminal() => {
+                let plan = &first.plan;
+                let bar = Bar {
+                    by_queries: plan.duration.is_none(),
+                    length: (plan.duration.map(nanos).or(plan.queries_max)).unwrap_or(0),
+                    done: 0,
+                };
+                bar.draw("connecting");
+                Form::Bar(bar)
+            }
+            [_, ..] if !quiet => Form::Lines {
+                each_ns: nanos(each),
                 gathered: None,
-                of: Progressing::of(request),
-            };
-        }
-        let plan = &request.plan;
-        let by_queries = plan.duration.is_none();
-        let length = match (plan.duration, plan.queries_max) {
-            (Some(duration), _) => duration.as_millis() as u64,
-            (None, Some(queries)) => queries,
-            (None, None) => 0,
+            },
+            _ => Form::Quiet,
         };
-        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
-        let bar = ProgressBar::new(length);
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
-        bar.set_message("connecting");
-        bar.enable_steady_tick(Duration::from_millis(250));
-        Display::Bar {
-            bar,
-            by_queries,
-            of: Progressing::of(request),
+        Display {
+            form,
+            of: (requests.first()).map_or(Progressing::Queries, Progressing::of),
+            end: End::of(requests),
+            waiting: None,
         }
     }
 
     /// Shows one interval.
     pub(crate) fn show(&mut self, progress: &Progress) {
         let interval = &progress.interval;
-        match self {
-            Display::Quiet => {}
+        let waits = self.end.count(interval);
+        let of = self.of;
+        match &mut self.form {
+            Form::Quiet => {}
             // What comes after the run is the drain: part of the result, not of the progress.
-            Display::Lines { run_ns, .. } if interval.start_ns >= *run_ns => {}
-            Display::Lines {
-                run_ns,
-                each_ns,
-                gathered,
-                of,
-            } => {
+            Form::Lines { .. } if interval.start_ns >= self.end.run_ns => {}
+            Form::Lines { each_ns, gathered } => {
                 let line = match gathered.take() {
                     None => Box::new(interval.clone()),
                     Some(mut line) => {
@@ -140,35 +227,35 @@ impl Display {
                         line
                     }
                 };
-                match line.length_ns() >= *each_ns || line.end_ns >= *run_ns {
+                match line.length_ns() >= *each_ns || line.end_ns >= self.end.run_ns {
                     true => tell!("{}", of.line(&line)),
                     false => *gathered = Some(line),
                 }
+                self.waiting = self.waiting.take().or_else(|| Waiting::say(waits?));
             }
-            Display::Bar {
-                bar,
-                by_queries,
-                of,
-            } => {
-                match by_queries {
-                    true => bar.inc(interval.counts.offered),
-                    false => bar.set_position(interval.end_ns / 1_000_000),
-                }
-                bar.set_message(of.message(interval));
+            Form::Bar(bar) => {
+                bar.done = match bar.by_queries {
+                    true => bar.done + interval.counts.offered,
+                    false => interval.end_ns,
+                };
+                bar.draw(&waits.unwrap_or_else(|| of.message(interval)));
             }
         }
     }
 
     /// Clears the line.
     pub(crate) fn finish(&mut self) {
-        match self {
-            Display::Bar { bar, .. } => bar.finish_and_clear(),
-            Display::Lines { gathered, of, .. } => {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.end();
+        }
+        match &mut self.form {
+            Form::Bar(_) => terminal::replace_line(""),
+            Form::Lines { gathered, .. } => {
                 if let Some(line) = gathered.take() {
-                    tell!("{}", of.line(&line));
+                    tell!("{}", self.of.line(&line));
                 }
             }
-            Display::Quiet => {}
+            Form::Quiet => {}
         }
     }
 }

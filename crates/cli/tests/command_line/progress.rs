@@ -22,6 +22,25 @@ fn each_interval_is_one_plain_line_where_there_is_no_terminal() {
 }
 
 #[test]
+fn a_run_that_waits_for_time_outs_at_its_end_says_for_how_many_and_how_long() {
+    for length in ["--duration 200ms", "--queries 20 --interval 100ms"] {
+        let finished = throng(&format!(
+            "run --rate 100 --loss 1 --no-preflight --timeout 3s {length}"
+        ));
+        let waits = (finished.stderr.lines()).filter(|line| line.starts_with("waiting for "));
+        let waits: Vec<&str> = waits.collect();
+        let [line] = waits[..] else {
+            panic!("{}", finished.stderr)
+        };
+        assert!(
+            line.ends_with(" responses, at most 3.0 s (--timeout)"),
+            "{line}"
+        );
+        finished.ended_with(1);
+    }
+}
+
+#[test]
 fn quiet_prints_the_result_alone() {
     for flags in ["--quiet", "-q --format json", "-q --transport tcp"] {
         let finished = throng(&format!("{RUN} {flags}"));
