@@ -122,6 +122,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         warmup: Interval::default(),
         intervals,
         intervals_merged: 1,
+        outages: None,
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,

@@ -247,6 +247,14 @@ pub struct Interval {
     /// Connections that carried a query in the interval; in a total or merged interval, the most of
     /// any.
     pub connections_active: u64,
+    /// When the first response came that is of use (NOERROR or NXDOMAIN), in nanoseconds since the
+    /// start of the measured run, to 10 ms. None if none came, or in a record of a version that did
+    /// not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_usable_ns: Option<u64>,
+    /// When the last of them came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_usable_ns: Option<u64>,
 }
 
 impl Interval {
@@ -282,6 +290,15 @@ impl Interval {
         self.distributions.merge(&other.distributions);
         self.in_flight_ns = self.in_flight_ns.saturating_add(other.in_flight_ns);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        let firsts = [self.first_usable_ns, other.first_usable_ns];
+        self.first_usable_ns = firsts.into_iter().flatten().min();
+        self.last_usable_ns = self.last_usable_ns.max(other.last_usable_ns);
+    }
+
+    /// Notes that usable responses came between two instants, after all that is noted already.
+    pub fn note_usable(&mut self, from_ns: u64, until_ns: u64) {
+        self.first_usable_ns.get_or_insert(from_ns);
+        self.last_usable_ns = Some(until_ns);
     }
 
     /// The total of successive intervals, from the start of the first to the end of the last.
@@ -327,8 +344,12 @@ impl Interval {
             connections_open,
             connections_open_max,
             connections_active,
+            first_usable_ns,
+            last_usable_ns,
         } = self;
-        *connections_open_max = None;
+        for instant in [connections_open_max, first_usable_ns, last_usable_ns] {
+            *instant = None;
+        }
         *counts = Counts::default();
         distributions.each(Histogram::clear);
         *in_flight_ns = 0;
@@ -399,6 +420,8 @@ mod tests {
             connections_open: open,
             connections_open_max: Some(open + 1),
             connections_active: open / 2,
+            first_usable_ns: Some(start_ns + 1),
+            last_usable_ns: Some(end_ns - 1),
             ..Interval::default()
         };
         interval.counts.responses = responses;
@@ -422,6 +445,10 @@ mod tests {
         assert_eq!((merged.in_flight_ns, merged.cpu_ns), (100, 14));
         assert_eq!(merged.distributions.latency.count(), 11);
         assert_eq!(merged.distributions.connections.tls_handshake.count(), 2);
+        let usable = (merged.first_usable_ns, merged.last_usable_ns);
+        assert_eq!(usable, (Some(96), Some(209)));
+        merged.merge(&Interval::default());
+        assert_eq!((merged.first_usable_ns, merged.last_usable_ns), usable);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! Order of calls: [`Intervals::push`] for each interval as it ends, then [`Intervals::finish`].
 
 use crate::interval::Interval;
+use crate::timeline::Steps;
 
 /// Most intervals of a record: a run of a day has 675, of 128 s each.
 pub const INTERVALS_MAX: usize = 1_024;
@@ -29,6 +30,8 @@ pub struct Intervals {
     /// The latest one. Whether it is of the window is known at the end.
     latest: Option<Interval>,
     buckets_max: usize,
+    /// What outages are looked for in.
+    steps: Steps,
 }
 
 impl Default for Intervals {
@@ -47,6 +50,7 @@ impl Intervals {
             buckets: 0,
             latest: None,
             buckets_max,
+            steps: Steps::default(),
         }
     }
 
@@ -58,6 +62,7 @@ impl Intervals {
             interval.end_ns = interval.end_ns.max(before.end_ns + 1);
             self.add(before);
         }
+        self.steps.push(&interval);
         self.latest = Some(interval);
     }
 
@@ -85,6 +90,11 @@ impl Intervals {
         let complete = self.each.len() - 1;
         let complete = self.each[..complete].iter_mut();
         self.buckets = complete.map(Interval::shrink_to_fit).sum();
+    }
+
+    /// All of them as steps, which are not kept any longer here.
+    pub fn take_steps(&mut self) -> Steps {
+        std::mem::take(&mut self.steps)
     }
 
     /// All of them, and how many intervals of the length asked for are in each; one that begins

@@ -2,7 +2,7 @@
 //!
 //! Counts add, histograms add bucket by bucket, intervals merge by their position, groups of
 //! clients by their names, workers and hosts are listed, and what a host's kernel counted counts
-//! once; nothing is averaged, so percentiles of the merged record are those of all responses (P23).
+//! once; nothing is averaged, so percentiles of the merged record are those of all responses.
 //! Records whose figures do not mean the same are refused, and those of runs that were not one
 //! concurrent load on one target, unless the caller insists: then the record says so. What differs
 //! and does not change the meaning is kept from the first record and named in `warnings`.
@@ -201,6 +201,7 @@ fn kernels(network: &NetworkFacts, hosts: usize) -> Vec<BTreeMap<String, u64>> {
 
 /// Adds everything that was measured, but for the groups.
 fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
+    join_outages(merged, &record);
     add_hosts(merged, &mut record);
     let width = merged.intervals_merged.max(record.intervals_merged);
     merged.widen_intervals(width);
@@ -231,6 +232,14 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     add_intervals(&mut merged.intervals, record.intervals);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());
     add_new(&mut merged.warnings, record.warnings);
+}
+
+/// What both saw of outages, unless the timeline of both will show it.
+fn join_outages(merged: &mut RunRecord, record: &RunRecord) {
+    if merged.outages.is_some() || record.outages.is_some() {
+        let each = merged.found_outages().zip(record.found_outages());
+        merged.outages = each.map(|(own, other)| own.common(&other));
+    }
 }
 
 /// Adds what adds up: clients, workers, places, rates; the rest stays as in the first record.

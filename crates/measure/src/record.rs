@@ -19,7 +19,7 @@ use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
 use crate::summary::Summary;
 use crate::target::{self, TargetRecord};
-use crate::timeline::Timeline;
+use crate::timeline::{FoundOutages, Timeline};
 use crate::verdict::{Limit, Verdict, judge};
 
 mod numbers;
@@ -97,6 +97,10 @@ pub struct RunRecord {
     /// version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+    /// The outages of a run that is so long that steps of `timeline` are longer than its intervals;
+    /// none where `timeline` shows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outages: Option<FoundOutages>,
     /// The groups of clients, in the order of the scenario: what was measured of each, and how its
     /// clients fared.
     #[schemars(length(min = 1))]
@@ -300,6 +304,9 @@ impl RunRecord {
         counts.check_identity()?;
         if let Some(timeline) = &self.timeline {
             timeline.check(&self.total)?;
+        }
+        if let Some(outages) = &self.outages {
+            outages.check(counts.offered)?;
         }
         let warmup = self.warmup.counts.check_identity();
         warmup.map_err(|reason| format!("warm-up: {reason}"))?;

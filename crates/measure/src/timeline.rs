@@ -23,11 +23,13 @@ use crate::interval::{Interval, per};
 
 mod columns;
 pub mod outages;
+pub mod steps;
 #[cfg(test)]
 mod tests;
 
 use columns::Columns;
 pub use outages::{Outage, OutageKind, Outages, outages};
+pub use steps::{FoundOutages, Steps};
 
 /// Width of a bin of a short run: 10 ms.
 pub const WIDTH_NS_MIN: u64 = 10_000_000;

@@ -87,6 +87,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         warmup: Interval::default(),
         intervals,
         intervals_merged: 1,
+        outages: None,
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,

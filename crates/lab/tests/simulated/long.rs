@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use driver::sim::Outage;
+use measure::timeline::OutageKind;
 use proto::Transport;
 
-use crate::sim::{Run, Sim, ms, ns};
+use crate::sim::{Run, Sim, at_ms, ms, ns};
 
 /// Most intervals of a record, and the drain.
 const INTERVALS_MAX: usize = measure::intervals::INTERVALS_MAX + 1;
@@ -26,6 +28,38 @@ fn record_of_a_day_is_small_and_has_every_query() {
     assert!(within.iter().all(|it| it.length_ns() == ns(128_000)));
     assert!(within.iter().all(|it| it.counts.offered == 128));
     assert!(run.record.to_json_pretty().len() < 50_000_000);
+}
+
+#[test]
+fn outage_of_five_seconds_in_a_day_is_named_with_its_instants() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let sim = Sim::seed(11).clients(4).workers(2).rate(6.0);
+    let mut sim = sim.plan(|plan| plan.duration = Some(day));
+    sim.simulation.world.outages.push(Outage {
+        start: at_ms(50_000_400),
+        length: ms(5_000),
+    });
+    let run = sim.run();
+    let found = run.record.outages().unwrap();
+    let [outage] = found.each[..] else {
+        panic!("{found:?}");
+    };
+    // A query each 167 ms.
+    assert!(
+        outage.begin_ns.abs_diff(ns(50_000_400)) <= ns(200),
+        "{outage:?}"
+    );
+    assert!(
+        outage.end_ns.abs_diff(ns(50_005_400)) <= ns(200),
+        "{outage:?}"
+    );
+    assert_eq!(outage.kind, OutageKind::Silence);
+    assert!(outage.lost.abs_diff(run.counts().lost()) <= 2, "{outage:?}");
+    assert!(outage.due.abs_diff(30) <= 2, "{outage:?}");
+    let said = run.record.verdict.evidence.join("; ");
+    assert!(said.contains("an outage of 5."), "{said}");
+    assert!(said.contains(": from 50,000."), "{said}");
+    assert!(run.record.to_json().len() < 50_000_000);
 }
 
 /// The same run with intervals of three lengths: few, as many as are kept, far too many.

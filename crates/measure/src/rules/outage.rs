@@ -51,6 +51,10 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
             seconds(together)
         ));
     }
+    if figures.outages.omitted > 0 {
+        let omitted = count(figures.outages.omitted);
+        seen.push_str(&format!("; {omitted} shorter ones are not in the record"));
+    }
     seen.push_str(&outside(figures));
     let (limit, matters) = meaning(longest.kind);
     let diagnosis = Diagnosis::new("outage", State::Problem, seen, matters);

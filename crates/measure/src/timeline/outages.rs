@@ -7,9 +7,16 @@
 //! nobody: places of a closed loop that wait for time-outs, one after the other, are loss and no
 //! outage. Overload and random loss leave no such span, for some responses always come.
 //!
-//! Not found: an outage shorter than two bins (four seconds in a run of an hour, three minutes in
-//! one of a day), one from which some of the target is spared, and a target that never answered.
+//! The bins of a long run are wide. There outages are looked for in shorter [`Steps`], as long as
+//! the run's intervals, and are part of the record.
+//!
+//! Not found: an outage shorter than two bins or steps (two seconds in a run of a day), one from
+//! which some of the target is spared, and a target that never answered.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::steps::{Answered, FoundOutages, Steps};
 use super::{Bin, Timeline};
 use crate::interval::{Interval, per};
 use crate::record::RunRecord;
@@ -35,7 +42,10 @@ const BINS_BEFORE_MAX: usize = 50;
 const CUT_OFF_SHARE: u64 = 4;
 
 /// What was in the way, as far as the generator could see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum OutageKind {
     /// Workers of the generator were not let run: stopped, or starved of their CPU.
     OwnFreeze,
@@ -53,9 +63,10 @@ pub enum OutageKind {
     Silence,
 }
 
-/// One outage. Instants are in nanoseconds since the start of the measured run and as exact as the
-/// bins are wide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One outage. Instants are in nanoseconds since the start of the measured run, and to 10 ms or the
+/// width of a bin of the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Outage {
     /// The last response came before.
     pub begin_ns: u64,
@@ -104,6 +115,8 @@ pub struct Outside {
 pub struct Outages {
     /// In order; none overlaps another, but for those of kind [`OutageKind::OwnFreeze`].
     pub each: Vec<Outage>,
+    /// Shorter ones that the record does not list.
+    pub omitted: u64,
     /// The rest of the run.
     pub outside: Outside,
 }
@@ -130,41 +143,81 @@ pub struct Usual {
 
 /// Finds the outages of a run.
 pub fn outages(timeline: &Timeline, usual: Usual) -> Outages {
-    let search = Search::new(timeline, usual);
-    let mut each: Vec<Outage> = search.silences().map(|span| search.outage(span)).collect();
-    for (first, end) in search.freezes() {
-        let begin_ns = first as u64 * search.width_ns;
-        let is_known = |it: &Outage| {
-            it.kind == OutageKind::OwnFreeze
-                && it.begin_ns < end as u64 * search.width_ns
-                && begin_ns < it.end_ns
-        };
-        if !each.iter().any(is_known) {
-            each.push(Outage {
-                kind: OutageKind::OwnFreeze,
-                ..search.outage((first, end))
-            });
+    let search = Search::new(timeline, usual, &[]);
+    let each = search.found().collect();
+    search.outages(each, 0)
+}
+
+impl Search<'_> {
+    /// Those outages with the times in which a worker stood still, and the rest of the run.
+    fn outages(&self, mut each: Vec<Outage>, omitted: u64) -> Outages {
+        let search = self;
+        for (first, end) in search.freezes() {
+            let begin_ns = first as u64 * search.width_ns;
+            let is_known = |it: &Outage| {
+                it.kind == OutageKind::OwnFreeze
+                    && it.begin_ns < end as u64 * search.width_ns
+                    && begin_ns < it.end_ns
+            };
+            if !each.iter().any(is_known) {
+                each.push(Outage {
+                    kind: OutageKind::OwnFreeze,
+                    ..search.outage((first, end))
+                });
+            }
         }
+        each.sort_by_key(|outage| outage.begin_ns);
+        let mut found = Outages {
+            each,
+            omitted,
+            outside: Outside::default(),
+        };
+        found.outside = search.outside(&found);
+        found
     }
-    each.sort_by_key(|outage| outage.begin_ns);
-    let mut found = Outages {
-        each,
-        outside: Outside::default(),
-    };
-    found.outside = search.outside(&found);
-    found
 }
 
 impl RunRecord {
     /// The outages of the run; none if the record has no timeline.
     pub fn outages(&self) -> Option<Outages> {
+        let timeline = self.timeline.as_ref()?;
+        Some(match &self.outages {
+            None => outages(timeline, self.usual()),
+            Some(found) => {
+                let search = Search::new(timeline, self.usual(), &[]);
+                search.outages(found.each.clone(), found.omitted)
+            }
+        })
+    }
+
+    /// The same as a list; of a short run, what its timeline shows.
+    pub(crate) fn found_outages(&self) -> Option<FoundOutages> {
+        if self.outages.is_some() {
+            return self.outages.clone();
+        }
+        let timeline = self.timeline.as_ref()?;
+        Some(FoundOutages {
+            step_ns: timeline.width_ns(),
+            each: outages(timeline, self.usual()).each,
+            omitted: 0,
+        })
+    }
+
+    fn usual(&self) -> Usual {
         let latency = &self.total.distributions.latency;
-        let usual = Usual {
+        Usual {
             window_ns: self.measured_ns,
             latency_ns: latency.percentile(0.5).unwrap_or(0),
             places: self.outstanding(),
-        };
-        Some(outages(self.timeline.as_ref()?, usual))
+        }
+    }
+
+    /// Looks for outages in the steps of the run, if they are finer than its timeline. The total
+    /// has to be there.
+    pub fn find_outages(&mut self, steps: &Steps) {
+        let timeout_ns = self.scenario.timeout_ns;
+        self.outages = (self.timeline.as_ref())
+            .and_then(|timeline| steps.outages(timeline, self.usual(), timeout_ns));
     }
 
     /// The intervals of the window that no outage touched, as one: latencies outside of outages.
@@ -177,8 +230,12 @@ impl RunRecord {
 /// From the first bin to the one after the last.
 type Span = (usize, usize);
 
-struct Search {
+pub(super) struct Search<'a> {
     bins: Vec<Bin>,
+    /// All of them together.
+    all: Bin,
+    /// When usable responses came in each bin, where that is known.
+    answered: &'a [Answered],
     width_ns: u64,
     workers: u64,
     usual: Usual,
@@ -190,8 +247,8 @@ struct Search {
     responses_qps: f64,
 }
 
-impl Search {
-    fn new(timeline: &Timeline, usual: Usual) -> Search {
+impl<'a> Search<'a> {
+    pub(super) fn new(timeline: &Timeline, usual: Usual, answered: &'a [Answered]) -> Search<'a> {
         let width_ns = timeline.width_ns();
         let wanted = usual.window_ns.div_ceil(width_ns) as usize;
         let mut bins: Vec<Bin> = timeline.bins().iter().take(wanted).copied().collect();
@@ -202,10 +259,14 @@ impl Search {
             asked.max(0) as u64
         });
         let waiting = waiting.collect();
-        let sum = |of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>();
-        let errors_are_usual = 2 * sum(|bin| bin.errors) > sum(|bin| bin.responses);
+        let mut all = Bin::default();
+        bins.iter().for_each(|bin| all.add(bin));
+        let errors_are_usual = 2 * all.errors > all.responses;
         let mut search = Search {
             bins,
+            all,
+            // They are those of other responses.
+            answered: if errors_are_usual { &[] } else { answered },
             width_ns,
             workers: timeline.workers(),
             usual,
@@ -228,9 +289,61 @@ impl Search {
         &self.bins[first..end]
     }
 
-    fn ns(&self, (first, end): Span) -> u64 {
+    /// Length of whole bins, as far as the window goes.
+    fn whole_ns(&self, (first, end): Span) -> u64 {
         let end_ns = (end as u64 * self.width_ns).min(self.usual.window_ns);
         end_ns.saturating_sub(first as u64 * self.width_ns)
+    }
+
+    fn answered_in(&self, bin: Option<usize>) -> Answered {
+        self.answered.get(bin?).copied().flatten()
+    }
+
+    /// When a span without a usable response began: with the last one before it.
+    fn begin_ns(&self, first: usize) -> u64 {
+        let bin_ns = first as u64 * self.width_ns;
+        let last = self.answered_in(first.checked_sub(1));
+        last.map_or(bin_ns, |(_, last_ns)| last_ns.min(bin_ns))
+    }
+
+    /// When it ended: with the first one after it, or with the window.
+    fn end_ns(&self, end: usize) -> u64 {
+        let bin_ns = end as u64 * self.width_ns;
+        let first = self.answered_in(Some(end));
+        let end_ns = first.map_or(bin_ns, |(first_ns, _)| first_ns.max(bin_ns));
+        end_ns.min(self.usual.window_ns)
+    }
+
+    /// Length of a span without a usable response.
+    fn ns(&self, (first, end): Span) -> u64 {
+        self.end_ns(end).saturating_sub(self.begin_ns(first))
+    }
+
+    /// What was due and lost of the bin before such a span since the last response, and of the bin
+    /// after it until the first one: in proportion to the time.
+    fn at_edges(&self, (first, end): Span) -> [(u64, u64); 2] {
+        let part = |bin: Option<usize>, ns: u64| {
+            let Some(bin) = bin.and_then(|it| self.bins.get(it)) else {
+                return (0, 0);
+            };
+            let share = per(ns as f64, self.width_ns as f64).min(1.0);
+            let due = (share * bin.due as f64) as u64;
+            (due, bin.lost.min(due))
+        };
+        let before_ns = first as u64 * self.width_ns - self.begin_ns(first);
+        let after_ns = self.end_ns(end).saturating_sub(end as u64 * self.width_ns);
+        [
+            part(first.checked_sub(1), before_ns),
+            part(Some(end), after_ns),
+        ]
+    }
+
+    /// Shortest span that is told from the width of a bin.
+    fn told_ns(&self) -> u64 {
+        match self.answered.is_empty() {
+            true => 2 * self.width_ns,
+            false => self.width_ns,
+        }
     }
 
     /// Responses a second without the spans that might be outages.
@@ -246,7 +359,7 @@ impl Search {
         let is_long = |span: &Span| {
             let usual_ns = || LATENCIES * self.latency_ns_before(span.0);
             let ns = self.ns(*span);
-            ns >= LENGTH_NS_MIN.max(2 * self.width_ns) && ns >= usual_ns()
+            ns >= LENGTH_NS_MIN.max(self.told_ns()) && ns >= usual_ns()
         };
         spans(&self.bins, |bin| self.usable(bin) == 0).filter(is_long)
     }
@@ -255,15 +368,14 @@ impl Search {
     /// run asked: its median latency tells of the outage, that of the moments before does not.
     /// Where nothing was before, it is that of the tenth of the bins in which it was least.
     fn latency_ns_before(&self, first: usize) -> u64 {
-        let means = |bins: &[Bin]| -> Vec<u64> {
+        let means = |bins: &[Bin], most: usize| -> Vec<u64> {
             let last = bins.iter().rev().filter_map(Bin::latency_ns_mean);
-            last.map(|ns| ns as u64).collect()
+            last.take(most).map(|ns| ns as u64).collect()
         };
-        let mut before = means(&self.bins[..first]);
-        before.truncate(BINS_BEFORE_MAX);
+        let before = means(&self.bins[..first], BINS_BEFORE_MAX);
         let (mut means, part) = match before.len() >= BINS_BEFORE_MIN {
             true => (before, 2),
-            false => (means(&self.bins), 10),
+            false => (means(&self.bins, usize::MAX), 10),
         };
         means.sort_unstable();
         let usual = means.get(means.len() / part).copied();
@@ -271,8 +383,9 @@ impl Search {
     }
 
     /// Those of them that are outages.
-    fn silences(&self) -> impl Iterator<Item = Span> + '_ {
-        self.long_silences().filter(|span| self.is_outage(*span))
+    pub(super) fn found(&self) -> impl Iterator<Item = Outage> + '_ {
+        let spans = self.long_silences().filter(|span| self.is_outage(*span));
+        spans.map(|span| self.outage(span))
     }
 
     fn is_outage(&self, span: Span) -> bool {
@@ -288,13 +401,21 @@ impl Search {
 
     /// Queries that waited for a response within the span, longer than usual or in vain.
     fn met(&self, (first, end): Span) -> u64 {
-        let usual_ns = self.latency_ns_before(first);
-        let moments = (LATENCIES * usual_ns).div_ceil(self.width_ns) as usize;
-        let until = end.saturating_sub(moments).max(first);
-        let due: u64 = self.of((first, until)).iter().map(|bin| bin.due).sum();
-        due + first
-            .checked_sub(1)
-            .map_or(0, |before| self.waiting[before])
+        let moments_ns = LATENCIES * self.latency_ns_before(first);
+        let waiting = first.checked_sub(1);
+        let waiting = waiting.map_or(0, |before| self.waiting[before]);
+        if self.answered.is_empty() {
+            let moments = moments_ns.div_ceil(self.width_ns) as usize;
+            let until = end.saturating_sub(moments).max(first);
+            let due: u64 = self.of((first, until)).iter().map(|bin| bin.due).sum();
+            return due + waiting;
+        }
+        let due: u64 = self.of((first, end)).iter().map(|bin| bin.due).sum();
+        // Of those of the bin before, the ones that will be answered wait already.
+        let [(_, lost_before), (due_after, _)] = self.at_edges((first, end));
+        let moments = per(moments_ns as f64, self.ns((first, end)) as f64).min(1.0);
+        let long = (1.0 - moments) * (lost_before + due + due_after) as f64;
+        long as u64 + waiting
     }
 
     /// A closed loop asks nothing while it has no connection, or while its places wait for the
@@ -311,24 +432,27 @@ impl Search {
     /// True if a count is more than twice what it would be as everywhere else.
     fn stands_out(&self, span: Span, count: impl Fn(&Bin) -> u64) -> bool {
         let within: u64 = self.of(span).iter().map(&count).sum();
-        let all: u64 = self.bins.iter().map(&count).sum();
-        let (length, whole) = (self.ns(span) as f64, self.usual.window_ns as f64);
+        let all = count(&self.all);
+        let (length, whole) = (self.whole_ns(span) as f64, self.usual.window_ns as f64);
         let elsewhere = per((all - within) as f64, whole - length) * length;
         within > 0 && within as f64 > 2.0 * elsewhere
     }
 
     fn outage(&self, (first, end): Span) -> Outage {
         let lasts = end == self.bins.len();
-        let sum = |of: fn(&Bin) -> u64| self.of((first, end)).iter().map(of).sum();
-        let recovered = self.recovered_at((first, end));
-        let at = |bin: usize| (bin as u64 * self.width_ns).min(self.usual.window_ns);
+        let sum = |of: fn(&Bin) -> u64| self.of((first, end)).iter().map(of).sum::<u64>();
+        let [before, after] = self.at_edges((first, end));
+        let recovered = self.recovered_at((first, end)) as u64 * self.width_ns;
+        let end_ns = self.end_ns(end);
+        let due = sum(|bin| bin.due) + before.0 + after.0;
+        let lost = sum(|bin| bin.lost) + before.1 + after.1;
         Outage {
-            begin_ns: at(first),
-            end_ns: at(end),
-            recovered_ns: at(recovered),
+            begin_ns: self.begin_ns(first),
+            end_ns,
+            recovered_ns: recovered.min(self.usual.window_ns).max(end_ns),
             kind: self.kind((first, end)),
-            due: sum(|bin| bin.due),
-            lost: sum(|bin| bin.lost),
+            due,
+            lost: lost.min(due),
             late: self.waiting[end - 1],
             lasts,
         }
@@ -384,7 +508,7 @@ impl Search {
         let (mut all, mut length_ns) = (Bin::default(), 0);
         for (index, bin) in self.bins.iter().enumerate() {
             let start_ns = index as u64 * self.width_ns;
-            let bin_ns = self.ns((index, index + 1));
+            let bin_ns = self.whole_ns((index, index + 1));
             if !found.touch(start_ns, start_ns + bin_ns) {
                 all.add(bin);
                 length_ns += bin_ns;

@@ -1,3 +1,4 @@
+use super::outages::Usual;
 use super::*;
 
 /// A small generator of numbers; the seed is in the message of whatever fails.
@@ -210,7 +211,7 @@ const TIMEOUT_NS: u64 = 5_000 * MS;
 fn found_in(timeline: &Timeline, places: Option<u64>) -> Outages {
     outages(
         timeline,
-        outages::Usual {
+        Usual {
             window_ns: WINDOW_NS,
             latency_ns: 2 * MS,
             places,
@@ -270,7 +271,7 @@ fn outage_of_most_of_a_run_is_one_though_its_latencies_are_the_usual_ones() {
         latencies.sort_unstable();
         let found = outages(
             &timeline,
-            outages::Usual {
+            Usual {
                 window_ns: WINDOW_NS,
                 latency_ns: latencies[5_000],
                 places: None,
@@ -454,4 +455,140 @@ fn freeze_of_some_workers_is_an_outage_though_others_go_on() {
     };
     assert_eq!(outage.kind, OutageKind::OwnFreeze);
     assert_eq!(outage.length_ns(), 2_000 * MS);
+}
+
+/// Steps of a second each, of a load that is answered after 2 ms but for what is due in an outage,
+/// which times out; and the timeline of the same run, in which the outage cannot be seen.
+fn of_a_day(rate_qps: u64, outage_ms: std::ops::Range<u64>) -> (Steps, Timeline) {
+    const SECONDS: u64 = 86_400;
+    let (mut steps, mut timeline) = (Steps::default(), Timeline::new());
+    let gap_ms = 1_000 / rate_qps;
+    let is_lost = |due_ms: u64| outage_ms.contains(&due_ms);
+    for second in 0..SECONDS {
+        let each = (second * 1_000..(second + 1) * 1_000).step_by(gap_ms as usize);
+        let mut interval = Interval {
+            start_ns: second * 1_000 * MS,
+            end_ns: (second + 1) * 1_000 * MS,
+            ..Interval::default()
+        };
+        for due_ms in each {
+            let counts = &mut interval.counts;
+            (counts.offered, counts.sent) = (counts.offered + 1, counts.sent + 1);
+            counts.timeouts += u64::from(due_ms >= 5_000 && is_lost(due_ms - 5_000));
+            if !is_lost(due_ms) {
+                counts.responses += 1;
+                counts.rcodes.by_rcode[0] += 1;
+                interval.distributions.latency.record_many(2 * MS, 1);
+                interval.note_usable(due_ms * MS, due_ms * MS + 10 * MS);
+            } else {
+                timeline.lose(due_ms * MS, 1);
+            }
+        }
+        timeline.add(interval.start_ns, &Bin::of(&interval));
+        steps.push(&interval);
+    }
+    (steps, timeline)
+}
+
+fn of_a_day_usual() -> Usual {
+    Usual {
+        window_ns: 86_400_000 * MS,
+        latency_ns: 2 * MS,
+        places: None,
+    }
+}
+
+#[test]
+fn outage_of_two_seconds_in_a_day_has_its_instants() {
+    let (begin_ms, end_ms) = (43_200_300, 43_202_300);
+    let (steps, timeline) = of_a_day(20, begin_ms..end_ms);
+    assert_eq!(outages(&timeline, of_a_day_usual()).each, []);
+    let found = steps.outages(&timeline, of_a_day_usual(), TIMEOUT_NS);
+    let found = found.expect("steps are finer");
+    assert_eq!((found.step_ns, found.omitted), (1_000 * MS, 0));
+    let [outage] = found.each[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!((outage.kind, outage.lasts), (OutageKind::Silence, false));
+    assert!(
+        outage.begin_ns.abs_diff(begin_ms * MS) <= 60 * MS,
+        "{outage:?}"
+    );
+    assert!(outage.end_ns.abs_diff(end_ms * MS) <= 60 * MS, "{outage:?}");
+    assert!(outage.due.abs_diff(40) <= 2, "{outage:?}");
+    assert!(outage.lost.abs_diff(40) <= 2, "{outage:?}");
+    assert_eq!(found.check(86_400 * 20), Ok(()));
+    // Without one nothing is found, however slow the run.
+    for rate_qps in [1, 20] {
+        let (steps, timeline) = of_a_day(rate_qps, 0..0);
+        let found = steps.outages(&timeline, of_a_day_usual(), TIMEOUT_NS);
+        assert_eq!(found.expect("steps are finer").each, []);
+    }
+}
+
+#[test]
+fn own_freeze_in_a_long_run_is_told_from_silence() {
+    let (begin_ms, end_ms) = (50_000_000, 50_004_000);
+    let (steps, mut timeline) = of_a_day(20, begin_ms..end_ms);
+    timeline.freeze(begin_ms * MS, end_ms * MS);
+    let found = steps.outages(&timeline, of_a_day_usual(), TIMEOUT_NS);
+    let kinds: Vec<OutageKind> = found
+        .iter()
+        .flat_map(|it| &it.each)
+        .map(|it| it.kind)
+        .collect();
+    assert_eq!(kinds, [OutageKind::OwnFreeze]);
+}
+
+#[test]
+fn more_outages_than_are_kept_leave_out_the_shortest_and_say_so() {
+    let mut found = FoundOutages::new(1_000 * MS);
+    let kept = steps::OUTAGES_MAX as u64;
+    for number in 0..kept + 5 {
+        let begin_ns = number * 10_000 * MS;
+        let length_ns = (1_000 + number) * MS;
+        found.push(Outage {
+            begin_ns,
+            end_ns: begin_ns + length_ns,
+            recovered_ns: begin_ns + length_ns,
+            kind: OutageKind::Silence,
+            due: 1,
+            lost: 1,
+            late: 0,
+            lasts: false,
+        });
+    }
+    assert_eq!((found.each.len() as u64, found.omitted), (kept, 5));
+    assert_eq!(found.each[0].length_ns(), 1_005 * MS);
+    assert!(found.each.is_sorted_by_key(|it| it.begin_ns));
+    // What two generators both saw.
+    let mut other = FoundOutages::new(2_000 * MS);
+    other.push(Outage {
+        begin_ns: 99_500 * MS,
+        ..found.each[5]
+    });
+    let common = found.common(&other);
+    assert_eq!((common.each.len(), common.omitted), (1, 5));
+    assert_eq!(common.each[0].begin_ns, found.each[5].begin_ns);
+    assert_eq!((common.each[0].due, common.step_ns), (2, 2_000 * MS));
+    let mut wrong = found.clone();
+    wrong.each[0].end_ns = 0;
+    assert_eq!(found.check(1), Ok(()));
+    assert!(wrong.check(1).is_err());
+}
+
+#[test]
+fn steps_of_any_number_of_days_are_few_and_have_everything() {
+    let mut steps = Steps::default();
+    let mut interval = Interval::default();
+    let number = 3 * steps::STEPS_MAX as u64;
+    for second in 0..number {
+        (interval.start_ns, interval.end_ns) = (second * 10, (second + 1) * 10);
+        interval.counts.offered = 1;
+        steps.push(&interval);
+    }
+    assert_eq!(steps.width_ns(), Some(40));
+    let bins = steps.bins(&Timeline::new(), u64::MAX, 0);
+    assert!(bins.len() <= steps::STEPS_MAX);
+    assert_eq!(bins.iter().map(|bin| bin.due).sum::<u64>(), number);
 }

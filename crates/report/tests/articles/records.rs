@@ -124,6 +124,7 @@ impl Printed {
             warmup: Interval::default(),
             intervals,
             intervals_merged: 1,
+            outages: None,
             timeline: None,
             network: NetworkFacts::default(),
             responder: None,

@@ -75,6 +75,14 @@ impl Bins {
         self.finished.add(counted);
     }
 
+    /// When usable responses have come that no tick has booked yet, of the current interval, which
+    /// has counted so much: since the last tick began.
+    pub(crate) fn usable_from(&self, current: &Bin) -> Option<u64> {
+        let known = self.booked.usable();
+        let is_new = self.finished.usable() + current.usable() > known && current.usable() > 0;
+        is_new.then(|| self.since_start(self.tick_start))
+    }
+
     /// The worker has a turn at `now`; the current interval has counted so much.
     pub(crate) fn tick(&mut self, now: Instant, current: &Bin) {
         self.book(current);

@@ -168,9 +168,21 @@ impl Tally {
     /// Books what happened until `now` into the timeline, if one of its ticks is over.
     pub(crate) fn tick(&mut self, now: Instant) {
         if now >= self.bins.tick_end() {
-            self.bins.tick(now, &Bin::of(&self.current));
+            let current = Bin::of(&self.current);
+            self.note_usable(now, &current);
+            self.bins.tick(now, &current);
         }
         self.aim();
+    }
+
+    /// Notes that usable responses came in the current interval, which has counted so much, if any
+    /// did since the last tick.
+    fn note_usable(&mut self, now: Instant, current: &Bin) {
+        if let Some(from_ns) = self.bins.usable_from(current) {
+            let from_ns = from_ns.max(self.current.start_ns);
+            self.current
+                .note_usable(from_ns, now.nanos_since(self.run_start));
+        }
     }
 
     /// The last instant of the timeline's bin in which queries are becoming due.
@@ -269,7 +281,9 @@ impl Tally {
         self.current.end_ns = end.nanos_since(self.run_start);
         self.current.cpu_ns = nanos(cpu_time.since(self.cpu.at_interval_start).used);
         count_open(&mut self.current, connections);
-        self.bins.finish_interval(&Bin::of(&self.current));
+        let current = Bin::of(&self.current);
+        self.note_usable(end, &current);
+        self.bins.finish_interval(&current);
         let mut finished = self.current.clone();
         finished.shrink_to_fit();
         self.finished.push_back(finished);
