@@ -78,11 +78,33 @@ pub struct Load {
     pub threads: u32,
 }
 
+/// The drivers that there are to be chosen from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`EpollDriver`].
+    Epoll,
+    /// [`UringDriver`].
+    Uring,
+    /// [`XdpDriver`].
+    Xdp,
+}
+
+impl Kind {
+    /// Its name, as in [`DriverChoice`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Epoll => "epoll",
+            Kind::Uring => "uring",
+            Kind::Xdp => "xdp",
+        }
+    }
+}
+
 /// Which driver was taken, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its name, as in [`DriverChoice`].
-    pub name: &'static str,
+    /// Which.
+    pub kind: Kind,
     /// In a few words.
     pub reason: String,
 }
@@ -114,18 +136,18 @@ impl KernelDriver {
     ) -> io::Result<(Self, Chosen)> {
         let epoll = |reason: String| {
             let driver = EpollDriver::new(clock, options)?;
-            let name = "epoll";
+            let kind = Kind::Epoll;
             Ok((
                 KernelDriver::Epoll(Box::new(driver)),
-                Chosen { name, reason },
+                Chosen { kind, reason },
             ))
         };
         let uring = |reason: String| -> Result<_, Unavailable> {
             let driver = UringDriver::new(clock, options)?;
-            let name = "uring";
+            let kind = Kind::Uring;
             Ok((
                 KernelDriver::Uring(Box::new(driver)),
-                Chosen { name, reason },
+                Chosen { kind, reason },
             ))
         };
         match choice {
@@ -144,8 +166,8 @@ impl KernelDriver {
                     workers: load.threads.max(1),
                 };
                 let driver = XdpDriver::new(clock, options, place)?;
-                let (name, reason) = ("xdp", driver.words());
-                Ok((KernelDriver::Xdp(Box::new(driver)), Chosen { name, reason }))
+                let (kind, reason) = (Kind::Xdp, driver.words());
+                Ok((KernelDriver::Xdp(Box::new(driver)), Chosen { kind, reason }))
             }
             DriverChoice::Auto if load.streams < STREAMS_MIN => {
                 epoll("few streams, with which io_uring gains nothing".into())
@@ -297,7 +319,7 @@ mod tests {
             let checked = std::thread::spawn(move || {
                 forbid(call, errno);
                 let chosen = open(DriverChoice::Auto, 200).unwrap();
-                assert_eq!(chosen.name, "epoll");
+                assert_eq!(chosen.kind, Kind::Epoll);
                 assert!(chosen.reason.contains(words), "{}", chosen.reason);
                 let error = open(DriverChoice::Uring, 200).unwrap_err().to_string();
                 assert!(error.contains(words), "{error}");
@@ -309,7 +331,7 @@ mod tests {
     #[test]
     fn auto_takes_epoll_for_few_streams_and_says_why() {
         let chosen = open(DriverChoice::Auto, 1).unwrap();
-        assert_eq!(chosen.name, "epoll");
+        assert_eq!(chosen.kind, Kind::Epoll);
         assert!(chosen.reason.contains("few streams"), "{}", chosen.reason);
     }
 

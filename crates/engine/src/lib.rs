@@ -11,13 +11,15 @@
 //!   a file for each mode), `worker::wire` (messages as octets: a file for each way to carry them)
 //!   and `worker::ledger` (what is counted, and in which interval).
 //! * `thread_workers`: the workers of one thread, one for each group of clients, on one driver.
-//! * `watchdog`: threads that do not end with their run.
+//! * `collected`: what workers have told, and the run that comes of it; `watchdog`: threads that do
+//!   not end with their run.
 //! * `observer`: one who is told of every query as it ends, through a bounded queue; absent in
 //!   runs that measure load.
 //! * `threads`: a plan on threads with a driver each, intervals merged as they end.
 
 #![forbid(unsafe_code)]
 
+mod collected;
 mod control;
 mod gathering;
 mod observer;
@@ -28,12 +30,13 @@ mod worker;
 
 use std::net::SocketAddr;
 
+pub use collected::Collected;
 pub use control::{Control, PartEvents};
 pub use gathering::{Gathering, Progress};
 pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
 pub use thread_workers::ThreadWorkers;
 pub use threads::{Outcome, RunOptions, WorkerOutcome, run};
-pub use watchdog::PATIENCE;
+pub use watchdog::{Beat, LOOK_EVERY, PATIENCE, Watchdog};
 pub use worker::{EndedBy, RunInputs, Timeline, TlsNotes, TlsSettings, Window, WorkerSummary};
 
 /// Why a run could not be started.

@@ -14,7 +14,8 @@ use driver::{Driver, SocketOptions, StampSource, cpu};
 use load::Stamping;
 use measure::{Interval, Intervals};
 
-use crate::gathering::{Gathering, Place, Progress, places};
+use crate::collected::Collected;
+use crate::gathering::{Gathering, Place, Progress};
 use crate::watchdog::{Beat, LOOK_EVERY, Watchdog};
 use crate::worker::{RunInputs, WorkerSummary};
 use crate::{Control, SetupError, ThreadWorkers};
@@ -255,11 +256,7 @@ fn collect(
     mut watchdog: Watchdog,
     mut on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
-    let mut collected = Collected {
-        gathering: Gathering::of(groups, &threads),
-        totals: places(groups, &threads).map(|it| (it, None)).collect(),
-        workers: Vec::new(),
-    };
+    let mut collected = Collected::of(groups, &threads);
     let mut failure = None;
     loop {
         match receiver.recv_timeout(LOOK_EVERY) {
@@ -268,11 +265,18 @@ fn collect(
                 watchdog.forget(index);
                 failure.get_or_insert(error);
             }
-            Ok(report) => collected.hear(report, &mut watchdog),
+            Ok(Report::Interval(place, interval)) => collected.add(place, *interval),
+            Ok(Report::Ended(place)) => collected.end(place),
+            Ok(Report::Finished(workers)) => {
+                for worker in workers {
+                    watchdog.forget(worker.thread);
+                    collected.finish(worker);
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        collected.gathering.settle(&mut on_progress);
+        collected.settle(&mut on_progress);
         if watchdog.all_are_stuck() {
             break;
         }
@@ -280,54 +284,5 @@ fn collect(
     match failure {
         Some(error) => Err(error),
         None => Ok(collected.outcome(&watchdog, on_progress)),
-    }
-}
-
-/// What the workers have reported so far.
-struct Collected {
-    gathering: Gathering,
-    /// All intervals of each worker together, until it has finished.
-    totals: BTreeMap<Place, Option<Interval>>,
-    workers: Vec<WorkerOutcome>,
-}
-
-impl Collected {
-    fn hear(&mut self, report: Report, watchdog: &mut Watchdog) {
-        match report {
-            Report::Interval(place, interval) => {
-                interval.append_to(self.totals.entry(place).or_default());
-                self.gathering.add(place, *interval);
-            }
-            Report::Ended(place) => self.gathering.end(place),
-            Report::Finished(outcomes) => {
-                for mut worker in outcomes {
-                    watchdog.forget(worker.thread);
-                    let total = self.totals.remove(&(worker.thread, worker.group));
-                    worker.total = total.flatten().unwrap_or_default();
-                    self.workers.push(worker);
-                }
-            }
-            Report::Failed(..) => {}
-        }
-    }
-
-    /// Workers that have not finished are left behind; what they have not told is shown too, since
-    /// whoever is told of intervals adds them up.
-    fn outcome(mut self, watchdog: &Watchdog, on_progress: impl FnMut(&Progress)) -> Outcome {
-        for (place, total) in std::mem::take(&mut self.totals) {
-            let (worker, rest) = watchdog.left_behind(place, total);
-            if let Some(rest) = rest {
-                self.gathering.add(place, rest);
-            }
-            self.gathering.end(place);
-            self.workers.push(worker);
-        }
-        self.gathering.settle(on_progress);
-        let place = |worker: &WorkerOutcome| (worker.thread, worker.group);
-        self.workers.sort_by_key(place);
-        Outcome {
-            left_behind: watchdog.threads(),
-            ..Outcome::new(self.gathering, self.workers)
-        }
     }
 }

@@ -15,30 +15,31 @@ use driver::clock::Clock;
 use measure::Interval;
 use proto::Instant;
 
-use crate::Control;
 use crate::threads::WorkerOutcome;
 use crate::worker::{EndedBy, RunInputs, Timeline, Window, WorkerSummary};
+use crate::{Control, ThreadWorkers};
 
 /// How long a thread may take no turn once its run is over.
 pub const PATIENCE: Duration = Duration::from_millis(1_400);
 /// How often the threads are looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The turns that a thread has taken; in a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Beat(AtomicU64);
+pub struct Beat(AtomicU64);
 
 impl Beat {
     /// The thread takes a turn. Nobody else writes, so no read-modify-write is needed.
     #[inline]
-    pub(crate) fn count(&self) {
+    pub fn count(&self) {
         let turns = self.0.load(Ordering::Relaxed);
         self.0.store(turns + 1, Ordering::Relaxed);
     }
 }
 
 /// A thread that has not ended.
+#[derive(Debug)]
 struct Watched {
     beat: Arc<Beat>,
     turns: u64,
@@ -47,7 +48,8 @@ struct Watched {
 }
 
 /// Watches the threads of a run.
-pub(crate) struct Watchdog {
+#[derive(Debug)]
+pub struct Watchdog {
     pub(crate) control: Arc<Control>,
     clock: Clock,
     looked_at: Instant,
@@ -84,13 +86,24 @@ impl Watchdog {
         }
     }
 
+    /// Of workers in virtual time, whose threads all take their turns on a single one: their run is
+    /// over when somebody stops it, and not before.
+    pub fn in_virtual_time(groups: &[RunInputs], control: Arc<Control>, beat: &Arc<Beat>) -> Self {
+        let threads = 0..ThreadWorkers::threads(groups) as usize;
+        let beats = threads.map(|thread| (thread, Arc::clone(beat))).collect();
+        Watchdog {
+            whole: None,
+            ..Watchdog::new(groups, control, Clock::start(), beats)
+        }
+    }
+
     /// This thread has ended.
     pub(crate) fn forget(&mut self, thread: usize) {
         self.threads.remove(&thread);
     }
 
     /// True if the run is over, and no thread that has not ended will.
-    pub(crate) fn all_are_stuck(&mut self) -> bool {
+    pub fn all_are_stuck(&mut self) -> bool {
         let now = self.clock.now();
         let passed = Duration::from_nanos(now.nanos_since(self.looked_at));
         if passed < LOOK_EVERY {

@@ -151,8 +151,11 @@ pub(super) fn simulate(groups: &[Group], interrupt: &Interrupt) -> Result<RunRec
     super::show_shares(&requests, groups[0].arguments.quiet);
     let control = lab::run::control(&requests);
     interrupt.stops(&control);
-    let (record, _) = lab::run::simulate_until(&requests, &simulation, &control)?;
-    Ok(record)
+    Ok(lab::run::simulate_until_interrupted(
+        &requests,
+        &simulation,
+        &control,
+    )?)
 }
 
 /// Checks all that can be checked before a simulation.

@@ -1,10 +1,15 @@
 //! `throng run --script` and `throng script check`.
 
+use std::io::Read;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Instant;
 
 use measure::RunRecord;
+use measure::record::EndedBy;
 
-use crate::process::{Folder, measured, throng};
+use crate::process::{Folder, THRONG, measured, signal, throng};
 
 const SHIPPED: [&str; 3] = ["browser", "stub", "water-torture"];
 
@@ -197,6 +202,51 @@ fn a_worker_that_does_not_end_is_left_behind_and_the_others_are_recorded() {
         assert_eq!(counts.check_identity(), Ok(()));
         assert!(record.timeline.is_none());
     }
+}
+
+/// Seconds of CPU that a process has used.
+fn cpu_seconds(child: &Child) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    // Behind the name, which may have blanks: the 14th and 15th field of all, in ticks, of which
+    // Linux has 100 a second.
+    let fields = stat.rsplit(')').next().unwrap().split_whitespace();
+    let ticks = fields.skip(11).take(2).map(|it| it.parse::<u64>().unwrap());
+    ticks.sum::<u64>() / 100
+}
+
+#[test]
+fn a_simulation_that_is_stuck_is_left_behind_at_a_signal_with_its_record() {
+    let folder = Folder::new("script-hangs-simulated");
+    let path = folder.write("hangs.lua", HANGS);
+    let record = folder.path("record.json");
+    let line = format!(
+        "run --quiet --driver sim --clients 4 --workers 2 --interval 100ms --duration 60s \
+         --sim-delay 30ms --script {path} --record {record}"
+    );
+    let mut child = Command::new(THRONG)
+        .args(line.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It gets stuck long before it has used so much.
+    let begun = Instant::now();
+    while cpu_seconds(&child) < 4 {
+        assert!(begun.elapsed().as_secs() < 120, "it does nothing");
+        thread::yield_now();
+    }
+    signal(&child, "TERM");
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143), "{said}");
+    assert!(said.contains("worker 0 did not end with the run"), "{said}");
+    let json = std::fs::read_to_string(&record).unwrap();
+    let record = RunRecord::from_json(&json).unwrap();
+    assert!(record.simulation.is_some() && record.workers[0].left_behind);
+    assert_eq!(record.ended_by, EndedBy::Interrupted);
+    assert!(record.total.counts.responses > 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use driver::clock::Clock;
 use engine::{Control, Gathering, Progress, RunOptions};
@@ -12,7 +12,7 @@ use super::child;
 use super::parent::{Event, Parts, PartsError};
 use super::serve::serve_parts;
 use crate::run::{RunError, RunRequest, note_responder};
-use crate::run::{inputs, own_cpus, own_driver, record, rfc3339, setup_error};
+use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
 /// How often the parent looks whether the run shall stop.
 const STOP_POLL: Duration = Duration::from_millis(20);
@@ -60,7 +60,6 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
         threads: Some(part.threads.clone()),
         clock: Some(part.clock),
     };
-    let started_at = rfc3339(SystemTime::now());
     let started = record::Started::now();
     let tell = |progress: &Progress| {
         let interval = serde_json::to_string(&progress.interval);
@@ -70,7 +69,6 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
         engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
     let surroundings = record::Surroundings {
         simulation: None,
-        started_at,
         started,
         host: crate::host::facts(),
         // The host's, which the parent reads once.

@@ -13,7 +13,6 @@ mod simulation;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use driver::kernel::DriverChoice;
 use engine::{Control, Observer, Progress, RunInputs, RunOptions, TlsSettings};
@@ -30,7 +29,9 @@ pub use preflight::{check_host, check_local_addresses, check_target};
 pub use self_test::{
     ResponderShare, Serving, SocketUse, note_responder, serve, serve_hint, serve_share,
 };
-pub use simulation::{InjectedDatagram, Simulation, simulate, simulate_servers, simulate_until};
+pub use simulation::{
+    InjectedDatagram, Simulation, simulate, simulate_servers, simulate_until_interrupted,
+};
 
 /// A run that has been decided but not started.
 #[derive(Clone)]
@@ -171,14 +172,12 @@ pub fn run_groups(
         driver: own_driver(groups),
         ..RunOptions::default()
     };
-    let started_at = rfc3339(SystemTime::now());
     let started = record::Started::now();
     let kernel_before = crate::host::counters();
     let outcome = engine::run(&inputs, &options, control, on_progress)
         .map_err(|error| setup_error(&error))?;
     let kernel = crate::host::difference(&kernel_before, &crate::host::counters());
     let surroundings = record::Surroundings {
-        started_at,
         started,
         host: crate::host::facts(),
         kernel,
@@ -257,9 +256,4 @@ fn setup_hint(error: &engine::SetupError) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
-}
-
-/// A time in the form of RFC 3339, UTC, whole seconds.
-pub(crate) fn rfc3339(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time).to_string()
 }

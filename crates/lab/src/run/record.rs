@@ -1,10 +1,11 @@
 //! The run record of a finished run.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use driver::TcpStats;
 use driver::clock::Clock;
+use driver::kernel::Kind;
 use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::arrival::{Arrival, Process};
 use load::{Plan, Stamping};
@@ -14,7 +15,7 @@ use measure::intervals::Intervals;
 use measure::record::{Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
 use measure::simulation::SimulationRecord;
-use measure::timeline::Timeline;
+use measure::timeline::{Steps, Timeline};
 use measure::verdict::Verdict;
 
 use super::local::{TargetScope, target_scope};
@@ -26,9 +27,7 @@ mod questions;
 
 /// What the record says about time and place of the run.
 pub(crate) struct Surroundings {
-    pub(crate) started_at: String,
-    /// The same for the run's identity; none in virtual time.
-    pub(crate) started: Option<Started>,
+    pub(crate) started: Started,
     pub(crate) host: HostFacts,
     /// Growth of the kernel's network counters.
     pub(crate) kernel: BTreeMap<String, u64>,
@@ -37,30 +36,48 @@ pub(crate) struct Surroundings {
 }
 
 /// Which run it is, and when its clients began to connect.
+///
+/// This is the only time of a run that is the wall clock's. All others are counted from it by a
+/// clock that nobody sets, so a wall clock that is set in mid-run changes nothing in the record.
 pub(crate) struct Started {
-    id: String,
+    /// None in virtual time, and where there are no random numbers.
+    id: Option<String>,
     unix_time: Duration,
 }
 
 impl Started {
     /// A run that starts now.
-    pub(crate) fn now() -> Option<Started> {
-        Some(Started {
-            id: Host::this().random_id()?,
+    pub(crate) fn now() -> Started {
+        Started {
+            id: Host::this().random_id(),
             unix_time: Clock::unix_time(),
-        })
+        }
+    }
+
+    /// A simulated run that starts at this time.
+    pub(crate) fn in_virtual_time(unix_time: Duration) -> Started {
+        Started {
+            id: None,
+            unix_time,
+        }
+    }
+
+    /// The time in the form of RFC 3339, UTC, whole seconds.
+    fn at(&self) -> String {
+        let time = SystemTime::UNIX_EPOCH + self.unix_time;
+        humantime::format_rfc3339_seconds(time).to_string()
     }
 
     /// Its identity, once it is known how long it took.
-    fn identity(self, phases: &Phases, measured_ns: u64) -> RunIdentity {
+    fn identity(self, phases: &Phases, measured_ns: u64) -> Option<RunIdentity> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let before_ns = phases.connect_ns + phases.warmup_ns;
-        RunIdentity {
-            id: self.id,
+        Some(RunIdentity {
+            id: self.id?,
             began_us: micros(self.unix_time + Duration::from_nanos(before_ns)),
             window_us: measured_ns / 1_000,
             clock_error_us: Clock::unix_time_error().map(micros),
-        }
+        })
     }
 }
 
@@ -70,7 +87,7 @@ pub(crate) fn from_outcome(
     mut outcome: Outcome,
     surroundings: Surroundings,
 ) -> RunRecord {
-    let intervals = std::mem::take(&mut outcome.intervals);
+    let mut intervals = std::mem::take(&mut outcome.intervals);
     let outcome = &outcome;
     let measured_ns = measured_ns(outcome);
     let phases = phases(outcome);
@@ -78,12 +95,13 @@ pub(crate) fn from_outcome(
     for worker in &outcome.workers {
         warmup.merge(&worker.summary.warmup);
     }
+    let steps = intervals.take_steps();
     let (intervals, intervals_merged) = intervals.finish(measured_ns);
     warmup.shrink_to_fit();
     let mut record = RunRecord {
         schema_version: SCHEMA_VERSION.to_owned(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: surroundings.started_at,
+        started_at: surroundings.started.at(),
         generators: 1,
         processes: 1,
         scenario: population::scenario(groups, outcome),
@@ -94,8 +112,8 @@ pub(crate) fn from_outcome(
         driver_reason: driver_reason(outcome),
         self_test: groups.iter().all(|request| request.description.self_test),
         hosts: vec![surroundings.host],
-        runs: (surroundings.started.into_iter())
-            .map(|started| started.identity(&phases, measured_ns))
+        runs: (surroundings.started.identity(&phases, measured_ns))
+            .into_iter()
             .collect(),
         merged_by_force: Vec::new(),
         phases,
@@ -112,6 +130,7 @@ pub(crate) fn from_outcome(
         intervals,
         intervals_merged,
         timeline: timeline(outcome, outcome.workers.iter()),
+        outages: None,
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
         responder: None,
@@ -122,7 +141,7 @@ pub(crate) fn from_outcome(
         warnings: warnings(groups, outcome),
         summary: None,
     };
-    conclude(&mut record);
+    conclude(&mut record, &steps);
     record
 }
 
@@ -138,11 +157,11 @@ fn timeline<'a>(
 
 fn driver_kind(outcome: &Outcome) -> DriverKind {
     let first = outcome.workers.iter().find_map(|it| it.driver.as_ref());
-    match first.map(|driver| driver.name) {
-        Some("uring") => DriverKind::Uring,
-        Some("xdp") => DriverKind::Xdp,
+    match first.map(|driver| driver.kind) {
+        Some(Kind::Uring) => DriverKind::Uring,
+        Some(Kind::Xdp) => DriverKind::Xdp,
         // Nothing is known of the driver of a thread that was left behind.
-        Some(_) | None => DriverKind::Epoll,
+        Some(Kind::Epoll) | None => DriverKind::Epoll,
     }
 }
 
@@ -151,7 +170,7 @@ fn driver_reason(outcome: &Outcome) -> Option<String> {
     let drivers = outcome.workers.iter().filter_map(|it| it.driver.as_ref());
     let mut reasons: Vec<String> = Vec::new();
     for driver in drivers {
-        let reason = format!("{}: {}", driver.name, driver.reason);
+        let reason = format!("{}: {}", driver.kind.name(), driver.reason);
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -161,19 +180,23 @@ fn driver_reason(outcome: &Outcome) -> Option<String> {
 
 /// Makes one record of what the processes of a run measured, after it was merged; its groups have
 /// their positions for names, and its intervals are those of all processes together.
-pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest], intervals: Intervals) {
+pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest], mut intervals: Intervals) {
     population::finish(record, requests);
+    let steps = intervals.take_steps();
     (record.intervals, record.intervals_merged) = intervals.finish(record.measured_ns);
-    conclude(record);
+    conclude(record, &steps);
 }
 
 /// Leaves the intervals of a part out of its record: their parent has been told of them.
 pub(crate) fn leave_out_intervals(record: &mut RunRecord) {
     record.intervals = vec![record.total.clone()];
     record.intervals_merged = 1;
+    record.outages = None;
 }
 
-fn conclude(record: &mut RunRecord) {
+fn conclude(record: &mut RunRecord, steps: &Steps) {
+    record.total = Interval::total(&record.intervals);
+    record.find_outages(steps);
     record.conclude();
     // A wrong figure must not leave unmarked, and a long run must not be lost for it either.
     if let Err(reason) = record.check() {
@@ -328,7 +351,7 @@ fn tcp_facts(stats: &TcpStats) -> Option<TcpFacts> {
 fn xdp_facts(worker: &WorkerOutcome) -> Option<XdpFacts> {
     let driver = worker.driver.as_ref()?;
     let stats = worker.summary.stats.xdp;
-    (driver.name == "xdp").then_some(XdpFacts {
+    (driver.kind == Kind::Xdp).then_some(XdpFacts {
         receive_ring_full: stats.receive_ring_full,
         receive_dropped: stats.receive_dropped,
         fill_ring_empty: stats.fill_ring_empty,
@@ -564,5 +587,28 @@ fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
         tcp_fast_open: policy.tcp_fast_open,
         stop_sending_allowed: policy.stop_sending_allowed,
         rate_max: policy.rate_max,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wall_clock_that_is_set_in_mid_run_changes_no_time_of_the_record() {
+        let started = Started {
+            id: Some("a run".to_owned()),
+            unix_time: Duration::from_secs(1_000_000_000),
+        };
+        let phases = Phases {
+            connect_ns: 5_000_000,
+            warmup_ns: 2_000_000_000,
+            ..Phases::default()
+        };
+        // Whatever time it is by now.
+        assert_eq!(started.at(), "2001-09-09T01:46:40Z");
+        let identity = started.identity(&phases, 60_000_000_000).unwrap();
+        assert_eq!(identity.began_us, 1_000_000_002_005_000);
+        assert_eq!(identity.window_us, 60_000_000);
     }
 }

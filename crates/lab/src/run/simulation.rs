@@ -3,15 +3,20 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use driver::Driver;
-use driver::sim::{Bounds, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
-use engine::{Control, Gathering, Outcome, ThreadWorkers, WorkerOutcome};
+use driver::sim::{Bounds, NetworkStats, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
+use engine::{
+    Beat, Collected, Control, LOOK_EVERY, Outcome, RunInputs, ThreadWorkers, Watchdog,
+    WorkerOutcome,
+};
 use measure::Interval;
 use measure::RunRecord;
 use measure::facts::HostFacts;
+use measure::simulation::SimulationRecord;
 use proto::Instant;
 use responder::{Counters, ResponderConfig};
 
@@ -20,8 +25,8 @@ use target::Target;
 mod account;
 mod target;
 
-use super::record::{Surroundings, from_outcome};
-use super::{RunError, RunRequest, rfc3339};
+use super::record::{Started, Surroundings, from_outcome};
+use super::{RunError, RunRequest};
 
 /// The world of a simulated run.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +55,39 @@ pub struct InjectedDatagram {
     pub at: Instant,
 }
 
-/// One simulated thread with what its workers have measured, by group.
+/// What a simulation tells while it goes on, to whoever watches it.
+struct Told {
+    /// Taken once, by whoever makes the record.
+    collected: Mutex<Option<Collected>>,
+    network: Mutex<NetworkStats>,
+    beat: Arc<Beat>,
+}
+
+impl Told {
+    fn nothing_yet(inputs: &[RunInputs]) -> Told {
+        let threads = 0..ThreadWorkers::threads(inputs);
+        Told {
+            collected: Mutex::new(Some(Collected::of(inputs, &threads))),
+            network: Mutex::default(),
+            beat: Arc::default(),
+        }
+    }
+
+    /// Everything that was told; none if it was taken, because the simulation was left behind.
+    fn take(&self) -> Option<Collected> {
+        lock(&self.collected).take()
+    }
+}
+
+/// Whoever panics meanwhile ends the process.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One simulated thread.
 struct Simulated {
     thread_workers: ThreadWorkers,
     driver: SimDriver,
-    totals: Vec<Option<Interval>>,
 }
 
 /// Runs the request against a responder, both in one simulated world; returns the record and what
@@ -81,24 +114,82 @@ pub fn simulate_servers(
     groups: &[RunRequest],
     simulation: &Simulation,
 ) -> Result<(RunRecord, Vec<Counters>), RunError> {
-    simulate_until(groups, simulation, &super::control(groups))
+    let told = Told::nothing_yet(&super::inputs(groups));
+    simulate_telling(groups, simulation, (&super::control(groups), &told))
 }
 
-/// As [`simulate_servers`], until `control` is stopped. A run that was stopped is not repeatable.
+/// As [`simulate_servers`], until `control` is stopped: a run that was stopped is not repeatable.
+/// Where a worker takes no turn any more then, such as one in a function of a script that does not
+/// return, the record has what was told before.
 ///
 /// # Errors
 /// The responder's configuration contradicts itself, or the run does not end.
-pub fn simulate_until(
+pub fn simulate_until_interrupted(
     groups: &[RunRequest],
     simulation: &Simulation,
     control: &Arc<Control>,
+) -> Result<RunRecord, RunError> {
+    let inputs = super::inputs(groups);
+    let told = Arc::new(Told::nothing_yet(&inputs));
+    let mut watchdog = Watchdog::in_virtual_time(&inputs, Arc::clone(control), &told.beat);
+    drop(inputs);
+    let (sender, receiver) = channel();
+    let shared = (groups.to_vec(), simulation.clone(), Arc::clone(control));
+    let telling = Arc::clone(&told);
+    let simulating = thread::spawn(move || {
+        let (groups, simulation, control) = shared;
+        let ended = simulate_telling(&groups, &simulation, (&control, &telling));
+        // Nobody listens any more only if it was left behind.
+        let _ = sender.send(ended);
+    });
+    loop {
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(ended) => return ended.map(|(record, _)| record),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                if let Err(panic) = simulating.join() {
+                    std::panic::resume_unwind(panic);
+                }
+                return Err(RunError::plain("the simulation has ended without a result"));
+            }
+        }
+        if watchdog.all_are_stuck()
+            && let Some(collected) = told.take()
+        {
+            let outcome = collected.outcome(&watchdog, |_| {});
+            let model = account::account(simulation, *lock(&told.network), None);
+            let started = started(&World::new(simulation.world.clone()));
+            return Ok(from_outcome(groups, outcome, surroundings(started, model)));
+        }
+    }
+}
+
+/// The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
+fn started(new: &World) -> Started {
+    Started::in_virtual_time(new.endpoint(ANYWHERE).unix_time())
+}
+
+/// What surrounds a run in virtual time.
+fn surroundings(started: Started, model: SimulationRecord) -> Surroundings {
+    Surroundings {
+        started,
+        host: HostFacts::default(),
+        kernel: BTreeMap::new(),
+        simulation: Some(model),
+    }
+}
+
+/// As [`simulate_servers`]; tells each interval as it ends.
+fn simulate_telling(
+    groups: &[RunRequest],
+    simulation: &Simulation,
+    (control, told): (&Arc<Control>, &Told),
 ) -> Result<(RunRecord, Vec<Counters>), RunError> {
     let [request, ..] = groups else {
         return Err(RunError::plain("there is no group of clients"));
     };
     let world = World::new(simulation.world.clone());
-    // The simulator's epoch: nothing of the host may enter a record that is to be repeatable.
-    let started_at = rfc3339(SystemTime::UNIX_EPOCH + world.endpoint(ANYWHERE).unix_time());
+    let started = started(&world);
     let targets = Target::open_all(groups, simulation, (&world, control));
     let targets = targets.map_err(RunError::plain)?;
     for datagram in &simulation.injected {
@@ -119,26 +210,15 @@ pub fn simulate_until(
         threads.push(RefCell::new(Simulated {
             thread_workers,
             driver,
-            totals: vec![None; groups.len()],
         }));
     }
     let targets: Vec<RefCell<Target>> = targets.into_iter().map(RefCell::new).collect();
-    let gathering = RefCell::new(Gathering::of(
-        &inputs,
-        &(0..ThreadWorkers::threads(&inputs)),
-    ));
-    run_world(&world, (&threads, &gathering), &targets, bounds(groups))?;
-    let outcome = outcome(threads, gathering.into_inner());
+    run_world(&world, (&threads, told), &targets, bounds(groups))?;
+    let outcome = outcome(threads, told)?;
     let targets: Vec<Target> = targets.into_iter().map(RefCell::into_inner).collect();
     let seen = targets.first().and_then(Target::service_counts);
     let stats = world.network_stats();
-    let surroundings = Surroundings {
-        started_at,
-        started: None,
-        host: HostFacts::default(),
-        kernel: BTreeMap::new(),
-        simulation: Some(account::account(simulation, stats, seen)),
-    };
+    let surroundings = surroundings(started, account::account(simulation, stats, seen));
     let counters = targets.iter().map(|target| target.counters().clone());
     let counters = counters.collect();
     Ok((from_outcome(groups, outcome, surroundings), counters))
@@ -167,7 +247,7 @@ fn bounds(groups: &[RunRequest]) -> Bounds {
 
 fn run_world(
     world: &World,
-    (threads, gathering): (&[RefCell<Simulated>], &RefCell<Gathering>),
+    (threads, told): (&[RefCell<Simulated>], &Told),
     targets: &[RefCell<Target>],
     bounds: Bounds,
 ) -> Result<(), RunError> {
@@ -185,14 +265,10 @@ fn run_world(
             let Simulated {
                 thread_workers,
                 driver,
-                totals,
             } = &mut *simulated.borrow_mut();
+            told.beat.count();
             let until = thread_workers.step(driver);
-            tell(
-                (thread, &mut *thread_workers),
-                totals,
-                &mut gathering.borrow_mut(),
-            );
+            tell(thread, thread_workers, (told, world));
             if thread_workers.is_finished() {
                 return Turn::Finished;
             }
@@ -206,40 +282,41 @@ fn run_world(
         .map_err(|error| RunError::plain(format!("the simulation does not end: {error}")))
 }
 
-/// Takes the intervals that have ended on a thread.
-fn tell(
-    (thread, thread_workers): (usize, &mut ThreadWorkers),
-    totals: &mut [Option<Interval>],
-    gathering: &mut Gathering,
-) {
+/// Tells the intervals that have ended on a thread.
+fn tell(thread: usize, thread_workers: &mut ThreadWorkers, (told, world): (&Told, &World)) {
     while let Some((group, interval)) = thread_workers.poll_interval() {
-        interval.append_to(&mut totals[group]);
-        gathering.add((thread, group), interval);
+        if let Some(collected) = &mut *lock(&told.collected) {
+            collected.add((thread, group), interval);
+            collected.settle(|_| {});
+        }
+        *lock(&told.network) = world.network_stats();
     }
     while let Some(group) = thread_workers.poll_finished() {
-        gathering.end((thread, group));
+        if let Some(collected) = &mut *lock(&told.collected) {
+            collected.end((thread, group));
+            collected.settle(|_| {});
+        }
     }
-    gathering.settle(|_| {});
 }
 
-fn outcome(threads: Vec<RefCell<Simulated>>, gathering: Gathering) -> Outcome {
-    let mut workers = Vec::new();
+fn outcome(threads: Vec<RefCell<Simulated>>, told: &Told) -> Result<Outcome, RunError> {
+    let left_behind = || RunError::plain("the simulation was left behind");
+    let mut collected = told.take().ok_or_else(left_behind)?;
     for (thread, simulated) in threads.into_iter().enumerate() {
         let Simulated {
             mut thread_workers,
             mut driver,
-            mut totals,
         } = simulated.into_inner();
         for (group, summary) in thread_workers.summaries(&mut driver) {
-            workers.push(WorkerOutcome {
+            collected.finish(WorkerOutcome {
                 group,
                 thread,
                 cpu: None,
                 driver: None,
                 summary,
-                total: totals[group].take().unwrap_or_default(),
+                total: Interval::default(),
             });
         }
     }
-    Outcome::new(gathering, workers)
+    Ok(collected.whole())
 }
