@@ -21,8 +21,9 @@ use crate::stub::StubPolicy;
 
 pub use crate::local_addresses::expand_local_addresses;
 
-/// The most queries in flight of one client: half of the message IDs that there are (RFC 1035,
-/// section 4.1.1), so that a late response is never taken for that to a newer query.
+/// The most queries in flight of one client: all message IDs that there are (RFC 1035, section
+/// 4.1.1), but for those kept for queries that timed out, so that a late response is never taken
+/// for that to a newer query.
 pub const OUTSTANDING_PER_CLIENT_MAX: u64 = proto::pending::OPEN_MAX as u64;
 
 /// Shortest interval of a record.

@@ -68,7 +68,7 @@ pub fn render(record: &RunRecord) -> String {
 
 /// One line on one interval, without a line break: what was sent, answered and lost in it.
 ///
-/// Responses are those that came in the interval, to queries of it or of an earlier one (P17).
+/// Responses are those that came in the interval, to queries of it or of an earlier one.
 pub fn interval_line(interval: &Interval) -> String {
     let counts = &interval.counts;
     let p = |p| or_dash(interval.distributions.latency.percentile(p));

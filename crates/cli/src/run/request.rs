@@ -162,7 +162,6 @@ fn describe(
     })
 }
 
-/// How long a query may take, with all its attempts.
 fn stamping(choice: TimestampChoice) -> Option<Stamping> {
     match choice {
         TimestampChoice::Off => None,
@@ -171,6 +170,7 @@ fn stamping(choice: TimestampChoice) -> Option<Stamping> {
     }
 }
 
+/// How long a query may take, with all its attempts.
 fn timeout(stub: Option<&StubPolicy>, arguments: &RunArguments) -> Duration {
     stub.map_or(arguments.timeout, StubPolicy::timeout)
 }

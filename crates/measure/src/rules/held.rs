@@ -1,5 +1,5 @@
 //! Places of a closed loop that lost queries hold: nothing else is asked from there until they time
-//! out (P2).
+//! out.
 //!
 //! What is to be done depends on where they were lost. A receive buffer that is full drops the same
 //! again and again: fewer queries at a time fit into it, more of them do not. Of a path that loses

@@ -229,7 +229,7 @@ fn rcode_share(collection: &Collection, cell: &Cell, name: &str) -> String {
     measure::notation::share(number, all.total())
 }
 
-/// Every run with its verdict (P22).
+/// Every run with its verdict.
 pub(super) fn runs(collection: &Collection) -> Sheet {
     let mut heads = vec![Column::words("file")];
     heads.extend(columns(collection));

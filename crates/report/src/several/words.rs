@@ -181,7 +181,7 @@ fn shares(collection: &Collection) -> Vec<Remark> {
     vec![shows(text, "share")]
 }
 
-/// Cells whose rates are the same: then what they differ in is not what limits them (P3).
+/// Cells whose rates are the same: then what they differ in is not what limits them.
 fn alike(collection: &Collection) -> Vec<Remark> {
     let cells: Vec<&Cell> = collection.cells.iter().collect();
     if cells.len() < 2 || cells.len() > CELLS_TOLD_MAX || collection.axis().is_some() {
@@ -239,7 +239,7 @@ fn losses(collection: &Collection) -> Option<Remark> {
     Some(shows(text, "outcomes"))
 }
 
-/// Closed loops with all places in use: latency times rate is the number of places (P1).
+/// Closed loops with all places in use: latency times rate is the number of places.
 fn littles_law(collection: &Collection) -> Option<Remark> {
     let full: Vec<&Cell> = collection
         .cells
