@@ -86,6 +86,9 @@ pub mod trace;
 pub mod verdict;
 
 #[cfg(test)]
+#[path = "../tests/conforms/mod.rs"]
+mod conforms;
+#[cfg(test)]
 mod example;
 
 pub use ab::AbComparison;

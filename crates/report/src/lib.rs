@@ -31,6 +31,9 @@ pub mod capacity;
 mod chart;
 pub mod collection;
 pub mod comparison;
+#[cfg(test)]
+#[path = "../../measure/tests/conforms/mod.rs"]
+mod conforms;
 pub mod csv;
 mod distributions;
 pub mod dns_metrics;

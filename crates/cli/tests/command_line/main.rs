@@ -12,6 +12,8 @@ mod beside;
 mod capacity;
 mod compare;
 mod compare_transports;
+#[path = "../../../measure/tests/conforms/mod.rs"]
+mod conforms;
 mod dnsperf;
 mod doctor;
 mod documents;

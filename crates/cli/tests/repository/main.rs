@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod copy;
+mod dependencies;
 mod notices;
 mod prepare;
 mod published;

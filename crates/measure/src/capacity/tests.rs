@@ -354,8 +354,8 @@ fn document_survives_json_and_fits_its_schema() {
     let json: serde_json::Value = serde_json::from_str(&capacity.to_json_pretty()).unwrap();
     let read: Capacity = serde_json::from_value(json.clone()).unwrap();
     assert_eq!(read, capacity);
-    let schema = jsonschema::validator_for(&Capacity::json_schema()).unwrap();
-    assert!(schema.is_valid(&json));
+    let offences = crate::conforms::offences(&Capacity::json_schema(), &json);
+    assert_eq!(offences, Vec::<String>::new());
 }
 
 #[test]

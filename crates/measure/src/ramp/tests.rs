@@ -112,6 +112,6 @@ fn document_survives_json_and_fits_its_schema() {
     let json: serde_json::Value = serde_json::from_str(&ramp.to_json_pretty()).unwrap();
     let read: Ramp = serde_json::from_value(json.clone()).unwrap();
     assert_eq!(read, ramp);
-    let schema = jsonschema::validator_for(&Ramp::json_schema()).unwrap();
-    assert!(schema.is_valid(&json));
+    let offences = crate::conforms::offences(&Ramp::json_schema(), &json);
+    assert_eq!(offences, Vec::<String>::new());
 }

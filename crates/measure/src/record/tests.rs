@@ -1,4 +1,5 @@
 use super::*;
+use crate::conforms::offences;
 use crate::example::{SECOND, interval, record};
 use crate::scenario::{HttpMethod, HttpRequest, HttpScheme, Process, TlsFacts, Transport};
 use crate::verdict::judge;
@@ -78,15 +79,10 @@ fn pretty_json_keeps_arrays_of_numbers_on_one_line() {
 #[test]
 fn json_schema_accepts_a_record_and_refuses_an_unknown_field() {
     let schema = RunRecord::json_schema();
-    let validator = jsonschema::validator_for(&schema).expect("is a schema");
     let mut json: serde_json::Value = serde_json::from_str(&example().to_json()).expect("is JSON");
-    let errors: Vec<String> = validator
-        .iter_errors(&json)
-        .map(|e| e.to_string())
-        .collect();
-    assert_eq!(errors, Vec::<String>::new());
+    assert_eq!(offences(&schema, &json), Vec::<String>::new());
     json["total"]["p99"] = 1.into();
-    assert!(!validator.is_valid(&json));
+    assert_ne!(offences(&schema, &json), Vec::<String>::new());
     assert!(RunRecord::from_json(&json.to_string()).is_err());
 }
 
