@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ::driver::xdp::InterfaceName;
 use ::responder::QUIC_STREAMS_MAX;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
+use settings::{DriverChoice, DriverKind, InterfaceName, Named, Process, StampSource};
 
 use capacity::CapacityArguments;
 use compare::{AbArguments, ConditionArguments};
@@ -271,8 +272,9 @@ pub(crate) struct RunArguments {
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,
     /// How open-loop queries are spread
-    #[arg(long, default_value = "constant", value_enum, help_heading = "Load")]
-    pub(crate) arrival: ArrivalProcess,
+    #[arg(long, default_value = "constant", value_parser = one_of(Process::ALL),
+          help_heading = "Load")]
+    pub(crate) arrival: Process,
     /// Open-loop queries that are due at the same instant, all of one client
     #[arg(
         long,
@@ -352,8 +354,9 @@ pub(crate) struct RunArguments {
     pub(crate) no_offload: bool,
     /// Have datagrams stamped, which tells where time goes: in the generator, on the wire and in
     /// the server, or until a response is read. Over UDP; switches GSO and GRO off
-    #[arg(long, default_value = "off", value_enum, help_heading = "Generator")]
-    pub(crate) timestamps: TimestampChoice,
+    #[arg(long, default_value = "off", help_heading = "Generator",
+          value_parser = none_or("off", "Nobody", StampSource::ALL))]
+    pub(crate) timestamps: Chosen<StampSource>,
     /// Seed of everything random
     #[arg(
         long,
@@ -365,8 +368,9 @@ pub(crate) struct RunArguments {
     /// What moves the octets: the kernel's sockets by epoll or io_uring (auto: what was measured
     /// to be faster for the load), frames of an interface by AF_XDP for UDP, DoQ and DoH/3, or a
     /// simulated network in virtual time
-    #[arg(long, default_value = "auto", value_enum, help_heading = "Generator")]
-    pub(crate) driver: DriverChoice,
+    #[arg(long, default_value = DriverChoice::AUTO, help_heading = "Generator",
+          value_parser = none_or(DriverChoice::AUTO, FASTER, DriverKind::ALL))]
+    pub(crate) driver: Chosen<DriverKind>,
     /// The network interface that --driver xdp sends by
     #[arg(long, value_name = "NAME", help_heading = "Generator")]
     pub(crate) interface: Option<InterfaceName>,
@@ -419,17 +423,6 @@ pub(crate) struct RunArguments {
     pub(crate) simulation: SimulationArguments,
     #[command(flatten)]
     pub(crate) behaviour: SelfTestBehaviour,
-}
-
-/// Who stamps datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TimestampChoice {
-    /// Nobody
-    Off,
-    /// The kernel, in software
-    Kernel,
-    /// The network card, if it can: see `ethtool -T`; needs root, and leaves the card stamping
-    Hardware,
 }
 
 /// Flags of `throng schema`.
@@ -681,8 +674,9 @@ pub(crate) struct ResponderArguments {
     pub(crate) no_offload: bool,
     /// What moves the octets: epoll, io_uring, auto for the faster one that the kernel allows, or
     /// AF_XDP for the datagrams of an interface
-    #[arg(long, default_value = "auto", value_enum)]
-    pub(crate) driver: ServerDriverChoice,
+    #[arg(long, default_value = DriverChoice::AUTO,
+          value_parser = none_or(DriverChoice::AUTO, FASTER, &DRIVERS_OF_SERVERS))]
+    pub(crate) driver: Chosen<DriverKind>,
     /// The network interface that --driver xdp listens on
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<InterfaceName>,
@@ -850,69 +844,36 @@ pub(crate) enum NamesFormat {
     Stream,
 }
 
-/// Spacing of open-loop queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ArrivalProcess {
-    /// Equally spaced
-    Constant,
-    /// Exponential gaps, as many independent clients make
-    Poisson,
+/// What `auto` is among the drivers.
+const FASTER: &str = "The faster one for the load that the kernel allows";
+
+/// What moves the octets of the responder: it has no part in a simulation.
+const DRIVERS_OF_SERVERS: [DriverKind; 3] = [DriverKind::Epoll, DriverKind::Uring, DriverKind::Xdp];
+
+/// A value of a setting, or that it is left out. (clap takes an `Option` for a flag that may be
+/// missing; this one has a default that has a name.)
+pub(crate) type Chosen<T> = Option<T>;
+
+/// Reads one of `values`, which help and completions list.
+fn one_of<T: Named + Send + Sync>(values: &'static [T]) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(listed(values)).try_map(|text| T::named(&text))
 }
 
-/// What moves the octets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DriverChoice {
-    /// The faster one for the load that the kernel allows
-    Auto,
-    /// The kernel's sockets, by readiness
-    Epoll,
-    /// The kernel's sockets through io_uring
-    Uring,
-    /// Frames of --interface, below the kernel's sockets (AF_XDP)
-    Xdp,
-    /// A simulated network and responder in virtual time
-    Sim,
+/// As [`one_of`], beside a word for none of them.
+fn none_or<T: Named + Send + Sync>(
+    none: &'static str,
+    meaning: &'static str,
+    values: &'static [T],
+) -> impl TypedValueParser<Value = Chosen<T>> {
+    let none = PossibleValue::new(none).help(meaning);
+    let all = [none].into_iter().chain(listed(values));
+    // What has no value of its own is the word for none.
+    PossibleValuesParser::new(all).map(|text| T::named(&text).ok())
 }
 
-impl DriverChoice {
-    /// The driver for the kernel's sockets, or for an interface.
-    pub(crate) fn of_kernel(
-        self,
-        interface: Option<InterfaceName>,
-    ) -> driver::kernel::DriverChoice {
-        match (self, interface) {
-            (DriverChoice::Epoll, _) => driver::kernel::DriverChoice::Epoll,
-            (DriverChoice::Uring, _) => driver::kernel::DriverChoice::Uring,
-            (DriverChoice::Xdp, Some(interface)) => driver::kernel::DriverChoice::Xdp(interface),
-            // Without an interface it has been refused.
-            _ => driver::kernel::DriverChoice::Auto,
-        }
-    }
-}
-
-/// What moves the octets of the responder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ServerDriverChoice {
-    /// The faster one that the kernel allows
-    Auto,
-    /// The kernel's sockets, by readiness
-    Epoll,
-    /// The kernel's sockets through io_uring
-    Uring,
-    /// UDP, DoQ and DoH/3 by frames of --interface, below the kernel's sockets (AF_XDP)
-    Xdp,
-}
-
-impl ServerDriverChoice {
-    /// As a run has it.
-    pub(crate) fn of_run(self) -> DriverChoice {
-        match self {
-            ServerDriverChoice::Auto => DriverChoice::Auto,
-            ServerDriverChoice::Epoll => DriverChoice::Epoll,
-            ServerDriverChoice::Uring => DriverChoice::Uring,
-            ServerDriverChoice::Xdp => DriverChoice::Xdp,
-        }
-    }
+fn listed<T: Named>(values: &'static [T]) -> impl Iterator<Item = PossibleValue> {
+    let values = values.iter();
+    values.map(|value| PossibleValue::new(value.name()).help(value.meaning()))
 }
 
 /// Form of a result.

@@ -6,10 +6,11 @@ use std::time::Duration;
 use load::ClientArrival;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
+use settings::Process;
 
 use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
-use crate::args::{ArrivalProcess, Format, RunArguments};
+use crate::args::{Format, RunArguments};
 use crate::failure::{Failure, refuse};
 use crate::records::{Destination, Links, hand_over};
 use crate::run::{self, unused};
@@ -127,11 +128,11 @@ pub(crate) fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure>
     let clients = run.clients.unwrap_or(run::CLIENTS);
     run.clients = Some(clients);
     match run.arrival {
-        ArrivalProcess::Constant => {
+        Process::Constant => {
             let each = in_turns(rate, clients, (arguments.over, arguments.sustain));
             run.population.per_client = Some(each.to_string());
         }
-        ArrivalProcess::Poisson => run.let_each_ask(rate / f64::from(clients.max(1))),
+        Process::Poisson => run.let_each_ask(rate / f64::from(clients.max(1))),
     }
     run.population.shape = shape(arguments.over);
     run.duration = Some(arguments.over + arguments.sustain);

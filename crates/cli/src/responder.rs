@@ -18,10 +18,11 @@ use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_s
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
 use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
 use serde_json::json;
+use settings::{DriverChoice, DriverKind};
 
 use crate::args::{
     BehaviourArguments, ClientCertificatePolicy, DOH2_HTTP, Listen, ResponderArguments,
-    ServerDriverChoice, ServerTlsArguments,
+    ServerTlsArguments,
 };
 use crate::failure::{Failure, print};
 use crate::inputs;
@@ -73,7 +74,7 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
 
 /// What AF_XDP cannot do, and what it needs.
 fn reject_interface(arguments: &ResponderArguments) -> Result<(), Failure> {
-    let is_xdp = arguments.driver == ServerDriverChoice::Xdp;
+    let is_xdp = arguments.driver == Some(DriverKind::Xdp);
     let any = |it: &&Listen| !it.transport.is_stream() && it.address.ip().is_unspecified();
     match (is_xdp, arguments.interface) {
         (true, None) => Err(Failure::usage(
@@ -111,7 +112,7 @@ fn start(config: &ResponderConfig, arguments: &ResponderArguments) -> Result<Ser
 
 fn sockets(arguments: &ResponderArguments) -> SocketUse {
     SocketUse {
-        driver: arguments.driver.of_run().of_kernel(arguments.interface),
+        driver: DriverChoice::of(arguments.driver, arguments.interface).unwrap_or_default(),
         offload: !arguments.no_offload,
     }
 }

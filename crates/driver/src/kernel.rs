@@ -1,71 +1,21 @@
 //! The kernel's sockets, or the interface below them, through the driver that was asked for or
 //! that suits.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use proto::Instant;
+pub use settings::{DriverChoice, DriverKind};
 
 use crate::clock::Clock;
 use crate::epoll::EpollDriver;
 use crate::uring::{Unavailable, UringDriver};
-use crate::xdp::{InterfaceName, XdpDriver, XdpPlace};
+use crate::xdp::{XdpDriver, XdpPlace};
 use crate::{
     Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SendStamp, SocketError,
     SocketId, SocketOptions, SocketSpec,
 };
-
-/// Which driver is to be used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriverChoice {
-    /// What was measured to be faster for the load, if the kernel lets us have it.
-    #[default]
-    Auto,
-    /// [`EpollDriver`].
-    Epoll,
-    /// [`UringDriver`], or an error.
-    Uring,
-    /// [`XdpDriver`] on this interface, or an error; never chosen by itself.
-    Xdp(InterfaceName),
-}
-
-impl DriverChoice {
-    /// Those that need no interface, by name.
-    pub const NAMES: [(&'static str, DriverChoice); 3] = [
-        ("auto", DriverChoice::Auto),
-        ("epoll", DriverChoice::Epoll),
-        ("uring", DriverChoice::Uring),
-    ];
-}
-
-impl fmt::Display for DriverChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let DriverChoice::Xdp(interface) = self {
-            return write!(f, "xdp:{interface}");
-        }
-        let own = |(_, choice): &&(&str, DriverChoice)| choice == self;
-        f.write_str(DriverChoice::NAMES.iter().find(own).map_or("", |it| it.0))
-    }
-}
-
-impl FromStr for DriverChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(interface) = text.strip_prefix("xdp:") {
-            return interface.parse().map(DriverChoice::Xdp);
-        }
-        let named = |(name, _): &&(&str, DriverChoice)| *name == text;
-        let found = DriverChoice::NAMES.iter().find(named);
-        let unknown = || {
-            format!("unknown driver `{text}`; there are `auto`, `epoll`, `uring` and `xdp:eth0`")
-        };
-        found.map(|it| it.1).ok_or_else(unknown)
-    }
-}
 
 /// What the sockets of a driver are for, as far as it decides which driver suits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,33 +28,11 @@ pub struct Load {
     pub threads: u32,
 }
 
-/// The drivers that there are to be chosen from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// [`EpollDriver`].
-    Epoll,
-    /// [`UringDriver`].
-    Uring,
-    /// [`XdpDriver`].
-    Xdp,
-}
-
-impl Kind {
-    /// Its name, as in [`DriverChoice`].
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Epoll => "epoll",
-            Kind::Uring => "uring",
-            Kind::Xdp => "xdp",
-        }
-    }
-}
-
 /// Which driver was taken, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Which.
-    pub kind: Kind,
+    /// The driver.
+    pub kind: DriverKind,
     /// In a few words.
     pub reason: String,
 }
@@ -136,7 +64,7 @@ impl KernelDriver {
     ) -> io::Result<(Self, Chosen)> {
         let epoll = |reason: String| {
             let driver = EpollDriver::new(clock, options)?;
-            let kind = Kind::Epoll;
+            let kind = DriverKind::Epoll;
             Ok((
                 KernelDriver::Epoll(Box::new(driver)),
                 Chosen { kind, reason },
@@ -144,7 +72,7 @@ impl KernelDriver {
         };
         let uring = |reason: String| -> Result<_, Unavailable> {
             let driver = UringDriver::new(clock, options)?;
-            let kind = Kind::Uring;
+            let kind = DriverKind::Uring;
             Ok((
                 KernelDriver::Uring(Box::new(driver)),
                 Chosen { kind, reason },
@@ -166,7 +94,7 @@ impl KernelDriver {
                     workers: load.threads.max(1),
                 };
                 let driver = XdpDriver::new(clock, options, place)?;
-                let (kind, reason) = (Kind::Xdp, driver.words());
+                let (kind, reason) = (DriverKind::Xdp, driver.words());
                 Ok((KernelDriver::Xdp(Box::new(driver)), Chosen { kind, reason }))
             }
             DriverChoice::Auto if load.streams < STREAMS_MIN => {
@@ -319,7 +247,7 @@ mod tests {
             let checked = std::thread::spawn(move || {
                 forbid(call, errno);
                 let chosen = open(DriverChoice::Auto, 200).unwrap();
-                assert_eq!(chosen.kind, Kind::Epoll);
+                assert_eq!(chosen.kind, DriverKind::Epoll);
                 assert!(chosen.reason.contains(words), "{}", chosen.reason);
                 let error = open(DriverChoice::Uring, 200).unwrap_err().to_string();
                 assert!(error.contains(words), "{error}");
@@ -331,27 +259,7 @@ mod tests {
     #[test]
     fn auto_takes_epoll_for_few_streams_and_says_why() {
         let chosen = open(DriverChoice::Auto, 1).unwrap();
-        assert_eq!(chosen.kind, Kind::Epoll);
+        assert_eq!(chosen.kind, DriverKind::Epoll);
         assert!(chosen.reason.contains("few streams"), "{}", chosen.reason);
-    }
-
-    #[test]
-    fn choices_are_read_as_they_are_written() {
-        for (name, choice) in DriverChoice::NAMES {
-            assert_eq!(
-                (choice.to_string().as_str(), name.parse()),
-                (name, Ok(choice))
-            );
-        }
-        let xdp: DriverChoice = "xdp:eth0.7".parse().unwrap();
-        assert!(matches!(xdp, DriverChoice::Xdp(_)));
-        assert_eq!(xdp.to_string(), "xdp:eth0.7");
-        assert!("xdp:".parse::<DriverChoice>().is_err());
-        assert!(
-            "kqueue"
-                .parse::<DriverChoice>()
-                .unwrap_err()
-                .contains("`kqueue`")
-        );
     }
 }

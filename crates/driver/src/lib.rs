@@ -83,6 +83,7 @@ use proto::Instant;
 
 use xdp::ring::Frames;
 
+pub use settings::StampSource;
 pub use socket::SocketOptions;
 pub use tcp_info::TcpStats;
 
@@ -214,15 +215,6 @@ pub struct Received {
     pub stream_octets: usize,
     /// Where datagrams are stamped: when each of `datagrams` arrived, zero if that is not known.
     pub arrived: Vec<Instant>,
-}
-
-/// Who stamps datagrams with the instants at which they left and arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StampSource {
-    /// The kernel, as a datagram goes to its interface or comes from it.
-    Kernel,
-    /// The network card ([`card`]).
-    Hardware,
 }
 
 /// When a datagram left.

@@ -40,34 +40,30 @@ const TIMES: usize = 3;
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_OCTETS]);
 
-impl StampSource {
-    /// What is asked of a socket: stamps of what arrives.
-    fn receiving(self) -> libc::c_uint {
-        match self {
-            StampSource::Kernel => {
-                libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE
-            }
-            StampSource::Hardware => {
-                libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE
-            }
+/// What is asked of a socket: stamps of what arrives.
+fn receiving(source: StampSource) -> libc::c_uint {
+    match source {
+        StampSource::Kernel => libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE,
+        StampSource::Hardware => {
+            libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE
         }
     }
+}
 
-    /// What is asked beside: stamps of what leaves, numbered, without octets.
-    fn sending(self) -> libc::c_uint {
-        let of_source = match self {
-            StampSource::Kernel => libc::SOF_TIMESTAMPING_TX_SOFTWARE,
-            StampSource::Hardware => libc::SOF_TIMESTAMPING_TX_HARDWARE,
-        };
-        of_source | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY
-    }
+/// What is asked beside: stamps of what leaves, numbered, without octets.
+fn sending(source: StampSource) -> libc::c_uint {
+    let of_source = match source {
+        StampSource::Kernel => libc::SOF_TIMESTAMPING_TX_SOFTWARE,
+        StampSource::Hardware => libc::SOF_TIMESTAMPING_TX_HARDWARE,
+    };
+    of_source | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY
+}
 
-    /// Which of the times of a stamp is of this source.
-    fn place(self) -> usize {
-        match self {
-            StampSource::Kernel => 0,
-            StampSource::Hardware => 2,
-        }
+/// Which of the times of a stamp is of this source.
+fn place(source: StampSource) -> usize {
+    match source {
+        StampSource::Kernel => 0,
+        StampSource::Hardware => 2,
     }
 }
 
@@ -138,7 +134,7 @@ impl Numbering {
 /// # Errors
 /// The kernel's, if it knows no such stamps.
 pub(super) fn enable(fd: &OwnedFd, source: StampSource) -> io::Result<()> {
-    ask(fd, source.receiving() | source.sending()).map_err(|error| {
+    ask(fd, receiving(source) | sending(source)).map_err(|error| {
         let what = format!("the kernel stamps no datagrams here: {error}");
         io::Error::new(error.kind(), what)
     })
@@ -205,7 +201,7 @@ impl Timestamps {
         if !numbering.is_in_doubt() || !matches!(socket::unsent_octets(fd), Ok(0)) {
             return;
         }
-        let off = ask(fd, self.source.receiving());
+        let off = ask(fd, receiving(self.source));
         while self.read_queue(fd) == STAMPS_MAX {}
         // What cannot be switched on again stays in doubt, and gives no more stamps.
         if off.and_then(|()| enable(fd, self.source)).is_ok() {
@@ -290,7 +286,7 @@ pub(super) fn time_ns(data: &[u8], source: StampSource) -> u64 {
     }
     let times = data.as_ptr().cast::<libc::timespec>();
     // SAFETY: the octets are as long as all times.
-    let time = unsafe { times.add(source.place()).read_unaligned() };
+    let time = unsafe { times.add(place(source)).read_unaligned() };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000) + time.tv_nsec as u64
 }
 

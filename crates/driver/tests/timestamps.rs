@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use driver::clock::Clock;
-use driver::kernel::{DriverChoice, KernelDriver, Kind, Load};
+use driver::kernel::{DriverChoice, DriverKind, KernelDriver, Load};
 use driver::{
     Driver, Event, Outgoing, Received, SendStamp, SocketId, SocketOptions, SocketSpec, StampSource,
 };
@@ -32,7 +32,7 @@ impl Client {
         let choice = DriverChoice::Auto;
         let opened = KernelDriver::open(choice, Load::default(), Clock::start(), options);
         let (mut driver, chosen) = opened.unwrap();
-        assert_eq!(chosen.kind, Kind::Epoll);
+        assert_eq!(chosen.kind, DriverKind::Epoll);
         let spec = SocketSpec {
             peer: Some(peer),
             ..SocketSpec::default()

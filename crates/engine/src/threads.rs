@@ -10,8 +10,7 @@ use std::thread::{self, JoinHandle};
 use driver::clock::Clock;
 use driver::kernel::{Chosen, DriverChoice, KernelDriver, Load};
 use driver::ways::{Watch, Way};
-use driver::{Driver, SocketOptions, StampSource, cpu};
-use load::Stamping;
+use driver::{Driver, SocketOptions, cpu};
 use measure::{Interval, Intervals};
 
 use crate::collected::Collected;
@@ -181,13 +180,6 @@ fn ways(inputs: &RunInputs) -> Vec<Way> {
     servers.into_iter().map(|to| (to, from(to))).collect()
 }
 
-fn stamp_source(stamping: Stamping) -> StampSource {
-    match stamping {
-        Stamping::Kernel => StampSource::Kernel,
-        Stamping::Hardware => StampSource::Hardware,
-    }
-}
-
 fn run_thread(
     groups: &[RunInputs],
     (index, cpu, beat): (usize, Option<usize>, &Beat),
@@ -202,7 +194,7 @@ fn run_thread(
     let options = SocketOptions {
         offload: first.is_none_or(|plan| plan.offload),
         buffer_octets: first.and_then(|plan| plan.socket_buffer_octets),
-        timestamps: first.and_then(|plan| plan.timestamps).map(stamp_source),
+        timestamps: first.and_then(|plan| plan.timestamps),
     };
     let load = load(groups, (index as u32, threads));
     let opened = KernelDriver::open(choice, load, clock, options);

@@ -3,6 +3,7 @@
 use proto::Instant;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+pub use settings::Process;
 
 use crate::client_arrival::ClientArrival;
 use crate::plan::PlanError;
@@ -42,15 +43,6 @@ pub enum Arrival {
     Profile,
     /// Each client asks what one of the capture of the plan asked, when it did.
     Replay,
-}
-
-/// How open-loop arrivals are spread over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Process {
-    /// Equally spaced.
-    Constant,
-    /// Exponential gaps: a Poisson process, as many independent clients together make.
-    Poisson,
 }
 
 /// Reads a rate in queries a second: `20000`, `50k`, `1.5M`, `0.5`.

@@ -14,10 +14,9 @@
 //! | [`names_error`] | why such a file cannot be used: place, fault, cure |
 //! | [`arrival`] | when queries are due, and how rates are written |
 //! | [`apportion`] | a total divided by weights, among groups and targets |
-//! | [`connection_policy`] | how long connections live, and how they are opened |
 //! | [`plan`] | one run as decided, and what it may not contradict |
 //! | [`client_arrival`] | how each client of a population asks |
-//! | [`shape`], [`presence`] | how that changes over time, and when the clients are there |
+//! | [`shape`] | how that changes over time |
 //! | [`stub`] | when clients ask again, and which of their servers |
 //! | [`random`] | random numbers of one client |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
@@ -35,14 +34,14 @@
 pub mod apportion;
 pub mod arrival;
 pub mod client_arrival;
-pub mod connection_policy;
+mod connection_policy;
 pub mod line_options;
 pub mod local_addresses;
 pub mod name_sets;
 pub mod names_error;
 pub mod names_file;
 pub mod plan;
-pub mod presence;
+mod presence;
 pub mod profile;
 pub mod query_kind;
 pub mod question_source;
@@ -58,14 +57,12 @@ mod words;
 
 pub use arrival::{Arrival, Schedule};
 pub use client_arrival::ClientArrival;
-pub use connection_policy::ConnectionPolicy;
 pub use names_error::NamesError;
-pub use plan::{Plan, PlanError, ScriptText, Stamping};
-pub use presence::Presence;
+pub use plan::{Plan, PlanError, ScriptText};
 pub use profile::Profile;
 pub use question_source::{QuestionChooser, QuestionSource};
 pub use questions::QuestionSet;
 pub use replay::Replay;
+pub use settings::{ConnectionPolicy, Presence, StampSource, StubPolicy};
 pub use shape::Shape;
-pub use stub::StubPolicy;
 pub use tls::{Resume, TlsAsked};

@@ -8,16 +8,15 @@ use std::time::Duration;
 use proto::Transport;
 use proto::doh::DohRequest;
 use proto::query::QueryOptions;
+use settings::{ConnectionPolicy, Presence, StampSource, StubPolicy};
 
 use crate::arrival::{Arrival, check_burst, check_rate};
-use crate::connection_policy::ConnectionPolicy;
-use crate::presence::Presence;
 use crate::profile::ProfiledClients;
 use crate::question_source::QuestionSource;
 use crate::questions::QuestionSet;
 use crate::replay::{Replay, ReplayQuery};
 use crate::shape::Shape;
-use crate::stub::StubPolicy;
+use crate::{connection_policy, presence, stub};
 
 pub use crate::local_addresses::expand_local_addresses;
 
@@ -32,15 +31,6 @@ pub const INTERVAL_MIN: Duration = Duration::from_millis(1);
 const STREAM_MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Longest UDP payload in one IPv4 datagram: 65,535 less headers of 20 and 8 octets.
 const UDP_PAYLOAD_OCTETS_MAX: usize = 65_507;
-
-/// Who stamps datagrams with the instants at which they left and arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamping {
-    /// The kernel, in software.
-    Kernel,
-    /// The network card.
-    Hardware,
-}
 
 /// One run as decided.
 #[derive(Clone, Debug)]
@@ -100,7 +90,7 @@ pub struct Plan {
     /// Use UDP GSO and GRO where the kernel has them.
     pub offload: bool,
     /// Have datagrams stamped, to tell where time went; over UDP, without offload.
-    pub timestamps: Option<Stamping>,
+    pub timestamps: Option<StampSource>,
     /// Keep what each single client experienced: some 120 bytes a client and about 85 instructions
     /// a query.
     pub client_statistics: bool,
@@ -231,7 +221,7 @@ impl Plan {
         self.validate_population()?;
         self.validate_arrival()?;
         self.validate_times()?;
-        self.presence.validate(self.duration)?;
+        presence::validate(&self.presence, self.duration)?;
         self.validate_transport()?;
         self.validate_local()
     }
@@ -455,9 +445,9 @@ impl Plan {
                 "give the port it listens on",
             ));
         }
-        self.connections.validate(self)?;
-        if let Some(stub) = &self.stub {
-            stub.validate(self)?;
+        connection_policy::validate(self)?;
+        if let Some(policy) = &self.stub {
+            stub::validate(policy, self)?;
         }
         if self.transport.is_doh() != self.doh.is_some() {
             let transport = self.transport;

@@ -26,6 +26,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use proto::time::parse_duration;
+pub use settings::{ServerOrder, StubPolicy};
 
 use crate::plan::{Plan, PlanError};
 
@@ -44,71 +45,6 @@ pub const RACE_DELAY: Duration = Duration::from_millis(250);
 const RCODES_OF_GLIBC: [u16; 3] = [2, 4, 5];
 /// That of systemd-resolved: REFUSED.
 const RCODES_OF_SYSTEMD: [u16; 1] = [5];
-
-/// How each client uses its servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StubPolicy {
-    /// The servers of every client, at least one; the first is the plan's target.
-    pub servers: Vec<SocketAddr>,
-    /// Which of them is asked first.
-    pub order: ServerOrder,
-    /// The time of each attempt, at least one; together the plan's time-out.
-    pub waits: Vec<Duration>,
-    /// RCODEs of responses that are not taken while another server can be asked.
-    pub failover_rcodes: Vec<u16>,
-    /// How long a client leaves out a server that did not answer it; zero forgets at once.
-    pub dead_for: Duration,
-    /// Connection attempts are raced (RFC 8305), the next server's that long after the one before;
-    /// none waits for each to fail.
-    pub race_delay: Option<Duration>,
-}
-
-/// Which server a client asks first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ServerOrder {
-    /// The first one of the list, always.
-    #[default]
-    First,
-    /// Each in turn, as `rotate` of resolv.conf(5): with the query over UDP, which are then sent
-    /// one by one, else with the connection.
-    Rotate,
-    /// The one that was asked last, as long as it answers.
-    Stay,
-    /// All at once; UDP only.
-    All,
-}
-
-impl ServerOrder {
-    /// All, in the order of their documentation.
-    pub const ALL: [ServerOrder; 4] = [
-        ServerOrder::First,
-        ServerOrder::Rotate,
-        ServerOrder::Stay,
-        ServerOrder::All,
-    ];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ServerOrder::First => "first",
-            ServerOrder::Rotate => "rotate",
-            ServerOrder::Stay => "stay",
-            ServerOrder::All => "all",
-        }
-    }
-}
-
-impl FromStr for ServerOrder {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = ServerOrder::ALL.into_iter();
-        let mut known = known.filter(|order| order.name() == text);
-        known
-            .next()
-            .ok_or_else(|| "write first, rotate, stay or all".to_owned())
-    }
-}
 
 /// When a query is asked again: times of its attempts, or those of a stub resolver in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,106 +175,99 @@ impl Retry {
     }
 }
 
-impl StubPolicy {
-    /// The time of all attempts: how long a query may take.
-    pub fn timeout(&self) -> Duration {
-        self.waits.iter().sum()
+/// Looks for settings that cannot be used or that contradict each other or the plan.
+pub(crate) fn validate(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
+    validate_values(policy, plan)?;
+    let several = policy.servers.len() > 1;
+    if !several && policy.order != ServerOrder::First {
+        return without_effect(
+            "server-order",
+            "give several, with --server again and again",
+        );
     }
+    if !several && !policy.failover_rcodes.is_empty() {
+        return without_effect("failover-rcodes", "give several servers");
+    }
+    if !several && !policy.dead_for.is_zero() {
+        return without_effect("server-dead-for", "give several servers");
+    }
+    if !several && policy.race_delay.is_some() {
+        return without_effect("race-delay", "give several servers");
+    }
+    let transport = plan.transport;
+    if policy.order == ServerOrder::All && transport.has_connections() {
+        let what = format!("a client over {transport} has one connection at a time");
+        let hint = "use first, rotate or stay, or race connections with --race-delay";
+        return Err(PlanError::new("server-order", what, hint));
+    }
+    if policy.race_delay.is_some() && !transport.is_stream() {
+        let what = format!("{transport} has no TCP connections to race");
+        let hint = "use it with tcp, dot or doh2";
+        return Err(PlanError::new("race-delay", what, hint));
+    }
+    validate_local(policy, plan)
+}
 
-    /// Looks for settings that cannot be used or that contradict each other or the plan.
-    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), PlanError> {
-        self.validate_values(plan)?;
-        let several = self.servers.len() > 1;
-        if !several && self.order != ServerOrder::First {
-            return without_effect(
-                "server-order",
-                "give several, with --server again and again",
-            );
-        }
-        if !several && !self.failover_rcodes.is_empty() {
-            return without_effect("failover-rcodes", "give several servers");
-        }
-        if !several && !self.dead_for.is_zero() {
-            return without_effect("server-dead-for", "give several servers");
-        }
-        if !several && self.race_delay.is_some() {
-            return without_effect("race-delay", "give several servers");
-        }
-        let transport = plan.transport;
-        if self.order == ServerOrder::All && transport.has_connections() {
-            let what = format!("a client over {transport} has one connection at a time");
-            let hint = "use first, rotate or stay, or race connections with --race-delay";
-            return Err(PlanError::new("server-order", what, hint));
-        }
-        if self.race_delay.is_some() && !transport.is_stream() {
-            let what = format!("{transport} has no TCP connections to race");
-            let hint = "use it with tcp, dot or doh2";
-            return Err(PlanError::new("race-delay", what, hint));
-        }
-        self.validate_local(plan)
+fn validate_values(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
+    let servers = policy.servers.len();
+    if servers > SERVERS_MAX {
+        let what = format!("{servers} servers for one client, which may have {SERVERS_MAX}");
+        let hint = "give fewer, or spread clients over [[targets]] of a scenario";
+        return Err(PlanError::new("server", what, hint));
     }
+    if policy.servers.first() != Some(&plan.target) {
+        let what = "the first server is not the target";
+        return Err(PlanError::new("server", what, "give the target first"));
+    }
+    let is_repeated = |(place, server): (usize, &SocketAddr)| {
+        policy.servers[..place].contains(server).then_some(*server)
+    };
+    if let Some(server) = policy.servers.iter().enumerate().find_map(is_repeated) {
+        let what = format!("{server} is there twice");
+        return Err(PlanError::new("server", what, "leave out one of them"));
+    }
+    if let Some(server) = policy.servers.iter().find(|server| server.port() == 0) {
+        let what = format!("{server} has port 0");
+        return Err(PlanError::new(
+            "server",
+            what,
+            "give the port it listens on",
+        ));
+    }
+    let attempts = policy.waits.len();
+    if !(1..=ATTEMPTS_MAX).contains(&attempts) {
+        let what = format!("{attempts} attempts, and a query has 1 to {ATTEMPTS_MAX}");
+        return Err(PlanError::new("retry", what, "give fewer times"));
+    }
+    if policy.waits.iter().any(Duration::is_zero) {
+        let hint = "give times above zero, such as 3s,3s";
+        return Err(PlanError::new("retry", "an attempt has no time", hint));
+    }
+    if policy.timeout() != plan.timeout {
+        let what = "it is not the time of all attempts";
+        return Err(PlanError::new("timeout", what, "leave it to --retry"));
+    }
+    if policy.race_delay.is_some_and(|delay| delay.is_zero()) {
+        let hint = "RFC 8305 recommends 250ms, and 10ms at the least";
+        return Err(PlanError::new("race-delay", "it is zero", hint));
+    }
+    Ok(())
+}
 
-    fn validate_values(&self, plan: &Plan) -> Result<(), PlanError> {
-        let servers = self.servers.len();
-        if servers > SERVERS_MAX {
-            let what = format!("{servers} servers for one client, which may have {SERVERS_MAX}");
-            let hint = "give fewer, or spread clients over [[targets]] of a scenario";
-            return Err(PlanError::new("server", what, hint));
-        }
-        if self.servers.first() != Some(&plan.target) {
-            let what = "the first server is not the target";
-            return Err(PlanError::new("server", what, "give the target first"));
-        }
-        let is_repeated = |(place, server): (usize, &SocketAddr)| {
-            self.servers[..place].contains(server).then_some(*server)
-        };
-        if let Some(server) = self.servers.iter().enumerate().find_map(is_repeated) {
-            let what = format!("{server} is there twice");
-            return Err(PlanError::new("server", what, "leave out one of them"));
-        }
-        if let Some(server) = self.servers.iter().find(|server| server.port() == 0) {
-            let what = format!("{server} has port 0");
-            return Err(PlanError::new(
-                "server",
-                what,
-                "give the port it listens on",
-            ));
-        }
-        let attempts = self.waits.len();
-        if !(1..=ATTEMPTS_MAX).contains(&attempts) {
-            let what = format!("{attempts} attempts, and a query has 1 to {ATTEMPTS_MAX}");
-            return Err(PlanError::new("retry", what, "give fewer times"));
-        }
-        if self.waits.iter().any(Duration::is_zero) {
-            let hint = "give times above zero, such as 3s,3s";
-            return Err(PlanError::new("retry", "an attempt has no time", hint));
-        }
-        if self.timeout() != plan.timeout {
-            let what = "it is not the time of all attempts";
-            return Err(PlanError::new("timeout", what, "leave it to --retry"));
-        }
-        if self.race_delay.is_some_and(|delay| delay.is_zero()) {
-            let hint = "RFC 8305 recommends 250ms, and 10ms at the least";
-            return Err(PlanError::new("race-delay", "it is zero", hint));
-        }
-        Ok(())
+fn validate_local(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
+    if policy.servers.len() > 1 && plan.local_port != 0 {
+        let what = "a client has a socket for each of its servers";
+        let hint = "let the kernel choose ports, or give one server";
+        return Err(PlanError::new("local-port", what, hint));
     }
-
-    fn validate_local(&self, plan: &Plan) -> Result<(), PlanError> {
-        if self.servers.len() > 1 && plan.local_port != 0 {
-            let what = "a client has a socket for each of its servers";
-            let hint = "let the kernel choose ports, or give one server";
-            return Err(PlanError::new("local-port", what, hint));
-        }
-        let is_ipv4 = plan.target.is_ipv4();
-        let other = self.servers.iter().find(|it| it.is_ipv4() != is_ipv4);
-        if let (Some(other), false) = (other, plan.local_addresses.is_empty()) {
-            let what = format!("servers of two families: {} and {other}", plan.target);
-            let hint = "let the kernel choose local addresses, or give servers of one family";
-            return Err(PlanError::new("local-address", what, hint));
-        }
-        Ok(())
+    let is_ipv4 = plan.target.is_ipv4();
+    let other = policy.servers.iter().find(|it| it.is_ipv4() != is_ipv4);
+    if let (Some(other), false) = (other, plan.local_addresses.is_empty()) {
+        let what = format!("servers of two families: {} and {other}", plan.target);
+        let hint = "let the kernel choose local addresses, or give servers of one family";
+        return Err(PlanError::new("local-address", what, hint));
     }
+    Ok(())
 }
 
 fn without_effect(setting: &'static str, hint: &str) -> Result<(), PlanError> {

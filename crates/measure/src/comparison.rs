@@ -11,7 +11,7 @@ use crate::interval::per;
 use crate::metric::Metric;
 use crate::over_runs::OverRuns;
 use crate::record::RunRecord;
-use crate::scenario::{Arrival, ScenarioRecord, Transport};
+use crate::scenario::{Arrival, ScenarioRecord, Transports};
 use crate::verdict::Limit;
 
 mod cost;
@@ -59,7 +59,7 @@ pub struct Comparison {
 #[serde(deny_unknown_fields)]
 pub struct Contender {
     /// The transport.
-    pub transport: Transport,
+    pub transport: Transports,
     /// Address and port it was measured at.
     pub target: String,
     /// Its runs in the order in which they were made.
@@ -154,7 +154,7 @@ impl Figures {
 }
 
 impl Contender {
-    fn new(transport: Transport, target: String, runs: Vec<ComparedRun>) -> Self {
+    fn new(transport: Transports, target: String, runs: Vec<ComparedRun>) -> Self {
         Contender {
             transport,
             target,
@@ -176,7 +176,7 @@ impl Comparison {
     /// the others are compared with. None without a run.
     pub fn new(cells: &[Cell<'_>]) -> Option<Comparison> {
         let first = cells.first()?.record;
-        let mut names: Vec<Transport> = Vec::new();
+        let mut names: Vec<Transports> = Vec::new();
         for cell in cells {
             let transport = cell.record.scenario.transport;
             if !names.contains(&transport) {
@@ -228,7 +228,7 @@ fn has_rate(scenario: &ScenarioRecord) -> bool {
     }
 }
 
-fn contender(transport: Transport, cells: &[Cell<'_>]) -> Contender {
+fn contender(transport: Transports, cells: &[Cell<'_>]) -> Contender {
     let mut target = String::new();
     let mut runs = Vec::new();
     for (index, cell) in cells.iter().enumerate() {

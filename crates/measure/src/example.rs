@@ -153,7 +153,7 @@ pub(crate) fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
 
 /// So many of 200 TCP clients are served, and the others refused or reset.
 pub(crate) fn cap_tcp_clients(record: &mut RunRecord, served: u64) {
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     record.scenario.clients = 200;
     serve(record, served, 200 - served);
     let last = record.intervals.last_mut().expect("has intervals");
@@ -168,7 +168,7 @@ pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:53".into(),
         server_name: Some("ns1.example".into()),
-        transport: Transport::Udp,
+        transport: Transport::Udp.into(),
         questions: Questions {
             source: "names.txt".into(),
             count: 1_000,

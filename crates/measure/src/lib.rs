@@ -109,8 +109,8 @@ pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};
 pub use scenario::{
     Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,
-    QuestionChoice, QuestionOrder, Questions, ScenarioRecord, StampSource, TlsFacts, TlsSettings,
-    Transport,
+    QuestionChoice, QuestionOrder, Questions, ScenarioRecord, StampSource, StubPolicy, TlsFacts,
+    TlsSettings, Transport, Transports,
 };
 pub use script::ScriptRecord;
 pub use simulation::{

@@ -416,7 +416,7 @@ impl RunRecord {
 
     /// True if connections were opened and closed, and nothing was asked.
     pub fn asks_nothing(&self) -> bool {
-        self.scenario.connections.queries_per_connection == Some(0)
+        self.scenario.connections.asks_nothing()
     }
 
     /// Connections that became usable in the measured run, its drain included.

@@ -4,7 +4,6 @@
 //! crates that ran it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,15 +12,18 @@ use crate::counts::Connections;
 
 mod capture;
 mod questions;
-mod stub;
+mod transports;
 
 pub use capture::{CaptureRecord, ClientsBy, ProfileRecord, ReplayRecord};
 pub use questions::{
     GeneratedLabels, LabelForm, QtypeShare, QuestionChoice, QuestionOrder, Questions,
     RepeatedQuestions,
 };
-
-pub use stub::StubResolver;
+pub use settings::{
+    ConnectionPolicy, DriverKind, HttpMethod, HttpScheme, Presence, Process, Reset, ServerOrder,
+    StampSource, StubPolicy, Transport,
+};
+pub use transports::Transports;
 
 /// What was run: target, transport, questions, load, limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +34,7 @@ pub struct ScenarioRecord {
     /// The target as the user typed it; none for the built-in responder.
     pub server_name: Option<String>,
     /// How it was reached.
-    pub transport: Transport,
+    pub transport: Transports,
     /// Where the questions came from and how many there are.
     pub questions: Questions,
     /// When queries were due.
@@ -88,7 +90,7 @@ pub struct ScenarioRecord {
     pub tcp_fallback: bool,
     /// How clients asked again and used their servers; none if they asked one server once.
     #[serde(default)]
-    pub stub: Option<StubResolver>,
+    pub stub: Option<StubPolicy>,
     /// UDP GSO and GRO were allowed.
     pub offload: bool,
     /// Who stamped datagrams, if somebody did.
@@ -116,8 +118,8 @@ impl ScenarioRecord {
             .is_some_and(|http| http.scheme == HttpScheme::Http);
         match self.transport {
             // Of several transports one or the other may have them.
-            Transport::Mixed => self.tls.is_some(),
-            transport => transport.has_tls() && !is_cleartext,
+            Transports::Mixed => self.tls.is_some(),
+            Transports::One(transport) => transport.has_tls() && !is_cleartext,
         }
     }
 
@@ -125,53 +127,6 @@ impl ScenarioRecord {
     pub fn usable(&self, connections: &Connections) -> u64 {
         connections.usable(self.has_handshakes())
     }
-}
-
-/// When clients were there, and when they lost their connections; times in nanoseconds since the
-/// start of the run, its warm-up included.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Presence {
-    /// When they came; 0 if they were there from the start.
-    pub joined_ns: u64,
-    /// When they left; none if they stayed to the end.
-    pub left_ns: Option<u64>,
-    /// When connections were reset.
-    pub resets: Vec<Reset>,
-}
-
-/// Connections that were reset by their clients, all at once.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Reset {
-    /// When.
-    pub at_ns: u64,
-    /// Share of the clients, 0 to 1.
-    pub share: f64,
-}
-
-/// How long connections lived, what they carried, and how fast they were opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ConnectionPolicy {
-    /// A connection was closed after that many queries, with 0 as soon as it was usable; none for
-    /// any number.
-    pub queries_per_connection: Option<u64>,
-    /// A connection was closed after that long; none if its age did not matter.
-    pub duration_ns: Option<u64>,
-    /// A connection was closed after that long without a query in flight; none if it was kept.
-    pub idle_timeout_ns: Option<u64>,
-    /// A client waited that long between the end of a connection and its next one.
-    pub reconnect_delay_ns: u64,
-    /// Queries that one connection carried at once; none for as many as the transport allows.
-    pub in_flight_max: Option<u64>,
-    /// TCP Fast Open was asked for (RFC 7413).
-    pub tcp_fast_open: bool,
-    /// STOP_SENDING from a DoQ server was passed over.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stop_sending_allowed: bool,
-    /// Connections opened a second over all workers, at most; none for as fast as possible.
-    pub rate_max: Option<f64>,
 }
 
 /// How DoH carried queries (RFC 8484).
@@ -189,113 +144,6 @@ pub struct HttpRequest {
     /// Further header fields of every request, such as `user-agent: x`, in order. Values that may
     /// be secrets are not recorded: `authorization: (not recorded)`.
     pub headers: Vec<String>,
-}
-
-/// Who stamps datagrams with the instants at which they left and arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum StampSource {
-    /// The kernel, as a datagram goes to its interface or comes from it.
-    Kernel,
-    /// The network card.
-    Hardware,
-}
-
-/// A method of HTTP that carries DNS queries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum HttpMethod {
-    /// The query in the URI, in base64url.
-    Get,
-    /// The query as the content of the request.
-    #[default]
-    Post,
-}
-
-/// A scheme of HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HttpScheme {
-    /// Over TLS or QUIC.
-    #[default]
-    Https,
-    /// Over TCP alone.
-    Http,
-}
-
-/// A transport of DNS messages, named as in RFC 9499.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// DNS over UDP (RFC 1035).
-    Udp,
-    /// DNS over TCP (RFC 7766).
-    Tcp,
-    /// DNS over TLS (RFC 7858).
-    Dot,
-    /// DNS over HTTPS (RFC 8484) with HTTP/2 (RFC 9113).
-    Doh2,
-    /// DNS over HTTPS (RFC 8484) with HTTP/3 (RFC 9114).
-    Doh3,
-    /// DNS over QUIC (RFC 9250).
-    Doq,
-    /// Several of them: each group of clients has its own.
-    Mixed,
-}
-
-impl Transport {
-    /// True if its queries travel in connections.
-    pub fn has_connections(self) -> bool {
-        self != Transport::Udp
-    }
-
-    /// True if its connections are QUIC's (RFC 9000).
-    pub fn is_quic(self) -> bool {
-        matches!(self, Transport::Doh3 | Transport::Doq)
-    }
-
-    /// True if each query is an HTTP request.
-    pub fn is_doh(self) -> bool {
-        matches!(self, Transport::Doh2 | Transport::Doh3)
-    }
-
-    /// True if each query has a stream of its own, which HTTP or QUIC may end without a message.
-    pub fn has_exchanges(self) -> bool {
-        self.is_doh() || self.is_quic()
-    }
-
-    /// True if its connections begin with a TLS handshake.
-    pub fn has_tls(self) -> bool {
-        !matches!(self, Transport::Udp | Transport::Tcp)
-    }
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Transport::Udp => "udp",
-            Transport::Tcp => "tcp",
-            Transport::Dot => "dot",
-            Transport::Doh2 => "doh2",
-            Transport::Doh3 => "doh3",
-            Transport::Doq => "doq",
-            Transport::Mixed => "mixed",
-        })
-    }
-}
-
-/// What moved the octets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DriverKind {
-    /// The kernel's sockets, by readiness.
-    Epoll,
-    /// The kernel's sockets through io_uring.
-    Uring,
-    /// Frames of a network interface, below the kernel's sockets.
-    Xdp,
-    /// A simulated network in virtual time.
-    Sim,
 }
 
 /// When queries were due.
@@ -334,16 +182,6 @@ fn one() -> u32 {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_one(number: &u32) -> bool {
     *number == 1
-}
-
-/// How open-loop arrivals are spread over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Process {
-    /// Equally spaced.
-    Constant,
-    /// Exponential gaps.
-    Poisson,
 }
 
 /// TLS as it was asked for and negotiated, over TCP or within QUIC.

@@ -7,6 +7,8 @@ use crate::hpack;
 use data_encoding::BASE64URL_NOPAD;
 use std::fmt;
 
+pub use settings::{HttpMethod as Method, HttpScheme as Scheme};
+
 mod uri;
 
 /// The media type of DNS messages (RFC 8484, section 6).
@@ -21,71 +23,6 @@ const EXTRA_OCTETS_MAX: usize = 8_192;
 
 /// Additional fields of a request.
 const EXTRA_FIELDS_MAX: usize = 32;
-
-/// How the message travels (RFC 8484, section 4.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// In the path, as base64url; caches like it.
-    Get,
-    /// As the content.
-    #[default]
-    Post,
-}
-
-impl Method {
-    /// `GET` or `POST`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Post => "POST",
-        }
-    }
-}
-
-impl std::str::FromStr for Method {
-    type Err = String;
-
-    /// Reads a name in any case.
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Method::Get, Method::Post]
-            .into_iter()
-            .find(|method| method.name().eq_ignore_ascii_case(text))
-            .ok_or_else(|| format!("unknown DoH method `{text}`: expected get or post"))
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The scheme of the URI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// Over TLS.
-    Https,
-    /// Without TLS: HTTP/2 with prior knowledge, to a server behind a proxy.
-    Http,
-}
-
-impl Scheme {
-    /// `https` or `http`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::Https => "https",
-            Scheme::Http => "http",
-        }
-    }
-
-    /// The port of a URI that names none.
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Scheme::Https => 443,
-            Scheme::Http => 80,
-        }
-    }
-}
 
 /// Why a URI or a field cannot be used: an error for people, with its cure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! `discarded` those that were never sent. What has no place in the schema is in `additional_info`.
 
 use jiff::Timestamp;
-use measure::{ConnectionTimes, Histogram, Interval, RunRecord, Transport};
+use measure::{ConnectionTimes, Histogram, Interval, RunRecord, Transport, Transports};
 use serde_json::{Map, Value, json};
 
 #[cfg(test)]
@@ -123,14 +123,14 @@ fn connections(record: &RunRecord, interval: &Interval, is_sum: bool) -> Value {
     let transport = record.scenario.transport;
     let has_handshakes = record.scenario.has_handshakes();
     let kind = match transport {
-        Transport::Udp => "udp",
+        Transports::One(Transport::Udp) => "udp",
         _ if transport.is_quic() => "quic_conn",
         _ if has_handshakes => "tls_conn",
         _ => "tcp",
     };
     let mut info = json!({ "type": kind });
     // Datagrams are counted for the run alone.
-    if is_sum && matches!(transport, Transport::Udp) {
+    if is_sum && transport == Transport::Udp {
         info["packets_sent"] = record.network.datagrams_sent.into();
         info["packets_received"] = record.network.datagrams_received.into();
     }

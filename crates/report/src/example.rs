@@ -1,5 +1,7 @@
 //! Run records for tests: a clean UDP self-test and a DoT run in which everything went wrong.
 
+use std::time::Duration;
+
 use measure::record::SCHEMA_VERSION;
 use measure::{
     Arrival, ClientExperience, ClientFigures, ConnectionPolicy, Counts, DriverKind, EndedBy,
@@ -133,7 +135,7 @@ fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:853".into(),
         server_name: Some("ns1.example".into()),
-        transport,
+        transport: transport.into(),
         questions: Questions {
             source: "names.txt".into(),
             count: 1_000,
@@ -236,8 +238,8 @@ pub(crate) fn doh2() -> RunRecord {
     scenario.clients = 50;
     scenario.edns = Some("1232 octets".into());
     scenario.edns_padding_octets = Some(128);
-    scenario.connections.queries_per_connection = Some(10);
-    scenario.connections.idle_timeout_ns = Some(2 * SECOND);
+    scenario.connections.queries_max = Some(10);
+    scenario.connections.idle_timeout = Some(Duration::from_secs(2));
     scenario.http = Some(HttpRequest {
         method: HttpMethod::Get,
         scheme: HttpScheme::Https,
@@ -275,7 +277,7 @@ pub(crate) fn without_queries() -> RunRecord {
     };
     let mut scenario = scenario(Transport::Dot, arrival);
     scenario.clients = 10;
-    scenario.connections.queries_per_connection = Some(0);
+    scenario.connections.queries_max = Some(0);
     scenario.connections.rate_max = Some(500.0);
     scenario.tls = Some(TlsFacts {
         verified: true,

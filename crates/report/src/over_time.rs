@@ -421,7 +421,7 @@ impl<'a> Timeline<'a> {
             x: self.time(at_ns.saturating_sub(warmup_ns)),
             name: "reset".into(),
         };
-        let marks = resets.map(|reset| of_reset(reset.at_ns));
+        let marks = resets.map(|reset| of_reset(reset.after.as_nanos() as u64));
         let settled = self.settled_ns.map(|at_ns| Mark {
             x: self.time(at_ns),
             name: "settled".into(),

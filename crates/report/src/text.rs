@@ -384,14 +384,14 @@ fn goodput_set(record: &RunRecord) -> String {
 /// What is counted on the wire beside DNS messages.
 pub(crate) fn wire_words(record: &RunRecord) -> String {
     let wire = &record.total.counts.wire;
-    let mut words = match record.scenario.transport {
-        Transport::Udp => "with the headers of UDP and IP".to_owned(),
-        Transport::Tcp => "with the headers of TCP and IP".to_owned(),
-        Transport::Dot => "with TLS, TCP and IP, handshakes too".to_owned(),
-        Transport::Doh2 => "with HTTP, TLS, TCP and IP, handshakes too".to_owned(),
-        Transport::Doh3 => "with HTTP, QUIC, UDP and IP, handshakes too".to_owned(),
-        Transport::Doq => "with QUIC, UDP and IP, handshakes too".to_owned(),
-        Transport::Mixed => "with all that carries them, handshakes too".to_owned(),
+    let mut words = match record.scenario.transport.only() {
+        Some(Transport::Udp) => "with the headers of UDP and IP".to_owned(),
+        Some(Transport::Tcp) => "with the headers of TCP and IP".to_owned(),
+        Some(Transport::Dot) => "with TLS, TCP and IP, handshakes too".to_owned(),
+        Some(Transport::Doh2) => "with HTTP, TLS, TCP and IP, handshakes too".to_owned(),
+        Some(Transport::Doh3) => "with HTTP, QUIC, UDP and IP, handshakes too".to_owned(),
+        Some(Transport::Doq) => "with QUIC, UDP and IP, handshakes too".to_owned(),
+        None => "with all that carries them, handshakes too".to_owned(),
     };
     if wire.sent_segments + wire.received_segments > 0 {
         words.push_str("; segments estimated, those without data not among them");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use load::presence::Reset;
 use load::{ClientArrival, Presence, Shape, client_arrival};
+use settings::{Named, Process, Reset};
 
-use super::{ArrivalProcess, RunArguments, duration};
+use super::{RunArguments, duration};
 use crate::failure::Failure;
 use crate::scenario::Given;
 
@@ -97,12 +97,9 @@ impl RunArguments {
 
     /// Lets each client ask by itself, so many queries a second, spaced as `--arrival` says.
     pub(crate) fn let_each_ask(&mut self, rate_qps: f64) {
-        let kind = match self.arrival {
-            ArrivalProcess::Constant => "constant",
-            ArrivalProcess::Poisson => "poisson",
-        };
+        let kind = self.arrival.name();
         // It is said now.
-        self.arrival = ArrivalProcess::Constant;
+        self.arrival = Process::Constant;
         self.given.retain(|given| given.name != "arrival");
         self.population.per_client = Some(format!("{kind}:{rate_qps}"));
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use lab::capacity::Attempt;
 use load::arrival::parse_rate;
 use measure::capacity::{CapacityPlan, Objective, SearchFacts, Sought};
+use settings::DriverKind;
 
+use crate::args::RunArguments;
 use crate::args::capacity::{CapacityArguments, SearchFor};
 use crate::args::flags::Asker;
-use crate::args::{DriverChoice, RunArguments};
 use crate::failure::{Failure, refuse};
 use crate::run::unused;
 
@@ -30,7 +31,7 @@ const PRECISION_MAX: f64 = 0.5;
 /// The plan of the search.
 pub(super) fn plan(arguments: &CapacityArguments) -> Result<CapacityPlan, Failure> {
     reject_unused(arguments)?;
-    let is_simulated = arguments.run.driver == DriverChoice::Sim;
+    let is_simulated = arguments.run.driver == Some(DriverKind::Sim);
     let (sought, start, max) = match (arguments.search, is_simulated) {
         (SearchFor::Rate, false) => (Sought::Rate, START_QPS, MAX_QPS),
         (SearchFor::Rate, true) => (Sought::Rate, START_QPS, MAX_QPS_SIMULATED),

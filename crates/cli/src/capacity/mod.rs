@@ -14,9 +14,10 @@ use lab::host::{CpuReading, Host};
 use measure::capacity::{CapacityPlan, Trial};
 use measure::facts::CpuUse;
 use measure::notation::seconds;
+use settings::DriverKind;
 
+use crate::args::Format;
 use crate::args::capacity::CapacityArguments;
-use crate::args::{DriverChoice, Format};
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
 use crate::run;
@@ -124,7 +125,7 @@ impl Bench for Trials<'_> {
     }
 
     fn read_cpu(&mut self, target: Option<SocketAddr>) -> Option<CpuReading> {
-        let is_simulated = self.arguments.run.driver == DriverChoice::Sim;
+        let is_simulated = self.arguments.run.driver == Some(DriverKind::Sim);
         (!is_simulated).then(|| Host::this().cpu_reading(target))
     }
 

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use load::arrival::{RATE_QPS_MAX, RATE_QPS_MIN};
+use settings::DriverKind;
 
 use crate::args::probe::ProbeArguments;
-use crate::args::{Arguments, DriverChoice, RunArguments};
+use crate::args::{Arguments, RunArguments};
 use crate::failure::Failure;
 use crate::run;
 
@@ -62,7 +63,7 @@ fn run_of(
     count: Option<u64>,
 ) -> Result<RunArguments, Failure> {
     let mut run = arguments.run.clone();
-    if run.driver == DriverChoice::Sim {
+    if run.driver == Some(DriverKind::Sim) {
         return Err(Failure::usage(
             "--driver sim simulates the server, too: there is nobody to ask",
             "leave it out, or use `throng run`",

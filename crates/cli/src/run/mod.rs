@@ -21,8 +21,9 @@ use measure::experience::GroupRecord;
 use proto::Transport;
 use report::table::{Align, Table};
 use responder::certificate::Identity;
+use settings::DriverKind;
 
-use crate::args::{DriverChoice, RunArguments};
+use crate::args::RunArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
 use crate::part::{Place, Setup};
@@ -122,7 +123,7 @@ fn watch_groups(
 ) -> Result<RunRecord, Failure> {
     reject_unused(groups)?;
     let first = &groups[0].arguments;
-    if first.driver == DriverChoice::Sim {
+    if first.driver == Some(DriverKind::Sim) {
         return self_test::simulate(groups, interrupt);
     }
     let mut prepared = prepare(groups, None)?;
@@ -204,7 +205,7 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
 /// As [`check`], for several groups of clients.
 pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     reject_unused(groups)?;
-    if groups[0].arguments.driver == DriverChoice::Sim {
+    if groups[0].arguments.driver == Some(DriverKind::Sim) {
         return self_test::check_simulation(groups);
     }
     let mut prepared = prepare(groups, None)?;

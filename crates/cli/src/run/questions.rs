@@ -8,9 +8,10 @@ use load::question_source::{
 };
 use load::{PlanError, QuestionSet};
 use proto::query::QueryOptions;
+use settings::DriverKind;
 
+use crate::args::RunArguments;
 use crate::args::questions::QuestionOrder;
-use crate::args::{DriverChoice, RunArguments};
 use crate::failure::Failure;
 
 /// Names that can be repeated unless told otherwise: few beside what a cache holds, and many beside
@@ -56,7 +57,7 @@ fn labels(arguments: &RunArguments) -> Result<Option<Labels>, PlanError> {
 
 /// A server may still know the names of an earlier run; the built-in responder knows none.
 fn label_seed(arguments: &RunArguments) -> u64 {
-    let has_cache = !arguments.server.is_empty() && arguments.driver != DriverChoice::Sim;
+    let has_cache = !arguments.server.is_empty() && arguments.driver != Some(DriverKind::Sim);
     let given = arguments.choice.label_seed;
     given.unwrap_or_else(|| match has_cache {
         true => seed_of_now(),

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab::run::{Description, RunRequest, default_workers, target_scope};
-use load::arrival::{Arrival, Process, parse_rate};
+use load::arrival::{Arrival, parse_rate};
 use load::profile::ProfiledClients;
-use load::{Plan, QuestionSet, QuestionSource, Stamping, StubPolicy, line_options, names_file};
+use load::{Plan, QuestionSet, QuestionSource, StubPolicy, line_options, names_file};
 use measure::scenario::ProfileRecord;
 use proto::Transport;
 use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions};
+use settings::{DriverChoice, DriverKind};
 
 use crate::args::doh::Server;
-use crate::args::{ArrivalProcess, DriverChoice, NamesFormat, RunArguments, TimestampChoice};
+use crate::args::{NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::inputs;
 use crate::records::read_input;
@@ -89,7 +90,7 @@ pub(crate) fn build(
     let arrival = arrival(arguments)?;
     let clients = asked.clients.unwrap_or(CLIENTS);
     let replay = arguments.replay.as_ref();
-    let timestamps = stamping(arguments.timestamps);
+    let timestamps = arguments.timestamps;
     let queries_max = queries_max(arguments, asked.questions.len());
     let duration = duration(arguments, queries_max);
     let plan = Plan {
@@ -134,7 +135,8 @@ pub(crate) fn build(
         plan,
         tls: None,
         cpus,
-        driver: arguments.driver.of_kernel(arguments.interface),
+        // Of a simulation, and where an interface is missing, which has been refused, nothing is.
+        driver: DriverChoice::of(arguments.driver, arguments.interface).unwrap_or_default(),
         description,
         preflight: false,
         observer: None,
@@ -160,14 +162,6 @@ fn describe(
         self_test: false,
         labels: arguments.label.iter().cloned().collect(),
     })
-}
-
-fn stamping(choice: TimestampChoice) -> Option<Stamping> {
-    match choice {
-        TimestampChoice::Off => None,
-        TimestampChoice::Kernel => Some(Stamping::Kernel),
-        TimestampChoice::Hardware => Some(Stamping::Hardware),
-    }
 }
 
 /// How long a query may take, with all its attempts.
@@ -207,7 +201,7 @@ fn queries_max(arguments: &RunArguments, questions: usize) -> Option<u64> {
 }
 
 fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: Arrival) -> u32 {
-    if arguments.driver == DriverChoice::Sim {
+    if arguments.driver == Some(DriverKind::Sim) {
         // The record of a simulation must not depend on the host's CPUs.
         return 1;
     }
@@ -217,7 +211,9 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
     };
     // Each worker needs a queue of its own; where nobody can tell, the driver says so.
     let queues = match (arguments.driver, arguments.interface) {
-        (DriverChoice::Xdp, Some(interface)) => interface.queues().unwrap_or(1),
+        (Some(DriverKind::Xdp), Some(interface)) => {
+            driver::xdp::receive_queues(interface).unwrap_or(1)
+        }
         _ => u32::MAX,
     };
     let outstanding = match arrival {
@@ -252,13 +248,9 @@ fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
             rate_qps_max: max_rate.transpose()?,
         });
     };
-    let process = match arguments.arrival {
-        ArrivalProcess::Constant => Process::Constant,
-        ArrivalProcess::Poisson => Process::Poisson,
-    };
     Ok(Arrival::Open {
         rate_qps: parse_rate(rate)?,
-        process,
+        process: arguments.arrival,
         burst: arguments.burst,
     })
 }

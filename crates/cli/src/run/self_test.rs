@@ -10,6 +10,7 @@ use proto::Transport;
 use proto::tls::{ServerTlsOptions, Tickets};
 use responder::certificate::{Identity, SelfSigned, self_signed};
 use responder::{Limits, ResponderConfig};
+use settings::DriverChoice;
 
 use super::{Prepared, request, tls};
 use crate::args::RunArguments;
@@ -105,7 +106,7 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         config,
         cpus,
         sockets: SocketUse {
-            driver: groups[0].arguments.driver.of_kernel(None),
+            driver: DriverChoice::of(groups[0].arguments.driver, None).unwrap_or_default(),
             offload: !groups[0].arguments.no_offload,
         },
         identity,

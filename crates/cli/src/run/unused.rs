@@ -1,8 +1,10 @@
 //! Flags that a run would ignore: a figure must not hide what it does not measure.
 
+use settings::DriverKind;
+
 use crate::args::doh::Server;
 use crate::args::flags::{self, Asker, Situation};
-use crate::args::{DriverChoice, NamesFormat, RunArguments, TimestampChoice};
+use crate::args::{NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::run::{questions, tls};
 
@@ -29,8 +31,8 @@ fn situation(arguments: &RunArguments) -> Situation<'_> {
     Situation {
         transport: arguments.transport,
         is_plain_http: server.is_some_and(|server| Server::parse(server).is_plain_http()),
-        is_simulated: arguments.driver == DriverChoice::Sim,
-        is_xdp: arguments.driver == DriverChoice::Xdp,
+        is_simulated: arguments.driver == Some(DriverKind::Sim),
+        is_xdp: arguments.driver == Some(DriverKind::Xdp),
         is_profile: arguments.profile.profile.is_some(),
         are_messages: arguments.names_format == NamesFormat::Stream,
         server,
@@ -55,19 +57,19 @@ pub(crate) fn refuse(run: &RunArguments, asker: Asker, place: &str) -> Result<()
 fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
     let transport = arguments.transport;
     match (arguments.driver, arguments.interface) {
-        (DriverChoice::Xdp, None) => Err(Failure::usage(
+        (Some(DriverKind::Xdp), None) => Err(Failure::usage(
             "--driver xdp: which interface?",
             "add --interface, with the one that leads to the server; `ip route get ADDRESS` tells",
         )),
-        (DriverChoice::Xdp, _) if transport.is_stream() => Err(Failure::usage(
+        (Some(DriverKind::Xdp), _) if transport.is_stream() => Err(Failure::usage(
             format!("--driver xdp moves datagrams, and {transport} is a stream"),
             "use --transport udp, doq or doh3, or another driver",
         )),
-        (DriverChoice::Xdp, _) if arguments.server.is_empty() => Err(Failure::usage(
+        (Some(DriverKind::Xdp), _) if arguments.server.is_empty() => Err(Failure::usage(
             "--driver xdp: the built-in responder is on this host, where no frame is sent",
             "give --server an address beyond the interface, or use another driver",
         )),
-        (DriverChoice::Xdp, _) if arguments.processes.is_some_and(|it| it > 1) => {
+        (Some(DriverKind::Xdp), _) if arguments.processes.is_some_and(|it| it > 1) => {
             Err(Failure::usage(
                 "--processes: only one process can have an interface for XDP",
                 "leave out --processes; each worker takes a queue of the interface",
@@ -79,14 +81,14 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
 
 /// Drivers whose datagrams nobody stamps.
 fn reject_timestamps(arguments: &RunArguments) -> Result<(), Failure> {
-    if arguments.timestamps == TimestampChoice::Off {
+    if arguments.timestamps.is_none() {
         return Ok(());
     }
     let what = match arguments.driver {
-        DriverChoice::Auto | DriverChoice::Epoll => return Ok(()),
-        DriverChoice::Sim => "a simulation, where nothing waits for this host",
-        DriverChoice::Uring => "io_uring, which does not hand over the kernel's timestamps",
-        DriverChoice::Xdp => "AF_XDP, whose frames do not pass where the kernel stamps them",
+        None | Some(DriverKind::Epoll) => return Ok(()),
+        Some(DriverKind::Sim) => "a simulation, where nothing waits for this host",
+        Some(DriverKind::Uring) => "io_uring, which does not hand over the kernel's timestamps",
+        Some(DriverKind::Xdp) => "AF_XDP, whose frames do not pass where the kernel stamps them",
     };
     Err(unused("--timestamps", what, "use --driver epoll"))
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use lab::target::{BindOptions, DOH_PATH, Service};
 use measure::comparison::{Comparison, Figures};
-use measure::{HttpMethod, RunRecord, Transport};
+use measure::{HttpMethod, RunRecord, Transport, Transports};
 
 use crate::dnsperf::{bind, names_in};
 use crate::process::{Folder, Listener, Responder, THRONG, signal, throng};
@@ -26,7 +26,7 @@ fn each_cell_is_the_figures_of_its_own_record() {
     let flags = format!("--queries 500 --repeat 2 --records {records}");
     let comparison = compared(&flags);
     assert!(comparison.self_test);
-    let transports: Vec<Transport> = comparison
+    let transports: Vec<Transports> = comparison
         .transports
         .iter()
         .map(|it| it.transport)

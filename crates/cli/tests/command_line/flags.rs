@@ -158,7 +158,7 @@ fn connections_are_replaced_after_the_queries_asked_for() {
             (40..=44).contains(&connections.attempted),
             "{connections:?}"
         );
-        assert_eq!(record.scenario.connections.queries_per_connection, Some(10));
+        assert_eq!(record.scenario.connections.queries_max, Some(10));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use measure::RunRecord;
-use measure::scenario::{QuestionOrder, Transport};
+use measure::scenario::{QuestionOrder, Transports};
 use sha2::{Digest, Sha256};
 
 use crate::process::{Folder, measured, throng};
@@ -159,7 +159,7 @@ fn clients_are_spread_over_transports_as_the_profile_says_or_as_groups_do() {
     let mixed = measured(&format!(
         "--profile {file} --profile-mix --tls-insecure {flags}"
     ));
-    assert_eq!(mixed.scenario.transport, Transport::Mixed);
+    assert_eq!(mixed.scenario.transport, Transports::Mixed);
     let groups = mixed
         .groups
         .iter()

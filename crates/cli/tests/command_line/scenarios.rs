@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use measure::scenario::Transport;
+use measure::scenario::Transports;
 use measure::{RunRecord, TargetRecord};
 
 use crate::conforms::offences;
@@ -82,7 +82,7 @@ fn groups_of_a_scenario_are_told_apart_and_add_up() {
     let record = read(&file);
     let names: Vec<&str> = record.groups.iter().map(|group| &*group.name).collect();
     assert_eq!(names, ["full rate", "busy", "quiet"]);
-    assert_eq!(record.scenario.transport, Transport::Mixed);
+    assert_eq!(record.scenario.transport, Transports::Mixed);
     assert_eq!(record.scenario.clients, 30);
     let of = |index: usize| &record.groups[index].total.counts;
     let each = [0, 1, 2].map(|index| of(index).responses);

@@ -5,7 +5,7 @@ use crate::repository::{File, Offence, Repository};
 
 /// Each crate with those of this workspace that it may depend on, tests included. From the top
 /// down: a crate may only name crates below it.
-pub(crate) const ALLOWED: [(&str, &[&str]); 12] = [
+pub(crate) const ALLOWED: [(&str, &[&str]); 13] = [
     (
         "cli",
         &[
@@ -20,6 +20,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 12] = [
             "driver",
             "measure",
             "proto",
+            "settings",
         ],
     ),
     (
@@ -32,6 +33,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 12] = [
             "driver",
             "measure",
             "proto",
+            "settings",
         ],
     ),
     ("engine", &["script", "load", "driver", "measure", "proto"]),
@@ -40,10 +42,11 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 12] = [
     ("history", &["measure"]),
     ("capture", &["load", "proto"]),
     ("script", &["load", "measure", "proto"]),
-    ("load", &["proto"]),
-    ("driver", &["proto"]),
-    ("measure", &[]),
-    ("proto", &[]),
+    ("load", &["proto", "settings"]),
+    ("driver", &["proto", "settings"]),
+    ("measure", &["settings"]),
+    ("proto", &["settings"]),
+    ("settings", &[]),
 ];
 
 /// Dependencies within the workspace are those of [`ALLOWED`].

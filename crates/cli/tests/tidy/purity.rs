@@ -6,7 +6,9 @@
 use crate::repository::{File, Offence, Repository};
 use crate::source::{Source, line_of, without_tests, words};
 
-const PURE_CRATES: [&str; 6] = ["proto", "measure", "load", "script", "report", "capture"];
+const PURE_CRATES: [&str; 7] = [
+    "settings", "proto", "measure", "load", "script", "report", "capture",
+];
 
 /// Names that stand for the outside.
 const IMPURE: [&str; 10] = [

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use settings::InterfaceName;
+
 use super::bpf::{self, Map};
-use super::interface::{Interface, InterfaceName};
+use super::interface::Interface;
 use super::moderation::Moderation;
 use super::program;
 use super::rss::Rss;

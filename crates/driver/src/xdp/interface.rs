@@ -1,60 +1,19 @@
 //! The interface that frames leave by: its name, what it is, its queues.
 
-use std::fmt;
+use std::ffi::CString;
 use std::io;
-use std::str::FromStr;
+
+use settings::InterfaceName;
 
 use crate::ethtool::ethtool;
 use crate::netlink::{Link, Mac, Netlink};
 
-/// Octets of a name with the zero at its end (IFNAMSIZ).
-const NAME_OCTETS: usize = libc::IFNAMSIZ;
-
-/// The name of a network interface.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct InterfaceName([u8; NAME_OCTETS]);
-
-impl InterfaceName {
-    fn as_str(&self) -> &str {
-        let end = self.0.iter().position(|octet| *octet == 0);
-        std::str::from_utf8(&self.0[..end.unwrap_or(NAME_OCTETS)]).unwrap_or_default()
-    }
-}
-
-impl InterfaceName {
-    /// How many queues of the interface receive: so many workers can have one each.
-    ///
-    /// # Errors
-    /// There is no such interface, or it is one that sends through others.
-    pub fn queues(self) -> io::Result<u32> {
-        Interface::find(self, &Netlink::open()?).map(|interface| interface.queues)
-    }
-}
-
-impl FromStr for InterfaceName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let is_good = |octet: u8| octet.is_ascii_graphic() && octet != b'/';
-        if text.is_empty() || text.len() >= NAME_OCTETS || !text.bytes().all(is_good) {
-            return Err(format!("`{text}` is no name of a network interface"));
-        }
-        let mut name = [0; NAME_OCTETS];
-        name[..text.len()].copy_from_slice(text.as_bytes());
-        Ok(InterfaceName(name))
-    }
-}
-
-impl fmt::Display for InterfaceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Debug for InterfaceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
-    }
+/// How many queues of the interface receive: so many workers can have one each.
+///
+/// # Errors
+/// There is no such interface, or it is one that sends through others.
+pub fn receive_queues(interface: InterfaceName) -> io::Result<u32> {
+    Interface::find(interface, &Netlink::open()?).map(|found| found.queues)
 }
 
 /// What has to be known of an interface to send by it.
@@ -84,8 +43,10 @@ impl Interface {
     /// # Errors
     /// There is none of that name, or it is one that sends through others.
     pub(super) fn find(name: InterfaceName, netlink: &Netlink) -> io::Result<Interface> {
-        // SAFETY: the name ends with a zero, see `from_str`.
-        let index = unsafe { libc::if_nametoindex(name.0.as_ptr().cast()) };
+        // No name has a zero within.
+        let text = CString::new(name.to_string()).unwrap_or_default();
+        // SAFETY: `text` ends with a zero and lives until the call is over.
+        let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
         if index == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,

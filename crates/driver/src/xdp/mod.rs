@@ -57,7 +57,8 @@ use moderation::Moderation;
 use peers::Peers;
 use socket::XdpSocket;
 
-pub use interface::InterfaceName;
+pub use interface::receive_queues;
+pub use settings::InterfaceName;
 pub use stats::{InterfaceDrops, XdpStats};
 
 /// Frames read from a queue at a time.

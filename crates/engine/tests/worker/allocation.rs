@@ -11,12 +11,12 @@ use std::time::Duration;
 use driver::clock::Clock;
 use driver::epoll::EpollDriver;
 use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
-use driver::{Driver, SocketOptions, StampSource};
+use driver::{Driver, SocketOptions};
 use engine::{Control, RunInputs, ThreadWorkers, TlsSettings};
 use load::arrival::{Arrival, Process};
 use load::profile::{Population, ProfiledClients, RankNames, questions};
 use load::replay::ReplayQuery;
-use load::{Plan, Profile, Replay, Stamping};
+use load::{Plan, Profile, Replay, StampSource};
 use measure::client_latency::ClientLatency;
 use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
@@ -53,7 +53,7 @@ fn count_stamped(
     transport: Transport,
     clients: u32,
     arrival: Arrival,
-    timestamps: Option<Stamping>,
+    timestamps: Option<StampSource>,
 ) -> (u64, u64) {
     let world = World::new(WorldConfig {
         link: Link::constant(Duration::from_millis(1)),
@@ -210,7 +210,7 @@ fn queries_over_udp_and_tcp_allocate_nothing() {
 #[test]
 fn timestamps_allocate_nothing_for_a_query() {
     for (clients, arrival) in loads() {
-        let stamping = Some(Stamping::Kernel);
+        let stamping = Some(StampSource::Kernel);
         let (allocations, queries) = count_stamped(Transport::Udp, clients, arrival, stamping);
         assert!(queries >= 400, "{arrival:?}: {queries} queries");
         assert_eq!(allocations, 0, "{arrival:?}: for {queries} queries");
@@ -240,7 +240,7 @@ fn the_kernels_timestamps_allocate_nothing_for_a_query() {
     };
     let mut plan = plan(Transport::Udp, 10, arrival);
     plan.target = target.local_addr().unwrap();
-    plan.timestamps = Some(Stamping::Kernel);
+    plan.timestamps = Some(StampSource::Kernel);
     plan.offload = false;
     let inputs = RunInputs {
         plan: Arc::new(plan),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use driver::sim::{Link, World, WorldConfig};
 use engine::{Control, RunInputs, ThreadWorkers};
 use load::arrival::{Arrival, Process};
-use load::{Plan, Stamping};
+use load::{Plan, StampSource};
 use measure::Interval;
 use measure::counts::StampCounts;
 use proto::{Instant, Transport};
@@ -120,7 +120,7 @@ fn latency_shows_how_late_queries_left_and_service_time_does_not() {
 #[test]
 fn timestamps_tell_what_the_generator_added_from_what_the_network_did() {
     let mut plan = plan(1_000.0);
-    plan.timestamps = Some(Stamping::Kernel);
+    plan.timestamps = Some(StampSource::Kernel);
     plan.offload = false;
     let total = run(plan, at_us(500_000)..at_us(900_000));
     let path = &total.distributions.path;

@@ -1,8 +1,8 @@
 //! What the record says about how queries were carried: HTTP and TLS.
 
 use engine::WorkerOutcome;
-use measure::scenario::{HttpMethod, HttpRequest, HttpScheme, TlsFacts, TlsSettings};
-use proto::doh::{DohRequest, Method, Scheme, is_harmless};
+use measure::scenario::{HttpRequest, TlsFacts, TlsSettings};
+use proto::doh::{DohRequest, is_harmless};
 
 use super::TlsRequest;
 
@@ -14,14 +14,8 @@ pub(super) fn http(request: &DohRequest) -> HttpRequest {
     let further = request.regular_fields().iter();
     let further = further.filter(|field| !FIELDS_OF_DOH.contains(&&*field.name));
     HttpRequest {
-        method: match request.method() {
-            Method::Get => HttpMethod::Get,
-            Method::Post => HttpMethod::Post,
-        },
-        scheme: match request.scheme() {
-            Scheme::Https => HttpScheme::Https,
-            Scheme::Http => HttpScheme::Http,
-        },
+        method: request.method(),
+        scheme: request.scheme(),
         authority: request.authority().to_owned(),
         // A query component may have a key.
         path: request

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use load::{Plan, Stamping};
+use load::{Plan, StampSource};
 use proto::Transport;
 use proto::tls::{ClientTls, TlsFailure};
 
@@ -40,7 +40,7 @@ pub fn check_host(groups: &[RunRequest]) -> Result<(), RunError> {
 
 /// Checks that the card towards the target stamps datagrams, if it is to.
 fn check_card(plan: &Plan) -> Result<(), RunError> {
-    if plan.timestamps != Some(Stamping::Hardware) {
+    if plan.timestamps != Some(StampSource::Hardware) {
         return Ok(());
     }
     let local = plan.local_addresses.first().copied();

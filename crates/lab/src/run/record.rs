@@ -5,15 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use driver::TcpStats;
 use driver::clock::Clock;
-use driver::kernel::Kind;
 use engine::{EndedBy, Outcome, WorkerOutcome};
-use load::arrival::{Arrival, Process};
-use load::{Plan, Stamping};
+use load::Plan;
+use load::arrival::Arrival;
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::intervals::Intervals;
 use measure::record::{Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
-use measure::scenario::{self, ConnectionPolicy, DriverKind, ScenarioRecord, StampSource};
+use measure::scenario::{self, DriverKind, ScenarioRecord};
 use measure::simulation::SimulationRecord;
 use measure::timeline::{Steps, Timeline};
 use measure::verdict::Verdict;
@@ -157,12 +156,8 @@ fn timeline<'a>(
 
 fn driver_kind(outcome: &Outcome) -> DriverKind {
     let first = outcome.workers.iter().find_map(|it| it.driver.as_ref());
-    match first.map(|driver| driver.kind) {
-        Some(Kind::Uring) => DriverKind::Uring,
-        Some(Kind::Xdp) => DriverKind::Xdp,
-        // Nothing is known of the driver of a thread that was left behind.
-        Some(Kind::Epoll) | None => DriverKind::Epoll,
-    }
+    // Nothing is known of the driver of a thread that was left behind.
+    first.map_or(DriverKind::Epoll, |driver| driver.kind)
 }
 
 /// Why it was that driver; threads may have fared differently.
@@ -170,7 +165,7 @@ fn driver_reason(outcome: &Outcome) -> Option<String> {
     let drivers = outcome.workers.iter().filter_map(|it| it.driver.as_ref());
     let mut reasons: Vec<String> = Vec::new();
     for driver in drivers {
-        let reason = format!("{}: {}", driver.kind.name(), driver.reason);
+        let reason = format!("{}: {}", driver.kind, driver.reason);
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -351,7 +346,7 @@ fn tcp_facts(stats: &TcpStats) -> Option<TcpFacts> {
 fn xdp_facts(worker: &WorkerOutcome) -> Option<XdpFacts> {
     let driver = worker.driver.as_ref()?;
     let stats = worker.summary.stats.xdp;
-    (driver.kind == Kind::Xdp).then_some(XdpFacts {
+    (driver.kind == DriverKind::Xdp).then_some(XdpFacts {
         receive_ring_full: stats.receive_ring_full,
         receive_dropped: stats.receive_dropped,
         fill_ring_empty: stats.fill_ring_empty,
@@ -376,7 +371,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
     ScenarioRecord {
         target: targets(plan),
         server_name: words.server_name.clone(),
-        transport: transport(plan.transport),
+        transport: plan.transport.into(),
         questions: questions::questions(plan, &words.questions_source),
         arrival: arrival(plan),
         per_client: match plan.arrival {
@@ -387,7 +382,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         script: plan.script.as_ref().map(|it| it.file_name.clone()),
         profile: words.profile.clone(),
         replay: words.replay.clone(),
-        presence: presence(&plan.presence),
+        presence: plan.presence.clone(),
         clients: clients(plan, group, outcome),
         workers: outcome.of_group(group).count() as u64,
         cpus: request
@@ -403,16 +398,16 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         seed: plan.seed,
         local_addresses: words.local_addresses.clone(),
         local_port: plan.local_port,
-        connections: connections(&plan.connections),
+        connections: plan.connections,
         http: plan.doh.as_deref().map(carriage::http),
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: words.edns.clone(),
         edns_padding_octets: words.edns_padding_octets.map(u64::from),
         edns_keepalive: plan.questions.edns_uses().keepalive,
         tcp_fallback: plan.tcp_fallback,
-        stub: plan.stub.as_deref().map(stub),
+        stub: plan.stub.as_deref().cloned(),
         offload: plan.offload,
-        timestamps: plan.timestamps.map(stamp_source),
+        timestamps: plan.timestamps,
         tls: request
             .tls
             .as_ref()
@@ -440,24 +435,6 @@ fn clients(plan: &Plan, group: usize, outcome: &Outcome) -> u64 {
     outcome.of_group(group).map(of_worker).map(u64::from).sum()
 }
 
-fn stamp_source(stamping: Stamping) -> StampSource {
-    match stamping {
-        Stamping::Kernel => StampSource::Kernel,
-        Stamping::Hardware => StampSource::Hardware,
-    }
-}
-
-pub(super) fn transport(transport: proto::Transport) -> scenario::Transport {
-    match transport {
-        proto::Transport::Udp => scenario::Transport::Udp,
-        proto::Transport::Tcp => scenario::Transport::Tcp,
-        proto::Transport::Dot => scenario::Transport::Dot,
-        proto::Transport::Doh2 => scenario::Transport::Doh2,
-        proto::Transport::Doh3 => scenario::Transport::Doh3,
-        proto::Transport::Doq => scenario::Transport::Doq,
-    }
-}
-
 fn arrival(plan: &Plan) -> scenario::Arrival {
     match plan.arrival {
         Arrival::Closed {
@@ -471,17 +448,11 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             rate_qps,
             process,
             burst,
-        } => {
-            let process = match process {
-                Process::Constant => scenario::Process::Constant,
-                Process::Poisson => scenario::Process::Poisson,
-            };
-            scenario::Arrival::Open {
-                rate_qps,
-                process,
-                burst,
-            }
-        }
+        } => scenario::Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        },
         Arrival::Script => scenario::Arrival::Clients { rate_qps: None },
         Arrival::Profile => scenario::Arrival::Clients {
             rate_qps: (plan.profile.as_ref())
@@ -551,43 +522,6 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn presence(presence: &load::Presence) -> scenario::Presence {
-    let reset = |reset: &load::presence::Reset| scenario::Reset {
-        at_ns: nanos(reset.after),
-        share: reset.share,
-    };
-    scenario::Presence {
-        joined_ns: nanos(presence.joins_after),
-        left_ns: presence.leaves_after.map(nanos),
-        resets: presence.resets.iter().map(reset).collect(),
-    }
-}
-
-fn stub(policy: &load::StubPolicy) -> scenario::StubResolver {
-    scenario::StubResolver {
-        servers: policy.servers.iter().map(ToString::to_string).collect(),
-        order: policy.order.name().to_owned(),
-        waits_ns: policy.waits.iter().copied().map(nanos).collect(),
-        failover_rcodes: policy.failover_rcodes.clone(),
-        dead_for_ns: nanos(policy.dead_for),
-        race_delay_ns: policy.race_delay.map(nanos),
-    }
-}
-
-fn connections(policy: &load::ConnectionPolicy) -> ConnectionPolicy {
-    let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    ConnectionPolicy {
-        queries_per_connection: policy.queries_max.map(u64::from),
-        duration_ns: policy.duration.map(nanos),
-        idle_timeout_ns: policy.idle_timeout.map(nanos),
-        reconnect_delay_ns: nanos(policy.reconnect_delay),
-        in_flight_max: policy.in_flight_max.map(u64::from),
-        tcp_fast_open: policy.tcp_fast_open,
-        stop_sending_allowed: policy.stop_sending_allowed,
-        rate_max: policy.rate_max,
-    }
 }
 
 #[cfg(test)]

@@ -409,7 +409,7 @@ fn connections_without_queries_take_nothing_that_only_queries_have() {
 #[test]
 fn timestamps_are_for_datagrams_that_leave_one_by_one() {
     let mut stamped = plan();
-    stamped.timestamps = Some(Stamping::Kernel);
+    stamped.timestamps = Some(StampSource::Kernel);
     let fault = |plan: &Plan| plan.validate().unwrap_err().to_string();
     assert!(fault(&stamped).starts_with("timestamps: datagrams that leave in one burst"));
     stamped.offload = false;

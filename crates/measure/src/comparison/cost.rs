@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Contender, Figures, runs};
-use crate::scenario::Transport;
+use crate::scenario::Transports;
 use crate::verdict::Limit;
 
 /// From one transport to another, by the medians of their runs.
@@ -12,9 +12,9 @@ use crate::verdict::Limit;
 #[serde(deny_unknown_fields)]
 pub struct Cost {
     /// What is compared with.
-    pub from: Transport,
+    pub from: Transports,
     /// What is compared.
-    pub to: Transport,
+    pub to: Transports,
     /// Achieved rate, queries a second.
     pub achieved_qps: Change,
     /// Servers needed for the rate that one server answers over `from`: the provisioning factor.

@@ -3,12 +3,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::example::{SECOND, interval, record};
-use crate::scenario::Process;
+use crate::scenario::{Process, Transport};
 
 /// A run of a second with `responses`, all of them after `latency_ns`.
 fn run(transport: Transport, responses: u64, latency_ns: u64) -> RunRecord {
     let mut record = record(vec![interval(0, &[(latency_ns, responses)])]);
-    record.scenario.transport = transport;
+    record.scenario.transport = transport.into();
     record.verdict.limit = Limit::Server;
     record.verdict.evidence = vec!["queries queued at the target".into()];
     record
@@ -34,9 +34,9 @@ fn red_hat() -> Vec<RunRecord> {
 #[test]
 fn red_hat_table_gives_the_costs_of_its_article() {
     let comparison = compare(&red_hat());
-    let steps: Vec<(Transport, Transport)> =
+    let steps: Vec<(Transports, Transports)> =
         comparison.costs.iter().map(|it| (it.from, it.to)).collect();
-    let [udp, tcp, dot] = [Transport::Udp, Transport::Tcp, Transport::Dot];
+    let [udp, tcp, dot] = [Transport::Udp, Transport::Tcp, Transport::Dot].map(Transports::One);
     assert_eq!(steps, [(udp, tcp), (tcp, dot), (udp, dot)]);
     let rates = comparison.costs.iter().map(|it| it.achieved_qps);
     let rates: Vec<(f64, f64)> = rates

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error_codes::{application_error, quic_transport_error};
 use super::{Codes, Names};
 use crate::facts::is_zero;
-use crate::scenario::Transport;
+use crate::scenario::Transports;
 
 /// Connections of TCP and QUIC.
 ///
@@ -253,7 +253,8 @@ impl ConnectionFailures {
     }
 
     /// Every cause in plain words with its count, zero counts left out.
-    pub fn by_cause(&self, transport: Transport) -> Vec<(String, u64)> {
+    pub fn by_cause(&self, transport: impl Into<Transports>) -> Vec<(String, u64)> {
+        let transport = transport.into();
         // Names every field, so that a new one cannot be forgotten here.
         let ConnectionFailures {
             refused,

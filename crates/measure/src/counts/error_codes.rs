@@ -1,6 +1,6 @@
 //! Names of error codes and HTTP statuses, for people; the record keeps the numbers.
 
-use crate::scenario::Transport;
+use crate::scenario::{Transport, Transports};
 
 /// HTTP/2 error codes from 0 (RFC 9113, section 7).
 const HTTP2: [&str; 14] = [
@@ -105,13 +105,13 @@ const STATUSES: [(u64, &str); 20] = [
 ];
 
 /// An error code of the application over `transport`, by its name, or in hexadecimal.
-pub fn application_error(transport: Transport, code: u64) -> String {
-    let name = match transport {
+pub fn application_error(transport: impl Into<Transports>, code: u64) -> String {
+    let name = match transport.into().only() {
         // Of several protocols, none can be told to be the one that the code is of.
-        Transport::Udp | Transport::Tcp | Transport::Dot | Transport::Mixed => None,
-        Transport::Doh2 => from(&HTTP2, 0, code),
-        Transport::Doh3 => from(&HTTP3, 0x100, code).or_else(|| from(&QPACK, 0x200, code)),
-        Transport::Doq => from(&DOQ, 0, code),
+        None | Some(Transport::Udp | Transport::Tcp | Transport::Dot) => None,
+        Some(Transport::Doh2) => from(&HTTP2, 0, code),
+        Some(Transport::Doh3) => from(&HTTP3, 0x100, code).or_else(|| from(&QPACK, 0x200, code)),
+        Some(Transport::Doq) => from(&DOQ, 0, code),
     };
     name.map_or_else(|| format!("{code:#x}"), str::to_owned)
 }

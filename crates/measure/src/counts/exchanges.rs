@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Codes;
 use super::error_codes::{application_error, http_status};
-use crate::scenario::Transport;
+use crate::scenario::Transports;
 
 /// Queries sent whose HTTP request or QUIC stream ended without a DNS message, by cause.
 ///
@@ -42,7 +42,8 @@ impl ExchangeFailures {
     }
 
     /// Every cause in plain words with its count, zero counts left out.
-    pub fn by_cause(&self, transport: Transport) -> Vec<(String, u64)> {
+    pub fn by_cause(&self, transport: impl Into<Transports>) -> Vec<(String, u64)> {
+        let transport = transport.into();
         // Names every field, so that a new one cannot be forgotten here.
         let ExchangeFailures {
             http_status: statuses,

@@ -262,7 +262,7 @@ fn figures_that_do_not_mean_the_same_are_refused_whoever_insists() {
             "schema_version of record 3 is 2, of record 1 3",
         ),
         (
-            |r| r.scenario.transport = Transport::Dot,
+            |r| r.scenario.transport = Transport::Dot.into(),
             "scenario.transport of record 3 is dot, of record 1 udp",
         ),
         (

@@ -290,3 +290,26 @@ fn connections_before_the_run_count_as_connections_and_not_in_rates() {
     assert_eq!((later.count(), later.max_ns()), (1_360, Some(90_111)));
     assert_eq!(RunRecord::from_json(&record.to_json()), Ok(record));
 }
+
+/// What the last version without crate settings wrote.
+const STORED: [&str; 4] = [
+    include_str!("../../../../fuzz/records/udp.json"),
+    include_str!("../../../../fuzz/records/dot.json"),
+    include_str!("../../../../fuzz/records/simulated.json"),
+    include_str!("../../../../fuzz/records/groups.json"),
+];
+
+#[test]
+fn settings_of_stored_records_are_read_and_written_as_they_were() {
+    for text in STORED {
+        let stored: serde_json::Value = serde_json::from_str(text).unwrap();
+        let record = RunRecord::from_json(text).unwrap();
+        let written = serde_json::to_value(&record).unwrap();
+        assert_eq!(written["scenario"], stored["scenario"]);
+        let groups = stored["groups"].as_array().unwrap();
+        for (number, group) in groups.iter().enumerate() {
+            assert_eq!(written["groups"][number]["scenario"], group["scenario"]);
+        }
+        assert_eq!(written["driver"], stored["driver"]);
+    }
+}

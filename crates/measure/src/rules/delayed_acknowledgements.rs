@@ -101,7 +101,7 @@ mod tests {
     fn run(latencies: &[(u64, u64)]) -> RunRecord {
         let latencies: Vec<_> = latencies.iter().map(|&(ms, of)| (ms * MS, of)).collect();
         let mut record = record((0..10).map(|index| interval(index, &latencies)).collect());
-        record.scenario.transport = Transport::Tcp;
+        record.scenario.transport = Transport::Tcp.into();
         record.total.counts.connections.attempted = 100;
         record.total.counts.connections.established = 100;
         record
@@ -136,12 +136,12 @@ mod tests {
         }
         let peak = [(1, 9_800), (44, 200)];
         let mut record = run(&peak);
-        record.scenario.transport = Transport::Udp;
+        record.scenario.transport = Transport::Udp.into();
         assert_eq!(seen(&record), None);
-        record.scenario.transport = Transport::Doq;
+        record.scenario.transport = Transport::Doq.into();
         assert_eq!(seen(&record), None);
         // A query for each connection.
-        record.scenario.transport = Transport::Dot;
+        record.scenario.transport = Transport::Dot.into();
         record.total.counts.connections.attempted = 100_000;
         record.total.counts.connections.established = 100_000;
         record.total.counts.connections.handshakes.full = 100_000;

@@ -6,7 +6,7 @@ use crate::histogram::Histogram;
 use crate::interval::per;
 use crate::notation::{count, counted};
 use crate::record::{EndedBy, RunRecord};
-use crate::scenario::{Arrival, Transport};
+use crate::scenario::{Arrival, Transports};
 use crate::timeline::Outages;
 
 pub(crate) struct Figures<'a> {
@@ -76,7 +76,12 @@ impl<'a> Figures<'a> {
             0 => None,
             _ => self.record.streams_max(),
         };
-        let by_scenario = self.record.scenario.connections.in_flight_max;
+        let by_scenario = self
+            .record
+            .scenario
+            .connections
+            .in_flight_max
+            .map(u64::from);
         let each = by_target.into_iter().chain(by_scenario).min()?;
         Some((each.saturating_mul(self.record.scenario.clients), each))
     }
@@ -187,7 +192,7 @@ fn outages_of(record: &RunRecord) -> Outages {
     }
 }
 
-fn failed_attempts(failed: &ConnectionFailures, transport: Transport) -> Vec<(u64, String)> {
+fn failed_attempts(failed: &ConnectionFailures, transport: Transports) -> Vec<(u64, String)> {
     let causes = failed.by_cause(transport).into_iter();
     causes
         .map(|(cause, number)| (number, format!("connection attempts failed: {cause}")))
@@ -196,7 +201,7 @@ fn failed_attempts(failed: &ConnectionFailures, transport: Transport) -> Vec<(u6
 
 /// The ends of queries that are lost, with their numbers; those by HTTP or their stream by cause,
 /// and last.
-pub(crate) fn ends(counts: &Counts, transport: Transport) -> Vec<(u64, String)> {
+pub(crate) fn ends(counts: &Counts, transport: Transports) -> Vec<(u64, String)> {
     let by_cause = counts.exchange_failures.by_cause(transport);
     let is_other = |end: &End| end.is_lost && !end.has_causes;
     let others = counts.ends().filter(|(end, _)| is_other(end));

@@ -7,7 +7,7 @@
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
-use crate::scenario::{Arrival, Transport};
+use crate::scenario::{Arrival, Transport, Transports};
 use crate::timeline::{Bin, Timeline};
 use crate::verdict::Limit;
 
@@ -223,7 +223,7 @@ fn without_load(figures: &Figures<'_>) -> Option<Finding> {
     let diagnosis = Diagnosis::new("losses without a queue", State::Warning, seen, matters)
         .cures(tenth(figures));
     let diagnosis = match scenario.transport {
-        Transport::Udp => diagnosis
+        Transports::One(Transport::Udp) => diagnosis
             .cure(Cure::trace_path("udp", &scenario.target))
             .cure(Cure::words(
                 "if BIND limits the rate of responses, leave the generator out of it: \

@@ -41,8 +41,8 @@ fn waiting(figures: &Figures<'_>, usable: u64) -> Option<Finding> {
     let scenario = &figures.record.scenario;
     let setting_up = figures.record.setting_up_mean();
     // Places that one client fills once it is connected.
-    let most = scenario.connections.queries_per_connection.unwrap_or(1);
-    let filled = usable.min(scenario.clients.saturating_mul(most.max(1)));
+    let most = scenario.connections.queries_max.unwrap_or(1).max(1);
+    let filled = usable.min(scenario.clients.saturating_mul(most.into()));
     let each = per(filled as f64, scenario.clients as f64).max(1.0);
     let mostly = setting_up * each >= figures.in_flight;
     if !mostly || figures.in_flight + setting_up * each < ACCOUNTED * filled as f64 {

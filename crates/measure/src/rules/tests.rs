@@ -112,7 +112,7 @@ fn binds_cap_on_tcp_clients_has_binds_statements() {
 #[test]
 fn a_listen_queue_that_overflows_is_seen_in_three_ways() {
     let mut record = run();
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     change(&mut record, |it| it.counts.connections.failed.timed_out = 3);
     let queue = "tcp-listen-queue 4096;";
     let state = State::Warning;
@@ -370,7 +370,7 @@ fn places_held_by_lost_queries_are_named() {
 #[test]
 fn connections_that_the_target_ends_are_a_habit_or_a_loss() {
     let mut record = run();
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     change(&mut record, |interval| {
         interval.connections_open = 10;
         interval.counts.connections.closed_by_target = 781;

@@ -6,7 +6,7 @@ use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::experience::ClientExperience;
 use crate::interval::per;
 use crate::notation::{count, counted};
-use crate::scenario::Transport;
+use crate::scenario::{Transport, Transports};
 use crate::verdict::Limit;
 
 use super::figures::with_room;
@@ -166,10 +166,10 @@ fn decided(figures: &Figures<'_>, diagnosis: Diagnosis) -> Finding {
 }
 
 /// Caps that servers have by default.
-fn defaults(transport: Transport) -> Vec<(u64, &'static str)> {
+fn defaults(transport: Transports) -> Vec<(u64, &'static str)> {
     match transport {
         transport if transport.is_quic() => Vec::new(),
-        Transport::Doh2 => vec![(
+        Transports::One(Transport::Doh2) => vec![(
             BIND_HTTP_CLIENTS,
             "BIND allows unless http-listener-clients",
         )],
@@ -201,7 +201,7 @@ fn more_clients(figures: &Figures<'_>) -> Vec<Cure> {
             Cure::words("raise the number of QUIC clients that the server accepts"),
             fewer,
         ],
-        Transport::Doh2 => vec![
+        Transports::One(Transport::Doh2) => vec![
             Cure::named(format!("http-listener-clients {wanted};")),
             Cure::named(format!("tcp-clients {wanted};")),
             Cure::named("tcp-listen-queue 4096;"),

@@ -126,7 +126,7 @@ fn clients_in_use(figures: &Figures<'_>) -> Option<Finding> {
     let scenario = &figures.record.scenario;
     let opened = figures.record.opened_per_second();
     let setting_up = figures.record.setting_up_mean();
-    let waiting = opened * scenario.connections.reconnect_delay_ns as f64 / 1e9;
+    let waiting = opened * scenario.connections.reconnect_delay.as_secs_f64();
     let clients = scenario.clients as f64;
     if setting_up + waiting < ACCOUNTED * clients {
         return None;

@@ -390,7 +390,7 @@ fn receive_drops_of_a_target_on_the_same_host_are_the_targets() {
 #[test]
 fn segments_that_our_own_connections_lost_are_the_networks_limit() {
     let mut record = saturated();
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     // Those of the host are of everybody who uses it.
     let host = [("Tcp.RetransSegs", 2_000), ("Tcp.OutSegs", 100_000)];
     let host = host.map(|(name, count)| (name.to_owned(), count));
@@ -413,7 +413,7 @@ fn segments_that_our_own_connections_lost_are_the_networks_limit() {
 #[test]
 fn connections_that_we_had_to_close_are_no_limit_of_the_server() {
     let mut record = saturated();
-    record.scenario.transport = Transport::Doq;
+    record.scenario.transport = Transport::Doq.into();
     change_last(&mut record, |interval| {
         let rules = &mut interval.counts.connections.closed_for_violation;
         (0..50).for_each(|_| rules.record("STOP_SENDING from a server (RFC 9250)"));
@@ -443,7 +443,7 @@ fn cap_on_tcp_clients_is_named_with_its_number() {
 fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu() {
     let mut record = saturated();
     record.scenario.target = "127.0.0.1:53".into();
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     record.scenario.clients = 200;
     serve(&mut record, 150, 50);
     lose(&mut record, 1_000);
@@ -468,7 +468,7 @@ fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu
 #[test]
 fn clients_that_lost_their_few_queries_by_chance_are_no_cap() {
     let mut record = open_loop(&[(MS, 1_000)], 10_000.0);
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     let mut experience = ClientExperience::default();
     for client in 0..10_000 {
         let mut figures = ClientFigures {
@@ -488,7 +488,7 @@ fn clients_that_lost_their_few_queries_by_chance_are_no_cap() {
 #[test]
 fn target_that_closes_connections_after_some_queries_is_reported() {
     let mut record = saturated();
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     change_last(&mut record, |interval| {
         interval.connections_open = 10;
         interval.counts.connections.closed_by_target = 781;

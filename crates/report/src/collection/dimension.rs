@@ -87,7 +87,7 @@ const FIELDS: [(&str, ValueOf); 20] = [
     }),
     (CLIENTS, |it| Value::of(Some(it.scenario.clients))),
     ("queries per connection", |it| {
-        Value::of(it.scenario.connections.queries_per_connection)
+        Value::of(it.scenario.connections.queries_max.map(u64::from))
     }),
     ("outstanding", |it| Value::of(it.outstanding())),
     (RATE, |it| rate(&it.scenario)),
@@ -107,12 +107,12 @@ const FIELDS: [(&str, ValueOf); 20] = [
         Value::of(
             it.scenario
                 .connections
-                .idle_timeout_ns
-                .map(|ns| ns / 1_000_000),
+                .idle_timeout
+                .map(|time| time.as_millis() as u64),
         )
     }),
     ("queries at once", |it| {
-        Value::of(it.scenario.connections.in_flight_max)
+        Value::of(it.scenario.connections.in_flight_max.map(u64::from))
     }),
     ("time-out, ms", |it| {
         Value::of(Some(it.scenario.timeout_ns / 1_000_000))

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use measure::{Arrival, RunRecord, Transport};
 
 use super::*;
@@ -153,7 +155,7 @@ fn runs_that_differ_in_whatever_was_asked_are_no_repeats_of_each_other() {
     let changes: [fn(&mut measure::ScenarioRecord); 6] = [
         |it| it.duration_ns = Some(8_000_000_000),
         |it| it.warmup_ns = 1,
-        |it| it.connections.reconnect_delay_ns = 5,
+        |it| it.connections.reconnect_delay = Duration::from_nanos(5),
         |it| it.offload = !it.offload,
         |it| it.socket_buffer_octets = Some(4_096),
         |it| {

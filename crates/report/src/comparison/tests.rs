@@ -61,7 +61,7 @@ fn several_runs_show_their_spread_and_a_run_that_measured_the_generator() {
 #[test]
 fn transports_that_held_the_rate_asked_for_have_no_factor() {
     let mut records = vec![example::udp_self_test(), example::udp_self_test()];
-    records[1].scenario.transport = Transport::Doq;
+    records[1].scenario.transport = Transport::Doq.into();
     let text = text(&compare(&records));
     let line = "    achieved      0.0 qps  0.0 %  no factor: udp held the rate asked for (1 of 1 \
                 run), doq held the rate asked for (1 of 1 run)\n";

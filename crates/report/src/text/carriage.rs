@@ -1,6 +1,8 @@
 //! What of the scenario says how queries were carried: HTTP, TLS, connections. Each is empty when
 //! it was the default.
 
+use std::time::Duration;
+
 use measure::notation::{counted, decimal, latency, percent};
 use measure::{HttpMethod, HttpScheme, ScenarioRecord, TlsFacts};
 
@@ -81,33 +83,33 @@ fn trust(tls: &TlsFacts) -> String {
 /// How long connections live and what they carry.
 pub(super) fn connections(scenario: &ScenarioRecord) -> String {
     let policy = &scenario.connections;
-    let time = |ns: u64| latency(ns as f64);
+    let time = |time: Duration| latency(time.as_nanos() as f64);
     let mut words = Vec::new();
-    match policy.queries_per_connection {
+    match policy.queries_max {
         None => {}
         Some(0) => words.push("opened and closed without a query".into()),
-        Some(queries) => words.push(format!("closed after {}", counted(queries, "query"))),
+        Some(queries) => words.push(format!("closed after {}", counted(queries.into(), "query"))),
     }
     words.extend(
         policy
-            .duration_ns
-            .map(|ns| format!("closed after {}", time(ns))),
+            .duration
+            .map(|age| format!("closed after {}", time(age))),
     );
     words.extend(
         policy
-            .idle_timeout_ns
-            .map(|ns| format!("closed when idle for {}", time(ns))),
+            .idle_timeout
+            .map(|idle| format!("closed when idle for {}", time(idle))),
     );
-    if policy.reconnect_delay_ns > 0 {
+    if !policy.reconnect_delay.is_zero() {
         words.push(format!(
             "opened again after {}",
-            time(policy.reconnect_delay_ns)
+            time(policy.reconnect_delay)
         ));
     }
     words.extend(
         policy
             .in_flight_max
-            .map(|most| format!("{} at once", counted(most, "query"))),
+            .map(|most| format!("{} at once", counted(most.into(), "query"))),
     );
     if policy.tcp_fast_open {
         words.push("TCP Fast Open".into());

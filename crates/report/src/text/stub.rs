@@ -1,9 +1,12 @@
 //! What clients did as stub resolvers do: attempts, servers, failovers, races.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use measure::RunRecord;
 use measure::counts::StubCounts;
 use measure::notation::{count, counted, latency, share};
-use measure::scenario::StubResolver;
+use measure::scenario::{ServerOrder, StubPolicy};
 
 use super::list;
 use crate::table::{Align, Table};
@@ -13,15 +16,13 @@ pub(super) fn words(record: &RunRecord) -> String {
     let Some(stub) = &record.scenario.stub else {
         return String::new();
     };
-    let mut words = match stub.waits_ns.as_slice() {
-        [only_ns] => format!("1 attempt of {}", latency(*only_ns as f64)),
-        [first_ns, others @ ..] if others.iter().all(|other| other == first_ns) => format!(
-            "{} attempts of {} each",
-            stub.waits_ns.len(),
-            latency(*first_ns as f64)
-        ),
+    let mut words = match stub.waits.as_slice() {
+        [only] => format!("1 attempt of {}", words_of(*only)),
+        [first, others @ ..] if others.iter().all(|other| other == first) => {
+            format!("{} attempts of {} each", stub.waits.len(), words_of(*first))
+        }
         all => {
-            let times: Vec<String> = all.iter().map(|ns| latency(*ns as f64)).collect();
+            let times: Vec<String> = all.iter().copied().map(words_of).collect();
             format!("{} attempts of {}", all.len(), times.join(", "))
         }
     };
@@ -32,12 +33,16 @@ pub(super) fn words(record: &RunRecord) -> String {
     words
 }
 
-fn of_servers(stub: &StubResolver) -> String {
-    let mut words = match stub.order.as_str() {
-        "first" => "servers in their order".to_owned(),
-        "rotate" => "each server first in turn".to_owned(),
-        "stay" => "the server that answered last first".to_owned(),
-        _ => "all servers at once".to_owned(),
+fn words_of(time: Duration) -> String {
+    latency(time.as_nanos() as f64)
+}
+
+fn of_servers(stub: &StubPolicy) -> String {
+    let mut words = match stub.order {
+        ServerOrder::First => "servers in their order".to_owned(),
+        ServerOrder::Rotate => "each server first in turn".to_owned(),
+        ServerOrder::Stay => "the server that answered last first".to_owned(),
+        ServerOrder::All => "all servers at once".to_owned(),
     };
     if !stub.failover_rcodes.is_empty() {
         let names = stub.failover_rcodes.iter();
@@ -46,12 +51,12 @@ fn of_servers(stub: &StubResolver) -> String {
             .collect();
         words.push_str(&format!(", the next after {}", names.join(", ")));
     }
-    if stub.dead_for_ns > 0 {
-        let time = latency(stub.dead_for_ns as f64);
+    if !stub.dead_for.is_zero() {
+        let time = words_of(stub.dead_for);
         words.push_str(&format!(", one that did not answer left out for {time}"));
     }
-    if let Some(delay_ns) = stub.race_delay_ns {
-        let time = latency(delay_ns as f64);
+    if let Some(delay) = stub.race_delay {
+        let time = words_of(delay);
         words.push_str(&format!(", connections raced after {time}"));
     }
     words
@@ -150,7 +155,7 @@ fn servers(record: &RunRecord, stub: &StubCounts) -> Vec<(String, String)> {
     let servers = servers.filter(|servers| servers.len() > 1 && record.targets.is_empty());
     let servers = servers.unwrap_or(&[]);
     let of = |counts: &[u64], place: usize| counts.get(place).copied().unwrap_or(0);
-    let row = |(place, server): (usize, &String)| {
+    let row = |(place, server): (usize, &SocketAddr)| {
         let answered = of(&stub.responses_by_server, place);
         let words = format!(
             "sent {}, answered {} ({} of the responses)",
@@ -158,7 +163,7 @@ fn servers(record: &RunRecord, stub: &StubCounts) -> Vec<(String, String)> {
             count(answered),
             share(answered, stub.responses())
         );
-        (server.clone(), words)
+        (server.to_string(), words)
     };
     servers.iter().enumerate().map(row).collect()
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use measure::facts::XdpFacts;
 use measure::{ConnectionPolicy, Interval, ResponderFacts, Transport, judge};
 
@@ -51,7 +53,7 @@ fn run_without_queries_tells_of_connections_alone() {
 fn run_without_queries_and_without_a_rate_has_none_that_was_asked() {
     let mut record = example::without_queries();
     record.scenario.connections.rate_max = None;
-    record.scenario.connections.reconnect_delay_ns = 500_000_000;
+    record.scenario.connections.reconnect_delay = Duration::from_millis(500);
     let text = render(&record);
     let load = "  load         one connection after the other, no queries; 10 clients, 1 worker\n";
     assert!(text.contains(load), "{text}");
@@ -93,7 +95,7 @@ fn tickets_that_allow_no_early_data_are_told_where_it_was_asked_for() {
 #[test]
 fn quic_connections_show_no_tcp_and_their_ends_by_name() {
     let mut record = example::doh2();
-    record.scenario.transport = Transport::Doq;
+    record.scenario.transport = Transport::Doq.into();
     record.scenario.http = None;
     let mut interval = Interval::default();
     let connections = &mut interval.counts.connections;
@@ -136,10 +138,10 @@ fn policy_of_connections_and_tls_is_told_in_plain_words() {
     let scenario = &mut record.scenario;
     scenario.edns_keepalive = true;
     scenario.connections = ConnectionPolicy {
-        queries_per_connection: Some(0),
-        duration_ns: Some(3_000_000_000),
-        idle_timeout_ns: None,
-        reconnect_delay_ns: 500_000_000,
+        queries_max: Some(0),
+        duration: Some(Duration::from_secs(3)),
+        idle_timeout: None,
+        reconnect_delay: Duration::from_millis(500),
         in_flight_max: Some(1),
         tcp_fast_open: true,
         stop_sending_allowed: false,

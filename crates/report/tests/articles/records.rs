@@ -209,7 +209,7 @@ impl Printed {
         ScenarioRecord {
             target: "192.0.2.25:53".into(),
             server_name: Some("ns.example".into()),
-            transport: self.transport,
+            transport: self.transport.into(),
             questions: Questions {
                 source: "records.txt".into(),
                 count: 1_000,

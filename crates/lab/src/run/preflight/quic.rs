@@ -11,7 +11,7 @@ use proto::quic::{ClientProtocol, ConnectionKey, LostReason, QuicClient, QuicCli
 use proto::quic::{Clock as QuicClock, QuicEvent};
 
 use super::{CONNECT_WAIT, any_address, refused_tls, unreachable};
-use crate::run::{RunError, RunRequest, TlsRequest, record};
+use crate::run::{RunError, RunRequest, TlsRequest};
 
 /// Octets of the longest datagram that is received.
 const DATAGRAM_OCTETS_MAX: usize = 65_536;
@@ -156,9 +156,7 @@ fn refused(reason: &LostReason, request: &RunRequest, tls: &TlsRequest) -> RunEr
 fn why(reason: &LostReason, transport: Transport) -> String {
     match reason {
         LostReason::Transport { code, .. } => quic_transport_error(*code),
-        LostReason::Application { code, .. } => {
-            application_error(record::transport(transport), *code)
-        }
+        LostReason::Application { code, .. } => application_error(transport, *code),
         LostReason::StatelessReset => "stateless reset".to_owned(),
         other => format!("{other:?}"),
     }

@@ -1,13 +1,14 @@
 //! What several groups of clients were together.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use engine::Outcome;
 use measure::RunRecord;
 use measure::ScriptRecord;
 use measure::experience::{ClientExperience, GroupRecord};
 use measure::interval::Interval;
-use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transport};
+use measure::scenario::{Arrival, ConnectionPolicy, Presence, ScenarioRecord, Transports};
 use measure::target::{TargetRecord, merge_targets};
 
 use crate::run::RunRequest;
@@ -36,14 +37,14 @@ pub(super) fn scenario(groups: &[RunRequest], outcome: &Outcome) -> ScenarioReco
 
 /// Most clients that were there at a time.
 fn present_max(groups: &[ScenarioRecord]) -> u64 {
-    let there_at = |at_ns: u64| {
+    let there_at = |at: Duration| {
         let present = groups.iter().filter(|group| {
             let presence = &group.presence;
-            presence.joined_ns <= at_ns && presence.left_ns.is_none_or(|left| at_ns < left)
+            presence.joins_after <= at && presence.leaves_after.is_none_or(|left| at < left)
         });
         present.map(|group| group.clients).sum::<u64>()
     };
-    let joins = groups.iter().map(|group| group.presence.joined_ns);
+    let joins = groups.iter().map(|group| group.presence.joins_after);
     joins.map(there_at).max().unwrap_or(0)
 }
 
@@ -59,10 +60,10 @@ fn rate_qps(groups: &[ScenarioRecord]) -> Option<f64> {
         let Some(length_ns) = group.duration_ns else {
             return Some(rate);
         };
-        let end_ns = length_ns + group.warmup_ns;
-        let left_ns = group.presence.left_ns.unwrap_or(end_ns).min(end_ns);
-        let there_ns = left_ns.saturating_sub(group.presence.joined_ns);
-        Some(rate * there_ns as f64 / end_ns as f64)
+        let end = Duration::from_nanos(length_ns + group.warmup_ns);
+        let left = group.presence.leaves_after.unwrap_or(end).min(end);
+        let there = left.saturating_sub(group.presence.joins_after);
+        Some(rate * there.as_nanos() as f64 / end.as_nanos() as f64)
     });
     each.sum()
 }
@@ -204,7 +205,7 @@ fn experience(outcome: &Outcome, group: usize) -> Option<ClientExperience> {
 
 fn join(whole: &mut ScenarioRecord, other: &ScenarioRecord) {
     if whole.transport != other.transport {
-        whole.transport = Transport::Mixed;
+        whole.transport = Transports::Mixed;
     }
     join_words(&mut whole.target, &other.target);
     join_words(&mut whole.questions.source, &other.questions.source);

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use driver::Close;
 use load::arrival::{Arrival, Process};
-use load::presence::Reset;
 use load::{ConnectionPolicy, Presence, client_arrival};
 use measure::RunRecord;
 use proptest::prelude::*;
 use responder::{Behaviour, ConnectionEnd, Delay};
+use settings::Reset;
 
 use super::STREAMS;
 use crate::sim::{Sim, ms};

@@ -27,7 +27,7 @@ fn ran(ran: Ran) -> RunRecord {
     lateness.record_many(5_000_000, 100 * ran.late);
     second.distributions.send_lateness = lateness;
     let mut record = record(vec![second]);
-    record.scenario.transport = Transport::Udp;
+    record.scenario.transport = Transport::Udp.into();
     record.scenario.arrival = Arrival::Open {
         rate_qps: 10_000.0,
         process: Process::Constant,

@@ -4,7 +4,7 @@ use super::*;
 
 /// A tenth of the queries of the last second, 1,000 of 11,000, got `status` instead of a message.
 fn ended_by_http(record: &mut RunRecord, status: u64) {
-    record.scenario.transport = Transport::Doh2;
+    record.scenario.transport = Transport::Doh2.into();
     change_last(record, |interval| {
         interval.counts.offered += 10_000;
         interval.counts.sent += 10_000;
@@ -46,7 +46,7 @@ fn http_404_says_to_look_at_the_request() {
 #[test]
 fn few_streams_that_were_reset_are_told_and_decide_nothing() {
     let mut record = saturated();
-    record.scenario.transport = Transport::Doq;
+    record.scenario.transport = Transport::Doq.into();
     change_last(&mut record, |interval| {
         interval.counts.offered += 7;
         interval.counts.sent += 7;
@@ -81,7 +81,7 @@ fn run_in_which_every_query_got_an_http_error_says_so() {
 /// Ten connections that carry ten queries each at once; the other 900 of 1,000 places wait.
 fn limited_by_streams(latencies: &[(u64, u64)]) -> RunRecord {
     let mut record = run(latencies);
-    record.scenario.transport = Transport::Doh2;
+    record.scenario.transport = Transport::Doh2.into();
     record.scenario.arrival = Arrival::Closed {
         outstanding: 1_000,
         rate_qps_max: None,
@@ -131,7 +131,7 @@ fn limit_of_streams_that_no_query_met_is_no_limit() {
 #[test]
 fn places_that_wait_for_streams_of_quic_are_explained_by_them() {
     let mut record = limited_by_streams(&[(200_000, 1), (10 * MS, 999)]);
-    record.scenario.transport = Transport::Doq;
+    record.scenario.transport = Transport::Doq.into();
     record.workers[0].streams_max = None;
     for (times, words) in [(1, "allows them once"), (2_000, "allows them 2,000 times")] {
         change_last(&mut record, |interval| {
@@ -144,7 +144,7 @@ fn places_that_wait_for_streams_of_quic_are_explained_by_them() {
 #[test]
 fn pipelining_depth_of_the_scenario_is_a_cap_of_concurrency_too() {
     let mut record = limited_by_streams(&[(9_900_000, 1), (10 * MS, 999)]);
-    record.scenario.transport = Transport::Tcp;
+    record.scenario.transport = Transport::Tcp.into();
     record.workers[0].streams_max = None;
     record.scenario.connections.in_flight_max = Some(10);
     check(
@@ -158,9 +158,9 @@ fn pipelining_depth_of_the_scenario_is_a_cap_of_concurrency_too() {
 /// One query a connection, 1,000 connections a second, each handshake taking `handshake_ns`.
 fn churn(handshakes: &[(u64, u64)]) -> RunRecord {
     let mut record = record((0..10).map(|i| interval(i, &[(MS, 1_000)])).collect());
-    record.scenario.transport = Transport::Dot;
+    record.scenario.transport = Transport::Dot.into();
     record.scenario.clients = 100;
-    record.scenario.connections.queries_per_connection = Some(1);
+    record.scenario.connections.queries_max = Some(1);
     for interval in &mut record.intervals {
         interval.counts.connections.attempted = 1_000;
         interval.counts.connections.established = 1_000;
@@ -230,7 +230,7 @@ fn rate_of_connections_that_was_asked_for_is_the_limit() {
 #[test]
 fn cap_on_quic_clients_is_named_with_its_number() {
     let mut record = saturated();
-    record.scenario.transport = Transport::Doq;
+    record.scenario.transport = Transport::Doq.into();
     record.scenario.clients = 200;
     serve(&mut record, 150, 50);
     change_last(&mut record, |interval| {
@@ -245,7 +245,7 @@ fn cap_on_quic_clients_is_named_with_its_number() {
 #[test]
 fn failed_handshakes_are_named_by_their_cause() {
     let mut record = record(vec![interval(0, &[])]);
-    record.scenario.transport = Transport::Doq;
+    record.scenario.transport = Transport::Doq.into();
     let failed = &mut record.warmup.counts.connections.failed;
     failed.tls_alert.record("no_application_protocol");
     failed.quic_transport.record(2);

@@ -1,13 +1,15 @@
 //! Situations of runs that open connections and ask nothing.
 
+use std::time::Duration;
+
 use super::*;
 use crate::facts::TcpFacts;
 
 /// Ten seconds of 1,000 connections each, all opened, by ten clients; `connects` in ns and times.
 fn opening(connects: &[(u64, u64)]) -> RunRecord {
     let mut record = record((0..10).map(|index| interval(index, &[])).collect());
-    record.scenario.transport = Transport::Tcp;
-    record.scenario.connections.queries_per_connection = Some(0);
+    record.scenario.transport = Transport::Tcp.into();
+    record.scenario.connections.queries_max = Some(0);
     for interval in &mut record.intervals {
         let connections = &mut interval.counts.connections;
         connections.attempted = 1_000;
@@ -59,7 +61,7 @@ fn clients_that_queue_at_the_target_are_the_servers_limit() {
 #[test]
 fn clients_that_wait_as_told_are_the_outstanding_limit() {
     let mut record = opening(&[(MS, 1_000)]);
-    record.scenario.connections.reconnect_delay_ns = 9 * MS;
+    record.scenario.connections.reconnect_delay = Duration::from_millis(9);
     let evidence =
         "9.0 of 10 clients on average waited for --reconnect-delay (1,000.0 connections a second)";
     check(&record, Limit::Outstanding, evidence, "--clients 40");
@@ -123,7 +125,7 @@ fn segments_sent_again_are_the_networks_limit() {
 #[test]
 fn handshakes_are_what_opens_connections_of_tls() {
     let mut record = opening(&[(MS, 1_000)]);
-    record.scenario.transport = Transport::Dot;
+    record.scenario.transport = Transport::Dot.into();
     for interval in &mut record.intervals {
         interval.counts.connections.handshakes.full = 1_000;
         let times = &mut interval.distributions.connections;

@@ -1,0 +1,98 @@
+//! What a run is asked for, in types that have one definition for all crates: flags are read into
+//! them, plans and drivers work by them, and records keep them.
+//!
+//! Data without behaviour on the network: names, defaults, and what follows from a value alone,
+//! such as the port of a transport. What contradicts what is looked at where it is known, by the
+//! plan (crate load) and the flags (crate cli). The JSON form is that of run records: times are
+//! whole nanoseconds in fields whose names end in `_ns`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`transport`] | how messages travel |
+//! | [`http`] | method and scheme of DoH |
+//! | [`driver`] | what moves the octets, and who stamps datagrams |
+//! | [`arrival`] | how queries of an open loop are spread |
+//! | [`connections`] | how long connections live, and how they are opened |
+//! | [`presence`] | when clients are there |
+//! | [`stub`] | which of its servers a client asks, and how often |
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
+)]
+
+pub mod arrival;
+pub mod connections;
+pub mod driver;
+pub mod http;
+mod nanos;
+pub mod presence;
+pub mod stub;
+pub mod transport;
+
+pub use arrival::Process;
+pub use connections::ConnectionPolicy;
+pub use driver::{DriverChoice, DriverKind, InterfaceName, StampSource};
+pub use http::{HttpMethod, HttpScheme};
+pub use presence::{Presence, Reset};
+pub use stub::{ServerOrder, StubPolicy};
+pub use transport::Transport;
+
+/// A setting with a few values, each of which has a name and can be told in a few words.
+pub trait Named: Copy + PartialEq + Sized + 'static {
+    /// What it is called, such as `transport`.
+    const WHAT: &'static str;
+    /// All values, in the order in which lists have them.
+    const ALL: &'static [Self];
+
+    /// As it is written in flags, files and records.
+    fn name(self) -> &'static str;
+
+    /// What it means, for lists of the values.
+    fn meaning(self) -> &'static str;
+
+    /// The value of that name.
+    ///
+    /// # Errors
+    /// There is none; the message lists them.
+    fn named(text: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|value| value.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|value| value.name()).collect();
+            let (last, others) = names.split_last().expect("a setting has values");
+            format!(
+                "unknown {} `{text}`: expected {} or {last}",
+                Self::WHAT,
+                others.join(", ")
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: Named + std::fmt::Debug + serde::Serialize>() {
+        for value in T::ALL {
+            assert_eq!(T::named(value.name()), Ok(*value));
+            let json = serde_json::to_value(value).unwrap();
+            assert!(json.as_str().unwrap().eq_ignore_ascii_case(value.name()));
+            assert!(!value.meaning().is_empty() && !value.meaning().ends_with('.'));
+        }
+        let unknown = T::named("nothing of the kind").unwrap_err();
+        let names = |name: &&T| unknown.contains(name.name());
+        assert!(T::ALL.iter().all(|name| names(&name)), "{unknown}");
+    }
+
+    #[test]
+    fn each_value_is_read_by_the_name_that_records_have() {
+        check::<Transport>();
+        check::<HttpMethod>();
+        check::<DriverKind>();
+        check::<StampSource>();
+        check::<Process>();
+        check::<ServerOrder>();
+    }
+}
