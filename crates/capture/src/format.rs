@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::CaptureError;
 use crate::query_log::{self, Line};
 
@@ -10,7 +12,7 @@ use crate::query_log::{self, Line};
 pub(crate) const SAMPLE_OCTETS: usize = 64 * 1024;
 
 /// A format of captures or query logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Format {
     /// pcap, in either byte order, with microseconds or nanoseconds.
     Pcap,

@@ -9,6 +9,7 @@ use ::responder::QUIC_STREAMS_MAX;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
+use serde::{Deserialize, Serialize};
 use settings::{DriverChoice, DriverKind, InterfaceName, Named, Process, StampSource};
 
 use capacity::CapacityArguments;
@@ -38,6 +39,7 @@ pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod flags;
 pub(crate) mod line;
+mod paths;
 pub(crate) mod population;
 pub(crate) mod probe;
 pub(crate) mod profile;
@@ -170,13 +172,14 @@ pub(crate) struct RunCommand {
 }
 
 /// Flags of a run.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub(crate) struct RunArguments {
     /// Flags as they were given, on the command line or in a scenario.
     #[arg(skip)]
     pub(crate) given: Vec<crate::scenario::Given>,
     /// What is replayed, once the capture was read.
     #[arg(skip)]
+    #[serde(skip)]
     pub(crate) replay: Option<std::sync::Arc<crate::replay::Source>>,
     /// The questions, where a command has them instead of a file: `name type` a line.
     #[arg(skip)]
@@ -203,6 +206,7 @@ pub(crate) struct RunArguments {
 
     /// Questions, one `name type` a line; `-` is standard input
     #[arg(long, short, value_name = "FILE|-", help_heading = "Questions")]
+    #[serde(with = "paths::option")]
     pub(crate) names: Option<PathBuf>,
     /// Form of the questions: lines of text, or messages with a two-octet length prefix
     #[arg(long, default_value = "text", value_enum, help_heading = "Questions")]
@@ -248,6 +252,7 @@ pub(crate) struct RunArguments {
     pub(crate) tsig: Option<String>,
     /// Sign each query with the key in this file (as tsig-keygen writes it)
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
+    #[serde(with = "paths::option")]
     pub(crate) tsig_file: Option<PathBuf>,
     /// Ask again over TCP when a UDP response is truncated; counted apart
     #[arg(long, help_heading = "Questions")]
@@ -380,6 +385,7 @@ pub(crate) struct RunArguments {
 
     /// Write the run record (JSON) to this file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[serde(with = "paths::option")]
     pub(crate) record: Option<PathBuf>,
     /// Write records and other files also where a symbolic link stands in their place
     #[arg(long, help_heading = "Output")]
@@ -517,7 +523,7 @@ fn only_records(_: &str) -> Result<PathBuf, String> {
 }
 
 /// The simulated network of `--driver sim`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Simulation (--driver sim)")]
 pub(crate) struct SimulationArguments {
     /// One-way delay
@@ -540,7 +546,7 @@ pub(crate) struct SimulationArguments {
 }
 
 /// Behaviour of the built-in responder in self-tests and simulations.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Built-in responder (self-test and simulation)")]
 pub(crate) struct SelfTestBehaviour {
     #[command(flatten)]
@@ -548,7 +554,7 @@ pub(crate) struct SelfTestBehaviour {
 }
 
 /// What a responder does beside answering.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 pub(crate) struct BehaviourArguments {
     /// Time from query to response: 5ms, uniform:1ms..10ms, exponential:5ms
     #[arg(long, value_name = "DELAY", value_parser = delay)]
@@ -615,7 +621,7 @@ pub(crate) struct BehaviourArguments {
 }
 
 /// Flags of `throng responder`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub(crate) struct ResponderArguments {
     /// Where to listen: udp:127.0.0.1:5300, tcp:[::1]:53, dot:127.0.0.1:853, doq:127.0.0.1:853,
     /// doh2:127.0.0.1:443, doh3:127.0.0.1:443, doh2+http:127.0.0.1:80 (without TLS); port 0 is a
@@ -645,6 +651,7 @@ pub(crate) struct ResponderArguments {
     pub(crate) quic_streams_final: bool,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
+    #[serde(with = "paths::option")]
     pub(crate) zone: Option<PathBuf>,
     /// Origin of relative names in the zone file, unless it says $ORIGIN
     #[arg(long, value_name = "NAME", requires = "zone")]
@@ -654,12 +661,15 @@ pub(crate) struct ResponderArguments {
     pub(crate) ttl: u32,
     /// Certificate chain for TLS (PEM); without it a self-signed one is made
     #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[serde(with = "paths::option")]
     pub(crate) tls_certificate: Option<PathBuf>,
     /// Key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    #[serde(with = "paths::option")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Write the self-signed certificate (PEM) here, for clients to verify
     #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
+    #[serde(with = "paths::option")]
     pub(crate) write_certificate: Option<PathBuf>,
     /// Processes that listen together, each with a worker a CPU: for more connections than one may
     /// have open files; a session is resumed only by the process that it began with
@@ -836,7 +846,7 @@ pub(crate) struct CompletionArguments {
 }
 
 /// Form of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum NamesFormat {
     /// One `name type` a line
     Text,
@@ -877,7 +887,7 @@ fn listed<T: Named>(values: &'static [T]) -> impl Iterator<Item = PossibleValue>
 }
 
 /// Form of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Format {
     /// For people
     Text,
@@ -934,7 +944,7 @@ fn stall(text: &str) -> Result<::responder::Stall, String> {
 pub(crate) const DOH2_HTTP: &str = "doh2+http";
 
 /// One value of `--listen`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Listen {
     pub(crate) transport: Transport,
     pub(crate) address: SocketAddr,

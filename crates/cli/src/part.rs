@@ -1,80 +1,119 @@
 //! `throng part I/N`: one process of a command that needs several. Nobody but its parent starts it.
 //!
-//! It reads the same files as its parent, which tells it the rest through standard input
-//! (`lab::parts`): the flags, which of the command's runs it is, and what only one process can
-//! make, such as the responder's ports and certificate. Everybody on the host may read the command
-//! line of a process, and flags may have keys: so they are not on it.
+//! Its parent tells it through standard input (`lab::parts`) what the command was told, as types and
+//! not as a command line, with what only one process can read or make: standard input, the
+//! responder's ports and certificate. Everybody on the host may read the command line of a process,
+//! and settings may have keys: so they are not on it. Files it reads by itself.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use data_encoding::BASE64;
 use lab::parts::{PartCommand, child};
+use proto::Transport;
 use responder::certificate::{Identity, from_pem};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::args::Command;
+use crate::args::ResponderArguments;
+use crate::args::replay::ReplayArguments;
 use crate::failure::Failure;
 use crate::scenario::Group;
-use crate::{
-    capacity, compare_transports, inputs, ramp, replay, responder as responder_command, run,
-    scenario, signals,
-};
+use crate::{inputs, replay, responder as responder_command, run, signals};
 
 /// The subcommand, which has no help of its own.
 pub(crate) const NAME: &str = "part";
 
 /// What a part is told at its start.
-#[derive(Clone, Debug)]
-pub(crate) struct Setup(Value);
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Setup {
+    work: Work,
+    /// Where the responder listens; none for its first part, which opens the ports.
+    addresses: Option<Vec<(Transport, SocketAddr)>>,
+    certificate: Option<Certificate>,
+    inputs: Value,
+}
 
-impl Setup {
-    /// What all parts of a command are told; `fields` are those of one kind of part.
-    pub(crate) fn new(identity: Option<&Identity>, fields: Value) -> Self {
-        let mut setup = fields;
-        if let Some(identity) = identity {
-            setup["certificate_pem"] = json!(identity.certificate_pem);
-            setup["key_pem"] = json!(identity.key_pem);
+/// What a part has a share in.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// A run.
+    Run { clients: Clients, role: Role },
+    /// A responder of its own.
+    Responder(Box<ResponderArguments>),
+}
+
+/// Whose clients a run has.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Clients {
+    /// Those of these groups.
+    Groups(Vec<Group>),
+    /// Those of a capture, which is too large to be told.
+    Captured(Box<ReplayArguments>),
+}
+
+impl Clients {
+    pub(crate) fn of(groups: &[Group]) -> Clients {
+        let captured = groups
+            .first()
+            .and_then(|group| group.arguments.replay.as_ref());
+        match captured {
+            Some(source) => Clients::Captured(Box::new(source.asked.clone())),
+            None => Clients::Groups(groups.to_vec()),
         }
-        setup["inputs"] = inputs::to_json();
-        let flags = std::env::args_os().skip(1);
-        setup["flags"] = flags.map(|flag| BASE64.encode(flag.as_bytes())).collect();
-        Setup(setup)
     }
 
-    /// The command line of its parent.
-    fn flags(&self) -> Option<Vec<OsString>> {
-        let decode = |flag: &Value| BASE64.decode(flag.as_str()?.as_bytes()).ok();
-        let flags = self.0["flags"].as_array()?.iter();
-        flags
-            .map(|flag| decode(flag).map(OsString::from_vec))
-            .collect()
+    fn groups(self) -> Result<Vec<Group>, Failure> {
+        match self {
+            Clients::Groups(groups) => Ok(groups),
+            // Its parent has told what is in the capture.
+            Clients::Captured(asked) => Ok(vec![Group::plain(&replay::run_of(&asked, |_| ())?)]),
+        }
+    }
+}
+
+/// On which side of a run a part is.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// It simulates clients; times are since this instant of the shared clock.
+    Generator { epoch_ns: u64 },
+    /// It is the target.
+    Target,
+}
+
+/// A certificate with its key, as PEM.
+#[derive(Serialize, Deserialize)]
+struct Certificate {
+    chain: String,
+    key: String,
+}
+
+impl Setup {
+    /// What the first part of a command is told.
+    pub(crate) fn new(work: Work, identity: Option<&Identity>) -> Self {
+        let certificate = identity.map(|identity| Certificate {
+            chain: identity.certificate_pem.clone(),
+            key: identity.key_pem.clone(),
+        });
+        Setup {
+            work,
+            addresses: None,
+            certificate,
+            inputs: inputs::to_json(),
+        }
+    }
+
+    /// The same where the responder listens at these addresses.
+    pub(crate) fn at(self, addresses: Option<&[(Transport, SocketAddr)]>) -> Self {
+        Setup {
+            addresses: addresses.map(<[_]>::to_vec),
+            ..self
+        }
     }
 
     /// As the parent sends it.
-    pub(crate) fn json(&self) -> &Value {
-        &self.0
-    }
-
-    /// One of its fields.
-    pub(crate) fn field(&self, name: &str) -> &Value {
-        &self.0[name]
-    }
-
-    /// A number among its fields; 0 if there is none.
-    pub(crate) fn number(&self, name: &str) -> u64 {
-        self.0[name].as_u64().unwrap_or(0)
-    }
-
-    /// The certificate that its parent has made.
-    pub(crate) fn identity(&self) -> Result<Option<Identity>, Failure> {
-        let text = |name: &str| self.0[name].as_str();
-        let (Some(certificate), Some(key)) = (text("certificate_pem"), text("key_pem")) else {
-            return Ok(None);
-        };
-        let identity = from_pem(certificate, key).map_err(Failure::in_operation)?;
-        Ok(Some(identity))
+    pub(crate) fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("settings are data, and their maps have names for keys")
     }
 }
 
@@ -119,38 +158,23 @@ fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
     };
     let place = arguments.first().and_then(place);
     let place = place.ok_or_else(|| by_hand("it has no place".to_owned()))?;
-    let setup = Setup(child::receive_setup().map_err(by_hand)?);
-    inputs::provide(setup.field("inputs")).map_err(Failure::in_operation)?;
-    let flags = setup.flags();
-    let flags = flags.ok_or_else(|| by_hand("it has no flags".to_owned()))?;
-    let line = [OsString::from("throng")].into_iter().chain(flags);
-    let parsed = crate::parse(line.collect()).map_err(|error| Failure::of_flags(&error, "run"))?;
-    let number = setup.number("run") as usize;
-    let groups: Vec<Group> = match parsed.command {
-        Command::Run(command) => match (&command.scenario, command.run.profile.profile_mix) {
-            (None, false) => vec![Group::plain(&command.run)],
-            (path, _) => scenario::groups_of(path.as_deref(), &command.run, number)?,
-        },
-        Command::Replay(arguments) => {
-            // Its parent has told what is in the capture.
-            vec![Group::plain(&replay::run_of(&arguments, |_| ())?)]
-        }
-        Command::CompareTransports(arguments) => {
-            vec![Group::plain(&compare_transports::run_of(
-                &arguments, number,
-            )?)]
-        }
-        Command::Capacity(arguments) => {
-            vec![Group::plain(&capacity::run_of(&arguments, number)?)]
-        }
-        Command::Ramp(arguments) => vec![Group::plain(&ramp::run_of(&arguments)?)],
-        Command::Responder(arguments) => {
-            return responder_command::serve_part(&arguments, &setup, place);
-        }
-        _ => return Err(by_hand("there are no parts of that command".to_owned())),
+    let setup = child::receive_setup().map_err(by_hand)?;
+    let setup: Setup = serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))?;
+    inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
+    let identity = match &setup.certificate {
+        Some(pem) => Some(from_pem(&pem.chain, &pem.key).map_err(Failure::in_operation)?),
+        None => None,
     };
-    run::execute_part(&groups, &setup, place)
+    let shared = (identity, setup.addresses);
+    match setup.work {
+        Work::Responder(arguments) => responder_command::serve_part(&arguments, shared, place),
+        Work::Run { clients, role } => run::execute_part(&clients.groups()?, role, shared, place),
+    }
 }
+
+/// What the parts of a command share: the certificate that their parent has made, and where the
+/// responder listens, none for its first part.
+pub(crate) type Shared = (Option<Identity>, Option<Vec<(Transport, SocketAddr)>>);
 
 /// `0/3`.
 fn place(text: &OsString) -> Option<Place> {

@@ -122,7 +122,7 @@ fn rate(arguments: &RampArguments) -> Result<f64, Failure> {
 }
 
 /// The flags of the run.
-pub(crate) fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure> {
+fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure> {
     let mut run = arguments.run.clone();
     let rate = rate(arguments)?;
     let clients = run.clients.unwrap_or(run::CLIENTS);

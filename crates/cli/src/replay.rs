@@ -25,6 +25,8 @@ use crate::terminal;
 /// What a capture leaves to ask again.
 #[derive(Debug)]
 pub(crate) struct Source {
+    /// How to read it again.
+    pub(crate) asked: ReplayArguments,
     pub(crate) replay: Arc<Replay>,
     pub(crate) questions: Arc<QuestionSet>,
     pub(crate) record: ReplayRecord,
@@ -109,6 +111,7 @@ pub(crate) fn run_of(
     run.clients = Some(list.clients);
     (run.queries, run.loops) = (None, None);
     run.replay = Some(Arc::new(Source {
+        asked: arguments.clone(),
         replay: Arc::new(Replay::new(list.queries, list.clients, rounds)?),
         questions: Arc::new(list.questions),
         record,

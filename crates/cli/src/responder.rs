@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use lab::parts::{Parts, addresses_json, serve_parts, start_responders};
+use lab::parts::{Parts, serve_parts, start_responders};
 use lab::run::{ResponderShare, Serving, SocketUse};
 use proto::Transport;
 use proto::doq::MessageIds;
@@ -17,7 +17,6 @@ use proto::tls::{
 use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_share};
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
 use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
-use serde_json::json;
 use settings::{DriverChoice, DriverKind};
 
 use crate::args::{
@@ -26,8 +25,7 @@ use crate::args::{
 };
 use crate::failure::{Failure, print};
 use crate::inputs;
-use crate::part::{self, Place, Setup};
-use crate::run::processes::addresses;
+use crate::part::{self, Place, Setup, Shared, Work};
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
 use crate::signals;
 
@@ -144,8 +142,8 @@ fn serve_in_parts(
     let command = part::command()?;
     let mut parts = Parts::new(processes);
     let addresses = start_responders(&mut parts, &command, |addresses| {
-        let fields = json!({ "addresses": addresses.map(addresses_json) });
-        Setup::new(identity, fields).json().clone()
+        let work = Work::Responder(Box::new(arguments.clone()));
+        Setup::new(work, identity).at(addresses).to_json()
     })?;
     announce(arguments, &addresses)?;
     Ok(serve_parts(parts, shall_stop)?)
@@ -154,15 +152,15 @@ fn serve_in_parts(
 /// Serves as one of several processes, until the parent ends it.
 pub(crate) fn serve_part(
     arguments: &ResponderArguments,
-    setup: &Setup,
+    (given, addresses): Shared,
     place: Place,
 ) -> Result<(), Failure> {
-    let identity = identity(arguments, setup.identity()?)?;
+    let identity = identity(arguments, given)?;
     let config = config_of_part(config(arguments, identity.as_ref())?, place);
     let share = ResponderShare {
         index: place.index,
         count: place.count,
-        addresses: addresses(setup)?,
+        addresses,
     };
     let sockets = sockets(arguments);
     lab::parts::serve_part(&config, (&arguments.cpus, sockets), &share)?;

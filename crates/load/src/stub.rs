@@ -26,6 +26,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use proto::time::parse_duration;
+use serde::{Deserialize, Serialize};
 pub use settings::{ServerOrder, StubPolicy};
 
 use crate::plan::{Plan, PlanError};
@@ -47,7 +48,7 @@ const RCODES_OF_GLIBC: [u16; 3] = [2, 4, 5];
 const RCODES_OF_SYSTEMD: [u16; 1] = [5];
 
 /// When a query is asked again: times of its attempts, or those of a stub resolver in use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Retry {
     /// These times.
     Times(Vec<Duration>),
@@ -62,7 +63,7 @@ pub enum Retry {
 }
 
 /// Options of resolv.conf(5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolvConf {
     /// `timeout`, seconds: 1 to 30.
     pub timeout_s: u32,

@@ -11,13 +11,14 @@ use std::time::Duration;
 use driver::Close;
 use proto::quic::Admission;
 use proto::{Instant, Transport};
+use serde::{Deserialize, Serialize};
 
 pub use parse::{
     BehaviourError, parse_duration, parse_http_status_shares, parse_rcode_shares, parse_share,
 };
 
 /// How long after its query a response is due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Delay {
     /// At once.
     #[default]
@@ -64,7 +65,7 @@ impl Delay {
 }
 
 /// A time in which nothing is answered; what would have been is answered at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// When it starts, counted from the responder's start.
     pub at: Duration,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use proto::Transport;
 use proto::doh::{DohRequest, Method};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::inputs;
@@ -14,7 +15,7 @@ use crate::inputs;
 const PATH: &str = "/dns-query";
 
 /// What requests look like.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[command(next_help_heading = "DNS over HTTPS")]
 pub(crate) struct DohArguments {
     /// How a query travels: get or post [default: post]

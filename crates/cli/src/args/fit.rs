@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use capture::Format;
 use capture::fit::ClientIdentity;
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 /// Flags of `throng fit`.
 #[derive(Clone, Debug, Args)]
@@ -44,7 +45,7 @@ pub(crate) struct ReadingArguments {
 }
 
 /// What makes a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum ClientChoice {
     /// An address
     Address,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use load::{ClientArrival, Presence, Shape, client_arrival};
+use serde::{Deserialize, Serialize};
 use settings::{Named, Process, Reset};
 
 use super::{RunArguments, duration};
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 use crate::scenario::Given;
 
 /// How each client asks by itself, and when it is there.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[command(next_help_heading = "Population")]
 pub(crate) struct PopulationArguments {
     /// How each client asks by itself: constant:2, poisson:0.5, onoff:5,on=2s,off=30s,
@@ -27,6 +28,7 @@ pub(crate) struct PopulationArguments {
         value_name = "FILE",
         conflicts_with_all = ["rate", "outstanding", "max_rate", "per_client", "loops"]
     )]
+    #[serde(with = "super::paths::option")]
     pub(crate) script: Option<PathBuf>,
     /// How the rate of each client changes over time: steps:0s=1,30s=4, linear:0s=0,60s=1 or
     /// diurnal:24h=0.2..1 (factors on the rates of --per-client or --profile)

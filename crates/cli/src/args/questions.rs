@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use super::duration;
 
 /// How the question of each query is chosen.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[command(next_help_heading = "Questions")]
 pub(crate) struct QuestionArguments {
     /// Which question is asked next
@@ -57,7 +58,7 @@ pub(crate) struct QuestionArguments {
 }
 
 /// Which question is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum QuestionOrder {
     /// One after the other
     InOrder,

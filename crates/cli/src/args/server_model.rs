@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use responder::{CacheModel, Delay, ServiceModel};
+use serde::{Deserialize, Serialize};
 
 use super::{delay, duration};
 
 /// The modelled server; without any of these it needs no time.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Simulation (--driver sim)")]
 pub(crate) struct ServerModelArguments {
     /// Time of a worker for a query: 50us, uniform:20us..80us, exponential:50us

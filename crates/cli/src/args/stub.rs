@@ -8,12 +8,13 @@ use clap::Args;
 use load::StubPolicy;
 use load::stub::{RACE_DELAY, Retry, ServerOrder};
 use proto::Transport;
+use serde::{Deserialize, Serialize};
 
 use super::duration;
 use crate::failure::Failure;
 
 /// What each client does as a stub resolver does it.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[command(next_help_heading = "Stub resolver")]
 pub(crate) struct StubArguments {
     /// Ask again: the time of each attempt (3s,3s), or a stub resolver's: glibc[,timeout=S]

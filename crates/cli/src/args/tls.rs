@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 /// TLS of `throng run`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArguments {
     /// Certificates (PEM) of the authorities that the server's is verified against
     #[arg(long, value_name = "FILE")]
+    #[serde(with = "super::paths::option")]
     pub(crate) tls_ca: Option<PathBuf>,
     /// Name for SNI and verification [default: the server as given]
     #[arg(long, value_name = "NAME")]
@@ -47,9 +49,11 @@ pub(crate) struct TlsArguments {
     pub(crate) tls_early_data: bool,
     /// Certificate (PEM) of the clients, for servers that ask for one
     #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[serde(with = "super::paths::option")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// Private key (PEM) of the clients' certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[serde(with = "super::paths::option")]
     pub(crate) tls_key: Option<PathBuf>,
     /// ALPN protocols offered, preferred first [default: none for dot, h2, h3 or doq for the
     /// others]
@@ -61,6 +65,7 @@ pub(crate) struct TlsArguments {
     /// Append the secrets of all sessions to this file, for Wireshark; slows handshakes [default:
     /// the file that the environment variable SSLKEYLOGFILE names]
     #[arg(long, value_name = "FILE")]
+    #[serde(with = "super::paths::option")]
     pub(crate) tls_keylog: Option<PathBuf>,
     /// Let rustls do the records of DoT and DoH/2 to the end, rather than the lean record layer
     /// that takes over after the handshake; to cross-check it
@@ -69,7 +74,7 @@ pub(crate) struct TlsArguments {
 }
 
 /// TLS of `throng responder`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct ServerTlsArguments {
     /// The only version accepted: 1.2 or 1.3 [default: both]
@@ -97,6 +102,7 @@ pub(crate) struct ServerTlsArguments {
     pub(crate) tls_sessions: u32,
     /// Authorities (PEM) of client certificates
     #[arg(long, value_name = "FILE")]
+    #[serde(with = "super::paths::option")]
     pub(crate) tls_client_ca: Option<PathBuf>,
     /// Whether clients need a certificate
     #[arg(
@@ -109,7 +115,7 @@ pub(crate) struct ServerTlsArguments {
 }
 
 /// Whether a client has to show a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum ClientCertificatePolicy {
     /// Taken if it is shown
     Optional,

@@ -156,34 +156,20 @@ fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
     refuse(&flags, place)
 }
 
-/// Values have three decimals at most.
-const UNIT: f64 = 1_000.0;
-/// Bits of the value in the number of a trial: up to 10^9 a second, in thousandths.
-const VALUE_BITS: u32 = 40;
-
-/// What a process that has a part in a trial is told of it: position and value in one number.
-pub(super) fn number(attempt: Attempt) -> usize {
-    let value = (attempt.value * UNIT).round() as u64;
-    (((attempt.position as u64) << VALUE_BITS) | value) as usize
-}
-
-/// The flags of the trial with this number.
-pub(crate) fn run_of(
+/// The settings of one trial.
+pub(super) fn run_of(
     arguments: &CapacityArguments,
-    number: usize,
+    attempt: Attempt,
 ) -> Result<RunArguments, Failure> {
-    let number = number as u64;
-    let position = number >> VALUE_BITS;
-    let value = (number & ((1 << VALUE_BITS) - 1)) as f64 / UNIT;
     let mut run = arguments.run.clone();
     run.duration = Some(arguments.trial_duration);
     // What is drawn in one trial is not drawn again in the next.
-    run.seed = run.seed.wrapping_add(position);
+    run.seed = run.seed.wrapping_add(attempt.position as u64);
     match arguments.search {
-        SearchFor::Rate => run.set_rate(format!("{value:.3}")),
+        SearchFor::Rate => run.set_rate(format!("{:.3}", attempt.value)),
         SearchFor::Clients => {
             let each = rate_per_client(arguments)?.unwrap_or_default();
-            run.clients = Some(value as u32);
+            run.clients = Some(attempt.value.round() as u32);
             run.let_each_ask(each);
         }
     }

@@ -23,8 +23,6 @@ use crate::records::{Destination, Links, keep_one};
 use crate::run;
 use crate::signals::{self, Interrupt};
 
-pub(crate) use arguments::run_of;
-
 /// The answer's file in the folder of records.
 const ANSWER: &str = "capacity.json";
 
@@ -111,12 +109,11 @@ impl Bench for Trials<'_> {
     type Error = Failure;
 
     fn make(&mut self, attempt: Attempt) -> Result<Made, Failure> {
-        let number = arguments::number(attempt);
-        let mut run = run_of(self.arguments, number)?;
+        let mut run = arguments::run_of(self.arguments, attempt)?;
         // A bar goes away by itself; lines between those of the trials would be too many.
         run.quiet |= !std::io::stderr().is_terminal();
         let destination = self.destination(attempt)?;
-        let record = run::measure(&run, number, self.interrupt)?;
+        let record = run::measure(&run, self.interrupt)?;
         self.all_kept &= keep_one(&record, destination.as_ref());
         Ok(Made {
             record,

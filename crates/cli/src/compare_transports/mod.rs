@@ -22,8 +22,6 @@ use crate::signals::{self, Interrupt};
 /// One run to be made.
 struct Turn<'a> {
     arguments: &'a RunArguments,
-    /// The position of its transport.
-    transport: usize,
     /// Which run of its transport, from 1.
     round: u32,
     /// How many runs its transport has.
@@ -69,15 +67,6 @@ pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure>
     })
 }
 
-/// The flags of one run, by its transport's position.
-pub(crate) fn run_of(
-    arguments: &CompareArguments,
-    transport: usize,
-) -> Result<RunArguments, Failure> {
-    let run = arguments::of_each(arguments)?.into_iter().nth(transport);
-    run.ok_or_else(|| Failure::in_operation("there is no such run"))
-}
-
 /// All runs in the order in which they are made: there and back again.
 fn turns<'a>(
     each: &'a [RunArguments],
@@ -93,16 +82,13 @@ fn turns<'a>(
     }
     let mut turns = Vec::new();
     for round in 1..=arguments.repeat {
-        let forth = each.iter();
-        let forth = forth.enumerate();
-        let order: Vec<(usize, &RunArguments)> = match round % 2 {
-            1 => forth.collect(),
-            _ => forth.rev().collect(),
+        let order: Vec<&RunArguments> = match round % 2 {
+            1 => each.iter().collect(),
+            _ => each.iter().rev().collect(),
         };
-        for (transport, run) in order {
+        for run in order {
             turns.push(Turn {
                 arguments: run,
-                transport,
                 round,
                 rounds: arguments.repeat,
                 destination: destination(run, round, arguments)?,
@@ -142,7 +128,7 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), 
                 turn.rounds
             );
         }
-        let record = run::measure(turn.arguments, turn.transport, interrupt)?;
+        let record = run::measure(turn.arguments, interrupt)?;
         all_kept &= keep_one(&record, turn.destination.as_ref());
         if record.ended_by != EndedBy::Interrupted {
             let file = turn.destination.as_ref().map(Destination::name);

@@ -26,7 +26,7 @@ use settings::DriverKind;
 use crate::args::RunArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
-use crate::part::{Place, Setup};
+use crate::part::{Place, Role, Shared};
 use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
@@ -45,7 +45,7 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let interrupt = signals::watch(|| {
         tell!("ending the run; waiting for open queries (again to abort)");
     });
-    let record = measure(arguments, 0, &interrupt)?;
+    let record = measure(arguments, &interrupt)?;
     let rendered = |record: &RunRecord| records::render(record, arguments.format);
     let text = records::hand_over(&record, destination.as_ref(), rendered)?;
     let checks = conditions.check_run(&record);
@@ -88,40 +88,42 @@ fn was_in_vain(record: &RunRecord) -> bool {
     tried && record.total.counts.responses == 0
 }
 
-/// Runs with the progress display; `interrupt` ends it. It is run `number` of this command.
+/// Runs with the progress display; `interrupt` ends it.
 pub(crate) fn measure(
     arguments: &RunArguments,
-    number: usize,
     interrupt: &Interrupt,
 ) -> Result<RunRecord, Failure> {
-    measure_groups(&[Group::plain(arguments)], number, interrupt)
+    measure_groups(&[Group::plain(arguments)], interrupt)
 }
 
-/// As [`measure`], the only run of its command; `watch` sees each interval as it ends, unless the
-/// run is a simulation.
+/// As [`measure`]; `watch` sees each interval as it ends, unless the run is a simulation.
 pub(crate) fn measure_watched(
     arguments: &RunArguments,
     interrupt: &Interrupt,
     watch: &mut dyn FnMut(&Progress),
 ) -> Result<RunRecord, Failure> {
-    watch_groups(&[Group::plain(arguments)], (0, interrupt), watch)
+    watch_groups(&[Group::plain(arguments)], interrupt, watch)
 }
 
-/// Runs several groups of clients at once. It is run `number` of this command.
+/// Runs several groups of clients at once.
 pub(crate) fn measure_groups(
     groups: &[Group],
-    number: usize,
     interrupt: &Interrupt,
 ) -> Result<RunRecord, Failure> {
-    watch_groups(groups, (number, interrupt), &mut |_| {})
+    watch_groups(groups, interrupt, &mut |_| {})
 }
 
 fn watch_groups(
     groups: &[Group],
-    (number, interrupt): (usize, &Interrupt),
+    interrupt: &Interrupt,
     watch: &mut dyn FnMut(&Progress),
 ) -> Result<RunRecord, Failure> {
     reject_unused(groups)?;
+    // What is decided anew for each run is decided once, whoever has a part in it.
+    let mut groups = groups.to_vec();
+    let each = groups.iter_mut();
+    each.for_each(|group| questions::decide_seed(&mut group.arguments));
+    let groups = groups.as_slice();
     let first = &groups[0].arguments;
     if first.driver == Some(DriverKind::Sim) {
         return self_test::simulate(groups, interrupt);
@@ -129,7 +131,7 @@ fn watch_groups(
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, first.quiet);
     if let Some(division) = lab::run::divide(&mut prepared.requests, first.processes)? {
-        let of_run = (number, first.quiet, shown_each(first));
+        let of_run = (groups, first.quiet, shown_each(first));
         return processes::measure(prepared, division, of_run, (interrupt, watch));
     }
     let serving = prepared.serve()?;
@@ -191,8 +193,13 @@ pub(crate) fn show_shares(requests: &[RunRequest], is_quiet: bool) {
 }
 
 /// Does the part of a run that is this process's.
-pub(crate) fn execute_part(groups: &[Group], setup: &Setup, place: Place) -> Result<(), Failure> {
-    processes::execute_part(groups, setup, place)
+pub(crate) fn execute_part(
+    groups: &[Group],
+    role: Role,
+    shared: Shared,
+    place: Place,
+) -> Result<(), Failure> {
+    processes::execute_part(groups, role, shared, place)
 }
 
 /// Checks all that can be checked without sending load: flags, files, this host, and whether

@@ -1,19 +1,16 @@
 //! A run in several processes: the parent's side, and that of a part.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use driver::clock::Clock;
-use lab::parts::{PartOfRun, Parts, addresses_from_json, addresses_json, start_responders};
+use lab::parts::{PartOfRun, Parts, start_responders};
 use lab::run::{Division, Serving};
 use measure::RunRecord;
-use proto::Transport;
-use serde_json::{Value, json};
 
 use super::progress::Display;
 use super::{Prepared, prepare};
 use crate::failure::Failure;
-use crate::part::{self, Place, Setup};
+use crate::part::{self, Clients, Place, Role, Setup, Shared, Work};
 use crate::scenario::Group;
 use crate::signals::Interrupt;
 
@@ -27,18 +24,19 @@ enum Target {
     Parts(Parts),
 }
 
-/// Runs in as many processes as `division` says; it is run `number` of this command.
+/// Runs in as many processes as `division` says.
 pub(super) fn measure(
     mut prepared: Prepared,
     division: Division,
-    (number, quiet, shown_each): (usize, bool, Duration),
+    (groups, quiet, shown_each): (&[Group], bool, Duration),
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
     let command = part::command()?;
-    let setup = |fields: Value| {
+    let setup = |role: Role| {
         let responder = prepared.responder.as_ref();
         let identity = responder.and_then(|responder| responder.identity.as_ref());
-        Setup::new(identity, fields)
+        let clients = Clients::of(groups);
+        Setup::new(Work::Run { clients, role }, identity)
     };
     let (target, addresses) = match &prepared.responder {
         None => (Target::Foreign, Vec::new()),
@@ -50,26 +48,20 @@ pub(super) fn measure(
         Some(_) => {
             let mut parts = Parts::new(division.responders);
             let addresses = start_responders(&mut parts, &command, |addresses| {
-                let addresses = addresses.map(addresses_json);
-                let fields = json!({ "role": "target", "run": number, "addresses": addresses });
-                setup(fields).json().clone()
+                setup(Role::Target).at(addresses).to_json()
             })?;
             (Target::Parts(parts), addresses)
         }
     };
     let clock = Clock::start();
-    let fields = json!({
-        "role": "clients",
-        "run": number,
-        "epoch_ns": clock.epoch_ns(),
-        "addresses": addresses_json(&addresses),
-    });
-    let setup = setup(fields);
+    let epoch_ns = clock.epoch_ns();
+    let setup = setup(Role::Generator { epoch_ns }).at(Some(&addresses));
+    let setup = setup.to_json();
     prepared.point_at(&addresses);
     prepared.look_before()?;
     let mut parts = Parts::new(division.processes);
     for _ in 0..division.processes {
-        parts.start(&command, setup.json())?;
+        parts.start(&command, &setup)?;
     }
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
@@ -95,37 +87,30 @@ pub(super) fn measure(
 }
 
 /// Does a part of a run: simulates a share of the clients, or answers as the target.
-pub(super) fn execute_part(groups: &[Group], setup: &Setup, place: Place) -> Result<(), Failure> {
-    let mut prepared = prepare(groups, setup.identity()?)?;
-    let addresses = addresses(setup)?;
-    if setup.field("role") == "target" {
-        let responder = prepared.responder.as_ref();
-        let responder = responder.ok_or_else(|| nonsense("no responder"))?;
-        return responder.serve_part(place, addresses);
-    }
+pub(super) fn execute_part(
+    groups: &[Group],
+    role: Role,
+    (identity, addresses): Shared,
+    place: Place,
+) -> Result<(), Failure> {
+    let mut prepared = prepare(groups, identity)?;
+    let epoch_ns = match (role, &prepared.responder) {
+        (Role::Generator { epoch_ns }, _) => epoch_ns,
+        (Role::Target, Some(responder)) => return responder.serve_part(place, addresses),
+        (Role::Target, None) => {
+            let what = "the setup of a part is wrong: no responder";
+            return Err(Failure::in_operation(what));
+        }
+    };
     let division = Division::into(&mut prepared.requests, place.count);
     prepared.point_at(&addresses.unwrap_or_default());
     let part = PartOfRun {
         threads: division.threads_of(place.index),
-        clock: Clock::with_epoch(setup.number("epoch_ns")),
+        clock: Clock::with_epoch(epoch_ns),
     };
     lab::parts::run_part(&prepared.requests, &part)?;
     for request in &prepared.requests {
         super::tls::report_losses(request.tls.as_ref());
     }
     Ok(())
-}
-
-/// Where the responder listens; none for the first part of it.
-pub(crate) fn addresses(setup: &Setup) -> Result<Option<Vec<(Transport, SocketAddr)>>, Failure> {
-    let json = setup.field("addresses");
-    if json.is_null() {
-        return Ok(None);
-    }
-    let addresses = addresses_from_json(json).ok_or_else(|| nonsense("no addresses"))?;
-    Ok(Some(addresses))
-}
-
-fn nonsense(what: &str) -> Failure {
-    Failure::in_operation(format!("the setup of a part is wrong: {what}"))
 }

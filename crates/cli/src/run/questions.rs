@@ -55,6 +55,14 @@ fn labels(arguments: &RunArguments) -> Result<Option<Labels>, PlanError> {
     labels.map(Some)
 }
 
+/// Decides the seed of random labels, if there are any and nobody has.
+pub(super) fn decide_seed(arguments: &mut RunArguments) {
+    let flags = &arguments.choice;
+    if flags.random_labels.is_some() || flags.water_torture {
+        arguments.choice.label_seed = Some(label_seed(arguments));
+    }
+}
+
 /// A server may still know the names of an earlier run; the built-in responder knows none.
 fn label_seed(arguments: &RunArguments) -> u64 {
     let has_cache = !arguments.server.is_empty() && arguments.driver != Some(DriverKind::Sim);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proto::Transport;
+use serde::{Deserialize, Serialize};
 
 use super::events;
 use super::file::{ScenarioFile, Table};
@@ -21,7 +22,7 @@ const CLIENTS: u32 = 10;
 const CONNECTS: &str = "connect-rate";
 
 /// Clients that are alike, and all their flags.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Group {
     /// Its name in the record; parts of a group have the same.
     pub(crate) name: String,

@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
+use serde::{Deserialize, Serialize};
 
 use crate::args::Arguments;
 use crate::args::flags::{self, Scope};
 
 /// A flag with its values, wherever it was given.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Given {
     /// Its long name, such as `clients`.
     pub(crate) name: String,

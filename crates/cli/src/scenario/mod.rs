@@ -74,21 +74,6 @@ fn read(path: &Path) -> Result<ScenarioFile, Failure> {
     file::parse(path, &text)
 }
 
-/// The groups of clients of one run of a scenario, from 0; without a scenario, those that the flags
-/// make.
-pub(crate) fn groups_of(
-    path: Option<&Path>,
-    arguments: &RunArguments,
-    number: usize,
-) -> Result<Vec<Group>, Failure> {
-    let run = runs(path, arguments)?.into_iter().nth(number);
-    let (_, groups) = run.ok_or_else(|| {
-        let name = path.unwrap_or(Path::new("of the flags")).display();
-        Failure::in_operation(format!("the scenario {name} has changed"))
-    })?;
-    Ok(groups)
-}
-
 /// Runs a scenario: once, or once for each point of its sweep. Without one, runs the groups that
 /// the flags make.
 pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
@@ -103,7 +88,7 @@ pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<E
         Some(group) => Conditions::of_run(&group.arguments)?,
         None => Conditions::default(),
     };
-    for (number, (point, groups)) in runs.iter().enumerate() {
+    for (point, groups) in &runs {
         let first = &groups[0].arguments;
         let destination = (first.record.as_deref())
             .map(|path| {
@@ -114,7 +99,7 @@ pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<E
         if !point.is_only() {
             tell!("{point}");
         }
-        let record = run::measure_groups(groups, number, &interrupt)?;
+        let record = run::measure_groups(groups, &interrupt)?;
         let rendered = |record: &RunRecord| records::render(record, first.format);
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);

@@ -7,12 +7,13 @@ use lab::run::RunRequest;
 use load::apportion;
 use load::question_source::ListPart;
 use measure::notation::counted;
+use serde::{Deserialize, Serialize};
 
 use super::groups::Group;
 use crate::failure::Failure;
 
 /// The part that clients have in the rounds of a list.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rounds {
     /// The group that states them; none for those of the top.
     of: Option<String>,

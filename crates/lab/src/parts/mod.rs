@@ -6,7 +6,7 @@
 //!
 //! | from | line | |
 //! |---|---|---|
-//! | parent | `setup {...}` | first; what the part is to do, flags with their secrets included |
+//! | parent | `setup {...}` | first; what the part is to do: settings as types, their secrets included |
 //! | part | `ready` | its clients are set up |
 //! | parent | `start N` | start at that instant of the shared clock |
 //! | part | `interval {...}` | an interval is over on all its threads |
@@ -30,4 +30,4 @@ mod serve;
 
 pub use parent::{Event, PartCommand, Parts, PartsError};
 pub use run::{PartOfRun, run_part, run_parts};
-pub use serve::{addresses_from_json, addresses_json, serve_part, serve_parts, start_responders};
+pub use serve::{serve_part, serve_parts, start_responders};

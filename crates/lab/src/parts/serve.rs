@@ -35,10 +35,7 @@ pub fn serve_part(
     driver::cpu::open_files_max();
     let serving = serve_share(config, cpus, sockets, share)
         .map_err(|error| RunError::new(format!("cannot start: {error}"), serve_hint(&error)))?;
-    child::say(
-        "listening",
-        &addresses_json(serving.addresses()).to_string(),
-    );
+    child::say("listening", &json!(serving.addresses()).to_string());
     // An error means that the parent has gone, and with it this process.
     let _ = stop.recv();
     let counters = serving.stop().to_numbers();
@@ -74,9 +71,8 @@ fn addresses_of_next(parts: &mut Parts) -> Result<Vec<(Transport, SocketAddr)>, 
             Some((index, Event::Ended)) => return Err(parts.died(index)),
             Some((index, Event::Said(word, text))) => match word.as_str() {
                 "listening" => {
-                    let addresses = serde_json::from_str(&text).ok();
-                    let addresses = addresses.as_ref().and_then(addresses_from_json);
-                    return addresses.ok_or_else(|| Parts::nonsense(index, text));
+                    let addresses = serde_json::from_str(&text);
+                    return addresses.map_err(|error| Parts::nonsense(index, error));
                 }
                 "failed" => return Err(Parts::failed(index, &text)),
                 _ => return Err(Parts::nonsense(index, word)),
@@ -113,21 +109,4 @@ pub fn serve_parts(
         }
     }
     Ok(counters)
-}
-
-/// Addresses in a line between parent and part.
-pub fn addresses_json(addresses: &[(Transport, SocketAddr)]) -> Value {
-    let text = |(transport, address): &(Transport, SocketAddr)| {
-        json!([transport.name(), address.to_string()])
-    };
-    addresses.iter().map(text).collect()
-}
-
-/// The addresses of such a line; none if it is of another form.
-pub fn addresses_from_json(json: &Value) -> Option<Vec<(Transport, SocketAddr)>> {
-    let pair = |pair: &Value| {
-        let transport = pair[0].as_str()?.parse().ok()?;
-        Some((transport, pair[1].as_str()?.parse().ok()?))
-    };
-    json.as_array()?.iter().map(pair).collect()
 }
