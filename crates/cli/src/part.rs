@@ -1,7 +1,7 @@
 //! `throng part I/N`: one process of a command that needs several. Nobody but its parent starts it.
 //!
-//! Its parent tells it through standard input (`lab::parts`) what the command was told, as types and
-//! not as a command line, with what only one process can read or make: standard input, the
+//! Its parent tells it through standard input (`lab::parts`) what the command was told, as types
+//! and not as a command line, with what only one process can read or make: standard input, the
 //! responder's ports and certificate. Everybody on the host may read the command line of a process,
 //! and settings may have keys: so they are not on it. Files it reads by itself.
 

@@ -6,7 +6,7 @@
 //!
 //! | from | line | |
 //! |---|---|---|
-//! | parent | `setup {...}` | first; what the part is to do: settings as types, their secrets included |
+//! | parent | `setup {...}` | first; what to do: settings as types, with their secrets |
 //! | part | `ready` | its clients are set up |
 //! | parent | `start N` | start at that instant of the shared clock |
 //! | part | `interval {...}` | an interval is over on all its threads |
