@@ -89,7 +89,7 @@ pub(crate) enum Command {
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Join two network namespaces by a line with delay, jitter, loss or a limited rate
-    Line(LineArguments),
+    Line(Box<LineArguments>),
     /// Write sets of names to ask, and what a server needs to answer them
     Names(NamesArguments),
     /// Find out how the clients in captures and query logs ask, as a profile to generate from
