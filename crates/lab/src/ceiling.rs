@@ -119,7 +119,7 @@ pub fn measure(request: &CeilingRequest) -> Result<Ceiling, RunError> {
     })
 }
 
-/// Generator and responder on their null network, for [`measure`] and for those that count
+/// Generator and responder on their null network, for [`measure()`] and for those that count
 /// something else in the generator's turns.
 ///
 /// Order of calls: [`Rig::open`], then [`Rig::counted_turn`] and [`Rig::turn_of_responder`] by

@@ -203,7 +203,7 @@ impl Schedule {
     }
 
     /// Passes over the queries due before `end`, at most `most` of them; returns how many. Takes
-    /// no longer for a billion than for a few: beyond [`DRAWN_MAX`] Poisson arrivals are as many
+    /// no longer for a billion than for a few: beyond `DRAWN_MAX` Poisson arrivals are as many
     /// as the rate says.
     pub fn skip_until(&mut self, end: Instant, most: u64) -> u64 {
         if self.next >= end {

@@ -186,8 +186,8 @@ fn is_one(number: &u32) -> bool {
 
 /// TLS as it was asked for and negotiated, over TCP or within QUIC.
 ///
-/// How many sessions were resumed and what became of early data is counted, see
-/// [`Connections`](crate::counts::Connections).
+/// How many sessions were resumed and what became of early data is counted in
+/// `counts.connections`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFacts {

@@ -1,6 +1,6 @@
 //! The verdict: what limited a run, with its evidence and what to do about it.
 //!
-//! It is the first finding of the rules ([`crate::rules`]) that decides: of the earliest stage, and
+//! It is the first finding of the rules (`crate::rules`) that decides: of the earliest stage, and
 //! within a stage in the order of the rules. The pitfalls they answer are ways in which published
 //! DNS benchmarks mislead. Beside it stand what was lost, and what other rules found that a reader
 //! must know whatever the limit was; in simulations, what the verdict is worth.

@@ -6,9 +6,9 @@
 //! query of its script it is; the record's index is what [`proto::pending`] calls its question.
 //!
 //! Records and templates are used again. A template stays while the script may ask it again, which
-//! [`Messages::age`] ends, and while a record holds it. A record stays for some time after its
+//! `Messages::age` ends, and while a record holds it. A record stays for some time after its
 //! query has ended, so that a late or duplicate response is still told from one that was never
-//! asked for; [`ANSWERED_KEPT`] and [`TIMED_OUT_KEPT`] say for how long.
+//! asked for; `ANSWERED_KEPT` and `TIMED_OUT_KEPT` say for how long.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

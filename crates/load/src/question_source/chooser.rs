@@ -28,7 +28,7 @@ pub struct Choice {
     /// The question.
     pub question: Question,
     /// The same worker asked it before, within the TTL: a cache could answer it. Only told where
-    /// questions are chosen by that ([`QuestionSource::repeats`]).
+    /// questions are chosen by that (`QuestionSource::repeats`).
     pub is_repeat: bool,
 }
 
