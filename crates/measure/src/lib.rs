@@ -43,6 +43,9 @@
 //!   speaks against comparing them.
 //! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
 //!   a server; `line`: what a delay line did.
+//!   a server.
+//! * `observation`: what servers and exporters told of themselves meanwhile, on the run's clock,
+//!   in bounded memory.
 //! * `steady_state`: how a run began, what it sustained and whether it drifted, from the
 //!   intervals of any record.
 //! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,
@@ -69,6 +72,7 @@ pub mod line;
 pub mod merge;
 pub mod metric;
 pub mod notation;
+pub mod observation;
 pub mod over_runs;
 pub mod probe;
 pub mod ramp;
@@ -103,6 +107,7 @@ pub use interval::{ConnectionTimes, Distributions, Interval, PathTimes};
 pub use intervals::Intervals;
 pub use merge::merge;
 pub use metric::Metric;
+pub use observation::Observation;
 pub use over_runs::OverRuns;
 pub use probe::ProbeStatistics;
 pub use ramp::Ramp;
