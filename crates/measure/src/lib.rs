@@ -43,7 +43,6 @@
 //!   speaks against comparing them.
 //! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
 //!   a server; `line`: what a delay line did.
-//!   a server.
 //! * `observation`: what servers and exporters told of themselves meanwhile, on the run's clock,
 //!   in bounded memory.
 //! * `steady_state`: how a run began, what it sustained and whether it drifted, from the

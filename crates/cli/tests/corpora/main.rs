@@ -36,6 +36,7 @@ targets! {
     "../../../../fuzz/targets/capture.rs" capture;
     "../../../../fuzz/targets/doq.rs" doq;
     "../../../../fuzz/targets/experiment.rs" experiment;
+    "../../../../fuzz/targets/expositions.rs" expositions;
     "../../../../fuzz/targets/hpack.rs" hpack;
     "../../../../fuzz/targets/http2_client.rs" http2_client;
     "../../../../fuzz/targets/http2_server.rs" http2_server;

@@ -1,0 +1,137 @@
+//! `auto`: for a target on this host, the process behind its port, its product, and what can be
+//! asked of it without any set-up: its files in /proc, the host's, and those control sockets and
+//! statistics that it offers at sockets of its own.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use crate::asked::Asked;
+use crate::http::Credentials;
+use crate::proc::{Program, Root, Target, product_of};
+use crate::profile::{Access, Picker, Profile};
+use crate::profiles;
+use crate::source::{Opened, open};
+use crate::stream::{Allowance, Limits};
+
+/// Ports of a program that are tried for statistics, at most.
+const PORTS_MAX: usize = 4;
+/// How long each may take to answer.
+const TIME_MAX: Duration = Duration::from_millis(500);
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// What can be observed.
+    pub asked: Vec<Asked>,
+    /// What could not be found, and why.
+    pub notes: Vec<String>,
+}
+
+/// Looks for the process that serves that address, and what it offers.
+pub fn find(target: SocketAddr) -> Found {
+    let mut found = Found::default();
+    if !is_of_this_host(target.ip()) {
+        let ip = target.ip();
+        found.notes.push(format!(
+            "{ip} is not an address of this host: name what to observe"
+        ));
+        return found;
+    }
+    found.asked.push(Asked::new(&profiles::HOST, ""));
+    let target = Target::Port(Some(target.ip()), target.port());
+    let program = match Program::found(Root::this(), target) {
+        Ok(program) => program,
+        Err(gap) => {
+            found
+                .notes
+                .push(format!("{gap}, as far as this user may see"));
+            return found;
+        }
+    };
+    for (pid, _) in program.processes() {
+        found
+            .asked
+            .push(Asked::new(&profiles::PROCESS, pid.to_string()));
+    }
+    let Some((_, first)) = program.processes().first() else {
+        return found;
+    };
+    match product_of(&first.name) {
+        None => found
+            .notes
+            .push(format!("`{}` is a product without a profile", first.name)),
+        Some(profile) => match places(profile, &program).into_iter().find(answers) {
+            Some(asked) => found.asked.push(asked),
+            None => found.notes.push(format!(
+                "{} offers no statistics (it takes {})",
+                profile.product, profile.set_up
+            )),
+        },
+    }
+    found
+}
+
+/// Where the program might be asked.
+fn places(profile: &'static Profile, program: &Program) -> Vec<Asked> {
+    let asked = |place: String| Asked::new(profile, place);
+    match profile.access {
+        Access::Exposition(_) | Access::BindChannel => {
+            let addresses = program.tcp_only().into_iter().take(PORTS_MAX);
+            addresses
+                .map(|it| asked(format!("http://{}", reachable(it))))
+                .collect()
+        }
+        Access::UnboundControl => {
+            let sockets = program.unix_sockets().into_iter().take(PORTS_MAX);
+            let addresses = program.tcp_only().into_iter().take(PORTS_MAX);
+            let setup = addresses.map(|it| asked(reachable(it).to_string()));
+            sockets.map(asked).chain(setup).collect()
+        }
+        Access::KnotControl => program
+            .unix_sockets()
+            .into_iter()
+            .take(PORTS_MAX)
+            .map(asked)
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// True if it is what it is taken for: the server answers, with series of the profile.
+fn answers(asked: &Asked) -> bool {
+    let mut picker = Picker::new(asked.profile, Vec::new());
+    let Ok(Opened::Source(mut source)) = open(asked, &picker) else {
+        return false;
+    };
+    let allowance = Allowance::starting_now(Limits {
+        time: TIME_MAX,
+        ..Limits::default()
+    });
+    let answer = source.read(&allowance);
+    answer.is_ok_and(|answer| !picker.pick(&answer.reading).is_empty())
+}
+
+/// Where a socket that is bound to all addresses is reached from here.
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    let ip = match bound.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+    };
+    SocketAddr::new(ip, bound.port())
+}
+
+/// True if a socket can be bound there.
+fn is_of_this_host(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
+}
+
+impl Asked {
+    /// With these credentials.
+    pub fn with_credentials(self, credentials: Credentials) -> Asked {
+        Asked {
+            credentials,
+            ..self
+        }
+    }
+}

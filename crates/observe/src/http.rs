@@ -1,0 +1,341 @@
+//! One GET over HTTP/1.0 (RFC 1945), the version in which an answer ends with its connection: no
+//! chunks, no state between scrapes. TLS where the URL has `https`.
+
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proto::tls::rustls::ClientConfig;
+use proto::tls::{ClientCertificate, ClientTlsOptions, Roots, client_config};
+
+use crate::gap::Gap;
+use crate::stream::{Allowance, Timed};
+
+/// Octets of the head of an answer, at most.
+const HEAD_OCTETS_MAX: usize = 64 << 10;
+
+/// Octets of a token's file, at most.
+const TOKEN_OCTETS_MAX: u64 = 64 << 10;
+
+/// `http://host:port/path?query`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Url {
+    is_tls: bool,
+    host: String,
+    port: u16,
+    path: String,
+    query: Option<String>,
+}
+
+impl Url {
+    /// Reads one; without a scheme it is `http`.
+    pub(crate) fn parse(text: &str) -> Result<Url, String> {
+        let (is_tls, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some((scheme, _)) => return Err(format!("`{scheme}` is neither http nor https")),
+            None => (false, text),
+        };
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err("a URL has no password here; give a token by `token=FILE`".to_owned());
+        }
+        if target.chars().any(|c| !c.is_ascii_graphic()) {
+            return Err(format!("`{target}` has to be percent-encoded"));
+        }
+        let (host, port) = authority_parts(authority, if is_tls { 443 } else { 80 })?;
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        Ok(Url {
+            is_tls,
+            host,
+            port,
+            path: path.to_owned(),
+            query,
+        })
+    }
+
+    /// True if it ends with its host.
+    pub(crate) fn has_no_path(&self) -> bool {
+        self.path.trim_matches('/').is_empty()
+    }
+
+    /// The root of the same server.
+    pub(crate) fn at_root(&self) -> Url {
+        Url {
+            path: String::new(),
+            query: None,
+            ..self.clone()
+        }
+    }
+
+    /// The same place with another path, behind what is there.
+    pub(crate) fn below(&self, path: &str) -> Url {
+        Url {
+            path: format!("{}{path}", self.path.trim_end_matches('/')),
+            ..self.clone()
+        }
+    }
+
+    /// The same place with this query.
+    pub(crate) fn with_query(&self, query: String) -> Url {
+        Url {
+            query: Some(query),
+            ..self.clone()
+        }
+    }
+
+    fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Host and port, the brackets around an IPv6 address taken off.
+pub(crate) fn authority_parts(text: &str, default_port: u16) -> Result<(String, u16), String> {
+    let wrong = || format!("`{text}` is not a host and a port");
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;
+            (host, rest.strip_prefix(':'))
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    if host.is_empty() || host.chars().any(|c| !c.is_ascii_graphic()) {
+        return Err(wrong());
+    }
+    let port = port.map_or(Ok(default_port), |port| port.parse().map_err(|_| wrong()))?;
+    Ok((host.to_owned(), port))
+}
+
+impl fmt::Display for Url {
+    /// Without its query, which may hold what nobody should read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.path)
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Where credentials are: files, read when they are needed and never kept in a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// A bearer token, or an API key.
+    pub token: Option<PathBuf>,
+    /// Authorities that are trusted, PEM; Mozilla's without it.
+    pub authorities: Option<PathBuf>,
+    /// Our own certificate, PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its key, PEM.
+    pub key: Option<PathBuf>,
+}
+
+/// Asks one server again and again.
+pub(crate) struct Client {
+    credentials: Credentials,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Client {
+    pub(crate) fn new(credentials: Credentials) -> Client {
+        Client {
+            credentials,
+            tls: None,
+        }
+    }
+
+    /// Fetches one page.
+    pub(crate) fn get(&mut self, url: &Url, allowance: &Allowance) -> Result<Vec<u8>, Gap> {
+        let request = self.request(url)?;
+        let mut socket = Timed::tcp(&url.host, url.port, allowance)?;
+        let answer = match url.is_tls {
+            false => {
+                let sent = socket.write_all(&request).and_then(|()| socket.flush());
+                sent.map_err(|error| allowance.gap(&error))?;
+                allowance.read_all(socket)?
+            }
+            true => {
+                let mut stream = socket.with_tls(&self.tls()?, &url.host)?;
+                let sent = stream.write_all(&request).and_then(|()| stream.flush());
+                sent.map_err(|error| allowance.gap(&error))?;
+                allowance.read_all(stream)?
+            }
+        };
+        body(answer)
+    }
+
+    /// The request. The token is read each time, because it may be replaced while a run goes on.
+    fn request(&self, url: &Url) -> Result<Vec<u8>, Gap> {
+        let path = if url.path.is_empty() { "/" } else { &url.path };
+        let query = url.query.as_ref().map(|query| format!("?{query}"));
+        let mut request = format!(
+            "GET {path}{} HTTP/1.0\r\nHost: {}\r\nAccept: */*\r\nConnection: close\r\n",
+            query.unwrap_or_default(),
+            url.authority()
+        );
+        if let Some(file) = &self.credentials.token {
+            let octets = crate::files::read_limited(file, TOKEN_OCTETS_MAX)
+                .map_err(|what| Gap::Refused(format!("the token cannot be read: {what}")))?;
+            let token = String::from_utf8_lossy(&octets);
+            let token = token.trim();
+            if token.is_empty() || token.chars().any(|c| !c.is_ascii_graphic()) {
+                let file = file.display();
+                return Err(Gap::Refused(format!("`{file}` has no token on one line")));
+            }
+            // dnsdist and PowerDNS want it as an API key, everybody else as a bearer's.
+            request += &format!("Authorization: Bearer {token}\r\nX-API-Key: {token}\r\n");
+        }
+        request += "\r\n";
+        Ok(request.into_bytes())
+    }
+
+    fn tls(&mut self) -> Result<Arc<ClientConfig>, Gap> {
+        if let Some(config) = &self.tls {
+            return Ok(config.clone());
+        }
+        let config = tls_config(&self.credentials, None)?;
+        self.tls = Some(config.clone());
+        Ok(config)
+    }
+}
+
+/// The configuration of TLS; with `pinned`, a certificate in PEM, the server has to have its key.
+pub(crate) fn tls_config(
+    credentials: &Credentials,
+    pinned: Option<&std::path::Path>,
+) -> Result<Arc<ClientConfig>, Gap> {
+    let read = |file: &PathBuf| {
+        crate::files::read_limited(file, crate::files::PEM_OCTETS_MAX).map_err(Gap::Refused)
+    };
+    let roots = credentials.authorities.as_ref().map(read).transpose()?;
+    let certificate = match (&credentials.certificate, &credentials.key) {
+        (Some(chain), Some(key)) => Some(ClientCertificate {
+            chain_pem: read(chain)?,
+            key_pem: read(key)?,
+        }),
+        _ => None,
+    };
+    let pins = match pinned {
+        Some(file) => vec![crate::files::pin_of(file).map_err(Gap::Refused)?],
+        None => Vec::new(),
+    };
+    let options = ClientTlsOptions {
+        roots: roots.map_or(Roots::WebPki, Roots::Pem),
+        verify: pins.is_empty(),
+        pins,
+        certificate,
+        stock_records: true,
+        ..ClientTlsOptions::default()
+    };
+    client_config(&options).map_err(|error| Gap::Refused(format!("TLS: {error}")))
+}
+
+/// The body of an answer that is complete and says that all went well.
+fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
+    let head = &answer[..answer.len().min(HEAD_OCTETS_MAX)];
+    let end = head.windows(4).position(|four| four == b"\r\n\r\n");
+    let malformed = |what: &str| Gap::Malformed(what.to_owned());
+    let end = end.ok_or_else(|| malformed("no head of HTTP/1"))?;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let status = lines.next().unwrap_or_default();
+    let code = status
+        .strip_prefix("HTTP/1.")
+        .and_then(|it| it.split(' ').nth(1));
+    match code {
+        Some("200") => {}
+        Some(code) if code.len() == 3 && code.bytes().all(|it| it.is_ascii_digit()) => {
+            return Err(Gap::Refused(format!("HTTP status {code}")));
+        }
+        _ => return Err(malformed("no head of HTTP/1")),
+    }
+    let mut length: Option<usize> = None;
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().ok(),
+            "transfer-encoding" | "content-encoding" if value.trim() != "identity" => {
+                return Err(malformed("it is encoded, which nobody asked for"));
+            }
+            _ => {}
+        }
+    }
+    let mut body = answer;
+    body.drain(..end + 4);
+    match length {
+        Some(length) if body.len() < length => Err(Gap::Malformed(format!(
+            "it ends after {} of {length} octets",
+            body.len()
+        ))),
+        Some(length) => {
+            body.truncate(length);
+            Ok(body)
+        }
+        None => Ok(body),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_and_shown_without_what_may_be_secret() {
+        for (text, shown) in [
+            ("127.0.0.1:8053", "http://127.0.0.1:8053"),
+            ("http://[::1]/metrics", "http://[::1]:80/metrics"),
+            ("https://a.example/x?key=secret", "https://a.example:443/x"),
+        ] {
+            let url = Url::parse(text).unwrap();
+            assert_eq!(url.to_string(), shown);
+            assert!(!format!("{url:?}").contains("secret"));
+        }
+        for text in [
+            "ftp://a",
+            "http://u:p@a/",
+            "http://",
+            "a:x",
+            "[::1",
+            "a/b c",
+        ] {
+            assert!(Url::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_taken_only_whole_and_plain() {
+        let answer = |text: &str| body(text.as_bytes().to_vec());
+        assert_eq!(answer("HTTP/1.1 200 OK\r\n\r\nabc").unwrap(), b"abc");
+        let exact = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nabc";
+        assert_eq!(answer(exact).unwrap(), b"ab");
+        for (text, what) in [
+            ("", "no head"),
+            ("HTTP/2 200\r\n\r\n", "no head"),
+            ("HTTP/1.1 401 No\r\n\r\n", "status 401"),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+                "after 3 of 9",
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+                "encoded",
+            ),
+        ] {
+            let gap = answer(text).unwrap_err().to_string();
+            assert!(gap.contains(what), "{text:?}: {gap}");
+        }
+    }
+}

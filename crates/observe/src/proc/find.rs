@@ -1,0 +1,114 @@
+//! Finding processes: by number, by name, by the port that they serve.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use super::sockets::{inodes_of, listening};
+use super::{Root, Stat};
+
+/// Processes that are observed as one, at most.
+const PROCESSES_MAX: usize = 64;
+/// Files of a process that are looked through for sockets, at most.
+pub(super) const FILES_MAX: usize = 65_536;
+
+/// Which processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// That one.
+    Number(u32),
+    /// All of that name, as the kernel has it.
+    Name(String),
+    /// All that serve a port of this host, over UDP or TCP; on that address, where it is given.
+    Port(Option<IpAddr>, u16),
+}
+
+impl Target {
+    /// Reads `1234`, `named`, `:53` or `127.0.0.1:53`.
+    pub(crate) fn parse(text: &str) -> Result<Target, String> {
+        if let Ok(number) = text.parse() {
+            return Ok(Target::Number(number));
+        }
+        if let Some(port) = text.strip_prefix(':') {
+            let port = port.parse().map_err(|_| format!("`{text}` has no port"))?;
+            return Ok(Target::Port(None, port));
+        }
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Target::Port(Some(address.ip()), address.port()));
+        }
+        match text.is_empty() || text.contains(['/', ':']) {
+            true => Err(format!(
+                "`{text}` is no process: expected its number, its name, `:port` or `address:port`"
+            )),
+            false => Ok(Target::Name(text.to_owned())),
+        }
+    }
+
+    /// The processes that there are now, each with its start, which tells it from a later one of
+    /// the same number.
+    pub(crate) fn processes(&self, root: &Root) -> Vec<(u32, Stat)> {
+        let pids = match self {
+            Target::Number(pid) => vec![*pid],
+            Target::Name(name) => by_name(root, name),
+            Target::Port(ip, port) => by_port(root, *ip, *port),
+        };
+        let known = pids
+            .into_iter()
+            .filter_map(|pid| Some((pid, stat(root, pid)?)));
+        known.take(PROCESSES_MAX).collect()
+    }
+}
+
+pub(super) fn stat(root: &Root, pid: u32) -> Option<Stat> {
+    Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
+}
+
+fn by_name(root: &Root, name: &str) -> Vec<u32> {
+    let is_named = |pid: &u32| {
+        let known = root.text(&format!("proc/{pid}/comm"));
+        // The kernel keeps 15 octets of a name.
+        known.is_some_and(|known| {
+            let known = known.trim_end();
+            known == name || (known.len() == 15 && name.starts_with(known))
+        })
+    };
+    root.numbers("proc").into_iter().filter(is_named).collect()
+}
+
+/// Processes that have a socket open at the port, those in other network namespaces included if
+/// they serve that very address.
+fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut known: Vec<(String, BTreeSet<u64>)> = Vec::new();
+    for pid in root.numbers("proc") {
+        let Some(namespace) = root.link(&format!("proc/{pid}/ns/net")) else {
+            continue;
+        };
+        let at = known.iter().position(|(each, _)| *each == namespace);
+        let at = at.unwrap_or_else(|| {
+            let sockets = listening(root, pid).into_iter();
+            let serving = sockets.filter(|it| serves(it.address, ip, port));
+            known.push((namespace, serving.map(|it| it.inode).collect()));
+            known.len() - 1
+        });
+        let sockets = &known[at].1;
+        if !sockets.is_empty() && !inodes_of(root, pid, FILES_MAX).is_disjoint(sockets) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// True if what is sent to address and port comes to a socket that is bound so.
+fn serves(bound: SocketAddr, ip: Option<IpAddr>, port: u16) -> bool {
+    let takes = |ip: IpAddr| match bound.ip() {
+        own if own == ip => true,
+        own => own.is_unspecified() && (own.is_ipv6() || ip.is_ipv4()),
+    };
+    bound.port() == port && ip.is_none_or(takes)
+}
+
+/// The profile whose product has a program of that name.
+pub(crate) fn product_of(name: &str) -> Option<&'static crate::Profile> {
+    let mut profiles = crate::profiles::ALL.iter().copied();
+    profiles.find(|profile| profile.programs.contains(&name))
+}

@@ -1,0 +1,179 @@
+//! The control group of a process: CPU time, throttling by a quota, memory; of version 2 and 1.
+
+use super::{Root, row};
+use crate::reading::RawSample;
+
+/// Folders above a control group that are looked into; deeper ones do not occur.
+const GROUPS_MAX: usize = 32;
+
+/// Folders of a control group and of those above it, the innermost first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Those that account for CPU time.
+    cpu: Vec<String>,
+    /// Those that account for memory.
+    memory: Vec<String>,
+}
+
+impl Group {
+    /// That of a process.
+    pub(crate) fn of(root: &Root, pid: u32) -> Option<Group> {
+        let text = root.text(&format!("proc/{pid}/cgroup"))?;
+        Some(Group::parse(&text))
+    }
+
+    /// That of a path below the mounted hierarchy.
+    pub(crate) fn at(path: &str) -> Group {
+        let path = path
+            .trim_start_matches("/sys/fs/cgroup")
+            .trim_end_matches('/');
+        let path = if path.starts_with('/') {
+            path.to_owned()
+        } else {
+            format!("/{path}")
+        };
+        Group::parse(&format!(
+            "0::{path}\n1:cpu,cpuacct:{path}\n2:memory:{path}\n"
+        ))
+    }
+
+    pub(super) fn parse(text: &str) -> Group {
+        let mut group = Group::default();
+        for line in text.lines() {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+                continue;
+            };
+            let has = |wanted: &str| controllers.split(',').any(|name| name == wanted);
+            if controllers.is_empty() {
+                group.cpu.extend(upwards("sys/fs/cgroup", path));
+                group.memory.extend(upwards("sys/fs/cgroup", path));
+            }
+            if has("cpu") {
+                group.cpu.extend(upwards("sys/fs/cgroup/cpu", path));
+            }
+            if has("cpuacct") && !has("cpu") {
+                group.cpu.extend(upwards("sys/fs/cgroup/cpuacct", path));
+            }
+            if has("memory") {
+                group.memory.extend(upwards("sys/fs/cgroup/memory", path));
+            }
+        }
+        group
+    }
+
+    /// CPUs' worth of time that it may use, or one above it; none without a quota.
+    pub(crate) fn quota_cpus(&self, root: &Root) -> Option<f64> {
+        let of_folder = |folder: &String| {
+            let (quota, period) = match root.text(&format!("{folder}/cpu.max")) {
+                Some(text) => {
+                    let (quota, period) = text.trim().split_once(' ')?;
+                    (quota.parse().ok()?, period.parse().ok()?)
+                }
+                None => (
+                    root.number(&format!("{folder}/cpu.cfs_quota_us"))?,
+                    root.number(&format!("{folder}/cpu.cfs_period_us"))?,
+                ),
+            };
+            (quota > 0.0 && period > 0.0).then_some(quota / period)
+        };
+        self.cpu.iter().filter_map(of_folder).reduce(f64::min)
+    }
+
+    /// What it counted, of the innermost group that tells; throttling of the group above it that
+    /// was throttled most, for that is the one that stops the process.
+    pub(crate) fn samples(&self, root: &Root) -> Vec<RawSample> {
+        let mut samples = Vec::new();
+        let mut say = |name: &str, value: Option<f64>| {
+            samples.extend(value.map(|value| RawSample::plain(name, value)));
+        };
+        let innermost = |folders: &[String], files: &[(&str, Option<&str>, f64)]| {
+            folders.iter().find_map(|folder| {
+                files.iter().find_map(|(file, wanted, scale)| {
+                    let text = root.text(&format!("{folder}/{file}"))?;
+                    let value = match wanted {
+                        Some(wanted) => row(&text, wanted)?,
+                        None => text.trim().parse().ok()?,
+                    };
+                    Some(value * scale)
+                })
+            })
+        };
+        let usage = [
+            ("cpu.stat", Some("usage_usec"), 1e-6),
+            ("cpuacct.usage", None, 1e-9),
+        ];
+        say("group.cpu", innermost(&self.cpu, &usage));
+        let user = [
+            ("cpu.stat", Some("user_usec"), 1e-6),
+            ("cpuacct.usage_user", None, 1e-9),
+        ];
+        say("group.cpu_user", innermost(&self.cpu, &user));
+        let system = [
+            ("cpu.stat", Some("system_usec"), 1e-6),
+            ("cpuacct.usage_sys", None, 1e-9),
+        ];
+        say("group.cpu_system", innermost(&self.cpu, &system));
+        let memory = [
+            ("memory.current", None, 1.0),
+            ("memory.usage_in_bytes", None, 1.0),
+        ];
+        say("group.memory", innermost(&self.memory, &memory));
+        let throttled = self.throttled(root);
+        say("group.periods", throttled.map(|it| it.periods));
+        say("group.throttled_periods", throttled.map(|it| it.throttled));
+        say("group.throttled_time", throttled.map(|it| it.seconds));
+        samples
+    }
+
+    fn throttled(&self, root: &Root) -> Option<Throttled> {
+        let of_folder = |folder: &String| {
+            let text = root.text(&format!("{folder}/cpu.stat"))?;
+            Throttled::parse(&text)
+        };
+        let all = self.cpu.iter().filter_map(of_folder);
+        // Of equals the innermost.
+        all.reduce(|most, above| {
+            if above.throttled > most.throttled {
+                above
+            } else {
+                most
+            }
+        })
+    }
+}
+
+/// What cpu.stat says of a quota.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Throttled {
+    periods: f64,
+    throttled: f64,
+    seconds: f64,
+}
+
+impl Throttled {
+    pub(super) fn parse(text: &str) -> Option<Throttled> {
+        // Version 2 has microseconds, version 1 nanoseconds under another name.
+        let seconds = row(text, "throttled_usec").map(|it| it * 1e-6);
+        let seconds = seconds.or_else(|| row(text, "throttled_time").map(|it| it * 1e-9));
+        Some(Throttled {
+            periods: row(text, "nr_periods")?,
+            throttled: row(text, "nr_throttled")?,
+            seconds: seconds?,
+        })
+    }
+}
+
+/// The folder of a group and those above it.
+fn upwards(mount: &str, path: &str) -> Vec<String> {
+    let mut folders = Vec::new();
+    let mut path = path.trim_end_matches('/');
+    for _ in 0..GROUPS_MAX {
+        folders.push(format!("{mount}{path}"));
+        match path.rsplit_once('/') {
+            Some((above, _)) => path = above,
+            None => break,
+        }
+    }
+    folders
+}

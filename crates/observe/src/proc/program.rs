@@ -1,0 +1,365 @@
+//! One program as a source: all of its processes added up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use measure::observation::ServerFacts;
+
+use super::find::{FILES_MAX, Target, stat};
+use super::sockets::{inodes_of, listening, unix_paths};
+use super::{Group, Listening, Root, Stat, product_of, row};
+use crate::files::sha256;
+use crate::gap::Gap;
+use crate::reading::{RawSample, Reading};
+use crate::source::{Answer, Source};
+use crate::stream::Allowance;
+
+/// Threads that are looked at in each scrape, of all processes.
+const THREADS_MAX: usize = 1_024;
+/// Octets of a program that are hashed, at most.
+const PROGRAM_OCTETS_MAX: u64 = 512 << 20;
+/// Octets of a configuration that are hashed, at most.
+const CONFIGURATION_OCTETS_MAX: u64 = 16 << 20;
+
+/// A running program.
+pub(crate) struct Program {
+    root: Root,
+    target: Target,
+    processes: Vec<(u32, Stat)>,
+    /// Addresses at which its sockets wait for queries.
+    addresses: BTreeSet<(bool, std::net::SocketAddr)>,
+    /// CPU time of each thread at the scrape before, nanoseconds, and when that was.
+    threads: BTreeMap<u32, f64>,
+    read_at: Option<std::time::Instant>,
+}
+
+/// What its threads did, added up.
+#[derive(Default)]
+struct Threads {
+    number: usize,
+    run_queue_s: f64,
+    has_run_queue: bool,
+    voluntary: f64,
+    involuntary: f64,
+    cpu_ns: BTreeMap<u32, f64>,
+}
+
+impl Program {
+    pub(crate) fn new(root: Root, target: Target) -> Program {
+        Program {
+            root,
+            target,
+            processes: Vec::new(),
+            addresses: BTreeSet::new(),
+            threads: BTreeMap::new(),
+            read_at: None,
+        }
+    }
+
+    /// Looks for the processes, unless those that are known are still the same.
+    fn find(&mut self) -> Result<(), Gap> {
+        let is_same = |(pid, known): &(u32, Stat)| {
+            stat(&self.root, *pid).is_some_and(|now| now.started == known.started)
+        };
+        if !self.processes.is_empty() && self.processes.iter().all(is_same) {
+            return Ok(());
+        }
+        self.processes = self.target.processes(&self.root);
+        self.threads.clear();
+        self.addresses.clear();
+        for (pid, _) in &self.processes {
+            let inodes = inodes_of(&self.root, *pid, FILES_MAX);
+            let sockets = listening(&self.root, *pid).into_iter();
+            let own = sockets.filter(|socket| inodes.contains(&socket.inode));
+            self.addresses.extend(own.map(|it| (it.is_tcp, it.address)));
+        }
+        match self.processes.is_empty() {
+            true => Err(Gap::Gone(match &self.target {
+                Target::Number(pid) => format!("there is no process {pid}"),
+                Target::Name(name) => format!("there is no process `{name}`"),
+                Target::Port(_, port) => format!("no process of this host serves port {port}"),
+            })),
+            false => Ok(()),
+        }
+    }
+
+    /// The processes that were found.
+    pub(crate) fn processes(&self) -> &[(u32, Stat)] {
+        &self.processes
+    }
+
+    /// Finds them now.
+    pub(crate) fn found(root: Root, target: Target) -> Result<Program, Gap> {
+        let mut program = Program::new(root, target);
+        program.find()?;
+        Ok(program)
+    }
+
+    /// TCP addresses at which it takes connections, without those at which it takes datagrams too.
+    pub(crate) fn tcp_only(&self) -> Vec<std::net::SocketAddr> {
+        let tcp = self.addresses.iter().filter(|(is_tcp, _)| *is_tcp);
+        let alone = tcp.filter(|(_, address)| !self.addresses.contains(&(false, *address)));
+        alone.map(|(_, address)| *address).collect()
+    }
+
+    /// Paths of Unix sockets that it has open.
+    pub(crate) fn unix_sockets(&self) -> Vec<String> {
+        let of_process = |(pid, _): &(u32, Stat)| {
+            let text = self.root.text(&format!("proc/{pid}/net/unix"))?;
+            Some(unix_paths(&text, &inodes_of(&self.root, *pid, FILES_MAX)))
+        };
+        self.processes
+            .iter()
+            .filter_map(of_process)
+            .flatten()
+            .collect()
+    }
+
+    fn threads(&self) -> Threads {
+        let mut sum = Threads::default();
+        for (pid, _) in &self.processes {
+            for thread in self.root.numbers(&format!("proc/{pid}/task")) {
+                sum.number += 1;
+                if sum.number <= THREADS_MAX {
+                    let folder = format!("proc/{pid}/task/{thread}");
+                    self.add_thread(&folder, thread, &mut sum);
+                }
+            }
+        }
+        sum
+    }
+
+    fn add_thread(&self, folder: &str, thread: u32, sum: &mut Threads) {
+        let scheduled = self
+            .root
+            .text(&format!("{folder}/schedstat"))
+            .unwrap_or_default();
+        let mut cells = scheduled
+            .split_ascii_whitespace()
+            .map_while(|it| it.parse::<f64>().ok());
+        if let (Some(cpu_ns), Some(waited_ns)) = (cells.next(), cells.next()) {
+            sum.has_run_queue = true;
+            sum.run_queue_s += waited_ns * 1e-9;
+            sum.cpu_ns.insert(thread, cpu_ns);
+        }
+        let status = self
+            .root
+            .text(&format!("{folder}/status"))
+            .unwrap_or_default();
+        sum.voluntary += row(&status, "voluntary_ctxt_switches").unwrap_or(0.0);
+        sum.involuntary += row(&status, "nonvoluntary_ctxt_switches").unwrap_or(0.0);
+    }
+
+    /// How much of a CPU the busiest thread had since the scrape before.
+    fn busiest(&mut self, cpu_ns: BTreeMap<u32, f64>) -> Option<f64> {
+        let now = std::time::Instant::now();
+        let before = self.read_at.replace(now);
+        let known = std::mem::replace(&mut self.threads, cpu_ns);
+        let wall_ns = now.duration_since(before?).as_nanos() as f64;
+        let used = self.threads.iter();
+        let used = used.filter_map(|(thread, now_ns)| Some(now_ns - known.get(thread)?));
+        let most = used.reduce(f64::max)?;
+        (wall_ns > 0.0).then(|| (most / wall_ns).max(0.0))
+    }
+
+    fn sum_of(&self, value: impl Fn(u32) -> Option<f64>) -> Option<f64> {
+        let values = self.processes.iter().filter_map(|(pid, _)| value(*pid));
+        values.reduce(|a, b| a + b)
+    }
+
+    fn sockets(&self) -> Vec<Listening> {
+        let Some((pid, _)) = self.processes.first() else {
+            return Vec::new();
+        };
+        let all = listening(&self.root, *pid).into_iter();
+        all.filter(|it| self.addresses.contains(&(it.is_tcp, it.address)))
+            .collect()
+    }
+
+    fn add_sockets(&self, reading: &mut Reading) {
+        let sockets = self.sockets();
+        let sum = |is_tcp: bool, value: fn(&Listening) -> u64| {
+            let of_kind = sockets.iter().filter(|it| it.is_tcp == is_tcp);
+            let values: Vec<u64> = of_kind.map(value).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<u64>() as f64)
+        };
+        let most = sockets
+            .iter()
+            .filter(|it| !it.is_tcp)
+            .map(|it| it.waiting)
+            .max();
+        for (name, value) in [
+            ("udp.waiting", sum(false, |it| it.waiting)),
+            ("udp.waiting_most", most.map(|octets| octets as f64)),
+            ("udp.drops", sum(false, |it| it.drops)),
+            ("tcp.waiting", sum(true, |it| it.waiting)),
+        ] {
+            reading
+                .samples
+                .extend(value.map(|value| RawSample::plain(name, value)));
+        }
+        // Of the whole network namespace: the kernel counts them together.
+        let Some((pid, _)) = self.processes.first() else {
+            return;
+        };
+        let text = self
+            .root
+            .text(&format!("proc/{pid}/net/netstat"))
+            .unwrap_or_default();
+        for (name, wanted) in [
+            ("listen.overflows", "ListenOverflows"),
+            ("listen.drops", "ListenDrops"),
+        ] {
+            let value = super::host::counter(&text, "TcpExt", wanted);
+            reading
+                .samples
+                .extend(value.map(|value| RawSample::plain(name, value)));
+        }
+    }
+}
+
+impl Source for Program {
+    fn read(&mut self, allowance: &Allowance) -> Result<Answer, Gap> {
+        self.find()?;
+        let mut reading = Reading::default();
+        let stats: Vec<Stat> = (self.processes.iter())
+            .filter_map(|(pid, _)| stat(&self.root, *pid))
+            .collect();
+        let status =
+            |pid: u32, wanted: &str| row(&self.root.text(&format!("proc/{pid}/status"))?, wanted);
+        let threads = self.threads();
+        let scheduled = threads.has_run_queue;
+        for (name, value) in [
+            ("cpu.user", Some(stats.iter().map(|it| it.user_s).sum())),
+            ("cpu.system", Some(stats.iter().map(|it| it.system_s).sum())),
+            (
+                "memory",
+                self.sum_of(|pid| Some(status(pid, "VmRSS")? * 1_024.0)),
+            ),
+            (
+                "files",
+                self.sum_of(|pid| self.root.count(&format!("proc/{pid}/fd"))),
+            ),
+            ("threads", Some(threads.number as f64)),
+            ("processes", Some(self.processes.len() as f64)),
+            ("switches.voluntary", Some(threads.voluntary)),
+            ("switches.involuntary", Some(threads.involuntary)),
+            ("run_queue", scheduled.then_some(threads.run_queue_s)),
+        ] {
+            reading
+                .samples
+                .extend(value.map(|value| RawSample::plain(name, value)));
+        }
+        if let Some(value) = self.busiest(threads.cpu_ns) {
+            reading
+                .samples
+                .push(RawSample::plain("cpu.busiest_thread", value));
+        }
+        self.add_sockets(&mut reading);
+        let first = self.processes.first().map(|(pid, _)| *pid);
+        if let Some(group) = first.and_then(|pid| Group::of(&self.root, pid)) {
+            reading.samples.extend(group.samples(&self.root));
+        }
+        allowance.left()?;
+        Ok(Answer { reading, octets: 0 })
+    }
+
+    fn facts(&mut self) -> ServerFacts {
+        if self.find().is_err() {
+            return ServerFacts::default();
+        }
+        let Some((pid, first)) = self.processes.first() else {
+            return ServerFacts::default();
+        };
+        let path = |name: &str| self.root.path(&format!("proc/{pid}/{name}"));
+        let status = self
+            .root
+            .text(&format!("proc/{pid}/status"))
+            .unwrap_or_default();
+        let allowed = status
+            .lines()
+            .find_map(|it| it.strip_prefix("Cpus_allowed_list:"));
+        let configuration = self.configuration(*pid);
+        let profile = product_of(&first.name);
+        ServerFacts {
+            product: Some(profile.map_or(first.name.clone(), |it| it.product.to_owned())),
+            process_id: Some(*pid),
+            binary: self.root.link(&format!("proc/{pid}/exe")),
+            binary_sha256: sha256(&path("exe"), PROGRAM_OCTETS_MAX),
+            configuration_sha256: (configuration.as_ref())
+                .and_then(|it| sha256(&self.seen_by(*pid, it), CONFIGURATION_OCTETS_MAX)),
+            configuration: configuration.map(|it| it.display().to_string()),
+            threads: Some(self.threads().number as u64),
+            cpus: allowed.map(|list| list.trim().to_owned()),
+            quota_cpus: Group::of(&self.root, *pid).and_then(|it| it.quota_cpus(&self.root)),
+            ..ServerFacts::default()
+        }
+    }
+}
+
+impl Program {
+    /// The file that its command line names as its configuration.
+    fn configuration(&self, pid: u32) -> Option<PathBuf> {
+        let text = self.root.text(&format!("proc/{pid}/cmdline"))?;
+        let words: Vec<&str> = text.split('\0').collect();
+        let file = words.windows(2).find_map(|pair| {
+            let names = ["-c", "-C", "-f", "-conf", "--config", "--conf"];
+            (names.contains(&pair[0]) && !pair[1].is_empty()).then_some(pair[1])
+        })?;
+        let folder = self
+            .root
+            .link(&format!("proc/{pid}/cwd"))
+            .unwrap_or_default();
+        Some(Path::new(&folder).join(file))
+    }
+
+    /// A path in the file system that the process sees.
+    fn seen_by(&self, pid: u32, path: &Path) -> PathBuf {
+        let below = path.strip_prefix("/").unwrap_or(path);
+        self.root.path(&format!("proc/{pid}/root")).join(below)
+    }
+}
+
+/// A control group alone.
+pub(crate) struct GroupSource {
+    root: Root,
+    group: Group,
+}
+
+impl GroupSource {
+    /// That of a process, or that at a path below /sys/fs/cgroup.
+    pub(crate) fn new(root: Root, place: &str) -> Result<GroupSource, String> {
+        let group = match place.contains('/') && !place.starts_with(':') {
+            true => Group::at(place),
+            false => {
+                let target = Target::parse(place)?;
+                let found = target.processes(&root);
+                let first = found.first().map(|(pid, _)| *pid);
+                let group = first.and_then(|pid| Group::of(&root, pid));
+                group.ok_or_else(|| format!("there is no process `{place}`"))?
+            }
+        };
+        Ok(GroupSource { root, group })
+    }
+}
+
+impl Source for GroupSource {
+    fn read(&mut self, _allowance: &Allowance) -> Result<Answer, Gap> {
+        let samples = self.group.samples(&self.root);
+        if samples.is_empty() {
+            return Err(Gap::Gone("there is no such control group".to_owned()));
+        }
+        let reading = Reading {
+            samples,
+            ..Reading::default()
+        };
+        Ok(Answer { reading, octets: 0 })
+    }
+
+    fn facts(&mut self) -> ServerFacts {
+        ServerFacts {
+            quota_cpus: self.group.quota_cpus(&self.root),
+            ..ServerFacts::default()
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Sockets of a network namespace, from /proc/PID/net: those that wait for queries.
+//!
+//! /proc/net/tcp has the sockets that listen before all others, so that of 100,000 connections
+//! none is read beyond the first buffer.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::Root;
+
+/// Rows that are read, at most, of sockets that listen or of UDP.
+const ROWS_MAX: usize = 65_536;
+/// The state `LISTEN` of TCP in /proc.
+const LISTENS: &str = "0A";
+
+/// A socket that waits for queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listening {
+    pub(crate) is_tcp: bool,
+    pub(crate) address: SocketAddr,
+    pub(crate) inode: u64,
+    /// Octets that wait in a UDP socket, or connections that wait to be accepted.
+    pub(crate) waiting: u64,
+    /// Datagrams that a UDP socket had no room for.
+    pub(crate) drops: u64,
+}
+
+/// All sockets that wait for queries in the network namespace of a process.
+pub(crate) fn listening(root: &Root, pid: u32) -> Vec<Listening> {
+    let mut found = Vec::new();
+    for (file, is_tcp) in [
+        ("udp", false),
+        ("udp6", false),
+        ("tcp", true),
+        ("tcp6", true),
+    ] {
+        let path = root.path(&format!("proc/{pid}/net/{file}"));
+        if let Ok(file) = File::open(path) {
+            read_rows(file, is_tcp, &mut found);
+        }
+    }
+    found
+}
+
+/// Reads rows until those end that are of interest.
+fn read_rows(mut file: impl Read, is_tcp: bool, found: &mut Vec<Listening>) {
+    let mut text = Vec::new();
+    let mut buffer = [0; 16 << 10];
+    let mut rows = 0;
+    loop {
+        let octets = match file.read(&mut buffer) {
+            Ok(octets) if octets > 0 => octets,
+            _ => return,
+        };
+        text.extend_from_slice(&buffer[..octets]);
+        while let Some(end) = text.iter().position(|octet| *octet == b'\n') {
+            let line: Vec<u8> = text.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            rows += 1;
+            // The first row names the columns.
+            if rows == 1 {
+                continue;
+            }
+            match parse(&line, is_tcp) {
+                Some(socket) => found.push(socket),
+                None if is_tcp => return,
+                None => {}
+            }
+            if rows > ROWS_MAX {
+                return;
+            }
+        }
+    }
+}
+
+/// One row; none of TCP if it does not listen, none of UDP if it is connected.
+pub(super) fn parse(line: &str, is_tcp: bool) -> Option<Listening> {
+    let cells: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (local, remote, state) = (cells.get(1)?, cells.get(2)?, cells.get(3)?);
+    if is_tcp && *state != LISTENS {
+        return None;
+    }
+    if !is_tcp && !remote.ends_with(":0000") {
+        return None;
+    }
+    let (_, waiting) = cells.get(4)?.split_once(':')?;
+    Some(Listening {
+        is_tcp,
+        address: address(local)?,
+        inode: cells.get(9)?.parse().ok()?,
+        waiting: u64::from_str_radix(waiting, 16).ok()?,
+        drops: match is_tcp {
+            true => 0,
+            false => cells.get(12)?.parse().ok()?,
+        },
+    })
+}
+
+/// `0100007F:0035`: words of the host's order.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words: Option<Vec<[u8; 4]>> = (0..host.len() / 8)
+        .map(|at| {
+            let word = u32::from_str_radix(host.get(at * 8..at * 8 + 8)?, 16).ok()?;
+            Some(word.to_ne_bytes())
+        })
+        .collect();
+    let host = match words?.as_slice() {
+        [word] => IpAddr::V4(Ipv4Addr::from(*word)),
+        [a, b, c, d] => {
+            let mut octets = [0; 16];
+            for (to, from) in octets.chunks_exact_mut(4).zip([a, b, c, d]) {
+                to.copy_from_slice(from);
+            }
+            IpAddr::V6(Ipv6Addr::from(octets))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(host, port))
+}
+
+/// Inodes of the sockets that a process has open, of at most so many files.
+pub(super) fn inodes_of(root: &Root, pid: u32, files_max: usize) -> BTreeSet<u64> {
+    let files = root.numbers(&format!("proc/{pid}/fd")).into_iter();
+    let inodes = files.take(files_max).filter_map(|file| {
+        let link = root.link(&format!("proc/{pid}/fd/{file}"))?;
+        link.strip_prefix("socket:[")?
+            .strip_suffix(']')?
+            .parse()
+            .ok()
+    });
+    inodes.collect()
+}
+
+/// Paths of the Unix sockets with those inodes, /proc/PID/net/unix.
+pub(crate) fn unix_paths(text: &str, inodes: &BTreeSet<u64>) -> Vec<String> {
+    let of_row = |row: &str| {
+        let cells: Vec<&str> = row.split_ascii_whitespace().collect();
+        let inode: u64 = cells.get(6)?.parse().ok()?;
+        let path = cells.get(7)?;
+        (inodes.contains(&inode) && path.starts_with('/')).then(|| (*path).to_owned())
+    };
+    let mut paths: Vec<String> = text.lines().skip(1).filter_map(of_row).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}

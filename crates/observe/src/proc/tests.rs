@@ -1,0 +1,233 @@
+//! The parsers against text as kernels print it, and the sources against this host.
+
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use super::find::Target;
+use super::host::{add_cpus, add_softnet, counter};
+use super::*;
+use crate::profile::Picker;
+use crate::profiles::{CGROUP, HOST, PROCESS};
+use crate::reading::Reading;
+use crate::source::Source;
+use crate::stream::{Allowance, Limits};
+
+fn allowance() -> Allowance {
+    Allowance::starting_now(Limits {
+        time: Duration::from_secs(60),
+        ..Limits::default()
+    })
+}
+
+/// A folder that stands for a host, removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn with(name: &str, files: &[(&str, &str)]) -> Folder {
+        let folder = std::env::temp_dir().join(format!("observe-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_process_may_have_parentheses_in_its_name() {
+    let line = "7 (a) b) S 1 7 7 0 -1 0 1 2 3 4 250 50 0 0 20 0 9 0 12345 1 2";
+    let stat = Stat::parse(line).unwrap();
+    assert_eq!((stat.name.as_str(), stat.started), ("a) b", 12_345));
+    assert_eq!((stat.user_s, stat.system_s), (2.5, 0.5));
+    assert_eq!(Stat::parse("7 (a) S 1"), None);
+}
+
+#[test]
+fn sockets_that_wait_for_queries_are_told_from_others() {
+    let udp = "  1: 0100007F:0035 00000000:0000 07 00000000:00001A00 00:00000000 00000000     0 \
+               0 777 2 0 9";
+    let socket = sockets::parse(udp, false).unwrap();
+    assert_eq!(socket.address.to_string(), "127.0.0.1:53");
+    assert_eq!(
+        (socket.waiting, socket.drops, socket.inode),
+        (0x1a00, 9, 777)
+    );
+    let connected = udp.replace("00000000:0000 07", "0100007F:1234 01");
+    assert_eq!(sockets::parse(&connected, false), None);
+    let tcp = "0: 00000000000000000000000001000000:0035 \
+               00000000000000000000000000000000:0000 0A 00000000:00000003 00:0 0 0 0 5";
+    let socket = sockets::parse(tcp, true).unwrap();
+    assert_eq!(
+        (socket.address.to_string().as_str(), socket.waiting),
+        ("[::1]:53", 3)
+    );
+    for line in ["", "1: x", "1: 0100007F:0035 00000000:0000 0A 0 0 0 0 0 5"] {
+        assert_eq!(sockets::parse(line, true), None);
+    }
+}
+
+#[test]
+fn control_groups_of_both_versions_tell_their_time_and_throttling() {
+    let v2 = Folder::with(
+        "v2",
+        &[
+            ("proc/5/cgroup", "0::/a/b\n"),
+            (
+                "sys/fs/cgroup/a/b/cpu.stat",
+                "usage_usec 2500000\nuser_usec 2000000\n\
+              system_usec 500000\nnr_periods 10\nnr_throttled 1\nthrottled_usec 5\n",
+            ),
+            ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+            ("sys/fs/cgroup/a/cpu.max", "50000 100000\n"),
+            (
+                "sys/fs/cgroup/a/cpu.stat",
+                "usage_usec 9\nnr_periods 20\nnr_throttled 8\n\
+              throttled_usec 3000000\n",
+            ),
+            ("sys/fs/cgroup/a/b/memory.current", "4096\n"),
+        ],
+    );
+    let v1 = Folder::with(
+        "v1",
+        &[
+            (
+                "proc/5/cgroup",
+                "4:memory:/a\n2:cpu,cpuacct:/a\n1:name=systemd:/x\n",
+            ),
+            ("sys/fs/cgroup/cpu/a/cpuacct.usage", "2500000000\n"),
+            ("sys/fs/cgroup/cpu/a/cpuacct.usage_user", "2000000000\n"),
+            ("sys/fs/cgroup/cpu/a/cpuacct.usage_sys", "500000000\n"),
+            (
+                "sys/fs/cgroup/cpu/a/cpu.stat",
+                "nr_periods 20\nnr_throttled 8\n\
+              throttled_time 3000000000\n",
+            ),
+            ("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000\n"),
+            ("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "4096\n"),
+        ],
+    );
+    for folder in [&v2, &v1] {
+        let root = Root::at(&folder.0);
+        let group = Group::of(&root, 5).unwrap();
+        assert_eq!(group.quota_cpus(&root), Some(0.5));
+        let reading = Reading {
+            samples: group.samples(&root),
+            ..Reading::default()
+        };
+        for (name, expected) in [
+            ("group.cpu", 2.5),
+            ("group.cpu_user", 2.0),
+            ("group.cpu_system", 0.5),
+            ("group.memory", 4_096.0),
+            ("group.periods", 20.0),
+            ("group.throttled_periods", 8.0),
+            ("group.throttled_time", 3.0),
+        ] {
+            let value = reading.value(name).unwrap();
+            assert!((value - expected).abs() < 1e-9, "{name}: {value}");
+        }
+        assert_eq!(
+            Picker::new(&CGROUP, Vec::new()).pick(&reading).len(),
+            CGROUP.rows.len()
+        );
+    }
+    assert_eq!(Group::at("/sys/fs/cgroup/a/"), Group::at("a"));
+}
+
+#[test]
+fn what_the_kernel_counts_is_read() {
+    let mut reading = Reading::default();
+    let busy = add_cpus(
+        "cpu  100 0 50 800 50 0 25 5 0 0\ncpu0 100 0 50 1 1 0 25 5\nintr 5\n",
+        &mut reading,
+    );
+    assert_eq!(busy["0"], 1.75);
+    assert_eq!(reading.value("cpu.idle"), Some(8.5));
+    assert_eq!(reading.value("each_cpu.softirq"), Some(0.25));
+    add_softnet(
+        "0000000a 00000001 00000002\n00000006 00000000 00000001\n",
+        &mut reading,
+    );
+    assert_eq!(reading.value("softnet.packets"), Some(16.0));
+    assert_eq!(reading.value("softnet.squeezed"), Some(3.0));
+    let text = "Udp: InDatagrams RcvbufErrors\nUdp: 5 7\nUdpLite: RcvbufErrors\nUdpLite: 1\n";
+    assert_eq!(counter(text, "Udp", "RcvbufErrors"), Some(7.0));
+    assert_eq!(counter(text, "Udp", "NoSuch"), None);
+}
+
+#[test]
+fn this_process_is_found_by_number_and_by_its_ports_and_tells_its_series() {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = udp.local_addr().unwrap();
+    // Where the port is taken over TCP the series of TCP are missing, which is no failure.
+    let tcp = TcpListener::bind(address);
+    let pid = std::process::id();
+    for place in [
+        pid.to_string(),
+        address.to_string(),
+        format!(":{}", address.port()),
+    ] {
+        let mut program = Program::new(Root::this(), Target::parse(&place).unwrap());
+        let mut picker = Picker::new(&PROCESS, Vec::new());
+        program.read(&allowance()).unwrap();
+        udp.send_to(b"waits", address).unwrap();
+        let answer = program.read(&allowance()).unwrap();
+        let values = picker.pick(&answer.reading);
+        let value = |name: &str| values.iter().find(|it| it.name == name).map(|it| it.value);
+        assert!(
+            value("cpu.user").is_some() && value("memory").unwrap() > 0.0,
+            "{place}"
+        );
+        assert!(value("threads").unwrap() >= 1.0 && value("files").unwrap() >= 1.0);
+        assert!(value("udp.waiting").unwrap() > 0.0 && value("udp.drops") == Some(0.0));
+        assert!(tcp.is_err() || value("tcp.waiting").is_some());
+        assert!(value("cpu.busiest_thread").is_some());
+        let facts = program.facts();
+        assert_eq!(facts.process_id, Some(pid));
+        assert_eq!(facts.binary_sha256.map(|it| it.len()), Some(64));
+        assert!(facts.threads.is_some() && facts.cpus.is_some());
+    }
+}
+
+#[test]
+fn a_process_that_is_gone_or_never_was_is_a_gap() {
+    // The port of a client: nobody serves it, and nobody else can.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let nobody = client.local_addr().unwrap();
+    for place in [
+        "no-such-process".to_owned(),
+        u32::MAX.to_string(),
+        nobody.to_string(),
+    ] {
+        let mut program = Program::new(Root::this(), Target::parse(&place).unwrap());
+        let gap = program.read(&allowance()).unwrap_err();
+        assert!(gap.to_string().starts_with("there is no") || place == nobody.to_string());
+    }
+    for place in ["", "a/b", ":x", "a:b"] {
+        assert!(Target::parse(place).is_err(), "{place}");
+    }
+}
+
+#[test]
+fn this_host_tells_its_series() {
+    let mut host = HostSource::new(Root::this());
+    host.read(&allowance()).unwrap();
+    let answer = host.read(&allowance()).unwrap();
+    let values = Picker::new(&HOST, Vec::new()).pick(&answer.reading);
+    for row in HOST.rows {
+        let is_there = values
+            .iter()
+            .any(|it| it.name.split('{').next() == Some(row.name));
+        assert!(is_there, "{}", row.name);
+    }
+    assert!(host.facts().version.is_some());
+}

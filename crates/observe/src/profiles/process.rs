@@ -1,0 +1,148 @@
+//! One program of this host, by /proc: all of its processes added up, and the control group of
+//! the first.
+
+use super::{Access, Origin, Profile, Row};
+
+/// A program by its number, its name or the port that it serves.
+pub const PROCESS: Profile = Profile {
+    name: "process",
+    product: "",
+    access: Access::Process,
+    place: "PID, a name, `:port` or `address:port`",
+    rows: ROWS,
+    version: Origin::None,
+    started: Origin::None,
+    programs: &[],
+    set_up: "",
+};
+
+const ROWS: &[Row] = &[
+    Row::counter(
+        "cpu.user",
+        "seconds",
+        &["cpu.user"],
+        "CPU time outside the kernel",
+    ),
+    Row::counter(
+        "cpu.system",
+        "seconds",
+        &["cpu.system"],
+        "CPU time within the kernel",
+    ),
+    Row::gauge(
+        "cpu.busiest_thread",
+        "cpus",
+        &["cpu.busiest_thread"],
+        "CPU that the busiest thread had since the scrape before",
+    ),
+    Row::counter(
+        "cpu.wait",
+        "seconds",
+        &["run_queue"],
+        "time that threads were ready to run but waited for a CPU",
+    ),
+    Row::counter(
+        "switches.voluntary",
+        "switches",
+        &["switches.voluntary"],
+        "how often threads waited for something",
+    ),
+    Row::counter(
+        "switches.involuntary",
+        "switches",
+        &["switches.involuntary"],
+        "how often a CPU was taken from threads",
+    ),
+    Row::gauge(
+        "threads",
+        "threads",
+        &["threads"],
+        "threads of all its processes",
+    ),
+    Row::gauge(
+        "processes",
+        "processes",
+        &["processes"],
+        "processes that are observed as one",
+    ),
+    Row::gauge("memory", "bytes", &["memory"], "resident memory"),
+    Row::gauge("files", "files", &["files"], "open files"),
+    Row::gauge(
+        "udp.waiting",
+        "bytes",
+        &["udp.waiting"],
+        "what waits in its UDP sockets, with what the kernel needs for it",
+    ),
+    Row::gauge(
+        "udp.waiting_most",
+        "bytes",
+        &["udp.waiting_most"],
+        "what waits in the fullest of them",
+    ),
+    Row::counter(
+        "udp.drops",
+        "datagrams",
+        &["udp.drops"],
+        "datagrams that its UDP sockets had no room for",
+    ),
+    Row::gauge(
+        "tcp.waiting",
+        "connections",
+        &["tcp.waiting"],
+        "connections that wait to be accepted",
+    ),
+    Row::counter(
+        "listen.overflows",
+        "connections",
+        &["listen.overflows"],
+        "connections for which a listen queue was full, of its network namespace",
+    ),
+    Row::counter(
+        "listen.drops",
+        "connections",
+        &["listen.drops"],
+        "connections that were dropped before they were accepted, of its network namespace",
+    ),
+    Row::counter(
+        "group.cpu",
+        "seconds",
+        &["group.cpu"],
+        "CPU time of the control group",
+    ),
+    Row::counter(
+        "group.cpu_user",
+        "seconds",
+        &["group.cpu_user"],
+        "CPU time outside the kernel",
+    ),
+    Row::counter(
+        "group.cpu_system",
+        "seconds",
+        &["group.cpu_system"],
+        "CPU time within the kernel",
+    ),
+    Row::gauge(
+        "group.memory",
+        "bytes",
+        &["group.memory"],
+        "memory of the control group",
+    ),
+    Row::counter(
+        "group.periods",
+        "periods",
+        &["group.periods"],
+        "periods of the quota in which it ran",
+    ),
+    Row::counter(
+        "group.throttled_periods",
+        "periods",
+        &["group.throttled_periods"],
+        "periods in which it had used up the quota",
+    ),
+    Row::counter(
+        "group.throttled_time",
+        "seconds",
+        &["group.throttled_time"],
+        "time for which it was not allowed to run",
+    ),
+];

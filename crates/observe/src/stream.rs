@@ -1,0 +1,187 @@
+//! Blocking streams of octets that end at a deadline: TCP, Unix sockets, and TLS above them.
+//!
+//! Of the tasks of a scrape none takes longer than it may, however slowly the peer dribbles: before
+//! each system call the socket's time-out is what is left. rustls is driven by its own blocking
+//! stream here, and configured by crate proto.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use crate::gap::Gap;
+
+/// What one scrape may take and bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long it may take.
+    pub time: Duration,
+    /// Octets that an answer may have.
+    pub octets: u64,
+}
+
+impl Default for Limits {
+    /// One second, and 4 MiB: the exposition of a server with 10,000 series has less.
+    fn default() -> Self {
+        Limits {
+            time: Duration::from_secs(1),
+            octets: 4 << 20,
+        }
+    }
+}
+
+/// A scrape that goes on: what it may still take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    limits: Limits,
+    deadline: Instant,
+}
+
+impl Allowance {
+    pub(crate) fn starting_now(limits: Limits) -> Allowance {
+        Allowance {
+            limits,
+            deadline: Instant::now() + limits.time,
+        }
+    }
+
+    /// What is left; an error when nothing is.
+    pub(crate) fn left(&self) -> Result<Duration, Gap> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(Gap::Slow(self.limits.time)),
+            false => Ok(left),
+        }
+    }
+
+    pub(crate) fn gap(&self, error: &io::Error) -> Gap {
+        Gap::of_io(error, self.limits.time)
+    }
+
+    /// Reads to the end, but no more than allowed.
+    pub(crate) fn read_all(&self, from: impl Read) -> Result<Vec<u8>, Gap> {
+        let mut octets = Vec::new();
+        let mut limited = from.take(self.limits.octets + 1);
+        match limited.read_to_end(&mut octets) {
+            _ if octets.len() as u64 > self.limits.octets => Err(Gap::Large(self.limits.octets)),
+            Ok(_) => Ok(octets),
+            Err(error) => Err(self.gap(&error)),
+        }
+    }
+}
+
+/// A connected socket with a deadline.
+#[derive(Debug)]
+pub(crate) struct Timed {
+    socket: Socket,
+    deadline: Instant,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Timed {
+    /// Connects to the first of a host's addresses that takes it.
+    pub(crate) fn tcp(host: &str, port: u16, allowance: &Allowance) -> Result<Timed, Gap> {
+        let mut last = Gap::Gone(format!("`{host}` has no address"));
+        for address in addresses(host, port)? {
+            match TcpStream::connect_timeout(&address, allowance.left()?) {
+                Ok(socket) => {
+                    return Ok(Timed {
+                        socket: Socket::Tcp(socket),
+                        deadline: allowance.deadline,
+                    });
+                }
+                Err(error) => last = unreachable(&address.to_string(), &error, allowance),
+            }
+        }
+        Err(last)
+    }
+
+    /// Connects to a socket in the file system.
+    pub(crate) fn unix(path: &Path, allowance: &Allowance) -> Result<Timed, Gap> {
+        let socket = UnixStream::connect(path)
+            .map_err(|error| unreachable(&path.display().to_string(), &error, allowance))?;
+        Ok(Timed {
+            socket: Socket::Unix(socket),
+            deadline: allowance.deadline,
+        })
+    }
+
+    /// TLS above it.
+    pub(crate) fn with_tls(self, config: &Arc<ClientConfig>, host: &str) -> Result<Tls, Gap> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Gap::Gone(format!("`{host}` is not a name that TLS knows")))?;
+        let session = ClientConnection::new(config.clone(), name)
+            .map_err(|error| Gap::Gone(error.to_string()))?;
+        Ok(StreamOwned::new(session, self))
+    }
+
+    fn arm(&self) -> io::Result<()> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match &self.socket {
+            Socket::Tcp(socket) => {
+                socket.set_read_timeout(Some(left))?;
+                socket.set_write_timeout(Some(left))
+            }
+            Socket::Unix(socket) => {
+                socket.set_read_timeout(Some(left))?;
+                socket.set_write_timeout(Some(left))
+            }
+        }
+    }
+}
+
+/// A TLS session above a socket.
+pub(crate) type Tls = StreamOwned<ClientConnection, Timed>;
+
+fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, Gap> {
+    let found = (host, port).to_socket_addrs();
+    let found = found.map_err(|error| Gap::Gone(format!("`{host}` is not found: {error}")))?;
+    Ok(found.collect())
+}
+
+fn unreachable(place: &str, error: &io::Error, allowance: &Allowance) -> Gap {
+    match allowance.gap(error) {
+        Gap::Gone(what) => Gap::Gone(format!("nobody answers at {place}: {what}")),
+        gap => gap,
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.arm()?;
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.read(buffer),
+            Socket::Unix(socket) => socket.read(buffer),
+        }
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.arm()?;
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.write(octets),
+            Socket::Unix(socket) => socket.write(octets),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.flush(),
+            Socket::Unix(socket) => socket.flush(),
+        }
+    }
+}
