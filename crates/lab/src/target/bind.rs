@@ -110,8 +110,7 @@ impl BindTarget {
     /// # Errors
     /// `named` has died or answers with something else; the message has the end of its log.
     pub fn statistics(&self) -> anyhow::Result<BindCounters> {
-        let channel = statistics_channel(&self.server.extra_ports);
-        BindCounters::read(channel)
+        BindCounters::read(statistics_channel(&self.server.extra_ports))
             .map_err(|error| error.context(self.server.process.error("gave no statistics")))
     }
 }

@@ -18,6 +18,8 @@ pub(super) const SERVER: Server = Server {
 pub(super) fn start(zone: &Zone) -> anyhow::Result<RunningServer> {
     let start = Start {
         services: SERVER.services,
+        // For its exposition.
+        extra_ports: 1,
         ..Start::new(&SERVER, zone)
     };
     start.run(|place| {
@@ -35,6 +37,7 @@ fn configuration(zone: &Zone, place: &Place<'_>) -> String {
     let address = place.endpoints.do53().ip();
     let services = place.endpoints.services.iter();
     let encrypted = services.filter_map(|(service, port)| Some((scheme(*service)?, *port)));
+    let exposition = place.extra_ports[0];
     let mut text = String::new();
     for (scheme, port) in [("dns", place.endpoints.do53_port)]
         .into_iter()
@@ -43,7 +46,8 @@ fn configuration(zone: &Zone, place: &Place<'_>) -> String {
         // Writing to a String does not fail.
         let _ = writeln!(
             text,
-            "{scheme}://{origin}:{port} {{\n  bind {address}\n  errors\n  file {folder}/zone.db"
+            "{scheme}://{origin}:{port} {{\n  bind {address}\n  errors\n  \
+             prometheus 127.0.0.1:{exposition}\n  file {folder}/zone.db"
         );
         if scheme != "dns" {
             let _ = writeln!(text, "  tls {folder}/server.pem {folder}/server.key");

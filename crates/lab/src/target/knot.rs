@@ -54,6 +54,8 @@ pub struct KnotOptions {
     pub services: Vec<Service>,
     /// The `tcp-max-clients` limit.
     pub tcp_clients_max: Option<u32>,
+    /// Counts queries by protocol (`mod-stats`), which costs it some time for each.
+    pub counts_queries: bool,
     /// More lines for the `server` section, indented by four spaces.
     pub extra_options: String,
 }
@@ -68,6 +70,7 @@ impl KnotOptions {
             families: Families::V4,
             services: Vec::new(),
             tcp_clients_max: None,
+            counts_queries: false,
             extra_options: String::new(),
         }
     }
@@ -150,13 +153,20 @@ fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
     if let Some(clients) = options.tcp_clients_max {
         let _ = writeln!(text, "    tcp-max-clients: {clients}");
     }
+    let (module, load_module) = match options.counts_queries {
+        true => (
+            "mod-stats:\n  - id: all\n    request-protocol: on\n",
+            "    global-module: mod-stats/all\n",
+        ),
+        false => ("", ""),
+    };
     let _ = write!(
         text,
         "{}\nlog:\n  - target: stderr\n    any: info\n\
          database:\n    storage: \"{folder}\"\n\
-         control:\n    listen: \"{folder}/control\"\n\
+         control:\n    listen: \"{folder}/control\"\n{module}\
          template:\n  - id: default\n    storage: \"{folder}\"\n    zonefile-sync: -1\n    \
-         journal-content: none\n\
+         journal-content: none\n{load_module}\
          zone:\n  - domain: \"{}\"\n    file: \"zone.db\"\n",
         options.extra_options, options.zone.origin
     );

@@ -47,6 +47,12 @@ impl RunningServer {
         self.process.log()
     }
 
+    /// Ports of 127.0.0.1 that are for something else than DNS: BIND's statistics channel, the
+    /// exposition of CoreDNS.
+    pub fn other_ports(&self) -> &[u16] {
+        &self.extra_ports
+    }
+
     /// The server behind a proxy.
     pub fn behind(&self) -> Option<&RunningServer> {
         self.behind.as_deref()

@@ -130,7 +130,8 @@ fn configuration(options: &UnboundOptions, place: &Place<'_>) -> String {
     }
     let _ = write!(
         text,
-        "{}\nremote-control:\n  control-enable: no\nauth-zone:\n  name: \"{origin}\"\n  \
+        "{}\nremote-control:\n  control-enable: yes\n  \
+         control-interface: \"{folder}/control\"\nauth-zone:\n  name: \"{origin}\"\n  \
          zonefile: \"{folder}/zone.db\"\n  for-downstream: yes\n  for-upstream: no\n",
         options.extra_options
     );

@@ -8,6 +8,7 @@ mod bind;
 mod clients;
 mod knot;
 mod kxdpgun;
+mod observed;
 mod openssl;
 mod products;
 mod query;
