@@ -247,10 +247,13 @@ pub(super) struct Search<'a> {
     responses_qps: f64,
 }
 
+/// More than the bins or steps of any run; a record that was tampered with may claim any window.
+const BINS_SEARCHED_MAX: usize = 1 << 18;
+
 impl<'a> Search<'a> {
     pub(super) fn new(timeline: &Timeline, usual: Usual, answered: &'a [Answered]) -> Search<'a> {
         let width_ns = timeline.width_ns();
-        let wanted = usual.window_ns.div_ceil(width_ns) as usize;
+        let wanted = (usual.window_ns.div_ceil(width_ns) as usize).min(BINS_SEARCHED_MAX);
         let mut bins: Vec<Bin> = timeline.bins().iter().take(wanted).copied().collect();
         bins.resize(wanted, Bin::default());
         let mut asked = 0;
