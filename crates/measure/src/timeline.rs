@@ -27,6 +27,7 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use columns::Bin;
 use columns::Columns;
 pub use outages::{Outage, OutageKind, Outages, outages};
 pub use steps::{FoundOutages, Steps};
@@ -36,48 +37,6 @@ pub const WIDTH_NS_MIN: u64 = 10_000_000;
 
 /// Most bins of a timeline; one that needs more has bins of twice the width.
 pub const BINS_MAX: usize = 2_048;
-
-/// What happened within one bin.
-///
-/// Responses, and whatever ended without one, are of queries of the measured run alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bin {
-    /// Queries that were due, by the instant in which they were; adds up to `offered`.
-    pub due: u64,
-    /// Queries handed to the network.
-    pub sent: u64,
-    /// Responses, by the instant in which they came.
-    pub responses: u64,
-    /// Of those, the ones with another RCODE than NOERROR and NXDOMAIN.
-    pub errors: u64,
-    /// The sum of their latencies in microseconds, rounded down.
-    pub latency_us: u64,
-    /// Queries that ended without a response, whatever the cause, by the instant in which they were
-    /// due.
-    pub lost: u64,
-    /// The same queries by the instant in which they ended: timed out, were given up.
-    pub unanswered: u64,
-    /// Connections refused, and datagrams answered by ICMP port unreachable.
-    pub refused: u64,
-    /// Connections reset, usable or not.
-    pub reset: u64,
-    /// Connections that the target closed otherwise, usable or not, and those that we closed
-    /// because it broke a rule.
-    pub closed: u64,
-    /// Handshakes of TLS, QUIC or HTTP that failed.
-    pub handshakes_failed: u64,
-    /// Attempts to connect that failed otherwise, and connections that the kernel gave up: timed
-    /// out, unreachable.
-    pub attempts_failed: u64,
-    /// Datagrams that the kernel refused to send.
-    pub send_failed: u64,
-    /// Microseconds in which workers took no turn although they should have; of all workers
-    /// together.
-    pub frozen_us: u64,
-    /// Microseconds in which nothing could leave this host for the target: interface down or gone,
-    /// no carrier, no route; of all workers together.
-    pub cut_off_us: u64,
-}
 
 impl Bin {
     /// What an interval counted, as a bin. What no count tells is zero: `lost`, `frozen_us` and
@@ -92,6 +51,8 @@ impl Bin {
         let for_cause = in_order + connections.closed_for_violation.total();
         let refused = failed.refused + failed.reset + failed.closed;
         let handshakes = failed.handshakes();
+        let no_resources = failed.no_resources + failed.no_local_port;
+        let other = failed.total() - refused - handshakes - no_resources;
         Bin {
             due: counts.offered,
             sent: counts.sent,
@@ -104,7 +65,8 @@ impl Bin {
             reset: failed.reset + connections.reset_by_target,
             closed: failed.closed + for_cause,
             handshakes_failed: handshakes,
-            attempts_failed: failed.total() - refused - handshakes + connections.given_up_by_kernel,
+            attempts_failed: other + connections.given_up_by_kernel,
+            no_resources,
             send_failed: counts.not_sent.send_failed + connections.quic_datagrams_not_sent,
             frozen_us: 0,
             cut_off_us: 0,
@@ -135,42 +97,6 @@ impl Bin {
     /// Responses that are of use: of RCODE NOERROR or NXDOMAIN.
     pub fn usable(&self) -> u64 {
         self.responses.saturating_sub(self.errors)
-    }
-
-    fn each_with(&mut self, other: &Bin, mut change: impl FnMut(&mut u64, u64)) {
-        // Names every field, so that a new one cannot be forgotten here.
-        let Bin {
-            due,
-            sent,
-            responses,
-            errors,
-            latency_us,
-            lost,
-            unanswered,
-            refused,
-            reset,
-            closed,
-            handshakes_failed,
-            attempts_failed,
-            send_failed,
-            frozen_us,
-            cut_off_us,
-        } = self;
-        change(due, other.due);
-        change(sent, other.sent);
-        change(responses, other.responses);
-        change(errors, other.errors);
-        change(latency_us, other.latency_us);
-        change(lost, other.lost);
-        change(unanswered, other.unanswered);
-        change(refused, other.refused);
-        change(reset, other.reset);
-        change(closed, other.closed);
-        change(handshakes_failed, other.handshakes_failed);
-        change(attempts_failed, other.attempts_failed);
-        change(send_failed, other.send_failed);
-        change(frozen_us, other.frozen_us);
-        change(cut_off_us, other.cut_off_us);
     }
 }
 

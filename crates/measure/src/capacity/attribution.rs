@@ -90,6 +90,9 @@ fn of_outage(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
             Excuse::Host(format!("the generator was not let run for {lasted}"))
         }
         OutageKind::Unsendable => Excuse::Host(format!("it could send nothing for {lasted}")),
+        OutageKind::NoResources => Excuse::Host(format!(
+            "it had no open file, memory or local port for new connections for {lasted}"
+        )),
         _ => Excuse::Outage(format!(
             "no usable response came for {lasted}, while before and after all was well: an outage, \
              and no overload"

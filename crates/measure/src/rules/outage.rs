@@ -7,7 +7,7 @@ use crate::notation::{count, counted, decimal, rate, share};
 use crate::timeline::{Outage, OutageKind};
 use crate::verdict::Limit;
 
-use super::{Figures, Finding, Stage, enough, handshakes, violations};
+use super::{Figures, Finding, Stage, enough, handshakes, resources, violations};
 
 /// From this share of the queries on, those that an outage met decide.
 const MET_MAX: f64 = 0.001;
@@ -70,6 +70,9 @@ fn words(outage: &Outage, figures: &Figures<'_>) -> String {
     let who = match outage.kind {
         OutageKind::OwnFreeze => "this tool was not let run",
         OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
+        OutageKind::NoResources => {
+            "this host ran out of file descriptors, memory or local ports for new connections"
+        }
         OutageKind::Refusal => "the target refused everything",
         OutageKind::Handshakes => "every handshake failed",
         OutageKind::Errors => "every response was an error",
@@ -115,6 +118,10 @@ fn meaning(kind: OutageKind) -> (Limit, &'static str) {
             "what a generator that stands still sends late is answered late: latencies and losses \
              of that time are its own",
         ),
+        OutageKind::NoResources => (
+            Limit::Generator,
+            "clients without a connection ask nothing, which says nothing about the target",
+        ),
         OutageKind::Unsendable => (
             Limit::Network,
             "what never left this host says nothing about the target",
@@ -139,6 +146,9 @@ fn cures(outage: &Outage, figures: &Figures<'_>) -> Vec<Cure> {
             Cure::words("run again where nothing stops or starves this tool"),
         ],
         OutageKind::Unsendable => vec![Cure::shell("ip -s link; ip route")],
+        OutageKind::NoResources => {
+            resources::found(figures).map_or_else(Vec::new, |it| it.diagnosis.cures)
+        }
         OutageKind::Handshakes => {
             handshakes::found(figures).map_or_else(Vec::new, |it| it.diagnosis.cures)
         }

@@ -3,11 +3,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BINS_MAX, Bin, Timeline, WIDTH_NS_MIN};
+use super::{BINS_MAX, Timeline, WIDTH_NS_MIN};
 
-/// Declares the columns and both ways between them and bins.
+/// Declares bins, the columns, and both ways between them.
 macro_rules! columns {
     ($($(#[$doc:meta])* $column:ident,)*) => {
+        /// What happened within one bin.
+        ///
+        /// Responses, and whatever ended without one, are of queries of the measured run alone.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Bin {
+            $($(#[$doc])* pub $column: u64,)*
+        }
+
+        impl Bin {
+            /// Changes each figure by the same one of another.
+            pub(super) fn each_with(&mut self, other: &Bin, mut change: impl FnMut(&mut u64, u64)) {
+                $(change(&mut self.$column, other.$column);)*
+            }
+        }
+
         /// What was due, sent, answered and lost when: an array for each column. Element i is of
         /// the time from i to i + 1 times `width_ns` after the start of the measured run; zeros at
         /// the end of an array are left out, and arrays without anything else.
@@ -75,11 +90,12 @@ columns! {
     responses,
     /// Of those, the ones with another RCODE than NOERROR and NXDOMAIN.
     errors,
-    /// The sum of the latencies of those responses, in microseconds.
+    /// The sum of the latencies of all responses, in microseconds, rounded down.
     latency_us,
-    /// Queries that got no response, whatever the cause, by the instant in which they were due.
+    /// Queries that ended without a response, whatever the cause, by the instant in which they were
+    /// due.
     lost,
-    /// The same queries by the instant in which they ended.
+    /// The same queries by the instant in which they ended: timed out, were given up.
     unanswered,
     /// Connections refused, and datagrams answered by ICMP port unreachable.
     refused,
@@ -93,9 +109,12 @@ columns! {
     /// Attempts to connect that failed otherwise, and connections that the kernel gave up: timed
     /// out, unreachable.
     attempts_failed,
+    /// Attempts to connect for which this host had no open file, memory or local port left.
+    no_resources,
     /// Datagrams that the kernel refused to send.
     send_failed,
-    /// Microseconds in which workers took no turn although they should have, all together.
+    /// Microseconds in which workers took no turn although they should have; of all workers
+    /// together.
     frozen_us,
     /// Microseconds in which nothing could leave this host for the target: interface down or gone,
     /// no carrier, no route; of all workers together.

@@ -51,6 +51,8 @@ pub enum OutageKind {
     OwnFreeze,
     /// The generator's kernel sent nothing: interface down or gone, no carrier, no route.
     Unsendable,
+    /// The generator's host had no open file, memory or local port left for new connections.
+    NoResources,
     /// Connections were refused, or datagrams answered by ICMP port unreachable.
     Refusal,
     /// Handshakes of TLS, QUIC or HTTP failed.
@@ -425,7 +427,7 @@ impl<'a> Search<'a> {
     /// time-outs of queries that were refused.
     fn is_told(&self, (first, end): Span) -> bool {
         let is_told = |bin: &Bin| {
-            let failed = bin.handshakes_failed + bin.attempts_failed;
+            let failed = bin.handshakes_failed + bin.attempts_failed + bin.no_resources;
             bin.refused + failed + bin.send_failed
         };
         let wide = (first.saturating_sub(1), end);
@@ -485,6 +487,8 @@ impl<'a> Search<'a> {
             || cut_off_us.saturating_mul(1_000 * CUT_OFF_SHARE) >= self.ns((first, end))
         {
             OutageKind::Unsendable
+        } else if stands_out(|bin| bin.no_resources) {
+            OutageKind::NoResources
         } else if stands_out(|bin| bin.refused) {
             OutageKind::Refusal
         } else if stands_out(|bin| bin.handshakes_failed) {

@@ -310,10 +310,11 @@ fn restart_loses_what_is_due_in_it_and_refusals_name_its_kind() {
         (silent.kind, silent.due, silent.lost),
         (OutageKind::Silence, 1_190, 1_190)
     );
-    let kinds: [(OutageKind, Mark); 6] = [
+    let kinds: [(OutageKind, Mark); 7] = [
         (OutageKind::Refusal, |bin| bin.refused = 1),
         (OutageKind::Reset, |bin| bin.reset = 1),
         (OutageKind::Handshakes, |bin| bin.handshakes_failed = 1),
+        (OutageKind::NoResources, |bin| bin.no_resources = 1),
         (OutageKind::Unsendable, |bin| bin.send_failed = 1),
         (OutageKind::Unsendable, |bin| bin.cut_off_us = 300_000),
         (OutageKind::OwnFreeze, |bin| bin.frozen_us = 700_000),
