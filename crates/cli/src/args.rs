@@ -409,6 +409,15 @@ pub(crate) struct RunArguments {
     /// Say in the record what it cannot know, such as cpu=2 of the target; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = "Output")]
     pub(crate) label: Vec<(String, String)>,
+    /// Put into the record what a server or a host tells of itself meanwhile: auto (what is found
+    /// of a target on this host), or a profile and where it is asked, such as
+    /// bind=http://127.0.0.1:8053/, process=named, host (see docs/observing.md); may be repeated
+    #[arg(
+        long,
+        value_name = "auto|PROFILE=WHERE[,KEY=VALUE...]",
+        help_heading = "Output"
+    )]
+    pub(crate) observe: Vec<String>,
     /// No progress on standard error
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -456,6 +465,8 @@ pub(crate) enum SchemaOf {
     CompareTransports,
     /// The metrics by name and unit, as a table in Markdown
     Metrics,
+    /// What --observe asks of each product, as tables in Markdown
+    Observations,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.

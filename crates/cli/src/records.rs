@@ -53,6 +53,10 @@ fn refused(misfits: &[Misfit]) -> Failure {
 /// Prints a JSON Schema.
 pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
     let schema = match of {
+        SchemaOf::Observations => {
+            print(&observe::profiles::tables())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         SchemaOf::Metrics => {
             print(&measure::Metric::table())?;
             return Ok(ExitCode::SUCCESS);

@@ -25,6 +25,7 @@
 //!   counters, from `/proc` and `/sys`; `host::reading` adds what only `throng doctor` asks,
 //!   `host::usage` whose the CPU time is: ours, the target's, or something else's.
 //! * `key_log`: TLS secrets as a file, for those who decrypt captures.
+//! * `observing`: what servers tell of themselves beside a run, into its record.
 //! * `line`: a delay line between two network namespaces.
 //! * `target`: real servers under test, on free loopback ports, gone when dropped: BIND, Unbound,
 //!   Knot DNS and CoreDNS, and dnsdist and HAProxy in front of BIND. `target::start` is how each
@@ -41,6 +42,7 @@ pub mod ceiling;
 pub mod host;
 pub mod key_log;
 pub mod line;
+pub mod observing;
 pub mod parts;
 pub mod run;
 pub mod target;

@@ -126,6 +126,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,
+        observations: Vec::new(),
         simulation: None,
         ended_by: EndedBy::Duration,
         steady_state: None,

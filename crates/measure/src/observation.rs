@@ -11,10 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod recorder;
+mod server;
 #[cfg(test)]
 mod tests;
 
 pub use recorder::{NOTES_MAX, Observed, Recorder, SCRAPES_MAX, SERIES_MAX, VALUES_MAX};
+pub use server::{ProgramUse, QueryUse};
 
 /// One source: who was asked, what it is, and what it said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -147,6 +149,39 @@ impl ServerFacts {
         complete(&mut self.cpus, cpus);
         complete(&mut self.quota_cpus, quota_cpus);
     }
+}
+
+impl ServerFacts {
+    /// What both know and what is not the same, `version 9.18 and 9.20`. Which process it is, and
+    /// since when, is another one each time.
+    pub fn differing(&self, other: &ServerFacts) -> Vec<String> {
+        let words = |facts: &ServerFacts| {
+            [
+                ("product", facts.product.clone()),
+                ("version", facts.version.clone()),
+                ("identity", facts.identity.clone()),
+                (
+                    "configuration",
+                    facts.configuration_sha256.clone().map(shortened),
+                ),
+                ("program", facts.binary_sha256.clone().map(shortened)),
+                ("threads", facts.threads.map(|it| it.to_string())),
+                ("CPUs", facts.cpus.clone()),
+                ("quota", facts.quota_cpus.map(|it| it.to_string())),
+            ]
+        };
+        let both = words(self).into_iter().zip(words(other));
+        both.filter_map(|((name, one), (_, two))| {
+            let (one, two) = one.zip(two)?;
+            (one != two).then(|| format!("{name} {one} and {two}"))
+        })
+        .collect()
+    }
+}
+
+/// The beginning of a hash, which is enough to tell two from each other.
+fn shortened(hash: String) -> String {
+    hash.chars().take(8).collect()
 }
 
 fn complete<T>(known: &mut Option<T>, other: Option<T>) {

@@ -14,6 +14,7 @@ use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
+use crate::observation::Observation;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
@@ -117,6 +118,11 @@ pub struct RunRecord {
     /// none in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder: Option<ResponderFacts>,
+    /// What servers, hosts and exporters told of themselves meanwhile (`--observe`); instants are
+    /// those of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1_024))]
+    pub observations: Vec<Observation>,
     /// There only if the run was a simulation: what it assumed. None of its figures was measured
     /// on a network or a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,6 +314,7 @@ impl RunRecord {
         if let Some(outages) = &self.outages {
             outages.check(counts.offered)?;
         }
+        self.observations.iter().try_for_each(Observation::check)?;
         let warmup = self.warmup.counts.check_identity();
         warmup.map_err(|reason| format!("warm-up: {reason}"))?;
         target::check(&self.targets, &self.total)?;

@@ -29,6 +29,8 @@ mod load;
 mod losses;
 mod message_ids;
 mod not_sent;
+#[cfg(test)]
+mod observed_tests;
 mod outage;
 mod packet_backlog;
 mod path;
@@ -36,7 +38,14 @@ mod processor;
 mod quota;
 mod receive_buffers;
 mod resources;
+mod scrapes;
 mod send_buffers;
+mod server_cache;
+mod server_counts;
+mod server_idle;
+mod server_processor;
+mod server_sockets;
+mod server_upstream;
 mod set_up;
 mod several;
 mod simulated;
@@ -108,6 +117,14 @@ const RULES: &[Rule] = &[
     One(buffers_of_target::found),
     One(beyond_interface::found),
     One(losses::found),
+    // What observed servers tell of themselves.
+    Several(server_processor::found),
+    Several(server_sockets::found),
+    One(server_upstream::found),
+    One(server_cache::found),
+    One(server_idle::found),
+    One(server_counts::found),
+    Several(scrapes::found),
     // What is left to conclude.
     One(too_little::found),
     One(load::found),
@@ -132,6 +149,13 @@ pub(crate) fn all(figures: &Figures<'_>) -> Vec<Finding> {
 pub(crate) fn decisive(findings: &[Finding]) -> Option<&Finding> {
     let decisive = findings.iter().filter(|it| it.is_decisive());
     decisive.min_by_key(|it| it.stage())
+}
+
+/// What the load says by itself, where an observed server's own evidence came before it.
+pub(crate) fn of_load<'a>(findings: &'a [Finding], decisive: &Finding) -> Option<&'a Finding> {
+    let is_observed = decisive.stage() == Some(Stage::ServersOwn);
+    let mut findings = findings.iter().filter(|_| is_observed);
+    findings.find(|it| it.stage() == Some(Stage::Load))
 }
 
 /// What one run met, the limit that the record's verdict names first.

@@ -92,6 +92,10 @@ pub fn judge(record: &RunRecord) -> Verdict {
             .collect(),
         advice: decisive.map(Finding::advice).unwrap_or_default(),
     };
+    if let Some(of_load) = decisive.and_then(|it| rules::of_load(&findings, it)) {
+        verdict.evidence.push(of_load.evidence().to_owned());
+        verdict.advice.extend(of_load.advice());
+    }
     if let Some(shortfall) = rules::shortfall(&figures) {
         verdict.evidence.push(shortfall);
     }

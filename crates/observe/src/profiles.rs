@@ -83,6 +83,62 @@ pub fn by_name(name: &str) -> Option<&'static Profile> {
     ALL.into_iter().find(|profile| profile.name == name)
 }
 
+/// What `throng schema observations` prints before the tables.
+const TABLES_HEAD: &str = "\
+# What is observed
+
+Made by `throng schema observations`. [The guide](observing.md) says how to use it.
+";
+
+/// All of them with their series, as Markdown.
+pub fn tables() -> String {
+    let mut text = String::from(TABLES_HEAD);
+    for profile in ALL {
+        let Profile {
+            name,
+            product,
+            place,
+            set_up,
+            rows,
+            ..
+        } = profile;
+        text.push_str(&format!("\n## `{name}`"));
+        if !product.is_empty() {
+            text.push_str(&format!(": {product}"));
+        }
+        let place = if place.is_empty() {
+            String::new()
+        } else {
+            format!("={place}")
+        };
+        text.push_str(&format!(
+            "\n\nAsked for as `{name}{}`",
+            place.replace('`', "")
+        ));
+        if !set_up.is_empty() {
+            text.push_str(&format!("; its configuration takes {set_up}"));
+        }
+        text.push_str(".\n");
+        if rows.is_empty() {
+            text.push_str("Its series are those that you name.\n");
+            continue;
+        }
+        text.push_str("\nseries | unit | what it is\n---|---|---\n");
+        for Row {
+            name,
+            unit,
+            each,
+            meaning,
+            ..
+        } in *rows
+        {
+            let each = each.map_or(String::new(), |label| format!(", for each {label}"));
+            text.push_str(&format!("`{name}` | {unit} | {meaning}{each}\n"));
+        }
+    }
+    text
+}
+
 /// Their names.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|profile| profile.name).collect()

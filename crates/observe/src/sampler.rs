@@ -22,6 +22,9 @@ pub const OBSERVATIONS_MAX: usize = 32;
 /// looked up, files that are hashed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether the run is over before it has begun.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// What is the same for all sources of a run, unless a source says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -73,6 +76,19 @@ impl Observer {
         epoch: Instant,
         settings: Settings,
     ) -> Result<Observer, AskedError> {
+        Observer::start_unless(asked, epoch, settings, &|| false)
+    }
+
+    /// The same, which waits no longer once `is_over` says that the run is.
+    ///
+    /// # Errors
+    /// Those of [`Observer::start`].
+    pub fn start_unless(
+        asked: &[Asked],
+        epoch: Instant,
+        settings: Settings,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Observer, AskedError> {
         if asked.len() > OBSERVATIONS_MAX {
             return Err(AskedError {
                 what: format!(
@@ -93,7 +109,11 @@ impl Observer {
         }
         for source in &observer.sources {
             // It has come, or it never will, or the run begins without it.
-            let _ = source.first.recv_timeout(source.limits.time + PATIENCE);
+            let until = Instant::now() + source.limits.time + PATIENCE;
+            while source.first.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout)
+                && Instant::now() < until
+                && !is_over()
+            {}
         }
         Ok(observer)
     }
@@ -106,7 +126,13 @@ impl Observer {
     }
 
     /// Asks once more, and ends.
-    pub fn finish(mut self) -> Vec<Observation> {
+    pub fn finish(self) -> Vec<Observation> {
+        self.finish_within(Duration::MAX)
+    }
+
+    /// The same, all sources together within that time: what has not answered then is left.
+    pub fn finish_within(mut self, most: Duration) -> Vec<Observation> {
+        let began = Instant::now();
         for source in &mut self.sources {
             source.stop = None;
         }
@@ -114,7 +140,8 @@ impl Observer {
         let ended_ns = since(epoch, Instant::now());
         let mut observations = Vec::new();
         for mut source in self.sources {
-            let patience = source.limits.time * 2 + PATIENCE;
+            let left = most.saturating_sub(began.elapsed());
+            let patience = left.min(source.limits.time * 2 + PATIENCE);
             let ended = source.last.recv_timeout(patience);
             let mut recorder = locked(&source.recorder);
             if ended == Err(RecvTimeoutError::Timeout) {
@@ -129,7 +156,11 @@ impl Observer {
                     from_ns: 0,
                     until_ns: ended_ns,
                 };
-                let allowance = Allowance::starting_now(source.limits);
+                let left = most.saturating_sub(began.elapsed());
+                let allowance = Allowance::starting_now(Limits {
+                    time: left.min(source.limits.time),
+                    ..source.limits
+                });
                 later.ask(span, &allowance, &mut recorder);
             }
             observations.push(recorder.observation().clone());

@@ -93,6 +93,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,
+        observations: Vec::new(),
         simulation: None,
         ended_by: EndedBy::Duration,
         steady_state: None,

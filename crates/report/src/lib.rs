@@ -51,6 +51,7 @@ pub mod probe;
 pub mod ramp;
 mod remarks;
 mod run;
+mod servers;
 pub mod several;
 mod sweep;
 pub mod table;

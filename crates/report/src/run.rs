@@ -9,7 +9,7 @@ use measure::{Histogram, HostFacts, RunRecord};
 
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
 use crate::over_time::Timeline;
-use crate::{distributions, remarks, targets, text};
+use crate::{distributions, remarks, servers, targets, text};
 
 /// The report on one run, which `file` keeps.
 pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
@@ -24,6 +24,7 @@ pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
     sections.push(Section::new("Result", tables.map(Block::Sheet).into()));
     sections.extend(clients(record, ""));
     sections.extend(connections(record, ""));
+    sections.extend(servers::section(record, ""));
     sections.push(generator(record, ""));
     for section in &mut sections {
         section.blocks.retain(|block| match block {

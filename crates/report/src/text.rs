@@ -14,7 +14,7 @@ use measure::scenario::DriverKind;
 use measure::{Arrival, Histogram, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
 use crate::table::{Align, Table};
-use crate::{plain, targets};
+use crate::{plain, servers, targets};
 
 mod capture;
 mod carriage;
@@ -49,6 +49,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Capture", capture::section(record)),
         ("Simulated server", simulation::section(record)),
         ("Oddities", sections::oddities(record)),
+        ("Server", servers(record)),
         ("Generator", sections::generator(record)),
         ("Verdict", sections::verdict(record)),
     ];
@@ -64,6 +65,15 @@ pub fn render(record: &RunRecord) -> String {
         let _ = writeln!(text, "warning: {warning}");
     }
     text
+}
+
+/// What was observed of servers.
+fn servers(record: &RunRecord) -> String {
+    let mut table = Table::new([Align::Left, Align::Left]);
+    for (name, words) in servers::facts(record) {
+        table.row([name, words]);
+    }
+    sections::text_of(&table)
 }
 
 /// One line on one interval, without a line break: what was sent, answered and lost in it.

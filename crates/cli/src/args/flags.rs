@@ -93,7 +93,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 137] = [
+pub(crate) const FLAGS: [Flag; 138] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -262,6 +262,7 @@ pub(crate) const FLAGS: [Flag; 137] = [
     run("interval").asked_by(Calls::Runs),
     run("goodput"),
     run("label").asked_by(Calls::Runs),
+    run("observe").at(At::Sockets),
     run("quiet"),
     // Conditions
     run("fail-if").not_with(&[

@@ -87,6 +87,7 @@ pub(super) fn build(
         // dnsperf tries whether or not somebody listens, and counts what is lost.
         preflight: false,
         observer: None,
+        observe: lab::observing::Sources::default(),
         plan,
     })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lab::observing::Sources;
 use lab::run::{Description, RunRequest, default_workers, target_scope};
 use load::arrival::{Arrival, parse_rate};
 use load::profile::ProfiledClients;
@@ -140,6 +141,7 @@ pub(crate) fn build(
         description,
         preflight: false,
         observer: None,
+        observe: Sources::parse(&arguments.observe)?,
     })
 }
 

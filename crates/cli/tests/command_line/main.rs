@@ -29,6 +29,7 @@ mod lifecycle;
 mod line;
 mod manual;
 mod names;
+mod observing;
 mod ping;
 mod populations;
 mod process;

@@ -68,6 +68,11 @@ fn the_published_schemas_of_comparisons_are_those_that_the_code_makes() {
 
 #[test]
 fn the_published_list_of_metrics_is_the_one_that_the_code_makes() {
+    let cure = "write it anew: cargo run -- schema observations > docs/observations.md";
+    assert!(
+        published("observations.md") == observe::profiles::tables(),
+        "{cure}"
+    );
     let cure = "write it anew: cargo run -- schema metrics > docs/metrics.md";
     assert!(
         published("metrics.md") == measure::Metric::table(),

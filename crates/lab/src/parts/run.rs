@@ -109,6 +109,7 @@ pub fn run_parts(
     (clock, control): (Clock, &Control),
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, PartsError> {
+    let observing = crate::observing::begin(groups, control)?;
     let kernel_before = crate::host::counters();
     let count = parts.count() as usize;
     let mut leading = Leading {
@@ -134,6 +135,9 @@ pub fn run_parts(
     record.network.kernel = kernel;
     let (intervals, _) = leading.gathering.finish();
     record::finish(&mut record, groups, intervals);
+    if let Some(observing) = observing {
+        observing.end(&mut record);
+    }
     if let Some(responders) = leading.responders.take() {
         match serve_parts(responders, |_| true) {
             Ok(counted) => note_responder(&mut record, &counted, None),

@@ -21,6 +21,7 @@ use measure::RunRecord;
 use measure::scenario::{ProfileRecord, ReplayRecord};
 
 use crate::key_log::KeyLogFile;
+use crate::observing::{self, Sources};
 
 pub use addresses::choose_local_addresses;
 pub use division::{Division, divide};
@@ -53,6 +54,8 @@ pub struct RunRequest {
     pub preflight: bool,
     /// Told of every query and connection.
     pub observer: Option<Observer>,
+    /// What servers and hosts are asked meanwhile; that of the first group counts.
+    pub observe: Sources,
 }
 
 impl RunRequest {
@@ -172,6 +175,7 @@ pub fn run_groups(
         driver: own_driver(groups),
         ..RunOptions::default()
     };
+    let observing = observing::begin(groups, control)?;
     let started = record::Started::now();
     let kernel_before = crate::host::counters();
     let outcome = engine::run(&inputs, &options, control, on_progress)
@@ -183,7 +187,11 @@ pub fn run_groups(
         kernel,
         simulation: None,
     };
-    Ok(record::from_outcome(groups, outcome, surroundings))
+    let mut record = record::from_outcome(groups, outcome, surroundings);
+    if let Some(observing) = observing {
+        observing.end(&mut record);
+    }
+    Ok(record)
 }
 
 /// As [`check_target`] for each of several runs, all at once: a target that is silent does not make

@@ -133,6 +133,7 @@ pub(crate) fn from_outcome(
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
         responder: None,
+        observations: Vec::new(),
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
         steady_state: None,

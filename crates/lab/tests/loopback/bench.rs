@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use driver::kernel::DriverChoice;
 use engine::{Control, Progress, TlsSettings};
+use lab::observing::Sources;
 use lab::run::{Description, RunError, RunRequest, Serving, SocketUse, TlsRequest, run, serve};
 use load::arrival::{Arrival, Process};
 use load::{Plan, names_file};
@@ -47,6 +48,7 @@ pub(crate) struct Load {
     early_data: bool,
     driver: DriverChoice,
     goodput_rcodes: Vec<u16>,
+    observe: Sources,
 }
 
 impl Load {
@@ -80,7 +82,15 @@ impl Load {
             early_data: false,
             driver: DriverChoice::Auto,
             goodput_rcodes: vec![0, 3],
+            observe: Sources::default(),
         }
+    }
+
+    /// What is asked beside the run, as it is typed.
+    pub(crate) fn observe(mut self, sources: &[&str]) -> Load {
+        let sources: Vec<String> = sources.iter().map(|it| (*it).to_owned()).collect();
+        self.observe = Sources::parse(&sources).unwrap();
+        self
     }
 
     /// RCODEs that count as answers.
@@ -203,6 +213,7 @@ impl Load {
             },
             preflight: self.preflight,
             observer: None,
+            observe: self.observe,
             plan: self.plan,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use lab::target::{DOH_PATH, Product, RunningServer, Service, TLS_NAME};
 use load::names_file;
+use measure::RunRecord;
 use proto::Transport;
 use proto::doh::Method;
 use proto::query::QueryOptions;
@@ -118,6 +119,7 @@ fn check(product: Product) {
         let load = way
             .load(address)
             .preflight()
+            .observe(&["auto"])
             .ca_pem(target.ca_pem().unwrap());
         let ran = load.run_at(address);
         let (counts, name) = (ran.counts(), format!("{product:?}, {way:?}"));
@@ -131,7 +133,37 @@ fn check(product: Product) {
         let rcodes = (by_rcode[NOERROR], by_rcode[NXDOMAIN]);
         let expected = (ROUNDS * (QUESTIONS - MISSING), ROUNDS * MISSING);
         assert_eq!(rcodes, expected, "{name}: {counts:?}");
+        check_observed(product, &ran.record, &name);
     }
+}
+
+/// Servers count a query when they have answered it: so many may be in between.
+const BEING_COUNTED: u64 = 10;
+
+/// What the server tells of itself is what it was asked.
+fn check_observed(product: Product, record: &RunRecord, name: &str) {
+    let programs = record.programs();
+    assert!(programs[0].cpus_used > 0.0, "{name}: {programs:#?}");
+    assert!(programs[0].cpus_allowed >= Some(1.0), "{name}");
+    let servers = record.servers();
+    let Some(server) = servers.first() else {
+        let tells = [Product::Bind, Product::Unbound, Product::CoreDns].contains(&product);
+        assert!(!tells, "{name}: {:#?}", record.warnings);
+        return;
+    };
+    let all = ROUNDS * QUESTIONS;
+    let counted = server.queries as u64;
+    let is_same = (all - BEING_COUNTED..=all).contains(&counted);
+    assert!(
+        is_same,
+        "{name}: {counted} counted: {:#?}",
+        server.observation()
+    );
+    let facts = &server.observation().facts;
+    assert!(
+        facts.version.is_some() && facts.product.is_some(),
+        "{name}: {facts:#?}"
+    );
 }
 
 #[test]

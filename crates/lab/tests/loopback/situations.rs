@@ -13,6 +13,7 @@ mod clients;
 mod load;
 mod outages;
 mod path;
+mod servers;
 
 /// What has to be said of a situation.
 struct Expected {

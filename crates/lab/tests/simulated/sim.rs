@@ -375,6 +375,7 @@ impl Sim {
             },
             preflight: false,
             observer: None,
+            observe: lab::observing::Sources::default(),
         })
     }
 

@@ -121,11 +121,31 @@ impl Doubts {
                 "kernel, CPU governor or kernel parameters of the host were not the same".into(),
             );
         }
+        self.of_servers(first, other);
         if first.throng_version != other.throng_version {
             self.warnings.push(format!(
                 "generators differ: throng {} and {}",
                 first.throng_version, other.throng_version
             ));
+        }
+    }
+}
+
+impl Doubts {
+    /// Servers that were observed, each beside the one in its place.
+    fn of_servers(&mut self, first: &RunRecord, other: &RunRecord) {
+        for (one, two) in first.observations.iter().zip(&other.observations) {
+            if one.profile != two.profile {
+                continue;
+            }
+            let differing = one.facts.differing(&two.facts);
+            if !differing.is_empty() {
+                self.warnings.push(format!(
+                    "what {} is was not the same: {}",
+                    one.name(),
+                    differing.join(", ")
+                ));
+            }
         }
     }
 }

@@ -369,3 +369,35 @@ fn what_makes_a_comparison_meaningless_is_refused() {
     assert_eq!(found.refusals, Vec::<String>::new());
     assert_eq!(found.warnings.len(), 3, "{found:?}");
 }
+
+#[test]
+fn servers_that_are_not_the_same_are_a_doubt() {
+    let mut host = Host::new(1);
+    let of_version = |record: &RunRecord, version: &str, threads: u64| {
+        let mut record = record.clone();
+        record.observations = vec![crate::Observation {
+            profile: "bind".to_owned(),
+            facts: crate::observation::ServerFacts {
+                product: Some("BIND".to_owned()),
+                version: Some(version.to_owned()),
+                threads: Some(threads),
+                // Another one each time.
+                process_id: Some(std::process::id() + threads as u32),
+                ..Default::default()
+            },
+            ..Default::default()
+        }];
+        record
+    };
+    let run = host.run(1.0);
+    let warnings = |version: &str, threads: u64| {
+        let a = [of_version(&run, "9.18.28", 2)];
+        let b = [of_version(&run, version, threads)];
+        doubts(&side("a", &a), &side("b", &b)).warnings
+    };
+    assert_eq!(warnings("9.18.28", 2), [] as [String; 0]);
+    assert_eq!(
+        warnings("9.20.1", 3),
+        ["what BIND is was not the same: version 9.18.28 and 9.20.1, threads 2 and 3"]
+    );
+}

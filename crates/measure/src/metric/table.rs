@@ -14,6 +14,7 @@ use super::{About, Better, Rank, Row, Unit};
 use crate::experience::ClientExperience;
 use crate::record::RunRecord;
 
+const OBSERVED: &str = "--observe";
 const STAMPS: &str = "a run over UDP with --timestamps";
 
 macro_rules! metrics {
@@ -330,4 +331,27 @@ metrics! {
     AcceptsFailed "accepts_failed" "responder_accepts_failed" Count [Detail Generator Lower]
         "Times that the responder of a self-test could not accept a connection":
         |it| it.of_run(|run| count(run.responder?.accepts_failed)), needs "a self-test";
+
+    // The server's own side.
+    ServerCpus "server.cpus" "server_cpus" Number [Detail Target Neither]
+        "CPUs' worth of time that the observed server used":
+        |it| it.of_run(|run| Some(run.programs().first()?.cpus_used)), needs OBSERVED;
+    ServerCpu "server.cpu" "server_cpu_share" Share [Main Target Neither]
+        "CPU that the observed server used, of what it may use":
+        |it| it.of_run(|run| run.programs().first()?.cpu_share()), needs OBSERVED;
+    ServerCpuPerQuery "server.cpu_per_query" "server_cpu_{}_per_query" Nanoseconds
+        [Main Target Lower] "CPU time of the observed server for each response":
+        |it| it.of_run(RunRecord::server_cpu_ns_per_response), needs OBSERVED;
+    ServerThrottled "server.throttled" "server_throttled_share" Share [Detail Target Lower]
+        "Periods in which its CPU quota stopped the observed server":
+        |it| it.of_run(|run| run.programs().first()?.throttled_share), needs OBSERVED;
+    ServerDrops "server.drops" "server_drops" Count [Detail Target Lower]
+        "Datagrams that the sockets of the observed server had no room for":
+        |it| it.of_run(|run| count(run.programs().first()?.udp_drops)), needs OBSERVED;
+    ServerQueries "server.queries" "server_queries" Count [Detail Target Neither]
+        "Queries that the observed server counted":
+        |it| it.of_run(|run| Some(run.servers().first()?.queries)), needs OBSERVED;
+    ServerCacheHits "server.cache_hits" "server_cache_hit_share" Share [Detail Target Neither]
+        "Lookups that the cache of the observed server answered":
+        |it| it.of_run(|run| run.servers().first()?.cache_hit_share), needs OBSERVED;
 }

@@ -8,7 +8,8 @@ use super::{Figures, Finding};
 
 pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let dropped = dropped_by_local_target(figures);
-    if dropped == 0 {
+    // Of one that is observed, its own counters tell.
+    if dropped == 0 || !figures.record.programs().is_empty() {
         return None;
     }
     let seen = format!(
@@ -29,9 +30,12 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     Some(Finding::met(diagnosis).beside())
 }
 
-/// Datagrams for which the receive buffers of a target on this host had no room, where queries were
-/// lost.
+/// Datagrams for which the receive buffers of a target on this host, or of one that is observed,
+/// had no room, where queries were lost.
 pub(super) fn dropped_by_local_target(figures: &Figures<'_>) -> u64 {
+    if let Some(program) = figures.record.programs().first() {
+        return program.udp_drops;
+    }
     let network = &figures.record.network;
     let all = figures.of_udp("RcvbufErrors");
     let of_others = all.saturating_sub(network.receive_drops);

@@ -49,6 +49,8 @@ pub(super) enum Stage {
     Exchanges,
     /// Connections that ended with queries on them.
     Ended,
+    /// What an observed server tells of itself, where the load was not kept up.
+    ServersOwn,
     /// What the load itself says, once all else is cleared.
     Load,
 }

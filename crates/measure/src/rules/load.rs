@@ -27,6 +27,12 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     asks.then(|| judge(figures).concluding(Stage::Load))
 }
 
+/// The target kept up with what was asked.
+pub(super) fn is_held(figures: &Figures<'_>) -> bool {
+    let limit = found(figures).and_then(|it| it.limit());
+    matches!(limit, None | Some(Limit::Rate))
+}
+
 fn judge(figures: &Figures<'_>) -> Finding {
     match figures.record.scenario.arrival {
         Arrival::Closed { outstanding, .. } => closed_loop(figures, outstanding),

@@ -22,30 +22,30 @@ const ROWS: &[Row] = &[
         &["nsstat.QryUDP", "nsstat.QryTCP"],
         "queries of clients",
     )
-    .or_zero("nsstat."),
-    Row::counter("queries.udp", "queries", &["nsstat.QryUDP"], "over UDP").or_zero("nsstat."),
+    .or_zero("opcode."),
+    Row::counter("queries.udp", "queries", &["nsstat.QryUDP"], "over UDP").or_zero("opcode."),
     Row::counter(
         "queries.tcp",
         "queries",
         &["nsstat.QryTCP"],
         "over TCP, TLS and HTTP",
     )
-    .or_zero("nsstat."),
+    .or_zero("opcode."),
     Row::counter(
         "messages",
         "messages",
         &["nsstat.Requestv4", "nsstat.Requestv6"],
         "messages of clients of any kind",
     )
-    .or_zero("nsstat."),
-    Row::counter("responses", "responses", &["nsstat.Response"], "responses").or_zero("nsstat."),
+    .or_zero("opcode."),
+    Row::counter("responses", "responses", &["nsstat.Response"], "responses").or_zero("opcode."),
     Row::counter(
         "responses.truncated",
         "responses",
         &["nsstat.TruncatedResp"],
         "responses with TC",
     )
-    .or_zero("nsstat."),
+    .or_zero("opcode."),
     Row::counter(
         "responses.noerror",
         "responses",
@@ -80,90 +80,90 @@ const ROWS: &[Row] = &[
         &["nsstat.QryRecursion"],
         "queries for which it had to ask others",
     )
-    .or_zero("nsstat."),
+    .or_zero("opcode."),
     Row::counter(
         "queries.dropped",
         "queries",
         &["nsstat.QryDropped", "nsstat.RateDropped"],
         "queries that it dropped",
     )
-    .or_zero("nsstat."),
+    .or_zero("opcode."),
     Row::gauge(
         "clients.recursive",
         "clients",
         &["nsstat.RecursClients"],
         "clients that wait for recursion",
     )
-    .or_zero("nsstat."),
+    .or_zero("opcode."),
     Row::gauge(
         "clients.tcp",
         "connections",
         &["sockstat.TCP4Active", "sockstat.TCP6Active"],
         "TCP sockets in use",
     )
-    .or_zero("sockstat."),
+    .or_zero("opcode."),
     Row::gauge(
         "clients.tcp_most",
         "connections",
         &["nsstat.TCPConnHighWater"],
         "most TCP clients at once since it began",
     )
-    .or_zero("nsstat."),
+    .or_zero("opcode."),
     Row::counter(
         "connections",
         "connections",
         &["sockstat.TCP4Accept", "sockstat.TCP6Accept"],
         "TCP connections that it accepted",
     )
-    .or_zero("sockstat."),
+    .or_zero("opcode."),
     Row::counter(
         "connections.failed",
         "connections",
         &["sockstat.TCP4AcceptFail", "sockstat.TCP6AcceptFail"],
         "TCP connections that it could not accept",
     )
-    .or_zero("sockstat."),
+    .or_zero("opcode."),
     Row::counter(
         "receive_errors",
         "datagrams",
         &["sockstat.UDP4RecvErr", "sockstat.UDP6RecvErr"],
         "errors in receiving",
     )
-    .or_zero("sockstat."),
+    .or_zero("opcode."),
     Row::counter(
         "send_errors",
         "datagrams",
         &["sockstat.UDP4SendErr", "sockstat.UDP6SendErr"],
         "errors in sending",
     )
-    .or_zero("sockstat."),
+    .or_zero("opcode."),
     Row::counter(
         "cache.hits",
         "lookups",
         &["cachestats.QueryHits"],
         "queries that the cache answered",
     )
-    .or_zero("cachestats."),
+    .or_zero("opcode."),
     Row::counter(
         "cache.misses",
         "lookups",
         &["cachestats.QueryMisses"],
         "queries that it could not answer",
     )
-    .or_zero("cachestats."),
+    .or_zero("opcode."),
     Row::counter(
         "upstream.queries",
         "queries",
         &["resstats.Queryv4", "resstats.Queryv6"],
         "queries to other servers",
     )
-    .or_zero("resstats."),
+    .or_zero("opcode."),
     Row::counter(
         "upstream.timeouts",
         "queries",
         &["resstats.QueryTimeout"],
         "of them without answer in time",
     )
-    .or_zero("resstats."),
+    .or_zero("opcode."),
     Row::gauge("memory", "bytes", &["memory.InUse"], "memory that it uses"),
 ];

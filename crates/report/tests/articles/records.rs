@@ -128,6 +128,7 @@ impl Printed {
             timeline: None,
             network: NetworkFacts::default(),
             responder: None,
+            observations: Vec::new(),
             simulation: None,
             ended_by: EndedBy::Duration,
             steady_state: None,

@@ -29,6 +29,7 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
         description: Description::default(),
         preflight: false,
         observer: None,
+        observe: crate::observing::Sources::default(),
     }
 }
 

@@ -1,0 +1,114 @@
+//! `--observe`: what a server tells of itself beside a run, and what happens where nobody does.
+
+use std::net::TcpListener;
+
+use measure::RunRecord;
+
+use crate::process::{Folder, Responder, measured, throng};
+
+/// A run of a second against the responder in a process of its own.
+fn run(responder: &Responder, names: &str, more: &str) -> String {
+    format!(
+        "run --quiet --server {} --names {names} --rate 1k --duration 1s --timeout 20s {more}",
+        responder.address()
+    )
+}
+
+#[test]
+fn auto_finds_the_process_behind_the_target_and_both_ends_are_in_the_record() {
+    let folder = Folder::new("observe");
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    for processes in ["", "--processes 2"] {
+        let json = run(
+            &responder,
+            &names,
+            &format!("--observe auto --format json {processes}"),
+        );
+        let json = throng(&json).succeeded();
+        let record = RunRecord::from_json(&json).unwrap();
+        let programs = record.programs();
+        let facts = &programs[0].observation().facts;
+        assert_eq!(facts.process_id, Some(responder.child.id()), "{processes}");
+        assert_eq!(programs[0].name(), "throng");
+        assert!(programs[0].cpus_used > 0.0, "{programs:#?}");
+        let scrapes = &programs[0].observation().scrapes;
+        assert!(scrapes.len() >= 2, "{scrapes:#?}");
+        // Before the load, and after it.
+        assert!(scrapes[0].at_ns < 0, "{scrapes:#?}");
+        let last = scrapes.last().unwrap();
+        assert!(last.at_ns > record.measured_ns as i64, "{scrapes:#?}");
+        let warnings = record.warnings.join("\n");
+        assert!(
+            warnings.contains("`throng` is a product without a profile"),
+            "{warnings}"
+        );
+    }
+    let text = throng(&run(&responder, &names, "--observe auto")).succeeded();
+    assert!(text.contains("\nServer\n"), "{text}");
+    assert!(text.contains("CPU seconds per 1,000 queries"), "{text}");
+    let csv = throng(&run(&responder, &names, "--observe auto --format csv")).succeeded();
+    assert!(csv.contains("server_cpu"), "{csv}");
+}
+
+#[test]
+fn a_source_that_tells_nothing_is_a_line_and_a_gap_and_the_run_goes_on() {
+    let folder = Folder::new("observe-gap");
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    // Bound and gone again: nobody listens there.
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let observe = format!("--observe bind=http://{closed}/ --observe process=no-such-program");
+    let text = throng(&run(&responder, &names, &observe)).succeeded();
+    assert!(text.contains("Connection refused"), "{text}");
+    assert!(text.contains("statistics-channels"), "{text}");
+    assert!(text.contains("no process `no-such-program`"), "{text}");
+    let json = throng(&run(
+        &responder,
+        &names,
+        &format!("{observe} --format json"),
+    ))
+    .succeeded();
+    let record = RunRecord::from_json(&json).unwrap();
+    for observation in &record.observations {
+        let cost = observation.cost();
+        assert_eq!(cost.failed, cost.number, "{observation:#?}");
+        assert!(!observation.notes.is_empty());
+    }
+    assert_eq!(record.total.counts.responses, 1_000);
+}
+
+#[test]
+fn what_cannot_be_observed_is_refused_before_the_run() {
+    for (observe, error, cure) in [
+        ("nobody=1", "there is no profile `nobody`", "profiles are"),
+        ("bind", "needs to know where", "bind=http://"),
+        (
+            "bind=http://127.0.0.1/,period=1ms",
+            "the shortest",
+            "bind=http://",
+        ),
+        ("prometheus=http://127.0.0.1/", "which series", "allow="),
+    ] {
+        throng(&format!("run --duration 1s --observe {observe}")).refused_with(error, cure);
+    }
+    throng("run --driver sim --duration 1s --observe host").refused_with("--observe", "--driver");
+    let token = "--observe prometheus=http://127.0.0.1/,allow=up,token=/no/such/file";
+    throng(&format!("run --duration 1s {token}")).refused_with("/no/such/file", "credential");
+}
+
+#[test]
+fn a_self_test_has_nothing_to_observe_but_its_host() {
+    let record = measured("--rate 1k --duration 1s --observe auto --observe host");
+    let warnings = record.warnings.join("\n");
+    assert!(
+        warnings.contains("there is nothing to observe"),
+        "{warnings}"
+    );
+    assert_eq!(record.observations.len(), 1);
+    assert_eq!(record.observations[0].profile, "host");
+    assert!(record.programs().is_empty());
+}

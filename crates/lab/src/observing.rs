@@ -1,0 +1,190 @@
+//! What servers and hosts tell of themselves beside a run: begun before its load, put into its
+//! record after it.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use driver::clock::Clock;
+use engine::Control;
+use measure::RunRecord;
+use measure::observation::ObservationMode;
+use measure::record::EndedBy;
+use observe::{Asked, AskedError, Credentials, Observer, Settings};
+
+use crate::run::{RunError, RunRequest};
+
+/// What stands for whatever is found of the target.
+const AUTO: &str = "auto";
+/// Runs up to this long are short: there sources are asked each second.
+const SHORT: Duration = Duration::from_secs(120);
+const PERIOD_OF_SHORT: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_secs(5);
+/// What the last scrapes of an interrupted run may take.
+const PATIENCE_WHEN_INTERRUPTED: Duration = Duration::from_millis(500);
+
+/// What is to be observed.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    asked: Vec<Asked>,
+    is_auto: bool,
+}
+
+impl Sources {
+    /// Reads what was typed: `auto`, or `PROFILE=WHERE[,KEY=VALUE..]`.
+    ///
+    /// # Errors
+    /// There is no such profile or key, or something is missing; with the cure.
+    pub fn parse(texts: &[String]) -> Result<Sources, RunError> {
+        let mut sources = Sources::default();
+        for text in texts {
+            if text == AUTO {
+                sources.is_auto = true;
+                continue;
+            }
+            let asked = Asked::parse(text).map_err(refused(text))?;
+            check_files(text, &asked.credentials)?;
+            sources.asked.push(asked);
+        }
+        Ok(sources)
+    }
+
+    /// True if nothing is to be observed.
+    pub fn is_empty(&self) -> bool {
+        self.asked.is_empty() && !self.is_auto
+    }
+}
+
+/// A file that is not there is no fault of the source's.
+fn check_files(text: &str, credentials: &Credentials) -> Result<(), RunError> {
+    let Credentials {
+        token,
+        authorities,
+        certificate,
+        key,
+    } = credentials;
+    let files = [token, authorities, certificate, key];
+    for path in files.into_iter().flatten() {
+        std::fs::metadata(path).map_err(|error| {
+            let what = format!("--observe {text}: `{}`: {error}", path.display());
+            RunError::new(what, "give a file with the credential in it")
+        })?;
+    }
+    Ok(())
+}
+
+/// Sources that are being asked.
+pub(crate) struct Observing {
+    observer: Observer,
+    /// The origin of all instants, time since 1970.
+    epoch: Duration,
+    /// What could not be found.
+    notes: Vec<String>,
+}
+
+/// Begins to ask what the run of these groups is to observe; none if that is nothing. Sources have
+/// been asked once when this returns.
+///
+/// # Errors
+/// What was typed is wrong however a source behaves.
+pub(crate) fn begin(
+    groups: &[RunRequest],
+    control: &Control,
+) -> Result<Option<Observing>, RunError> {
+    let Some(request) = groups.first().filter(|it| !it.observe.is_empty()) else {
+        return Ok(None);
+    };
+    let mut asked = request.observe.asked.clone();
+    let mut notes = Vec::new();
+    if request.observe.is_auto {
+        let found = found(request);
+        add_new(&mut asked, found.asked);
+        notes = found.notes;
+    }
+    let length = request.plan.duration.map(|it| it + request.plan.warmup);
+    let settings = Settings {
+        mode: ObservationMode::During,
+        period: match length.is_some_and(|length| length > SHORT) {
+            true => PERIOD,
+            false => PERIOD_OF_SHORT,
+        },
+        thread_cpu_time: Clock::thread_cpu_time,
+    };
+    let epoch = Clock::unix_time();
+    let is_over = || control.is_stopped() || control.is_interrupted();
+    let observer = Observer::start_unless(&asked, Instant::now(), settings, &is_over);
+    Ok(Some(Observing {
+        observer: observer.map_err(refused("observe"))?,
+        epoch,
+        notes,
+    }))
+}
+
+/// What there is to observe of the targets of a run, each once.
+fn found(request: &RunRequest) -> observe::auto::Found {
+    if request.description.self_test {
+        let note = "the target is the responder within this process: there is nothing to observe";
+        return observe::auto::Found {
+            asked: Vec::new(),
+            notes: vec![note.to_owned()],
+        };
+    }
+    let stub = request.plan.stub.as_ref();
+    let targets: Vec<SocketAddr> = match stub {
+        Some(stub) => stub.servers.clone(),
+        None => vec![request.plan.target],
+    };
+    let mut all = observe::auto::Found::default();
+    for target in targets {
+        let found = observe::auto::find(target);
+        add_new(&mut all.asked, found.asked);
+        all.notes.extend(found.notes);
+    }
+    all
+}
+
+/// Adds the sources that are not there yet.
+fn add_new(all: &mut Vec<Asked>, further: Vec<Asked>) {
+    for asked in further {
+        if !all.iter().any(|known| known.shown() == asked.shown()) {
+            all.push(asked);
+        }
+    }
+}
+
+fn refused(what: &str) -> impl Fn(AskedError) -> RunError + '_ {
+    move |error| {
+        RunError::new(
+            format!("--observe {what}: {}", error.what),
+            error.hint.clone(),
+        )
+    }
+}
+
+impl Observing {
+    /// Asks once more, and puts what came of it into the record, whose verdict it may change.
+    pub(crate) fn end(self, record: &mut RunRecord) {
+        let began = record
+            .runs
+            .first()
+            .map(|run| Duration::from_micros(run.began_us));
+        let before_ns = |began: Duration| began.as_nanos() as i64 - self.epoch.as_nanos() as i64;
+        // Without its identity nothing tells when a run began but that it had to be after.
+        let phases = &record.phases;
+        let first_ns = (phases.connect_ns + phases.warmup_ns) as i64;
+        let by_ns = began.map_or(first_ns, before_ns);
+        // Who interrupts a run waits for no server.
+        let most = match record.ended_by {
+            EndedBy::Interrupted => PATIENCE_WHEN_INTERRUPTED,
+            _ => Duration::MAX,
+        };
+        for mut observation in self.observer.finish_within(most) {
+            observation.move_origin(by_ns);
+            record.observations.push(observation);
+        }
+        let notes = self.notes.into_iter();
+        record
+            .warnings
+            .extend(notes.map(|note| format!("--observe auto: {note}")));
+        record.conclude();
+    }
+}

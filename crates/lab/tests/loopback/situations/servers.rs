@@ -1,0 +1,117 @@
+//! Real servers that are observed: what kept them from answering more, by their own evidence.
+
+use std::fs;
+use std::path::PathBuf;
+
+use lab::target::{BindOptions, BindTarget};
+use measure::RunRecord;
+use proto::Transport;
+
+use crate::bench::{Load, beside, ms};
+use crate::servers::zone;
+
+/// A closed loop for a second and a half.
+fn load(outstanding: u32) -> Load {
+    let load = Load::over(Transport::Udp).outstanding(outstanding);
+    load.plan(|plan| {
+        plan.duration = Some(ms(1_500));
+        plan.timeout = ms(400);
+    })
+}
+
+fn bind() -> BindTarget {
+    let options = BindOptions {
+        cpu: Some(0),
+        ..BindOptions::new(zone())
+    };
+    BindTarget::start(&options).unwrap()
+}
+
+fn observed(target: &BindTarget, load: Load) -> RunRecord {
+    let period = format!("process={},period=100ms", target.process_id());
+    let load = load.observe(&["auto", &period]);
+    load.run_at(target.endpoints().do53()).record
+}
+
+/// The verdict tells one of these.
+#[track_caller]
+fn tells(record: &RunRecord, either: &[&str]) {
+    let evidence = &record.verdict.evidence;
+    let is_told = |words: &&str| evidence.iter().any(|it| it.contains(words));
+    assert!(
+        either.iter().any(is_told),
+        "none of {either:?}: {:#?} {:#?}",
+        record.verdict,
+        record.programs()
+    );
+}
+
+#[test]
+fn a_server_on_one_cpu_has_used_it_up_or_others_had_it() {
+    let _beside = beside();
+    let target = bind();
+    let record = observed(&target, load(100));
+    tells(&record, &["of its 1.00 CPUs"]);
+    tells(&record, &["its CPU is the limit", "had to wait for a CPU"]);
+}
+
+/// A control group of version 1 or 2 with a quota, gone when dropped.
+struct Quota {
+    folder: PathBuf,
+}
+
+impl Quota {
+    /// A fifth of a CPU for that process; none where this host lets nobody make groups.
+    fn of_a_fifth(process: u32) -> Option<Quota> {
+        let name = format!("throng-test-{process}");
+        let quota = [
+            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
+            ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
+        ];
+        quota.into_iter().find_map(|(root, file, value)| {
+            let folder = PathBuf::from(root).join(&name);
+            fs::create_dir(&folder).ok()?;
+            let quota = Quota { folder };
+            fs::write(quota.folder.join(file), value).ok()?;
+            let processes = quota.folder.join("cgroup.procs");
+            fs::write(processes, process.to_string()).ok()?;
+            Some(quota)
+        })
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // A group is empty a moment after its last process has ended.
+        for _ in 0..1_000 {
+            if fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            std::thread::park_timeout(ms(10));
+        }
+    }
+}
+
+#[test]
+fn a_server_with_a_quota_is_stopped_by_it() {
+    let _beside = beside();
+    let target = bind();
+    let Some(quota) = Quota::of_a_fifth(target.process_id()) else {
+        eprintln!("left out: this host lets nobody make control groups");
+        return;
+    };
+    let record = observed(&target, load(100));
+    drop(target);
+    drop(quota);
+    tells(&record, &["its CPU quota stopped it in"]);
+    tells(&record, &["of its 0.20 CPUs"]);
+}
+
+#[test]
+fn a_server_whose_receive_buffer_is_full_counts_what_it_dropped() {
+    let _beside = beside();
+    let target = bind();
+    // Ten sockets of ours are one of BIND's, which has room for 277 queries.
+    let record = observed(&target, load(2_000));
+    tells(&record, &["the UDP sockets of named had no room for"]);
+}

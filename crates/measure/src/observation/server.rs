@@ -1,0 +1,303 @@
+//! What observed servers did while they were asked: the figures that rules, metrics and reports
+//! take from observations.
+//!
+//! The first server that is observed is the one that is asked, further ones are behind it. Figures
+//! are those of the measured window, as near as the instants of the scrapes allow.
+
+use super::{Observation, Sample, Scrape, Series, SeriesKind};
+use crate::interval::per;
+use crate::record::RunRecord;
+
+/// Most CPUs that a list may name: it comes from outside.
+const CPUS_MAX: u64 = 4_096;
+
+/// The time in which a load was offered, nanoseconds since the start of the measured run.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// When the warm-up began.
+    load_from_ns: i64,
+    until_ns: i64,
+}
+
+/// One program under load, or its control group.
+#[derive(Clone, Debug)]
+pub struct ProgramUse<'a> {
+    observation: &'a Observation,
+    /// CPUs' worth of time that it used.
+    pub cpus_used: f64,
+    /// CPUs' worth of time that it may use: its CPUs, or its quota; none if that is not known.
+    pub cpus_allowed: Option<f64>,
+    /// How much of a CPU its busiest thread used, on average.
+    pub busiest_thread_cpus: Option<f64>,
+    /// CPUs' worth of time for which its threads were ready to run and had none.
+    pub waited_cpus: Option<f64>,
+    /// In how many of its periods its quota had stopped it, 0 to 1; none without one.
+    pub throttled_share: Option<f64>,
+    /// Datagrams that its sockets had no room for, from before the run until after it.
+    pub udp_drops: u64,
+    /// Connections that a full listen queue dropped, from before the run until after it.
+    pub listen_overflows: u64,
+    /// The most memory that it had, in bytes.
+    pub memory_bytes_max: Option<f64>,
+}
+
+/// What a server counted of the queries, from before the run until after it.
+#[derive(Clone, Debug)]
+pub struct QueryUse<'a> {
+    observation: &'a Observation,
+    /// Queries that it received.
+    pub queries: f64,
+    /// Of its lookups in the cache, those that were answered from there, 0 to 1; none without
+    /// lookups.
+    pub cache_hit_share: Option<f64>,
+    /// Queries that it sent to other servers.
+    pub upstream_queries: Option<f64>,
+    /// Mean time until those were answered, in seconds, where it adds them up.
+    pub upstream_s_mean: Option<f64>,
+    /// Of them, those without an answer in time.
+    pub upstream_timeouts: f64,
+    /// It began again in the meantime: what it counted before is lost.
+    pub was_reset: bool,
+    /// It told its count before the run and after it: nothing is missing.
+    pub is_whole: bool,
+}
+
+impl<'a> ProgramUse<'a> {
+    fn of(observation: &'a Observation, window: Window) -> Option<Self> {
+        let used = |names: &[&str]| -> Option<f64> {
+            let each = names
+                .iter()
+                .map(|name| observation.growth_per_second(name, window));
+            each.sum()
+        };
+        // Those of a host have idle time too.
+        if observation.series("cpu.idle").is_some() {
+            return None;
+        }
+        let cpus_used = used(&["cpu.user", "cpu.system"]).or_else(|| used(&["group.cpu"]))?;
+        Some(ProgramUse {
+            observation,
+            cpus_used,
+            cpus_allowed: observation.cpus_allowed(),
+            busiest_thread_cpus: observation.mean("cpu.busiest_thread", window),
+            waited_cpus: observation.growth_per_second("cpu.wait", window),
+            throttled_share: observation.throttled(window),
+            udp_drops: observation.grown("udp.drops"),
+            listen_overflows: observation.grown("listen.overflows"),
+            memory_bytes_max: (observation.series("memory")).and_then(|memory| memory.highest),
+        })
+    }
+
+    /// Its name: that of its program, or what was asked.
+    pub fn name(&self) -> &'a str {
+        self.observation.name()
+    }
+
+    /// How much of what it may use it used, 0 to 1.
+    pub fn cpu_share(&self) -> Option<f64> {
+        self.cpus_allowed.map(|all| per(self.cpus_used, all))
+    }
+
+    /// CPUs' worth of time that it used from scrape to scrape, as [`Observation::rates`].
+    pub fn cpus_over_time(&self) -> Vec<(i64, i64, Option<f64>)> {
+        let of_threads = self.observation.rates(&["cpu.user", "cpu.system"]);
+        match of_threads.is_empty() {
+            true => self.observation.rates(&["group.cpu"]),
+            false => of_threads,
+        }
+    }
+
+    /// Where it was asked.
+    pub fn observation(&self) -> &'a Observation {
+        self.observation
+    }
+}
+
+impl<'a> QueryUse<'a> {
+    fn of(observation: &'a Observation) -> Option<Self> {
+        let growth = |name: &str| observation.series(name).and_then(|series| series.growth);
+        let queries = observation.series("queries")?;
+        let (hits, misses) = (growth("cache.hits"), growth("cache.misses"));
+        let lookups = hits.unwrap_or(0.0) + misses.unwrap_or(0.0);
+        let upstream_queries = growth("upstream.queries");
+        let upstream_s = growth("upstream.time");
+        let mean = upstream_s.zip(upstream_queries.filter(|number| *number > 0.0));
+        Some(QueryUse {
+            observation,
+            queries: queries.growth?,
+            cache_hit_share: hits.filter(|_| lookups > 0.0).map(|hits| hits / lookups),
+            upstream_queries,
+            upstream_s_mean: mean.map(|(seconds, number)| seconds / number),
+            upstream_timeouts: growth("upstream.timeouts").unwrap_or(0.0),
+            was_reset: queries.resets > 0,
+            is_whole: is_told(queries.samples.first()) && is_told(queries.samples.last()),
+        })
+    }
+
+    /// The name of its product, or what was asked.
+    pub fn name(&self) -> &'a str {
+        let product = self.observation.facts.product.as_deref();
+        product.unwrap_or_else(|| self.observation.name())
+    }
+
+    /// Where it was asked.
+    pub fn observation(&self) -> &'a Observation {
+        self.observation
+    }
+}
+
+impl Observation {
+    /// What it is: a program's name, a product, or what was asked.
+    pub fn name(&self) -> &str {
+        let binary = self.facts.binary.as_deref();
+        let program = binary.and_then(|path| path.rsplit('/').next());
+        let named = program.or(self.facts.product.as_deref());
+        named.unwrap_or(&self.source)
+    }
+
+    /// What it may use: the CPUs it may run on, or fewer by a quota.
+    fn cpus_allowed(&self) -> Option<f64> {
+        let cpus = self.facts.cpus.as_deref().and_then(cpus_in);
+        let quota = self.facts.quota_cpus.filter(|quota| *quota > 0.0);
+        cpus.into_iter().chain(quota).reduce(f64::min)
+    }
+
+    fn grown(&self, name: &str) -> u64 {
+        let growth = self.series(name).and_then(|series| series.growth);
+        growth.unwrap_or(0.0).max(0.0) as u64
+    }
+
+    /// In how many of its periods within the window a quota had stopped it.
+    fn throttled(&self, window: Window) -> Option<f64> {
+        self.facts.quota_cpus?;
+        let periods = self.growth_per_second("group.periods", window)?;
+        let throttled = self.growth_per_second("group.throttled_periods", window)?;
+        (periods > 0.0).then(|| (throttled / periods).min(1.0))
+    }
+
+    /// By how much a counter grew a second while the load was offered.
+    ///
+    /// Scrapes within the window count alone where they span half of it. Otherwise it is what came
+    /// from before it until after it, as if nothing had happened but the load.
+    fn growth_per_second(&self, name: &str, window: Window) -> Option<f64> {
+        let counter = |series: &&Series| series.kind == SeriesKind::Counter;
+        let series = self.series(name).filter(counter)?;
+        let at = self.scrapes.iter().map(|scrape| scrape.at_ns);
+        let all: Vec<(i64, Sample)> = at
+            .zip(series.samples.iter().copied())
+            .filter(|(_, sample)| sample.value().is_some())
+            .collect();
+        let first = all.iter().position(|(at, _)| *at >= 0);
+        let last = all.iter().rposition(|(at, _)| *at <= window.until_ns);
+        let within = first.zip(last).filter(|(first, last)| {
+            let span = |&(first, last): &(usize, usize)| all[last].0.saturating_sub(all[first].0);
+            first < last && span(&(*first, *last)) >= window.until_ns / 2
+        });
+        let (first, last) = match within {
+            Some(within) => within,
+            None => {
+                let before = all.iter().rposition(|(at, _)| *at <= window.load_from_ns);
+                let after = all.iter().position(|(at, _)| *at >= window.until_ns);
+                (before.unwrap_or(0), after.unwrap_or(all.len().max(1) - 1))
+            }
+        };
+        let span = all.get(first..=last).filter(|span| span.len() > 1)?;
+        let loaded_ns = (span[span.len() - 1].0.min(window.until_ns))
+            .saturating_sub(span[0].0.max(window.load_from_ns));
+        let growth: f64 = span
+            .windows(2)
+            .map(|pair| grown(pair[0].1, pair[1].1))
+            .sum();
+        (loaded_ns > 0).then(|| growth * 1e9 / loaded_ns as f64)
+    }
+
+    /// By how much counters grew a second, added up: from scrape to scrape, with the instants of
+    /// both in nanoseconds since the start of the measured run. Where one of them has no value, or
+    /// began again, there is none.
+    pub fn rates(&self, names: &[&str]) -> Vec<(i64, i64, Option<f64>)> {
+        let counters: Option<Vec<&Series>> = names.iter().map(|name| self.series(name)).collect();
+        let Some(counters) = counters else {
+            return Vec::new();
+        };
+        let pairs = self.scrapes.windows(2).enumerate();
+        let rate = |(number, pair): (usize, &[Scrape])| {
+            let (from, until) = (pair[0].at_ns, pair[1].at_ns);
+            let grown = counters.iter().map(|series| {
+                match (series.samples.get(number)?, series.samples.get(number + 1)?) {
+                    (_, Sample::Reset { .. }) => None,
+                    (before, after) => Some(after.value()? - before.value()?),
+                }
+            });
+            let grown: Option<f64> = grown.sum();
+            let seconds = until.saturating_sub(from) as f64 / 1e9;
+            (
+                from,
+                until,
+                grown.filter(|_| seconds > 0.0).map(|it| it / seconds),
+            )
+        };
+        pairs.map(rate).collect()
+    }
+
+    /// The mean of a gauge within the window; where it was not asked then, its highest value.
+    fn mean(&self, name: &str, window: Window) -> Option<f64> {
+        let series = self.series(name)?;
+        let each = self.scrapes.iter().zip(&series.samples);
+        let within = each.filter(|(scrape, _)| (1..=window.until_ns).contains(&scrape.at_ns));
+        let values: Vec<f64> = within.filter_map(|(_, sample)| sample.value()).collect();
+        match values.len() {
+            0 => series.highest,
+            number => Some(values.iter().sum::<f64>() / number as f64),
+        }
+    }
+}
+
+fn is_told(sample: Option<&Sample>) -> bool {
+    sample.is_some_and(|it| it.value().is_some())
+}
+
+/// What was counted from one sample to the next one.
+fn grown(before: Sample, after: Sample) -> f64 {
+    match (before.value(), after) {
+        (_, Sample::Reset { reset }) => reset.max(0.0),
+        (Some(before), after) => (after.value().unwrap_or(before) - before).max(0.0),
+        (None, _) => 0.0,
+    }
+}
+
+/// How many CPUs a list such as `0-3,8` names.
+fn cpus_in(list: &str) -> Option<f64> {
+    let mut cpus = 0;
+    for range in list.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let first: u64 = first.trim().parse().ok()?;
+        let last: u64 = last.trim().parse().ok()?;
+        cpus += last.checked_sub(first)?.min(CPUS_MAX) + 1;
+    }
+    (cpus > 0).then_some(cpus as f64)
+}
+
+impl RunRecord {
+    /// Programs that were observed, in order: the first is the one that was asked.
+    pub fn programs(&self) -> Vec<ProgramUse<'_>> {
+        let window = Window {
+            load_from_ns: -i64::try_from(self.phases.warmup_ns).unwrap_or(i64::MAX),
+            until_ns: i64::try_from(self.measured_ns).unwrap_or(i64::MAX),
+        };
+        let each = self.observations.iter();
+        each.filter_map(|it| ProgramUse::of(it, window)).collect()
+    }
+
+    /// Servers that told their counts, in order: the first is the one that was asked.
+    pub fn servers(&self) -> Vec<QueryUse<'_>> {
+        self.observations.iter().filter_map(QueryUse::of).collect()
+    }
+
+    /// CPU time of the server for each response, nanoseconds.
+    pub fn server_cpu_ns_per_response(&self) -> Option<f64> {
+        let qps = self.achieved_qps();
+        let programs = self.programs();
+        let program = programs.first().filter(|_| qps > 0.0)?;
+        Some(program.cpus_used * 1e9 / qps)
+    }
+}

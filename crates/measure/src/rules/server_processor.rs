@@ -1,0 +1,169 @@
+//! The CPU of an observed server: used up, used up by one thread, kept from it by a quota or by
+//! others, or free.
+
+use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::notation::{decimal, percent};
+use crate::observation::ProgramUse;
+use crate::verdict::Limit;
+
+use super::{Figures, Finding, Stage, load};
+
+/// From this share of what it may use on, its CPU is the limit.
+const FULL: f64 = 0.9;
+/// From this share of one CPU on, a thread is busy all the time.
+const THREAD_FULL: f64 = 0.9;
+/// Below this share of its CPUs a server has much to spare.
+const MUCH_TO_SPARE: f64 = 0.5;
+/// From this share of the periods on, a quota matters.
+const THROTTLED: f64 = 0.05;
+/// From this share of what it used on, time that threads waited for a CPU matters.
+const WAITED: f64 = 0.25;
+/// From this many CPUs on it matters at all.
+const WAITED_CPUS_MIN: f64 = 0.1;
+
+/// What a server's CPU was to its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Throttled,
+    Full,
+    OneThread,
+    TakenByOthers,
+    Free,
+    /// Neither busy nor idle.
+    Some,
+}
+
+impl Use {
+    fn of(program: &ProgramUse<'_>) -> Use {
+        let share = program.cpu_share();
+        let thread = program.busiest_thread_cpus.unwrap_or(0.0);
+        let waited = program.waited_cpus.unwrap_or(0.0);
+        if program.throttled_share >= Some(THROTTLED) {
+            Use::Throttled
+        } else if share >= Some(FULL) {
+            Use::Full
+        } else if thread >= THREAD_FULL {
+            Use::OneThread
+        } else if waited >= WAITED_CPUS_MIN.max(WAITED * program.cpus_used) {
+            Use::TakenByOthers
+        } else if share.is_some_and(|share| share < MUCH_TO_SPARE) {
+            Use::Free
+        } else {
+            Use::Some
+        }
+    }
+
+    /// It kept the server from answering more.
+    fn limits(self) -> bool {
+        matches!(self, Use::Throttled | Use::Full | Use::OneThread)
+    }
+}
+
+/// True if the server that was asked had much of its CPU to spare.
+pub(super) fn is_free(figures: &Figures<'_>) -> bool {
+    let programs = figures.record.programs();
+    !programs.is_empty() && programs.iter().all(|it| Use::of(it) == Use::Free)
+}
+
+pub(super) fn found(figures: &Figures<'_>) -> Vec<Finding> {
+    let programs = figures.record.programs();
+    let each = programs.iter().enumerate();
+    each.map(|(position, program)| of_program(figures, program, position > 0))
+        .collect()
+}
+
+fn of_program(figures: &Figures<'_>, program: &ProgramUse<'_>, is_behind: bool) -> Finding {
+    let how = Use::of(program);
+    let seen = format!(
+        "{}{}",
+        seen(program, how),
+        if is_behind { ", behind the target" } else { "" }
+    );
+    let (state, matters) = meaning(how);
+    let diagnosis = Diagnosis::new("CPU of the server", state, seen, matters);
+    let finding = Finding::met(diagnosis.cures(cures(program, how)));
+    let finding = match how {
+        Use::Some | Use::Free => finding,
+        _ => finding.beside(),
+    };
+    finding
+        .limits(Stage::ServersOwn, Limit::Server)
+        .only_if(how.limits() && !load::is_held(figures))
+}
+
+fn seen(program: &ProgramUse<'_>, how: Use) -> String {
+    let used = decimal(program.cpus_used, 2);
+    let of_all = match program.cpus_allowed {
+        Some(all) => format!("{used} of its {} CPUs", decimal(all, 2)),
+        None => format!("{used} CPUs"),
+    };
+    let share = program.cpu_share().map(percent);
+    let of_all = match share {
+        Some(share) => format!("{of_all} ({share})"),
+        None => of_all,
+    };
+    let thread = program.busiest_thread_cpus.unwrap_or(0.0);
+    let name = program.name();
+    match how {
+        Use::Throttled => format!(
+            "{name} used {of_all}; its CPU quota stopped it in {} of the periods",
+            percent(program.throttled_share.unwrap_or(0.0))
+        ),
+        Use::Full => format!("{name} used {of_all}: its CPU is the limit"),
+        Use::OneThread => format!(
+            "{name} used {of_all}, but one of its threads was busy {} of the time: that thread is \
+             the limit, other CPUs do not help",
+            percent(thread.min(1.0))
+        ),
+        Use::TakenByOthers => format!(
+            "{name} used {of_all}; its threads had to wait for a CPU, {} s in each second: other \
+             processes used them",
+            decimal(program.waited_cpus.unwrap_or(0.0), 2)
+        ),
+        Use::Free | Use::Some => format!("{name} used {of_all}"),
+    }
+}
+
+fn meaning(how: Use) -> (State, &'static str) {
+    match how {
+        Use::Throttled => (
+            State::Problem,
+            "a server that is stopped for the rest of each period answers late, or drops what its \
+             receive buffers cannot hold",
+        ),
+        Use::Full => (
+            State::Ok,
+            "the rate is what this server can do with these CPUs; more CPUs or less work a query \
+             raise it",
+        ),
+        Use::OneThread => (
+            State::Problem,
+            "threads that wait for one of them, for a lock or for one socket leave CPUs unused",
+        ),
+        Use::TakenByOthers => (
+            State::Warning,
+            "the rate is what the server can do beside these processes, not what it can do",
+        ),
+        Use::Free | Use::Some => (State::Ok, "its CPU did not keep it from answering more"),
+    }
+}
+
+fn cures(program: &ProgramUse<'_>, how: Use) -> Vec<Cure> {
+    let cpus = program.cpus_allowed.unwrap_or(1.0).ceil();
+    match how {
+        Use::Throttled => vec![Cure::words(
+            "raise the quota: cpu.max or cpu.cfs_quota_us of its control group, limits.cpu in \
+             Kubernetes, --cpus of a container",
+        )],
+        Use::OneThread => vec![
+            Cure::new(Place::Server, format!("named -n {cpus:.0}")),
+            Cure::new(Place::UnboundConf, format!("num-threads: {cpus:.0}")),
+            Cure::new(Place::KnotConf, format!("udp-workers: {cpus:.0}")),
+        ],
+        Use::TakenByOthers => vec![
+            Cure::busiest_processes(),
+            Cure::words("let generator and server have CPUs of their own: --cpus, taskset"),
+        ],
+        Use::Full | Use::Free | Use::Some => Vec::new(),
+    }
+}
