@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use measure::observation::{ObservationMode, Observed, Recorder, Scrape, SeriesKind};
 use measure::record::SCHEMA_VERSION;
 use measure::{
     Arrival, ClientExperience, ClientFigures, ConnectionPolicy, Counts, DriverKind, EndedBy,
@@ -224,6 +225,36 @@ pub(crate) fn dot() -> RunRecord {
     record
         .warnings
         .push("the target is on this host: both compete for its CPUs".into());
+    record
+}
+
+/// As [`dot`], with a server that told of itself until it was closed.
+pub(crate) fn observed() -> RunRecord {
+    let mut record = dot();
+    let mut recorder = Recorder::new("process=named", "process", ObservationMode::During, SECOND);
+    recorder.facts().binary = Some("/usr/sbin/named".into());
+    recorder.facts().cpus = Some("0-1".into());
+    let counter = |name: &str, value: f64| Observed {
+        name: name.into(),
+        unit: "any".into(),
+        kind: SeriesKind::Counter,
+        value,
+        is_stale: false,
+    };
+    for second in 0..5_u32 {
+        let at_ns = i64::from(second) * SECOND as i64 - 1_000_000;
+        let passed = f64::from(second);
+        let values = vec![
+            counter("cpu.user", 0.5 * passed),
+            counter("cpu.system", 0.25 * passed),
+            counter("queries", 900.0 * passed),
+        ];
+        recorder.push(Scrape::between(at_ns, at_ns + 1_000_000), values);
+    }
+    let closed_ns = 5 * SECOND as i64;
+    recorder.fail(Scrape::between(closed_ns, closed_ns), "it is closed");
+    record.observations = vec![recorder.finish()];
+    record.conclude();
     record
 }
 

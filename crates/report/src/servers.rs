@@ -211,8 +211,13 @@ type Rates = Vec<(i64, i64, Option<f64>)>;
 fn chart(
     record: &RunRecord,
     (prefix, id, title, unit): (&str, &str, &str, &str),
-    all: Vec<(String, Rates)>,
+    mut all: Vec<(String, Rates)>,
 ) -> Chart {
+    // What came after the load is none of its course.
+    let until_ns = i64::try_from(record.measured_ns).unwrap_or(i64::MAX);
+    for (_, rates) in &mut all {
+        rates.retain(|(from, _, _)| *from < until_ns);
+    }
     let in_minutes = record.measured_ns >= 600_000_000_000;
     let (length, time) = if in_minutes {
         (60e9, "min")
@@ -222,7 +227,7 @@ fn chart(
     let id = format!("{prefix}{id}");
     let mut columns = vec![Column::figures(format!("until, {time}"))];
     columns.extend(all.iter().map(|(name, _)| Column::figures(name)));
-    let mut sheet = Sheet::new(&id, title, columns);
+    let mut sheet = Sheet::new(&format!("{id}-figures"), "", columns);
     let first = all.first().map_or(&[][..], |(_, rates)| rates);
     for (number, (_, until, _)) in first.iter().enumerate().take(ROWS_MAX) {
         let of = |(_, rates): &(String, Rates)| {

@@ -7,6 +7,7 @@ fn pages() -> Vec<String> {
         example::udp_self_test(),
         example::dot(),
         example::doh2(),
+        example::observed(),
         example::without_queries(),
     ];
     let mut documents: Vec<Document> = records
@@ -24,12 +25,15 @@ fn pages() -> Vec<String> {
 
 #[test]
 fn names_from_outside_are_text_and_never_markup() {
-    let mut record = example::dot();
+    let mut record = example::observed();
     let evil = "<script>alert(\"1\")</script> & '\u{7}";
     record.scenario.server_name = Some(evil.into());
     record.scenario.questions.source = evil.into();
     record.scenario.labels.insert("<b>".into(), evil.into());
     record.warnings = vec![evil.into()];
+    record.observations[0].source = evil.into();
+    record.observations[0].notes[0].text = evil.into();
+    record.observations[0].facts.binary = Some(evil.into());
     record.verdict.evidence = vec![evil.into(), format!("--rate{evil}")];
     record.groups[0].name = evil.into();
     record.hosts[0].cpu_model = Some(evil.into());
