@@ -9,6 +9,8 @@ use serde::Serialize;
 
 mod connections;
 mod cure;
+#[cfg(test)]
+mod expect;
 mod files;
 mod host;
 mod interface;

@@ -49,10 +49,10 @@ mod server_upstream;
 mod set_up;
 mod several;
 mod simulated;
+#[cfg(test)]
+pub(crate) mod situations;
 mod steal;
 mod streams;
-#[cfg(test)]
-mod tests;
 mod too_little;
 mod truncated;
 mod unserved;
@@ -209,4 +209,27 @@ fn where_its_time_goes(mut diagnosis: Diagnosis) -> Diagnosis {
             "label the runs (--label querylog=on), change one thing (rndc querylog off), \
              measure again (--label querylog=off), and hand both records to throng doctor",
         ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::doctor::{Cure, worst};
+    use crate::rules::situations::*;
+
+    #[test]
+    fn the_limit_comes_first_with_the_advice_of_the_verdict() {
+        let found = met(&saturated());
+        assert_eq!((found.len(), found[0].topic.as_str()), (1, "limit: server"));
+        let cures: Vec<String> = found[0].cures.iter().map(Cure::sentence).collect();
+        assert!(cures[0].contains("--rate 7000"), "{cures:?}");
+        assert!(
+            cures.iter().any(|it| it.contains("rndc status")),
+            "{cures:?}"
+        );
+        assert_eq!(worst(&found), State::Ok);
+
+        let found = met(&in_time(10_000.0));
+        assert_eq!((found.len(), found[0].topic.as_str()), (1, "limit: rate"));
+        assert!(found[0].cures[0].how.contains("raise --rate"), "{found:?}");
+    }
 }

@@ -15,9 +15,6 @@ use crate::notation::{latency, rate};
 use crate::record::RunRecord;
 use crate::rules::{self, Figures, Finding};
 
-#[cfg(test)]
-mod tests;
-
 /// What limited a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -162,4 +159,42 @@ fn littles_law(figures: &Figures<'_>) -> Option<String> {
     } else {
         product
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::facts::WorkerFacts;
+    use crate::rules::situations::*;
+
+    #[test]
+    fn self_test_says_that_it_measures_this_tool() {
+        let mut record = saturated();
+        record.self_test = true;
+        let verdict = judged(
+            &record,
+            Limit::Server,
+            "queries were in flight",
+            "--server HOST",
+        );
+        let last = verdict.evidence.last().expect("has evidence");
+        assert!(
+            last.contains("the result measures this tool, not a server"),
+            "{last}"
+        );
+    }
+
+    #[test]
+    fn judging_leaves_out_of_account_what_the_record_said_before() {
+        let mut record = saturated();
+        record.verdict = Verdict {
+            limit: Limit::Rate,
+            ..Verdict::default()
+        };
+        record.workers.push(WorkerFacts::default());
+        assert_eq!(judge(&record).limit, Limit::Server);
+        assert_eq!(
+            serde_json::to_string(&Limit::Server).expect("serializes"),
+            "\"server\""
+        );
+    }
 }

@@ -31,3 +31,17 @@ pub(super) fn larger(figures: &Figures<'_>, name: &str, least: u64) -> Cure {
     let values = hosts.filter_map(|host| host.sysctls.get(name)?.parse::<u64>().ok());
     Cure::sysctl(name, (4 * values.max().unwrap_or(0)).max(least))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::situations::*;
+
+    #[test]
+    fn flows_that_conntrack_refused_are_named() {
+        let mut record = saturated();
+        record.network.kernel.insert("Conntrack.Dropped".into(), 5);
+        let rule = "--dport 53 -j NOTRACK";
+        told(&record, "conntrack").problem("refused 5 new flows", rule);
+        told(&record, "conntrack").problem("", "nf_conntrack_max=1048576");
+    }
+}

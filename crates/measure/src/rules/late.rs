@@ -39,3 +39,30 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
             .only_if(is_all),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::situations::*;
+
+    #[test]
+    fn most_of_what_timed_out_came_later_or_it_is_not_told() {
+        let mut record = in_time(10_000.0);
+        lose(&mut record, 1_000);
+        change_last(&mut record, |interval| interval.counts.late += 499);
+        assert!(found(&Figures::of(&record)).is_none());
+        change_last(&mut record, |interval| interval.counts.late += 1);
+        let found = found(&Figures::of(&record)).expect("is found");
+        assert_eq!(found.limit(), None);
+        let seen = "500 responses came after the";
+        found.diagnosis.problem(seen, "--timeout 20000ms");
+    }
+
+    #[test]
+    fn responses_that_are_all_too_late_are_the_servers_limit() {
+        let mut record = record((0..10).map(|index| interval(index, &[])).collect());
+        lose(&mut record, 1_000);
+        change_last(&mut record, |interval| interval.counts.late += 900);
+        judged(&record, Limit::Server, "900 responses", "--timeout");
+    }
+}

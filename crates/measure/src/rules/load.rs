@@ -17,6 +17,9 @@ use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::Arrival;
 use crate::verdict::Limit;
 
+#[cfg(test)]
+mod tests;
+
 /// From this share of the places on, all of them count as used.
 const FULL: f64 = 0.95;
 /// A rate counts as held from this share on.

@@ -18,6 +18,9 @@ use super::{
     Figures, Finding, Stage, ended, enough, handshakes, outage, path, unserved, violations,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// More queries without response than this share matter.
 pub(super) const LOSS_MAX: f64 = 0.001;
 /// Queries that wait at a server before it drops one: receive buffers hold some hundred, queues of

@@ -158,3 +158,74 @@ fn cures(outage: &Outage, figures: &Figures<'_>) -> Vec<Cure> {
         ))],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::situations::*;
+    use crate::timeline::Outages;
+
+    const TENTH: u64 = SECOND / 10;
+
+    /// Nothing came back from so many tenths of a second on to so many.
+    fn outage(kind: OutageKind, begin: u64, end: u64) -> Outage {
+        Outage {
+            begin_ns: begin * TENTH,
+            end_ns: end * TENTH,
+            recovered_ns: end * TENTH,
+            kind,
+            due: 1_000 * (end - begin),
+            lost: 1_000 * (end - begin),
+            late: 0,
+            lasts: false,
+        }
+    }
+
+    fn found_of(each: &[Outage]) -> Finding {
+        let record = in_time(10_000.0);
+        let mut figures = Figures::of(&record);
+        figures.outages = Outages {
+            each: each.to_vec(),
+            ..Outages::default()
+        };
+        found(&figures).expect("is found")
+    }
+
+    #[test]
+    fn the_longest_outage_is_told_and_those_alike_are_added_up() {
+        let silent = |begin, end| outage(OutageKind::Silence, begin, end);
+        let reset = outage(OutageKind::Reset, 80, 90);
+        let found = found_of(&[silent(5, 15), silent(20, 50), reset]);
+        let seen = found.evidence();
+        for part in ["3.00 s: from 2.00 s to 5.00 s", "30,000", "4.00 s in all"] {
+            assert!(seen.contains(part), "{seen}");
+        }
+    }
+
+    #[test]
+    fn an_outage_is_the_fault_of_whoever_was_in_the_way() {
+        for (kind, limit) in [
+            (OutageKind::OwnFreeze, Limit::Generator),
+            (OutageKind::NoResources, Limit::Generator),
+            (OutageKind::Unsendable, Limit::Network),
+            (OutageKind::Refusal, Limit::Server),
+            (OutageKind::Handshakes, Limit::Server),
+            (OutageKind::Errors, Limit::Server),
+            (OutageKind::Reset, Limit::Server),
+            (OutageKind::Silence, Limit::Server),
+        ] {
+            let found = found_of(&[outage(kind, 20, 50)]);
+            assert_eq!(found.limit(), Some(limit), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn an_outage_that_is_short_and_met_hardly_a_query_decides_nothing() {
+        let mut short = outage(OutageKind::Silence, 20, 21);
+        short.end_ns = short.begin_ns + TENTH / 2;
+        (short.due, short.lost) = (5, 5);
+        assert_eq!(found_of(&[short]).limit(), None);
+        short.lost = 5_000;
+        assert_eq!(found_of(&[short]).limit(), Some(Limit::Server));
+    }
+}

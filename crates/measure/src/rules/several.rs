@@ -10,6 +10,9 @@ use crate::record::RunRecord;
 use crate::scenario::{Arrival, Transport};
 use crate::statistics::median;
 
+#[cfg(test)]
+mod tests;
+
 /// A setting helps if the rate rises by that share.
 const RISE_MIN: f64 = 0.03;
 /// Losses below this share of the queries sent are not compared.

@@ -26,3 +26,20 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let diagnosis = diagnosis.cures(is_http2.then_some(statement));
     Some(Finding::met(diagnosis).beside())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::situations::*;
+
+    #[test]
+    fn queries_that_waited_for_a_stream_are_told_beside_the_verdict() {
+        let record = limited_by_streams(&[(9_900_000, 1), (10 * MS, 999)]);
+        let verdict = judge(&record);
+        let waited = "50.00 % of the queries waited until their connection had carried others: 10 \
+                      connections with 10 queries at once carry 100";
+        assert!(
+            verdict.evidence.iter().any(|line| line == waited),
+            "{verdict:#?}"
+        );
+    }
+}

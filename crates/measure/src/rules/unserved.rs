@@ -12,6 +12,9 @@ use crate::verdict::Limit;
 use super::figures::with_room;
 use super::{Figures, Finding, Stage, handshakes, processor, receive_buffers};
 
+#[cfg(test)]
+mod tests;
+
 /// BIND serves that many TCP clients unless named.conf says otherwise.
 const BIND_TCP_CLIENTS: u64 = 150;
 /// BIND serves that many HTTP clients of a listener unless named.conf says otherwise.

@@ -10,6 +10,9 @@ use super::{Figures, Finding, Stage, path, processor, resources, set_up, too_lit
 use crate::notation::{count, counted, decimal, share};
 use crate::verdict::Limit;
 
+#[cfg(test)]
+mod tests;
+
 /// More failed attempts than this share, and they are what the run shows.
 const FAILED_MAX: f64 = 0.001;
 /// A rate counts as held from this share on.

@@ -1,9 +1,9 @@
-//! Situations of runs that open connections and ask nothing.
+//! Runs that open connections and ask nothing.
 
-use std::time::Duration;
-
-use super::*;
+use crate::counts::Connections;
 use crate::facts::TcpFacts;
+use crate::rules::situations::*;
+use std::time::Duration;
 
 /// Ten seconds of 1,000 connections each, all opened, by ten clients; `connects` in ns and times.
 fn opening(connects: &[(u64, u64)]) -> RunRecord {
@@ -35,7 +35,7 @@ fn connect_rate_that_was_held_is_the_limit() {
     let record = asked(opening(&[(MS, 1_000)]), 1_000.0);
     let evidence =
         "1,000.0 connections were opened a second, of the 1,000.0 that --connect-rate asks for";
-    let verdict = check(&record, Limit::Rate, evidence, "raise --connect-rate");
+    let verdict = judged(&record, Limit::Rate, evidence, "raise --connect-rate");
     assert_eq!(verdict.evidence.len(), 1, "{verdict:#?}");
 }
 
@@ -44,7 +44,7 @@ fn clients_that_are_all_setting_up_are_too_few() {
     let record = opening(&[(9 * MS, 1), (10 * MS, 999)]);
     let evidence = "10.0 of 10 clients on average were setting up a connection (1,000.0 a \
                     second), but nothing queued: TCP connect p50 9.9";
-    check(&record, Limit::Outstanding, evidence, "--clients 40");
+    judged(&record, Limit::Outstanding, evidence, "--clients 40");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn clients_that_queue_at_the_target_are_the_servers_limit() {
     let record = asked(opening(&[(MS / 10, 1), (10 * MS, 999)]), 1_500.0);
     let evidence = "10.0 of 10 clients on average were setting up a connection (1,000.0 a \
                     second), and they queued at the target: TCP connect p50 9.9";
-    let verdict = check(&record, Limit::Server, evidence, "--connect-rate 700");
+    let verdict = judged(&record, Limit::Server, evidence, "--connect-rate 700");
     let shortfall =
         "1,000.0 of the 1,500.0 connections a second that --connect-rate asks for were opened";
     assert_eq!(verdict.evidence[1], shortfall);
@@ -64,7 +64,7 @@ fn clients_that_wait_as_told_are_the_outstanding_limit() {
     record.scenario.connections.reconnect_delay = Duration::from_millis(9);
     let evidence =
         "9.0 of 10 clients on average waited for --reconnect-delay (1,000.0 connections a second)";
-    check(&record, Limit::Outstanding, evidence, "--clients 40");
+    judged(&record, Limit::Outstanding, evidence, "--clients 40");
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn busy_worker_is_the_generators_limit_unless_the_rate_was_held() {
     busy(&mut record, 0.985);
     let evidence = "worker 0 used 98.5 % of its CPU, with 1,000.0 connections a second: this \
                     tool, not the target, set the rate";
-    check(&record, Limit::Generator, evidence, "--workers 2");
+    judged(&record, Limit::Generator, evidence, "--workers 2");
     let record = asked(record, 1_000.0);
-    check(&record, Limit::Rate, "1,000.0 connections", "raise");
+    judged(&record, Limit::Rate, "1,000.0 connections", "raise");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn want_of_ports_is_the_generators_limit() {
         interval.counts.connections.failed.no_local_port = 500;
     });
     let evidence = "500 connection attempts failed because this host ran out of local ports";
-    check(&record, Limit::Generator, evidence, "--local-address");
+    judged(&record, Limit::Generator, evidence, "--local-address");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn refused_connections_are_the_servers_limit_though_the_rate_was_held() {
         interval.counts.connections.failed.timed_out = 30;
     });
     let evidence = "0.99 % of 10,100 connection attempts failed: 70 refused, 30 timed out";
-    check(&record, Limit::Server, evidence, "--connect-rate 800");
+    judged(&record, Limit::Server, evidence, "--connect-rate 800");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn segments_sent_again_are_the_networks_limit() {
         .network
         .kernel
         .insert("Tcp.RetransSegs".into(), 5_000);
-    check(&record, Limit::Unknown, "only 1.0 of 10 clients", "");
+    judged(&record, Limit::Unknown, "only 1.0 of 10 clients", "");
     record.network.tcp = Some(TcpFacts {
         closed: 3_000,
         read: 3_000,
@@ -119,7 +119,7 @@ fn segments_sent_again_are_the_networks_limit() {
         ..TcpFacts::default()
     });
     let evidence = "5.00 % of the TCP segments of this run's connections (500) were lost";
-    check(&record, Limit::Network, evidence, "drops on the way");
+    judged(&record, Limit::Network, evidence, "drops on the way");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn handshakes_are_what_opens_connections_of_tls() {
     record.total = Interval::total(&record.intervals);
     let evidence = "10.0 of 10 clients on average were setting up a connection (1,000.0 a \
                     second), but nothing queued: TLS handshake p50 9.000 ms";
-    check(&record, Limit::Outstanding, evidence, "--clients 40");
+    judged(&record, Limit::Outstanding, evidence, "--clients 40");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn idle_clients_without_a_cause_are_blamed_on_nobody() {
     let record = asked(opening(&[(MS, 1_000)]), 1_500.0);
     let evidence = "only 1.0 of 10 clients on average were setting up a connection (1,000.0 a \
                     second), with no worker out of CPU and 0 attempts failed";
-    let verdict = check(&record, Limit::Unknown, evidence, "idle host");
+    let verdict = judged(&record, Limit::Unknown, evidence, "idle host");
     assert!(verdict.evidence[1].contains("1,500.0"), "{verdict:#?}");
 }
 
@@ -154,7 +154,7 @@ fn run_that_opened_nothing_says_why() {
     }
     nothing.total = Interval::total(&nothing.intervals);
     let evidence = "no connection could be opened: 20 attempts failed: 20 refused";
-    check(
+    judged(
         &nothing,
         Limit::Unknown,
         evidence,
@@ -166,11 +166,11 @@ fn run_that_opened_nothing_says_why() {
     }
     nothing.total = Interval::total(&nothing.intervals);
     let evidence = "the run was over before the first connection";
-    check(&nothing, Limit::Unknown, evidence, "listens at");
+    judged(&nothing, Limit::Unknown, evidence, "listens at");
 }
 
-fn measured_failures() -> crate::counts::Connections {
-    let mut connections = crate::counts::Connections {
+fn measured_failures() -> Connections {
+    let mut connections = Connections {
         attempted: 2,
         ..Default::default()
     };
@@ -182,5 +182,5 @@ fn measured_failures() -> crate::counts::Connections {
 fn short_run_is_not_judged() {
     let mut record = opening(&[(MS, 1_000)]);
     record.measured_ns = 400 * MS;
-    check(&record, Limit::Unknown, "only 400.0 ms", "--duration 10s");
+    judged(&record, Limit::Unknown, "only 400.0 ms", "--duration 10s");
 }

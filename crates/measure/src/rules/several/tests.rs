@@ -1,0 +1,87 @@
+//! What several runs show together.
+
+use crate::doctor::of_runs;
+use crate::rules::situations::*;
+
+fn labelled(key: &str, value: &str, qps: u64) -> RunRecord {
+    let mut record = record(vec![interval(0, &[(MS, qps)])]);
+    record.scenario.labels.insert(key.into(), value.into());
+    record
+}
+
+#[test]
+fn query_logging_is_blamed_only_where_runs_without_it_are_faster() {
+    let (on, off) = (
+        labelled("querylog", "on", 10_000),
+        labelled("querylog", "off", 15_000),
+    );
+    let found = of_runs(&[&on, &off]);
+    assert_eq!((found.len(), found[0].state), (1, State::Problem));
+    let seen = "10,000.0 qps with querylog=on, 15,000.0 qps with querylog=off: 50.0 % more";
+    assert_eq!(found[0].seen, seen);
+    let cures: Vec<&str> = found[0].cures.iter().map(|it| it.how.as_str()).collect();
+    assert_eq!(cures[..2], ["rndc querylog off", "querylog no;"]);
+
+    let same = labelled("querylog", "off", 10_100);
+    let found = of_runs(&[&on, &same]);
+    assert_eq!((found[0].state, found[0].cures.len()), (State::Ok, 0));
+    // Runs that overlap show nothing either.
+    let slow = labelled("querylog", "off", 9_000);
+    assert_eq!(of_runs(&[&on, &off, &slow])[0].state, State::Ok);
+    // One value, or another load, is no comparison.
+    assert!(of_runs(&[&on, &on]).is_empty());
+    let mut other = off;
+    other.scenario.clients = 99;
+    assert!(of_runs(&[&on, &other]).is_empty());
+}
+
+#[test]
+fn busy_polling_caps_and_threads_are_compared_by_their_labels() {
+    let runs = [
+        labelled("busy_poll", "0", 250_000),
+        labelled("busy_poll", "50", 260_000),
+    ];
+    let found = of_runs(&[&runs[0], &runs[1]]);
+    assert_eq!(
+        (found[0].topic.as_str(), found[0].state),
+        ("busy polling", State::Problem)
+    );
+    assert_eq!(found[0].cures[0].how, "sysctl -w net.core.busy_read=50");
+
+    let runs = [
+        labelled("tcp-clients", "1000", 155_000),
+        labelled("tcp-clients", "150", 114_000),
+    ];
+    let found = of_runs(&[&runs[0], &runs[1]]);
+    assert_eq!(found[0].cures[0].how, "tcp-clients 1000;");
+
+    let runs = [
+        labelled("threads", "1", 10_000),
+        labelled("threads", "4", 35_000),
+    ];
+    let found = of_runs(&[&runs[0], &runs[1]]);
+    assert_eq!(found[0].cures[0].how, "named -n 4");
+}
+
+#[test]
+fn the_same_share_lost_at_two_rates_is_the_paths() {
+    let at = |rate_qps: f64, lost: u64| {
+        let mut record = in_time(rate_qps);
+        lose(&mut record, lost);
+        record
+    };
+    let (slow, fast) = (at(10_000.0, 2_000), at(20_000.0, 2_000));
+    let found = of_runs(&[&fast, &slow]);
+    assert_eq!(
+        (found[0].topic.as_str(), found[0].state),
+        ("path", State::Problem)
+    );
+    assert!(
+        found[0].cures[0]
+            .how
+            .contains("mtr --report --udp 192.0.2.1"),
+        "{found:?}"
+    );
+    assert!(of_runs(&[&slow, &at(20_000.0, 20_000)]).is_empty());
+    assert!(of_runs(&[&slow, &at(12_000.0, 2_000)]).is_empty());
+}

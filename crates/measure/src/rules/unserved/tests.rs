@@ -1,0 +1,106 @@
+//! Clients that got no response at all.
+
+use crate::experience::{ClientExperience, ClientFigures};
+use crate::rules::situations::*;
+
+#[test]
+fn cap_on_tcp_clients_is_named_with_its_number() {
+    let mut record = saturated();
+    cap_tcp_clients(&mut record, 150);
+    let evidence = "the target serves no more than 150 TCP clients at once: 50 of 200 got no \
+                    response at all (refused or reset)";
+    let verdict = judged(&record, Limit::Server, evidence, "tcp-clients 1000;");
+    let said = verdict.evidence.iter().filter(|line| *line == evidence);
+    assert_eq!(said.count(), 1);
+}
+
+#[test]
+fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu() {
+    let mut record = saturated();
+    record.scenario.target = "127.0.0.1:53".into();
+    record.scenario.transport = Transport::Tcp.into();
+    record.scenario.clients = 200;
+    serve(&mut record, 150, 50);
+    lose(&mut record, 1_000);
+    record.workers[0].cpu_wait_ns = Some(30 * record.measured_ns / 100);
+    let unserved = "50 of 200 got no response at all (left waiting)";
+    judged(&record, Limit::Server, unserved, "tcp-clients 1000;");
+    let waited = "worker 0 waited for its CPU";
+    // What came late was read late, and a worker without time to spare may not have read at all.
+    let mut late = record.clone();
+    change_last(&mut late, |interval| interval.counts.late += 900);
+    judged(&late, Limit::Generator, waited, "--cpus");
+    record.workers[0].cpu_wait_ns = Some(70 * record.measured_ns / 100);
+    judged(&record, Limit::Generator, waited, "--cpus");
+    // It is no reason for others to refuse connections.
+    change_last(&mut record, |interval| {
+        interval.counts.connections.failed.refused += 60;
+    });
+    let refused = "50 of 200 got no response at all (refused or reset)";
+    judged(&record, Limit::Server, refused, "tcp-clients 1000;");
+}
+
+#[test]
+fn clients_that_lost_their_few_queries_by_chance_are_no_cap() {
+    let mut record = in_time(10_000.0);
+    record.scenario.transport = Transport::Tcp.into();
+    let mut experience = ClientExperience::default();
+    for client in 0..10_000 {
+        let mut figures = ClientFigures {
+            queries: 1,
+            ..ClientFigures::default()
+        };
+        if client % 20 != 0 {
+            figures.respond(MS, 0);
+        }
+        experience.record(&figures, SECOND);
+    }
+    record.groups[0].experience = Some(experience);
+    lose(&mut record, 5_300);
+    assert!(!judge(&record).evidence[0].contains("serves no more"));
+}
+
+/// So many of 200 TCP clients are served, and the others refused or reset.
+fn capped(served: u64) -> RunRecord {
+    let mut record = saturated();
+    cap_tcp_clients(&mut record, served);
+    record
+}
+
+#[test]
+fn binds_cap_on_tcp_clients_has_binds_statements() {
+    let record = capped(150);
+    let seen = "no more than 150 TCP clients at once: 50 of 200";
+    for cure in [
+        "tcp-clients 1000;",
+        "tcp-listen-queue 4096;",
+        "incoming-num-tcp: 1000",
+    ] {
+        let found = told(&record, "TCP clients").problem(seen, cure);
+        assert!(
+            found.matters.contains("150 is what BIND allows"),
+            "{found:?}"
+        );
+    }
+    assert_eq!(met(&record)[0].topic, "TCP clients");
+    // Another number is not BIND's.
+    let seen = "no more than 90 TCP clients";
+    let cure = "tcp-clients 1000;";
+    let found = told(&capped(90), "TCP clients").problem(seen, cure);
+    assert!(!found.matters.contains("BIND"), "{found:?}");
+}
+
+#[test]
+fn cap_on_quic_clients_is_named_with_its_number() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Doq.into();
+    record.scenario.clients = 200;
+    serve(&mut record, 150, 50);
+    change_last(&mut record, |interval| {
+        interval.counts.connections.attempted = 200;
+        interval.counts.connections.failed.refused = 50;
+    });
+    let evidence =
+        "no more than 150 QUIC clients at once: 50 of 200 got no response at all (refused";
+    judged(&record, Limit::Server, evidence, "--clients 100");
+}
