@@ -35,7 +35,7 @@ mod files;
 mod gap;
 mod http;
 pub mod knot;
-mod proc;
+pub mod proc;
 mod profile;
 pub mod profiles;
 mod query_api;

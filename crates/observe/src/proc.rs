@@ -14,8 +14,9 @@ mod sockets;
 mod tests;
 
 pub(crate) use find::{Target, product_of};
-pub(crate) use group::Group;
+pub use group::{Group, Throttled};
 pub(crate) use host::HostSource;
+pub use host::hexadecimal_column;
 pub(crate) use program::{GroupSource, Program};
 use sockets::Listening;
 
@@ -28,17 +29,16 @@ const FILE_OCTETS_MAX: u64 = 4 << 20;
 
 /// Where `proc` and `sys` are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Root(PathBuf);
+pub struct Root(PathBuf);
 
 impl Root {
     /// This host.
-    pub(crate) fn this() -> Root {
+    pub fn this() -> Root {
         Root(PathBuf::from("/"))
     }
 
     /// A folder that stands for another one.
-    #[cfg(test)]
-    pub(crate) fn at(path: impl Into<PathBuf>) -> Root {
+    pub fn at(path: impl Into<PathBuf>) -> Root {
         Root(path.into())
     }
 

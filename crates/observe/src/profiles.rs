@@ -32,12 +32,12 @@ pub use process::PROCESS;
 pub use recursor::RECURSOR;
 pub use unbound::UNBOUND;
 
-/// Any exposition; series are those of an allow-list.
-pub const PROMETHEUS: Profile = Profile {
-    name: "prometheus",
+/// What is no product: it has no version that it tells, and nothing to switch on.
+const NO_PRODUCT: Profile = Profile {
+    name: "",
     product: "",
-    access: Access::Exposition("/metrics"),
-    place: "http://host:port/metrics,allow=NAME|NAME*",
+    access: Access::Host,
+    place: "",
     rows: &[],
     version: Origin::None,
     started: Origin::None,
@@ -45,17 +45,34 @@ pub const PROMETHEUS: Profile = Profile {
     set_up: "",
 };
 
+/// Rows, and others behind them; `N` is how many they are together.
+const fn joined<const N: usize>(first: &[Row], then: &[Row]) -> [Row; N] {
+    let mut all = [first[0]; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = match at < first.len() {
+            true => first[at],
+            false => then[at - first.len()],
+        };
+        at += 1;
+    }
+    all
+}
+
+/// Any exposition; series are those of an allow-list.
+pub const PROMETHEUS: Profile = Profile {
+    name: "prometheus",
+    access: Access::Exposition("/metrics"),
+    place: "http://host:port/metrics,allow=NAME|NAME*",
+    ..NO_PRODUCT
+};
+
 /// A Prometheus that observes already; asked when the run is over.
 pub const PROMETHEUS_API: Profile = Profile {
     name: "prometheus-api",
-    product: "",
     access: Access::QueryApi,
     place: "http://host:9090,query=EXPRESSION,step=15s",
-    rows: &[],
-    version: Origin::None,
-    started: Origin::None,
-    programs: &[],
-    set_up: "",
+    ..NO_PRODUCT
 };
 
 /// All of them, as help lists them.

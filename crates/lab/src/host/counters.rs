@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use observe::proc::hexadecimal_column;
+
 use super::Host;
 
 impl Host {
@@ -88,18 +90,10 @@ pub(super) fn parse_softnet(text: &str) -> Vec<(&'static str, u64)> {
     match text.is_empty() {
         true => Vec::new(),
         false => vec![
-            ("Softnet.Dropped", column(text, 1)),
-            ("Softnet.TimeSqueezed", column(text, 2)),
+            ("Softnet.Dropped", hexadecimal_column(text, 1)),
+            ("Softnet.TimeSqueezed", hexadecimal_column(text, 2)),
         ],
     }
-}
-
-/// The sum of a column in hexadecimal, a row for each CPU.
-fn column(text: &str, at: usize) -> u64 {
-    let rows = text.lines();
-    let cells = rows.filter_map(|row| row.split_ascii_whitespace().nth(at));
-    let numbers = cells.filter_map(|cell| u64::from_str_radix(cell, 16).ok());
-    numbers.sum()
 }
 
 /// /proc/net/stat/nf_conntrack: a row of names, then one for each CPU, in hexadecimal.
@@ -116,7 +110,7 @@ pub(super) fn parse_conntrack(text: &str) -> Vec<(&'static str, u64)> {
     ];
     let found = known
         .into_iter()
-        .filter_map(|(ours, theirs)| Some((ours, column(rows, place(theirs)?))));
+        .filter_map(|(ours, theirs)| Some((ours, hexadecimal_column(rows, place(theirs)?))));
     found.collect()
 }
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Host;
+use observe::proc::{Group, Root};
 
-/// Folders above a control group that are looked into; deeper ones do not occur.
-const GROUPS_MAX: usize = 32;
+use super::Host;
 
 impl Host {
     /// CPUs that this process may use.
@@ -45,64 +44,24 @@ impl Host {
 
     /// CPUs' worth of time that the control group may use, or one above it; none without a quota.
     pub(super) fn quota_cpus(&self) -> Option<f64> {
-        let folders = self.groups();
-        let of_v2 = folders.iter().filter_map(|folder| {
-            let text = self.text(&format!("{folder}/cpu.max"))?;
-            let (quota, period) = text.split_once(' ')?;
-            Some((quota.parse().ok()?, period.parse().ok()?))
-        });
-        let of_v1 = folders.iter().filter_map(|folder| {
-            let quota = self.text(&format!("{folder}/cpu.cfs_quota_us"))?;
-            let period = self.text(&format!("{folder}/cpu.cfs_period_us"))?;
-            Some((quota.parse().ok()?, period.parse().ok()?))
-        });
-        let quotas = of_v2.chain(of_v1);
-        let quotas = quotas.filter(|(quota, period): &(f64, f64)| *quota > 0.0 && *period > 0.0);
-        quotas
-            .map(|(quota, period)| quota / period)
-            .reduce(f64::min)
+        let root = Root::at(&self.root);
+        Group::own(&root)?.quota_cpus(&root)
     }
 
     /// How often the control group, or one above it, was not allowed to run, and how long.
     pub(super) fn throttled(&self) -> Vec<(&'static str, u64)> {
-        let mut most: Vec<(&'static str, u64)> = Vec::new();
-        for folder in self.groups() {
-            let text = self.text(&format!("{folder}/cpu.stat")).unwrap_or_default();
-            let found = parse_throttled(&text);
-            // The tightest of the groups is the one that stops the process.
-            if most.first().map(|it| it.1) < found.first().map(|it| it.1) {
-                most = found;
-            }
-        }
-        most
-    }
-
-    /// Folders of the control group for CPU time and of those above it, of version 2 and 1.
-    fn groups(&self) -> Vec<String> {
-        let text = self.text("proc/self/cgroup").unwrap_or_default();
-        let mut folders = Vec::new();
-        for line in text.lines() {
-            let mut fields = line.splitn(3, ':');
-            let (Some(_), Some(controllers), Some(path)) =
-                (fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            let mount = match controllers {
-                "" => "sys/fs/cgroup",
-                names if names.split(',').any(|name| name == "cpu") => "sys/fs/cgroup/cpu",
-                _ => continue,
-            };
-            let mut path = path.trim_end_matches('/');
-            for _ in 0..GROUPS_MAX {
-                folders.push(format!("{mount}{path}"));
-                match path.rsplit_once('/') {
-                    Some((above, _)) => path = above,
-                    None => break,
-                }
-            }
-        }
-        folders
+        let root = Root::at(&self.root);
+        let throttled = Group::own(&root).and_then(|group| group.throttled(&root));
+        let counters = throttled.map(|it| {
+            [
+                ("Cgroup.Throttled", it.throttled as u64),
+                (
+                    "Cgroup.ThrottledMicroseconds",
+                    (it.seconds * 1e6).round() as u64,
+                ),
+            ]
+        });
+        counters.into_iter().flatten().collect()
     }
 }
 
@@ -126,24 +85,4 @@ pub(super) fn parse_list(list: &str) -> Option<Vec<u32>> {
         cpus.extend(first..=last);
     }
     Some(cpus)
-}
-
-/// cpu.stat of a control group: periods throttled, and for how long (version 1 has nanoseconds).
-pub(super) fn parse_throttled(text: &str) -> Vec<(&'static str, u64)> {
-    let value = |name: &str| -> Option<u64> {
-        let mut rows = text.lines().filter_map(|row| row.split_once(' '));
-        rows.find(|(known, _)| *known == name)?
-            .1
-            .trim()
-            .parse()
-            .ok()
-    };
-    let time = value("throttled_usec").or_else(|| Some(value("throttled_time")? / 1_000));
-    let both = [
-        ("Cgroup.Throttled", value("nr_throttled")),
-        ("Cgroup.ThrottledMicroseconds", time),
-    ];
-    both.into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
 }

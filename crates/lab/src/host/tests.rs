@@ -174,9 +174,18 @@ fn throttling_is_read_from_both_versions_of_control_groups() {
     ];
     let v2 = "usage_usec 1\nnr_periods 9\nnr_throttled 3\nthrottled_usec 4000\n";
     let v1 = "nr_periods 9\nnr_throttled 3\nthrottled_time 4000000\n";
-    assert_eq!(processors::parse_throttled(v2), expected);
-    assert_eq!(processors::parse_throttled(v1), expected);
-    assert_eq!(processors::parse_throttled(""), []);
+    let throttled = |name: &str, text: &str| {
+        let statistics = format!("sys/fs/cgroup{name}/one/cpu.stat");
+        let files = [
+            ("proc/self/cgroup", "1:cpu,cpuacct:/one\n0::/one\n"),
+            (statistics.as_str(), text),
+        ];
+        let folder = Folder::with(&format!("throttled{}", name.len()), &files);
+        Host::at(&folder.0).throttled()
+    };
+    assert_eq!(throttled("", v2), expected);
+    assert_eq!(throttled("/cpu", v1), expected);
+    assert_eq!(throttled("", ""), []);
 }
 
 #[test]

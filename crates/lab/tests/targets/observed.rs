@@ -84,6 +84,17 @@ fn check(server: &RunningServer, asked: &str) -> Observation {
     observation
 }
 
+/// It told those over UDP from those over TCP.
+fn check_by_transport(observation: &Observation) {
+    let counted = ["queries.udp", "queries.tcp"].map(|series| growth(observation, series));
+    assert_eq!(counted, [UDP, TCP].map(f64::from), "{}", observation.source);
+}
+
+fn check_version(observation: &Observation, start: &str) {
+    let version = observation.facts.version.as_ref().unwrap();
+    assert!(version.starts_with(start), "{version}");
+}
+
 fn check_auto(server: &RunningServer, profile: &str) {
     let found = auto::find(server.endpoints().do53());
     assert_eq!(found.notes, [] as [String; 0], "{profile}");
@@ -116,16 +127,7 @@ fn bind_counts_in_json_and_in_xml_what_was_asked() {
     let channel = SocketAddr::from(([127, 0, 0, 1], target.other_ports()[0]));
     for path in ["/", "/json/v1", "/xml/v3"] {
         let observation = check(&target, &format!("bind=http://{channel}{path}"));
-        assert_eq!(
-            growth(&observation, "queries.udp"),
-            f64::from(UDP),
-            "{path}"
-        );
-        assert_eq!(
-            growth(&observation, "queries.tcp"),
-            f64::from(TCP),
-            "{path}"
-        );
+        check_by_transport(&observation);
         assert_eq!(
             growth(&observation, "responses.noerror"),
             f64::from(UDP + TCP),
@@ -133,10 +135,7 @@ fn bind_counts_in_json_and_in_xml_what_was_asked() {
         );
         let facts = &observation.facts;
         assert_eq!(facts.product.as_deref(), Some("BIND"));
-        assert!(
-            facts.version.as_ref().unwrap().starts_with("9."),
-            "{facts:?}"
-        );
+        check_version(&observation, "9.");
     }
     check_auto(&target, "bind");
     let facts = observe::dns::facts(target.endpoints().do53());
@@ -159,14 +158,7 @@ fn unbound_counts_what_was_asked() {
         let observation = check(&target, &format!("unbound={place}"));
         assert_eq!(growth(&observation, "queries.tcp"), f64::from(TCP));
         assert_eq!(observation.facts.threads, Some(2));
-        assert!(
-            observation
-                .facts
-                .version
-                .as_ref()
-                .unwrap()
-                .starts_with("1.")
-        );
+        check_version(&observation, "1.");
     }
     check_auto(&target, "unbound");
 }
@@ -182,16 +174,8 @@ fn knot_counts_what_was_asked() {
         &target,
         &format!("knot={}/control", target.folder().display()),
     );
-    assert_eq!(growth(&observation, "queries.udp"), f64::from(UDP));
-    assert_eq!(growth(&observation, "queries.tcp"), f64::from(TCP));
-    assert!(
-        observation
-            .facts
-            .version
-            .as_ref()
-            .unwrap()
-            .starts_with("3.")
-    );
+    check_by_transport(&observation);
+    check_version(&observation, "3.");
     check_auto(&target, "knot");
 }
 
@@ -200,15 +184,7 @@ fn coredns_counts_what_was_asked() {
     let server = Product::CoreDns.start(&zone()).unwrap();
     let exposition = server.other_ports()[0];
     let observation = check(&server, &format!("coredns=127.0.0.1:{exposition}"));
-    assert_eq!(growth(&observation, "queries.udp"), f64::from(UDP));
-    assert_eq!(growth(&observation, "queries.tcp"), f64::from(TCP));
-    assert!(
-        observation
-            .facts
-            .version
-            .as_ref()
-            .unwrap()
-            .starts_with("1.")
-    );
+    check_by_transport(&observation);
+    check_version(&observation, "1.");
     check_auto(&server, "coredns");
 }

@@ -8,7 +8,7 @@ const GROUPS_MAX: usize = 32;
 
 /// Folders of a control group and of those above it, the innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Group {
+pub struct Group {
     /// Those that account for CPU time.
     cpu: Vec<String>,
     /// Those that account for memory.
@@ -20,6 +20,11 @@ impl Group {
     pub(crate) fn of(root: &Root, pid: u32) -> Option<Group> {
         let text = root.text(&format!("proc/{pid}/cgroup"))?;
         Some(Group::parse(&text))
+    }
+
+    /// That of this process.
+    pub fn own(root: &Root) -> Option<Group> {
+        Some(Group::parse(&root.text("proc/self/cgroup")?))
     }
 
     /// That of a path below the mounted hierarchy.
@@ -63,7 +68,7 @@ impl Group {
     }
 
     /// CPUs' worth of time that it may use, or one above it; none without a quota.
-    pub(crate) fn quota_cpus(&self, root: &Root) -> Option<f64> {
+    pub fn quota_cpus(&self, root: &Root) -> Option<f64> {
         let of_folder = |folder: &String| {
             let (quota, period) = match root.text(&format!("{folder}/cpu.max")) {
                 Some(text) => {
@@ -120,13 +125,15 @@ impl Group {
         ];
         say("group.memory", innermost(&self.memory, &memory));
         let throttled = self.throttled(root);
-        say("group.periods", throttled.map(|it| it.periods));
+        say("group.periods", throttled.and_then(|it| it.periods));
         say("group.throttled_periods", throttled.map(|it| it.throttled));
         say("group.throttled_time", throttled.map(|it| it.seconds));
         samples
     }
 
-    fn throttled(&self, root: &Root) -> Option<Throttled> {
+    /// How often and how long the group was not allowed to run, or the one above it that was so
+    /// most often: that one stops the process.
+    pub fn throttled(&self, root: &Root) -> Option<Throttled> {
         let of_folder = |folder: &String| {
             let text = root.text(&format!("{folder}/cpu.stat"))?;
             Throttled::parse(&text)
@@ -145,10 +152,13 @@ impl Group {
 
 /// What cpu.stat says of a quota.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Throttled {
-    periods: f64,
-    throttled: f64,
-    seconds: f64,
+pub struct Throttled {
+    /// Periods of the quota; none where they are not told.
+    pub periods: Option<f64>,
+    /// Periods in which it had used up the quota.
+    pub throttled: f64,
+    /// Time for which it was not allowed to run, in seconds.
+    pub seconds: f64,
 }
 
 impl Throttled {
@@ -157,7 +167,7 @@ impl Throttled {
         let seconds = row(text, "throttled_usec").map(|it| it * 1e-6);
         let seconds = seconds.or_else(|| row(text, "throttled_time").map(|it| it * 1e-9));
         Some(Throttled {
-            periods: row(text, "nr_periods")?,
+            periods: row(text, "nr_periods"),
             throttled: row(text, "nr_throttled")?,
             seconds: seconds?,
         })

@@ -138,15 +138,19 @@ pub(super) fn add_softnet(text: &str, reading: &mut Reading) {
         return;
     }
     for (at, name) in [(0, "packets"), (1, "dropped"), (2, "squeezed")] {
-        let cells = text
-            .lines()
-            .filter_map(|row| row.split_ascii_whitespace().nth(at));
-        let numbers = cells.filter_map(|cell| u64::from_str_radix(cell, 16).ok());
-        let sum = numbers.sum::<u64>() as f64;
+        let sum = hexadecimal_column(text, at) as f64;
         reading
             .samples
             .push(RawSample::plain(format!("softnet.{name}"), sum));
     }
+}
+
+/// The sum of a column in hexadecimal, a row for each CPU.
+pub fn hexadecimal_column(text: &str, at: usize) -> u64 {
+    let rows = text.lines();
+    let cells = rows.filter_map(|row| row.split_ascii_whitespace().nth(at));
+    let numbers = cells.filter_map(|cell| u64::from_str_radix(cell, 16).ok());
+    numbers.sum()
 }
 
 /// A counter of /proc/net/snmp or netstat: a line of names, then one of values, for each group.

@@ -1,21 +1,18 @@
 //! One control group of this host, of version 2 or 1.
 
-use super::{Access, Origin, Profile, Row};
+use super::{Access, NO_PRODUCT, Profile, Row};
 
 /// A control group, or that of a process.
 pub const CGROUP: Profile = Profile {
     name: "cgroup",
-    product: "",
     access: Access::Group,
     place: "PID, a name, `:port` or a path below /sys/fs/cgroup",
-    rows: ROWS,
-    version: Origin::None,
-    started: Origin::None,
-    programs: &[],
-    set_up: "",
+    rows: GROUP_ROWS,
+    ..NO_PRODUCT
 };
 
-const ROWS: &[Row] = &[
+/// What a control group tells, also that of a process.
+pub(super) const GROUP_ROWS: &[Row] = &[
     Row::counter(
         "group.cpu",
         "seconds",

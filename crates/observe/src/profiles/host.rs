@@ -1,18 +1,13 @@
 //! This host, by /proc.
 
-use super::{Access, Origin, Profile, Row};
+use super::{Access, NO_PRODUCT, Profile, Row};
 
 /// The whole host.
 pub const HOST: Profile = Profile {
     name: "host",
-    product: "",
     access: Access::Host,
-    place: "",
     rows: ROWS,
-    version: Origin::None,
-    started: Origin::None,
-    programs: &[],
-    set_up: "",
+    ..NO_PRODUCT
 };
 
 const ROWS: &[Row] = &[

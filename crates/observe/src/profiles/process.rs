@@ -1,22 +1,19 @@
 //! One program of this host, by /proc: all of its processes added up, and the control group of
 //! the first.
 
-use super::{Access, Origin, Profile, Row};
+use super::cgroup::GROUP_ROWS;
+use super::{Access, NO_PRODUCT, Profile, Row, joined};
 
 /// A program by its number, its name or the port that it serves.
 pub const PROCESS: Profile = Profile {
     name: "process",
-    product: "",
     access: Access::Process,
     place: "PID, a name, `:port` or `address:port`",
-    rows: ROWS,
-    version: Origin::None,
-    started: Origin::None,
-    programs: &[],
-    set_up: "",
+    rows: &joined::<{ OWN.len() + GROUP_ROWS.len() }>(OWN, GROUP_ROWS),
+    ..NO_PRODUCT
 };
 
-const ROWS: &[Row] = &[
+const OWN: &[Row] = &[
     Row::counter(
         "cpu.user",
         "seconds",
@@ -102,47 +99,5 @@ const ROWS: &[Row] = &[
         "connections",
         &["listen.drops"],
         "connections that were dropped before they were accepted, of its network namespace",
-    ),
-    Row::counter(
-        "group.cpu",
-        "seconds",
-        &["group.cpu"],
-        "CPU time of the control group",
-    ),
-    Row::counter(
-        "group.cpu_user",
-        "seconds",
-        &["group.cpu_user"],
-        "CPU time outside the kernel",
-    ),
-    Row::counter(
-        "group.cpu_system",
-        "seconds",
-        &["group.cpu_system"],
-        "CPU time within the kernel",
-    ),
-    Row::gauge(
-        "group.memory",
-        "bytes",
-        &["group.memory"],
-        "memory of the control group",
-    ),
-    Row::counter(
-        "group.periods",
-        "periods",
-        &["group.periods"],
-        "periods of the quota in which it ran",
-    ),
-    Row::counter(
-        "group.throttled_periods",
-        "periods",
-        &["group.throttled_periods"],
-        "periods in which it had used up the quota",
-    ),
-    Row::counter(
-        "group.throttled_time",
-        "seconds",
-        &["group.throttled_time"],
-        "time for which it was not allowed to run",
     ),
 ];
