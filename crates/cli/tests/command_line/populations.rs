@@ -3,25 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use lab::target::{Product, Service, Zone};
+use lab::target::{Product, Service, Zone, products};
 use measure::{GroupRecord, RunRecord};
 
 use crate::process::{Folder, throng};
 
 fn zone() -> Zone {
-    let mut text = "$ORIGIN lab.test.\n\
-                    $TTL 60\n\
-                    @ IN SOA ns.lab.test. hostmaster.lab.test. 1 3600 600 86400 1\n\
-                    @ IN NS ns.lab.test.\n\
-                    ns IN A 127.0.0.1\n"
-        .to_owned();
-    (1..=100).for_each(|number| {
-        text.push_str(&format!("test-record-{number} IN A 192.0.2.{number}\n"));
-    });
-    Zone {
-        origin: "lab.test.".to_owned(),
-        text,
-    }
+    Zone::with_records(100, 60)
 }
 
 /// Clients of each group, and the queries that they ask in five seconds, at the least and at the
@@ -50,11 +38,11 @@ fn check_group(group: &GroupRecord, what: &str) {
     assert_eq!(connections.failed.total(), 0, "{what}: {connections:?}");
 }
 
-fn check(product: Product) {
+fn check(product: &'static Product) {
     let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/sinodun.toml");
     let preset = preset.display();
     let target = product.start(&zone()).unwrap();
-    let folder = Folder::new(&format!("sinodun-{product:?}"));
+    let folder = Folder::new(&format!("sinodun-{}", product.name));
     let lines = (1..=100).map(|number| format!("test-record-{number}.lab.test A\n"));
     let names = folder.write("names.txt", lines.collect::<String>());
     let authority = folder.write("ca.pem", target.ca_pem().unwrap());
@@ -71,7 +59,7 @@ fn check(product: Product) {
         let run = format!("run {preset} {flags} --names {names} {length} --record {file}");
         throng(&run).succeeded();
         let record = RunRecord::from_json(&fs::read_to_string(&file).unwrap()).unwrap();
-        let what = format!("{product:?} over {what}");
+        let what = format!("{} over {what}", product.name);
         record.check().unwrap();
         assert_eq!(record.groups.len(), EXPECTED.len(), "{what}");
         for group in &record.groups {
@@ -89,10 +77,10 @@ fn check(product: Product) {
 
 #[test]
 fn sinodun_population_is_served_by_unbound_over_tcp_and_dot() {
-    check(Product::Unbound);
+    check(&products::UNBOUND);
 }
 
 #[test]
 fn sinodun_population_is_served_by_knot_over_tcp_and_dot() {
-    check(Product::Knot);
+    check(&products::KNOT);
 }

@@ -1,8 +1,9 @@
 //! Real servers under test, on free loopback ports.
 //!
-//! BIND, Unbound, Knot DNS and CoreDNS answer one zone themselves; dnsdist and HAProxy stand in
-//! front of a BIND that does. [`Product`] starts any of them with everything it offers; the
-//! `Options` types of the first three set limits, keys and cores as well.
+//! BIND, Unbound, Knot DNS, NSD and CoreDNS answer one zone themselves; dnsdist and HAProxy stand
+//! in front of a BIND that does. A [`Product`] is a file in [`products`], and a line of the list
+//! there; a [`Cell`] is one with its factors set. The `Options` types of the first three set keys
+//! as well.
 //!
 //! Each target runs in the foreground as a child process in a folder of its own, serves one zone
 //! and is ready when `start` returns. Dropping it kills and reaps the process and removes the
@@ -12,35 +13,32 @@
 //! Does not install servers: `./test` installs packages of Debian 12, and `servers/prepare` builds
 //! CoreDNS and unpacks newer programs ([`prepared`]).
 
-mod bind;
-mod bind_counters;
+mod cell;
 mod certificate;
-mod coredns;
 mod folder;
-mod knot;
 mod namespace;
 mod ports;
 pub mod prepared;
 mod process;
 mod product;
-mod proxy;
+pub mod products;
 mod ready;
 mod running;
 mod service;
 mod start;
-mod unbound;
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub use bind::{BindOptions, BindTarget};
-pub use bind_counters::BindCounters;
+pub use cell::{Cell, Factor, Values};
 pub use certificate::TLS_NAME;
-pub use knot::{KnotOptions, KnotTarget};
 pub use namespace::Namespace;
 pub use product::Product;
+pub use products::{
+    BindCounters, BindOptions, BindTarget, KnotOptions, KnotTarget, UnboundOptions, UnboundTarget,
+};
 pub use running::RunningServer;
 pub use service::{DOH_PATH, Endpoints, Service};
-pub use unbound::{UnboundOptions, UnboundTarget};
 
 /// A zone to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +47,25 @@ pub struct Zone {
     pub origin: String,
     /// The zone in master file format (RFC 1035, section 5); must hold an SOA RR at the apex.
     pub text: String,
+}
+
+impl Zone {
+    /// `lab.test.` with so many names, `test-record-1` and so on, each with one A RR of that TTL.
+    pub fn with_records(records: u32, ttl_s: u32) -> Zone {
+        let mut text = format!(
+            "$ORIGIN lab.test.\n$TTL {ttl_s}\n@ IN SOA ns hostmaster 1 3600 600 86400 1\n\
+             @ IN NS ns\nns IN A 127.0.0.1\n"
+        );
+        for number in 1..=records {
+            let last = (number - 1) % 254 + 1;
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "test-record-{number} IN A 192.0.2.{last}");
+        }
+        Zone {
+            origin: "lab.test.".to_owned(),
+            text,
+        }
+    }
 }
 
 /// A shared secret for TSIG (RFC 8945), written into the server's configuration.

@@ -46,7 +46,7 @@ impl Program {
     }
 
     /// The words with which its command line begins.
-    fn words(self) -> anyhow::Result<Vec<OsString>> {
+    pub(crate) fn words(self) -> anyhow::Result<Vec<OsString>> {
         match self {
             Program::Debian { name, package } => {
                 let path = find_program(name).with_context(|| {

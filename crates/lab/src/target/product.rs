@@ -1,93 +1,103 @@
-//! The servers that are tried, each with everything it offers.
+//! A product: what it needs, what of it can be set, and how it starts.
 
-use super::bind::{BindOptions, BindTarget};
-use super::knot::{KnotOptions, KnotTarget};
-use super::unbound::{UnboundOptions, UnboundTarget};
-use super::{RunningServer, Service, Zone, bind, coredns, knot, proxy, unbound};
+use std::process::{Command, Stdio};
 
-/// TCP clients where the server's own limit is below what a test needs.
-const TCP_CLIENTS: u32 = 100;
+use anyhow::Context;
 
-/// `knotd` handles one TLS handshake at a time in each TCP worker, and blocks meanwhile; with
-/// fewer workers than clients, clients that wait for each other's turn stall.
-const KNOT_WORKERS: u32 = 16;
+use super::cell::{Cell, Factor};
+use super::start::Server;
+use super::{RunningServer, Service, Zone};
 
-/// A server program that is tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Product {
-    /// BIND 9.18 of Debian 12.
-    Bind,
-    /// Unbound of Debian 12, as the authoritative server of a zone.
-    Unbound,
-    /// Knot DNS 3.4 of Debian 13.
-    Knot,
-    /// CoreDNS with its `file` plugin.
-    CoreDns,
-    /// dnsdist 1.7 of Debian 12 in front of BIND.
-    Dnsdist,
-    /// HAProxy of Debian 12 as TLS proxy in front of BIND's TCP; no UDP.
-    Haproxy,
+/// A server program that can be put under test: a file in `products`, and a place in
+/// [`ALL`](super::products::ALL).
+#[derive(Debug)]
+pub struct Product {
+    /// The name as it is typed.
+    pub name: &'static str,
+    /// The name as its makers write it.
+    pub title: &'static str,
+    /// What can be set.
+    pub factors: &'static [Factor],
+    /// Its program, and how that shows that it is ready.
+    pub(super) server: &'static Server,
+    /// The argument that has the program tell its version.
+    pub(super) version_flag: &'static str,
+    /// Starts it as a cell says.
+    pub(super) start: fn(&Cell) -> anyhow::Result<RunningServer>,
 }
 
 impl Product {
-    /// All of them.
-    pub const ALL: [Product; 6] = [
-        Product::Bind,
-        Product::Unbound,
-        Product::Knot,
-        Product::CoreDns,
-        Product::Dnsdist,
-        Product::Haproxy,
-    ];
-
     /// What it offers beside TCP and, HAProxy excepted, UDP.
-    pub const fn services(self) -> &'static [Service] {
-        match self {
-            Product::Bind => bind::SERVER.services,
-            Product::Unbound => unbound::SERVER.services,
-            Product::Knot => knot::SERVER.services,
-            Product::CoreDns => coredns::SERVER.services,
-            Product::Dnsdist => proxy::DNSDIST.services,
-            Product::Haproxy => proxy::HAPROXY.services,
-        }
+    pub const fn services(&self) -> &'static [Service] {
+        self.server.services
     }
 
-    /// Starts it with all its services on 127.0.0.1 and waits until it answers for the zone.
+    /// Starts it with all its services on 127.0.0.1, nothing set, and waits until it answers for
+    /// the zone.
     ///
     /// # Errors
-    /// It is not installed (the message says how to get it), it does not take its configuration
-    /// or the zone (the message has the end of its log), or no free ports were found.
-    pub fn start(self, zone: &Zone) -> anyhow::Result<RunningServer> {
-        let zone = zone.clone();
-        let services = self.services().to_vec();
-        let server = match self {
-            Product::Bind => {
-                let options = BindOptions {
-                    services,
-                    ..BindOptions::new(zone)
-                };
-                BindTarget::start(&options)?.server
-            }
-            Product::Unbound => {
-                let options = UnboundOptions {
-                    services,
-                    tcp_clients_max: Some(TCP_CLIENTS),
-                    ..UnboundOptions::new(zone)
-                };
-                UnboundTarget::start(&options)?.server
-            }
-            Product::Knot => {
-                let options = KnotOptions {
-                    services,
-                    workers: KNOT_WORKERS,
-                    ..KnotOptions::new(zone)
-                };
-                KnotTarget::start(&options)?.server
-            }
-            Product::CoreDns => coredns::start(&zone)?,
-            Product::Dnsdist => proxy::start_dnsdist(&zone)?,
-            Product::Haproxy => proxy::start_haproxy(&zone)?,
-        };
-        Ok(server)
+    /// As of [`Cell::start`].
+    pub fn start(&'static self, zone: &Zone) -> anyhow::Result<RunningServer> {
+        Cell::new(self, zone.clone()).start()
+    }
+
+    /// The version of what is installed, such as `9.18.33-1~deb12u2-Debian`.
+    ///
+    /// # Errors
+    /// It is not installed (the message says how to get it), or does not tell.
+    pub fn version(&self) -> anyhow::Result<String> {
+        let words = self.server.program.words()?;
+        let (program, words) = words.split_first().context("no program")?;
+        let output = Command::new(program)
+            .args(words)
+            .arg(self.version_flag)
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot run `{}`", self.server.program.name()))?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let version = version_in(&text).map(str::to_owned);
+        version.with_context(|| format!("{} does not tell its version: {text}", self.title))
+    }
+}
+
+/// The first number with a point in it, and what belongs to it.
+fn version_in(text: &str) -> Option<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ".+~-".contains(c);
+    text.split(|c: char| !is_part(c)).find_map(|word| {
+        let start = word.find(|c: char| c.is_ascii_digit())?;
+        let (before, version) = word.split_at(start);
+        let (major, rest) = version.split_once('.')?;
+        let is_number = |it: &str| it.starts_with(|c: char| c.is_ascii_digit());
+        let is_alone = before.is_empty() || before.ends_with('-');
+        let is_major = major.chars().all(|c| c.is_ascii_digit());
+        (is_alone && is_major && is_number(rest)).then_some(version)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_servers_print() {
+        for (printed, version) in [
+            (
+                "BIND 9.18.33-1~deb12u2-Debian (Extended Support Version) <id:>",
+                "9.18.33-1~deb12u2-Debian",
+            ),
+            ("Version 1.17.1\n\nConfigure line: --build=x86_64", "1.17.1"),
+            ("knotd (Knot DNS), version 3.2.6\n", "3.2.6"),
+            ("CoreDNS-1.12.1\nlinux/amd64, go1.24.2, 707c7c1", "1.12.1"),
+            ("dnsdist 1.7.3 (Lua 5.1.4 [LuaJIT 2.1.0])", "1.7.3"),
+            (
+                "HAProxy version 2.6.12-1+deb12u2 2025/04/28",
+                "2.6.12-1+deb12u2",
+            ),
+            ("NSD version 4.6.1\nWritten by NLnet Labs.", "4.6.1"),
+        ] {
+            assert_eq!(version_in(printed), Some(version));
+        }
+        assert_eq!(version_in("x86_64 v7 of today."), None);
     }
 }

@@ -35,6 +35,17 @@ impl Service {
         }
     }
 
+    /// Its name in templates.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Service::Dot => "dot",
+            Service::Doh2 => "doh2",
+            Service::H2c => "h2c",
+            Service::Doh3 => "doh3",
+            Service::Doq => "doq",
+        }
+    }
+
     /// True if its port is a UDP port.
     pub const fn is_quic(self) -> bool {
         matches!(self, Service::Doh3 | Service::Doq)

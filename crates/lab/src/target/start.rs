@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::cell::Cell;
 use super::certificate::Certificate;
 use super::folder::TempFolder;
 use super::process::{Launch, Program, ServerProcess};
@@ -14,6 +15,7 @@ use super::{Endpoints, Families, Service, Zone, ports};
 const ATTEMPTS_MAX: usize = 5;
 
 /// What is the same for every target that one server program makes.
+#[derive(Debug)]
 pub(super) struct Server {
     /// The program.
     pub(super) program: Program,
@@ -78,6 +80,16 @@ impl<'a> Start<'a> {
             cpu: None,
             extra_ports: 0,
             refused_is_ready: false,
+        }
+    }
+
+    /// As a cell says.
+    pub(super) fn of(cell: &'a Cell) -> Start<'a> {
+        Start {
+            families: cell.families,
+            services: &cell.services,
+            cpu: cell.cpu,
+            ..Start::new(cell.product.server, &cell.zone)
         }
     }
 

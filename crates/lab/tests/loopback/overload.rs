@@ -1,7 +1,7 @@
 //! More than there is room for: a rate that no generator can offer, which falls behind and measures
 //! what it can, and a closed loop that is larger than the target's receive buffers.
 
-use lab::target::Product;
+use lab::target::products;
 use load::arrival::Arrival;
 use load::client_arrival::ClientArrival;
 use proto::Transport;
@@ -60,7 +60,7 @@ fn generator_that_cannot_keep_up_goes_on_reading_responses() {
 #[test]
 fn closed_loop_loses_nothing_that_the_receive_buffers_of_bind_hold() {
     let _alone = alone();
-    let target = Product::Bind.start(&zone()).unwrap();
+    let target = products::BIND.start(&zone()).unwrap();
     let address = target.endpoints().do53();
     for outstanding in [150, 1_000] {
         let load = Load::over(Transport::Udp).clients(20);

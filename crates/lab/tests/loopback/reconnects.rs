@@ -1,7 +1,7 @@
 //! Connections that end after ten queries, against every server that is tried: with full
 //! handshakes, and with sessions resumed.
 
-use lab::target::Product;
+use lab::target::{Product, products};
 use measure::counts::Handshakes;
 
 use crate::bench::alone;
@@ -15,14 +15,17 @@ const CLIENTS: u64 = 10;
 
 /// dnsdist 1.7 sends a ticket after a full handshake alone; a ticket is used once (RFC 8446,
 /// appendix C.4), so that every second handshake is a full one.
-fn tickets_come_with_every_handshake(product: Product) -> bool {
-    product != Product::Dnsdist
+fn tickets_come_with_every_handshake(product: &'static Product) -> bool {
+    product.name != products::DNSDIST.name
 }
 
 /// Asks in every way that has connections; returns the handshakes of each that has TLS.
-fn handshakes(product: Product, resume: bool) -> Vec<(String, Handshakes)> {
+fn handshakes(product: &'static Product, resume: bool) -> Vec<(String, Handshakes)> {
     let _alone = alone();
-    let (_, ways) = TABLE.iter().find(|(each, _)| *each == product).unwrap();
+    let (_, ways) = TABLE
+        .iter()
+        .find(|(each, _)| each.name == product.name)
+        .unwrap();
     let target = product.start(&zone()).unwrap();
     let mut all = Vec::new();
     for way in ways.iter().filter(|way| way.transport.has_connections()) {
@@ -35,7 +38,7 @@ fn handshakes(product: Product, resume: bool) -> Vec<(String, Handshakes)> {
         let mut load = if resume { load.resuming(false) } else { load };
         load.plan.connections.queries_max = Some(PER_CONNECTION);
         let ran = load.run_at(address);
-        let (counts, name) = (ran.counts(), format!("{product:?}, {way:?}"));
+        let (counts, name) = (ran.counts(), format!("{}, {way:?}", product.name));
         let seen = (counts.offered, counts.sent, counts.responses);
         assert_eq!(seen, (QUERIES, QUERIES, QUERIES), "{name}: {counts:?}");
         let connections = ran.record.connections();
@@ -48,7 +51,7 @@ fn handshakes(product: Product, resume: bool) -> Vec<(String, Handshakes)> {
     all
 }
 
-fn check(product: Product) {
+fn check(product: &'static Product) {
     for (name, seen) in handshakes(product, false) {
         assert!(
             seen.full + seen.full_with_retry >= CONNECTIONS,
@@ -72,30 +75,35 @@ fn check(product: Product) {
 
 #[test]
 fn bind_resumes_the_sessions_of_short_connections() {
-    check(Product::Bind);
+    check(&products::BIND);
 }
 
 #[test]
 fn unbound_resumes_the_sessions_of_short_connections() {
-    check(Product::Unbound);
+    check(&products::UNBOUND);
 }
 
 #[test]
 fn knot_resumes_the_sessions_of_short_connections() {
-    check(Product::Knot);
+    check(&products::KNOT);
+}
+
+#[test]
+fn nsd_resumes_the_sessions_of_short_connections() {
+    check(&products::NSD);
 }
 
 #[test]
 fn coredns_resumes_the_sessions_of_short_connections() {
-    check(Product::CoreDns);
+    check(&products::COREDNS);
 }
 
 #[test]
 fn dnsdist_resumes_the_sessions_of_short_connections() {
-    check(Product::Dnsdist);
+    check(&products::DNSDIST);
 }
 
 #[test]
 fn haproxy_resumes_the_sessions_of_short_connections() {
-    check(Product::Haproxy);
+    check(&products::HAPROXY);
 }

@@ -13,19 +13,7 @@ use crate::bench::{Load, alone};
 
 /// A zone with the names `test-record-1..100` that [`Load`] asks for.
 pub(crate) fn zone() -> Zone {
-    let mut text = "$ORIGIN lab.test.\n\
-                    $TTL 1\n\
-                    @ IN SOA ns.lab.test. hostmaster.lab.test. 1 3600 600 86400 1\n\
-                    @ IN NS ns.lab.test.\n\
-                    ns IN A 127.0.0.1\n"
-        .to_owned();
-    for number in 1..=100 {
-        text.push_str(&format!("test-record-{number} IN A 192.0.2.{number}\n"));
-    }
-    Zone {
-        origin: "lab.test.".to_owned(),
-        text,
-    }
+    Zone::with_records(100, 1)
 }
 
 /// BIND that answers signed queries alone, and the key to sign with.

@@ -22,18 +22,7 @@ use lab::target::Zone;
 
 /// A zone with the three names `test-record-1..3`.
 pub(crate) fn zone() -> Zone {
-    let text = "$ORIGIN lab.test.\n\
-                $TTL 1\n\
-                @ IN SOA ns.lab.test. hostmaster.lab.test. 1 3600 600 86400 1\n\
-                @ IN NS ns.lab.test.\n\
-                ns IN A 127.0.0.1\n\
-                test-record-1 IN A 192.0.2.1\n\
-                test-record-2 IN A 192.0.2.2\n\
-                test-record-3 IN A 192.0.2.3\n";
-    Zone {
-        origin: "lab.test.".to_owned(),
-        text: text.to_owned(),
-    }
+    Zone::with_records(3, 1)
 }
 
 /// A zone that no server can load.

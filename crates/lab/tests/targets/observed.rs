@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::target::{
-    BindOptions, BindTarget, KnotOptions, KnotTarget, Product, RunningServer, UnboundOptions,
-    UnboundTarget,
+    BindOptions, BindTarget, KnotOptions, KnotTarget, RunningServer, UnboundOptions, UnboundTarget,
+    products,
 };
 use measure::Observation;
 use measure::observation::ObservationMode;
@@ -181,7 +181,7 @@ fn knot_counts_what_was_asked() {
 
 #[test]
 fn coredns_counts_what_was_asked() {
-    let server = Product::CoreDns.start(&zone()).unwrap();
+    let server = products::COREDNS.start(&zone()).unwrap();
     let exposition = server.other_ports()[0];
     let observation = check(&server, &format!("coredns=127.0.0.1:{exposition}"));
     check_by_transport(&observation);

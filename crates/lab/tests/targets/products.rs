@@ -2,12 +2,14 @@
 //!
 //! This proves the servers before our own engine is tried on them.
 
-use lab::target::{Product, Service};
+use std::fs;
+
+use lab::target::{Cell, Product, Service, products};
 
 use crate::clients::{Asked, Way, ask_all_ways};
-use crate::zone;
+use crate::{broken_zone, check_gone, zone};
 
-fn check(product: Product) {
+fn check(product: &'static Product) {
     let server = product.start(&zone()).unwrap();
     let endpoints = server.endpoints();
     let of = |service: &Service| (Way::Of(*service), endpoints.service(*service).unwrap());
@@ -20,36 +22,111 @@ fn check(product: Product) {
         ways,
     });
     for (way, queries) in asked {
-        assert!(queries > 0, "nobody asked {product:?} over {way:?}");
+        assert!(queries > 0, "nobody asked {} over {way:?}", product.name);
     }
 }
 
 #[test]
 fn bind_answers_other_clients_over_all_its_transports() {
-    check(Product::Bind);
+    check(&products::BIND);
 }
 
 #[test]
 fn unbound_answers_other_clients_over_all_its_transports() {
-    check(Product::Unbound);
+    check(&products::UNBOUND);
 }
 
 #[test]
 fn knot_answers_other_clients_over_all_its_transports() {
-    check(Product::Knot);
+    check(&products::KNOT);
+}
+
+#[test]
+fn nsd_answers_other_clients_over_all_its_transports() {
+    check(&products::NSD);
 }
 
 #[test]
 fn coredns_answers_other_clients_over_all_its_transports() {
-    check(Product::CoreDns);
+    check(&products::COREDNS);
 }
 
 #[test]
 fn dnsdist_answers_other_clients_over_all_its_transports() {
-    check(Product::Dnsdist);
+    check(&products::DNSDIST);
 }
 
 #[test]
 fn haproxy_answers_other_clients_over_all_its_transports() {
-    check(Product::Haproxy);
+    check(&products::HAPROXY);
+}
+
+#[test]
+fn every_product_tells_its_version_and_takes_its_factors() {
+    for product in products::ALL {
+        let version = product.version().unwrap();
+        assert!(
+            version.starts_with(|c: char| c.is_ascii_digit()),
+            "{version}"
+        );
+    }
+    let settings = [
+        (
+            &products::BIND,
+            "tcp-clients=7",
+            "named.conf",
+            "tcp-clients 7;",
+        ),
+        (
+            &products::UNBOUND,
+            "threads=2",
+            "unbound.conf",
+            "num-threads: 2",
+        ),
+        (
+            &products::KNOT,
+            "statistics=on",
+            "knot.conf",
+            "mod-stats/all",
+        ),
+        (&products::NSD, "tcp-clients=7", "nsd.conf", "tcp-count: 7"),
+        (&products::COREDNS, "options=  log", "Corefile", "\n  log\n"),
+        (
+            &products::DNSDIST,
+            "options=setMaxUDPOutstanding(7)",
+            "dnsdist.conf",
+            "ing(7)\n",
+        ),
+        (
+            &products::HAPROXY,
+            "connections=70",
+            "haproxy.cfg",
+            "maxconn 70",
+        ),
+    ];
+    for (product, setting, file, line) in settings {
+        let server = Cell::new(product, zone())
+            .set(setting)
+            .unwrap()
+            .start()
+            .unwrap();
+        let text = fs::read_to_string(server.folder().join(file)).unwrap();
+        assert!(text.contains(line), "{}: {text}", product.name);
+    }
+}
+
+#[test]
+fn nsd_is_gone_after_drop_and_says_what_is_wrong_with_a_zone_or_an_option() {
+    let target = products::NSD.start(&zone()).unwrap();
+    let (process, folder) = (target.process_id(), target.folder().to_owned());
+    let address = target.endpoints().do53();
+    drop(target);
+    check_gone(process, &folder, address);
+    let error = format!("{:#}", products::NSD.start(&broken_zone()).unwrap_err());
+    assert!(error.contains("zone.db"), "{error}");
+    let cell = Cell::new(&products::NSD, zone())
+        .set("options=no-such: yes")
+        .unwrap();
+    let error = format!("{:#}", cell.start().unwrap_err());
+    assert!(error.contains("no-such"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Servers that answer, but not with answers.
 
 use lab::target::{
-    BindOptions, BindTarget, KnotOptions, KnotTarget, Product, UnboundOptions, UnboundTarget, Zone,
+    BindOptions, BindTarget, KnotOptions, KnotTarget, UnboundOptions, UnboundTarget, Zone, products,
 };
 use measure::Limit;
 use proto::Transport;
@@ -61,7 +61,7 @@ fn knot(zone: Zone) -> Ran {
 }
 
 fn coredns(zone: Zone) -> Ran {
-    let target = Product::CoreDns.start(&zone).unwrap();
+    let target = products::COREDNS.start(&zone).unwrap();
     let load = load(Transport::Doq).ca_pem(target.ca_pem().unwrap());
     load.run_at(target.endpoints().address(Transport::Doq).unwrap())
 }

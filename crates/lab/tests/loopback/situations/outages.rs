@@ -6,8 +6,8 @@ use std::process::Command;
 
 use lab::run::{Serving, SocketUse, serve};
 use lab::target::{
-    BindOptions, BindTarget, KnotOptions, KnotTarget, Product, RunningServer, Service,
-    UnboundOptions, UnboundTarget,
+    BindOptions, BindTarget, KnotOptions, KnotTarget, RunningServer, Service, UnboundOptions,
+    UnboundTarget, products,
 };
 use measure::Limit;
 use proto::Transport;
@@ -98,11 +98,11 @@ fn a_server_that_stands_still_has_an_outage_and_is_not_overloaded() {
         check_stop("Knot DNS stopped", Transport::Udp, &target);
     };
     let coredns = || {
-        let target = Product::CoreDns.start(&zone()).unwrap();
+        let target = products::COREDNS.start(&zone()).unwrap();
         check_stop("CoreDNS stopped, over QUIC", Transport::Doq, &target);
     };
     let dnsdist = || {
-        let target = Product::Dnsdist.start(&zone()).unwrap();
+        let target = products::DNSDIST.start(&zone()).unwrap();
         check_stop("dnsdist stopped, over TCP", Transport::Tcp, &target);
     };
     together(&[&knot, &coredns, &dnsdist]);

@@ -4,12 +4,35 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use super::bind::{BindOptions, BindTarget};
-use super::process::Program;
-use super::running::RunningServer;
-use super::start::{Place, Server, Start};
-use super::{DOH_PATH, Service, Zone};
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Place, Server, Start};
+use crate::target::{DOH_PATH, Product, RunningServer, Service};
 
-pub(super) const DNSDIST: Server = Server {
+/// dnsdist 1.7 of Debian 12 in front of BIND.
+pub const DNSDIST: Product = Product {
+    name: "dnsdist",
+    title: "dnsdist",
+    factors: &[Factor::lines("more lines of its configuration")],
+    server: &DNSDIST_SERVER,
+    version_flag: "--version",
+    start: start_dnsdist,
+};
+
+/// HAProxy of Debian 12 as TLS proxy in front of BIND's TCP; no UDP.
+pub const HAPROXY: Product = Product {
+    name: "haproxy",
+    title: "HAProxy",
+    factors: &[
+        Factor::number("threads", "1", 1_024, "threads that pass connections on"),
+        Factor::number("connections", "1000", 1_000_000, "connections at once"),
+    ],
+    server: &HAPROXY_SERVER,
+    version_flag: "-v",
+    start: start_haproxy,
+};
+
+const DNSDIST_SERVER: Server = Server {
     program: Program::Debian {
         name: "dnsdist",
         package: "dnsdist",
@@ -19,7 +42,7 @@ pub(super) const DNSDIST: Server = Server {
     fatal_lines: &["fatal"],
 };
 
-pub(super) const HAPROXY: Server = Server {
+const HAPROXY_SERVER: Server = Server {
     program: Program::Debian {
         name: "haproxy",
         package: "haproxy",
@@ -29,28 +52,23 @@ pub(super) const HAPROXY: Server = Server {
     fatal_lines: &["[alert]"],
 };
 
-/// Starts `dnsdist`: UDP, TCP and its services, answered by BIND over UDP and TCP.
-pub(super) fn start_dnsdist(zone: &Zone) -> anyhow::Result<RunningServer> {
-    let start = Start {
-        services: DNSDIST.services,
-        ..Start::new(&DNSDIST, zone)
-    };
-    start_in_front(&start, |place, behind| {
-        let text = dnsdist_configuration(place, behind);
+/// UDP, TCP and its services, answered by BIND over UDP and TCP.
+fn start_dnsdist(cell: &Cell) -> anyhow::Result<RunningServer> {
+    start_in_front(&Start::of(cell), |place, behind| {
+        let text = dnsdist_configuration(cell, place, behind);
         let file = place.folder.write("dnsdist.conf", &text)?;
         Ok(vec!["--supervised".into(), "-C".into(), file.into()])
     })
 }
 
-/// Starts `haproxy`: it takes TLS off, and passes on plain TCP as it is.
-pub(super) fn start_haproxy(zone: &Zone) -> anyhow::Result<RunningServer> {
+/// It takes TLS off, and passes on plain TCP as it is.
+fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
     let start = Start {
-        services: HAPROXY.services,
         has_udp: false,
-        ..Start::new(&HAPROXY, zone)
+        ..Start::of(cell)
     };
     start_in_front(&start, |place, behind| {
-        let text = haproxy_configuration(place, behind);
+        let text = haproxy_configuration(cell, place, behind);
         let file = place.folder.write("haproxy.cfg", &text)?;
         Ok(vec!["-db".into(), "-f".into(), file.into()])
     })
@@ -67,7 +85,7 @@ fn start_in_front(
     Ok(server)
 }
 
-fn dnsdist_configuration(place: &Place<'_>, behind: SocketAddr) -> String {
+fn dnsdist_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> String {
     // Without the second line it asks the Internet for news about its own security.
     let mut text = format!(
         "setACL({{'127.0.0.0/8', '::1/128'}})\n\
@@ -85,14 +103,17 @@ fn dnsdist_configuration(place: &Place<'_>, behind: SocketAddr) -> String {
             _ => writeln!(text, "addTLSLocal('{address}', {pair})"),
         };
     }
-    text
+    text + cell.text("options") + "\n"
 }
 
-fn haproxy_configuration(place: &Place<'_>, behind: SocketAddr) -> String {
-    let mut text = "global\n  nbthread 1\n  maxconn 1000\n\
-                    defaults\n  mode tcp\n  timeout connect 10s\n  timeout client 30s\n  \
-                    timeout server 30s\nfrontend lab\n  default_backend bind\n"
-        .to_owned();
+fn haproxy_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> String {
+    let mut text = format!(
+        "global\n  nbthread {}\n  maxconn {}\n\
+         defaults\n  mode tcp\n  timeout connect 10s\n  timeout client 30s\n  \
+         timeout server 30s\nfrontend lab\n  default_backend bind\n",
+        cell.text("threads"),
+        cell.text("connections")
+    );
     for address in place.endpoints.do53_all() {
         // Writing to a String does not fail.
         let _ = writeln!(text, "  bind {address}");

@@ -5,13 +5,29 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 
-use super::bind_counters::BindCounters;
-use super::process::Program;
-use super::running::RunningServer;
-use super::start::{Place, Server, Start};
-use super::{DOH_PATH, Endpoints, Families, Service, TsigKey, Zone};
+use super::BindCounters;
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Place, Server, Start};
+use crate::target::{
+    DOH_PATH, Endpoints, Families, Product, RunningServer, Service, TsigKey, Zone,
+};
 
-pub(super) const SERVER: Server = Server {
+/// BIND 9.18 of Debian 12.
+pub const BIND: Product = Product {
+    name: "bind",
+    title: "BIND",
+    factors: &[
+        Factor::number("threads", "1", 1_024, "threads that answer (-n)"),
+        Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
+        Factor::lines("more statements of the options block"),
+    ],
+    server: &SERVER,
+    version_flag: "-v",
+    start: start,
+};
+
+const SERVER: Server = Server {
     program: Program::Debian {
         name: "named",
         package: "bind9",
@@ -21,6 +37,19 @@ pub(super) const SERVER: Server = Server {
     // It runs on without the zone.
     fatal_lines: &["not loaded due to errors"],
 };
+
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let options = BindOptions {
+        threads: cell.number("threads").unwrap_or(1),
+        cpu: cell.cpu,
+        families: cell.families,
+        tcp_clients_max: cell.number("tcp-clients"),
+        services: cell.services.clone(),
+        extra_options: cell.text("options").to_owned(),
+        ..BindOptions::new(cell.zone.clone())
+    };
+    Ok(BindTarget::start(&options)?.server)
+}
 
 /// How to run `named`.
 #[derive(Clone, Debug, PartialEq, Eq)]

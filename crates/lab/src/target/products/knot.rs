@@ -10,13 +10,34 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::process::Program;
-use super::running::RunningServer;
-use super::start::{Place, Server, Start};
-use super::{Families, Service, Zone};
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Place, Server, Start};
+use crate::target::{Families, Product, RunningServer, Service, Zone};
+
+/// Knot DNS 3.4 of Debian 13.
+pub const KNOT: Product = Product {
+    name: "knot",
+    title: "Knot DNS",
+    factors: &[
+        // It handles one TLS handshake at a time in each TCP worker, and blocks meanwhile; with
+        // fewer workers than clients, clients that wait for each other's turn stall.
+        Factor::number("workers", "16", 1_024, "UDP workers, and as many for TCP"),
+        Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
+        Factor::word(
+            "statistics",
+            &["off", "on"],
+            "counts queries by protocol (mod-stats)",
+        ),
+        Factor::lines("more lines of the server section, indented by four spaces"),
+    ],
+    server: &SERVER,
+    version_flag: "--version",
+    start: start,
+};
 
 /// Debian 13's.
-pub(super) const SERVER: Server = Server {
+const SERVER: Server = Server {
     program: Program::Debian13 {
         name: "knotd",
         path: "usr/sbin/knotd",
@@ -38,6 +59,20 @@ const SERVER_OF_DEBIAN12: Server = Server {
 
 /// Rounds of moving threads before pinning counts as failed.
 const PIN_ROUNDS_MAX: usize = 10;
+
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let options = KnotOptions {
+        workers: cell.number("workers").unwrap_or(1),
+        cpu: cell.cpu,
+        families: cell.families,
+        services: cell.services.clone(),
+        tcp_clients_max: cell.number("tcp-clients"),
+        counts_queries: cell.text("statistics") == "on",
+        extra_options: cell.text("options").to_owned(),
+        ..KnotOptions::new(cell.zone.clone())
+    };
+    Ok(KnotTarget::start(&options)?.server)
+}
 
 /// How to run `knotd`.
 #[derive(Clone, Debug, PartialEq, Eq)]

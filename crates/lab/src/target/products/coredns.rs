@@ -2,39 +2,52 @@
 
 use std::fmt::Write as _;
 
-use super::process::Program;
-use super::running::RunningServer;
-use super::start::{Place, Server, Start};
-use super::{Service, Zone};
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Place, Server, Start};
+use crate::target::{Product, RunningServer, Service};
 
-pub(super) const SERVER: Server = Server {
+/// CoreDNS with its `file` plugin.
+pub const COREDNS: Product = Product {
+    name: "coredns",
+    title: "CoreDNS",
+    factors: &[Factor::lines("more plugins of every server block")],
+    server: &SERVER,
+    version_flag: "-version",
+    start: start,
+};
+
+const SERVER: Server = Server {
     program: Program::CoreDns,
     services: &[Service::Dot, Service::Doh2, Service::Doh3, Service::Doq],
     ready_line: None,
     fatal_lines: &[],
 };
 
-/// Starts `coredns` with all its services.
-pub(super) fn start(zone: &Zone) -> anyhow::Result<RunningServer> {
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     let start = Start {
-        services: SERVER.services,
         // For its exposition.
         extra_ports: 1,
-        ..Start::new(&SERVER, zone)
+        ..Start::of(cell)
     };
     start.run(|place| {
-        let file = place
-            .folder
-            .write("Corefile", &configuration(zone, place))?;
+        let text = configuration(cell, place);
+        let file = place.folder.write("Corefile", &text)?;
         Ok(vec!["-conf".into(), file.into()])
     })
 }
 
 /// One server block for each port: names outside the zone are REFUSED, nothing is forwarded.
-fn configuration(zone: &Zone, place: &Place<'_>) -> String {
-    let origin = &zone.origin;
+fn configuration(cell: &Cell, place: &Place<'_>) -> String {
+    let (origin, options) = (&cell.zone.origin, cell.text("options"));
     let folder = place.folder.path().display();
-    let address = place.endpoints.do53().ip();
+    let addresses: Vec<String> = place
+        .endpoints
+        .addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let addresses = addresses.join(" ");
     let services = place.endpoints.services.iter();
     let encrypted = services.filter_map(|(service, port)| Some((scheme(*service)?, *port)));
     let exposition = place.extra_ports[0];
@@ -46,8 +59,8 @@ fn configuration(zone: &Zone, place: &Place<'_>) -> String {
         // Writing to a String does not fail.
         let _ = writeln!(
             text,
-            "{scheme}://{origin}:{port} {{\n  bind {address}\n  errors\n  \
-             prometheus 127.0.0.1:{exposition}\n  file {folder}/zone.db"
+            "{scheme}://{origin}:{port} {{\n  bind {addresses}\n  errors\n  \
+             prometheus 127.0.0.1:{exposition}\n  file {folder}/zone.db\n{options}"
         );
         if scheme != "dns" {
             let _ = writeln!(text, "  tls {folder}/server.pem {folder}/server.key");

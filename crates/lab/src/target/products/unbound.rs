@@ -3,12 +3,32 @@
 use std::fmt::Write as _;
 use std::ops::Deref;
 
-use super::process::Program;
-use super::running::RunningServer;
-use super::start::{Place, Server, Start};
-use super::{DOH_PATH, Families, Service, Zone};
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Place, Server, Start};
+use crate::target::{DOH_PATH, Families, Product, RunningServer, Service, Zone};
 
-pub(super) const SERVER: Server = Server {
+/// Unbound of Debian 12, as the authoritative server of a zone.
+pub const UNBOUND: Product = Product {
+    name: "unbound",
+    title: "Unbound",
+    factors: &[
+        Factor::number("threads", "1", 1_024, "threads that answer"),
+        // Its own limit, 10, is below what most loads need.
+        Factor::number(
+            "tcp-clients",
+            "100",
+            1_000_000,
+            "TCP clients of each thread at once",
+        ),
+        Factor::lines("more lines of the server clause"),
+    ],
+    server: &SERVER,
+    version_flag: "-V",
+    start: start,
+};
+
+const SERVER: Server = Server {
     program: Program::Debian {
         name: "unbound",
         package: "unbound",
@@ -17,6 +37,19 @@ pub(super) const SERVER: Server = Server {
     ready_line: None,
     fatal_lines: &["error: cannot parse", "fatal error"],
 };
+
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let options = UnboundOptions {
+        threads: cell.number("threads").unwrap_or(1),
+        cpu: cell.cpu,
+        families: cell.families,
+        tcp_clients_max: cell.number("tcp-clients"),
+        services: cell.services.clone(),
+        extra_options: cell.text("options").to_owned(),
+        ..UnboundOptions::new(cell.zone.clone())
+    };
+    Ok(UnboundTarget::start(&options)?.server)
+}
 
 /// How to run `unbound`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,301 @@
+//! A cell: a product with its factors set, and what it serves.
+
+use std::collections::BTreeMap;
+
+use super::start::Place;
+use super::{Families, Product, RunningServer, Service, Zone};
+
+/// Something of a product that can be set.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor {
+    /// The name as it is typed.
+    pub name: &'static str,
+    /// Its value where none is set; empty for what the product does by itself.
+    pub default: &'static str,
+    /// What it can be.
+    pub values: Values,
+    /// What it means, one sentence without a full stop.
+    pub meaning: &'static str,
+}
+
+/// What a factor can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// A whole number from one to the other.
+    Numbers(u32, u32),
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Lines of the product's own configuration.
+    Lines,
+}
+
+impl Factor {
+    /// A whole number from 1 on.
+    pub(super) const fn number(
+        name: &'static str,
+        default: &'static str,
+        max: u32,
+        meaning: &'static str,
+    ) -> Factor {
+        Factor {
+            name,
+            default,
+            values: Values::Numbers(1, max),
+            meaning,
+        }
+    }
+
+    /// One of these words, the first if none is set.
+    pub(super) const fn word(
+        name: &'static str,
+        words: &'static [&'static str],
+        meaning: &'static str,
+    ) -> Factor {
+        Factor {
+            name,
+            default: words[0],
+            values: Values::Words(words),
+            meaning,
+        }
+    }
+
+    /// More lines of the configuration.
+    pub(super) const fn lines(meaning: &'static str) -> Factor {
+        Factor {
+            name: "options",
+            default: "",
+            values: Values::Lines,
+            meaning,
+        }
+    }
+}
+
+impl Values {
+    fn allow(self, value: &str) -> bool {
+        match self {
+            Values::Numbers(min, max) => {
+                let number = value.parse();
+                number.is_ok_and(|number| (min..=max).contains(&number))
+            }
+            Values::Words(words) => words.contains(&value),
+            Values::Lines => true,
+        }
+    }
+
+    fn expected(self) -> String {
+        match self {
+            Values::Numbers(min, max) => format!("a whole number from {min} to {max}"),
+            Values::Words(words) => words.join(" or "),
+            Values::Lines => "lines of its configuration".to_owned(),
+        }
+    }
+}
+
+/// A product as it is to start.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The product.
+    pub product: &'static Product,
+    /// What it serves; the only zone.
+    pub zone: Zone,
+    /// What it offers beside UDP and TCP.
+    pub services: Vec<Service>,
+    /// Where it listens.
+    pub families: Families,
+    /// The one core to run on; `None` leaves it to the kernel.
+    pub cpu: Option<usize>,
+    values: BTreeMap<&'static str, String>,
+}
+
+impl Cell {
+    /// Everything that the product offers, on 127.0.0.1 and any core, nothing set.
+    pub fn new(product: &'static Product, zone: Zone) -> Cell {
+        let defaults = product.factors.iter();
+        let defaults = defaults.map(|factor| (factor.name, factor.default.to_owned()));
+        Cell {
+            product,
+            zone,
+            services: product.services().to_vec(),
+            families: Families::V4,
+            cpu: None,
+            values: defaults.collect(),
+        }
+    }
+
+    /// The same with a factor set, as in `tcp-clients=1000`.
+    ///
+    /// # Errors
+    /// The product has no such factor, or it cannot be that.
+    pub fn set(mut self, setting: &str) -> anyhow::Result<Cell> {
+        let Some((name, value)) = setting.split_once('=') else {
+            anyhow::bail!("`{setting}` sets nothing\nhint: write NAME=VALUE");
+        };
+        let (title, factors) = (self.product.title, self.product.factors);
+        let Some(factor) = factors.iter().find(|it| it.name == name) else {
+            let known: Vec<&str> = factors.iter().map(|it| it.name).collect();
+            let known = known.join(", ");
+            anyhow::bail!("{title} has no factor `{name}`\nhint: set one of {known}");
+        };
+        if !factor.values.allow(value) {
+            let expected = factor.values.expected();
+            anyhow::bail!("{title}, {name}: `{value}` is wrong\nhint: give {expected}");
+        }
+        self.values.insert(factor.name, value.to_owned());
+        Ok(self)
+    }
+
+    /// Every factor with its value; empty where the product decides.
+    pub fn settings(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// Starts the product and waits until it answers for the zone on all its ports.
+    ///
+    /// # Errors
+    /// It is not installed (the message says how to get it), it does not take its configuration
+    /// or the zone (the message has the end of its log), or no free ports were found.
+    pub fn start(&self) -> anyhow::Result<RunningServer> {
+        (self.product.start)(self)
+    }
+
+    /// A factor's value; empty where the product decides.
+    pub(super) fn text(&self, factor: &str) -> &str {
+        self.values.get(factor).map_or("", String::as_str)
+    }
+
+    /// A factor that is a number; none where the product decides.
+    pub(super) fn number(&self, factor: &str) -> Option<u32> {
+        self.text(factor).parse().ok()
+    }
+
+    /// Fills a template of a configuration.
+    ///
+    /// `{name}` is the factor of that name; `{origin}` the zone's; `{folder}` where `zone.db` is;
+    /// `{certificate}` what names of the certificate's files begin with; `{address}` and `{port}`
+    /// for UDP and TCP; `{dot.address}` and `{dot.port}` those of a service. A line stands once for
+    /// each address if it has one, and not at all if a value in it is missing.
+    pub(super) fn fill(&self, template: &str, place: &Place<'_>) -> String {
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut say = |name: &str, all: Vec<String>| {
+            values.insert(name.to_owned(), all);
+        };
+        for (name, value) in self.settings() {
+            let is_set = !value.is_empty();
+            say(name, is_set.then(|| value.to_owned()).into_iter().collect());
+        }
+        let folder = place.folder.path().display();
+        let has_tls = self.services.iter().any(|service| service.has_tls());
+        let certificate = has_tls.then(|| format!("{folder}/server"));
+        say("origin", vec![self.zone.origin.clone()]);
+        say("folder", vec![folder.to_string()]);
+        say("certificate", certificate.into_iter().collect());
+        let endpoints = place.endpoints;
+        let addresses = endpoints.addresses.iter().map(ToString::to_string);
+        say("address", addresses.collect());
+        say("port", vec![endpoints.do53_port.to_string()]);
+        for service in self.product.services() {
+            let at = endpoints.services_all().filter(|(it, _)| it == service);
+            let addresses = at.map(|(_, address)| address.ip().to_string());
+            let port = endpoints.service_port(*service);
+            say(&format!("{}.address", service.word()), addresses.collect());
+            let port = port.map(|port| port.to_string()).into_iter();
+            say(&format!("{}.port", service.word()), port.collect());
+        }
+        template.lines().map(|line| filled(line, &values)).collect()
+    }
+}
+
+/// A line of a template, as often as it stands, each with its end.
+fn filled(line: &str, values: &BTreeMap<String, Vec<String>>) -> String {
+    let has = |name: &String| line.contains(&format!("{{{name}}}"));
+    let named: Vec<_> = values.iter().filter(|(name, _)| has(name)).collect();
+    if named.iter().any(|(_, all)| all.is_empty()) {
+        return String::new();
+    }
+    let times = named.iter().map(|(_, all)| all.len()).max().unwrap_or(1);
+    let nth = |at: usize| {
+        let mut text = line.to_owned();
+        for (name, all) in &named {
+            let value = &all[at.min(all.len() - 1)];
+            text = text.replace(&format!("{{{name}}}"), value);
+        }
+        text + "\n"
+    };
+    (0..times).map(nth).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::products::{ALL, BIND, NSD};
+    use super::*;
+
+    fn cell(product: &'static Product) -> Cell {
+        Cell::new(product, Zone::with_records(1, 1))
+    }
+
+    fn refused(product: &'static Product, setting: &str) -> String {
+        cell(product).set(setting).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn names_are_used_once_and_each_default_is_allowed() {
+        let mut names: Vec<&str> = ALL.iter().map(|product| product.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+        for product in ALL {
+            for factor in product.factors {
+                let name = format!("{} {}", product.name, factor.name);
+                let is_allowed = factor.default.is_empty() || factor.values.allow(factor.default);
+                assert!(is_allowed, "{name}");
+                assert!(!factor.meaning.is_empty(), "{name}");
+                assert!(!factor.meaning.ends_with('.'), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_setting_that_a_product_does_not_have_is_an_error_with_what_it_has() {
+        let error = refused(&BIND, "threads");
+        assert!(error.contains("NAME=VALUE"), "{error}");
+        let error = refused(&BIND, "tcp-client=10");
+        assert!(
+            error.contains("BIND") && error.contains("tcp-clients"),
+            "{error}"
+        );
+        let error = refused(&NSD, "servers=0");
+        assert!(error.contains("from 1 to"), "{error}");
+    }
+
+    #[test]
+    fn what_was_set_last_counts_and_the_rest_is_as_it_was() {
+        let cell = cell(&NSD).set("servers=2").unwrap();
+        let cell = cell.set("tcp-clients=7").unwrap().set("servers=3").unwrap();
+        assert_eq!(
+            (cell.number("servers"), cell.number("tcp-clients")),
+            (Some(3), Some(7))
+        );
+        assert_eq!(cell.text("options"), "");
+        assert_eq!(cell.settings().count(), NSD.factors.len());
+    }
+
+    #[test]
+    fn lines_stand_for_each_address_and_not_without_a_value() {
+        let all =
+            |values: &[&str]| -> Vec<String> { values.iter().map(|it| (*it).to_owned()).collect() };
+        let values = [
+            ("address", all(&["127.0.0.1", "::1"])),
+            ("port", all(&["53"])),
+            ("tcp", all(&[])),
+        ];
+        let values = values.map(|(name, all)| (name.to_owned(), all)).into();
+        assert_eq!(
+            filled("a: {address}@{port}", &values),
+            "a: 127.0.0.1@53\na: ::1@53\n"
+        );
+        assert_eq!(filled("tcp: {tcp}", &values), "");
+        assert_eq!(filled("plain {}", &values), "plain {}\n");
+    }
+}

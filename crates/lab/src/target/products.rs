@@ -1,0 +1,22 @@
+//! The products: a file for each. One that is added is a file, and a line of [`ALL`].
+
+mod bind;
+mod bind_counters;
+mod coredns;
+mod knot;
+mod nsd;
+mod proxy;
+mod unbound;
+
+pub use bind::{BIND, BindOptions, BindTarget};
+pub use bind_counters::BindCounters;
+pub use coredns::COREDNS;
+pub use knot::{KNOT, KnotOptions, KnotTarget};
+pub use nsd::NSD;
+pub use proxy::{DNSDIST, HAPROXY};
+pub use unbound::{UNBOUND, UnboundOptions, UnboundTarget};
+
+use super::Product;
+
+/// All of them.
+pub const ALL: [&Product; 7] = [&BIND, &UNBOUND, &KNOT, &NSD, &COREDNS, &DNSDIST, &HAPROXY];

@@ -1,0 +1,71 @@
+//! NSD as the server under test.
+
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Server, Start};
+use crate::target::{Product, RunningServer, Service};
+
+/// NSD of Debian 12.
+pub const NSD: Product = Product {
+    name: "nsd",
+    title: "NSD",
+    factors: &[
+        Factor::number("servers", "1", 1_024, "processes that answer"),
+        Factor::number(
+            "tcp-clients",
+            "",
+            1_000_000,
+            "TCP clients of each process at once",
+        ),
+        Factor::lines("more lines of the server clause"),
+    ],
+    server: &SERVER,
+    version_flag: "-v",
+    start,
+};
+
+const SERVER: Server = Server {
+    program: Program::Debian {
+        name: "nsd",
+        package: "nsd",
+    },
+    services: &[Service::Dot],
+    ready_line: None,
+    // It runs on without the zone, and answers SERVFAIL.
+    fatal_lines: &["error: "],
+};
+
+/// Nothing is written outside the folder, and nobody may control it.
+const TEMPLATE: &str = "\
+server:
+  server-count: {servers}
+  ip-address: {address}@{port}
+  ip-address: {dot.address}@{dot.port}
+  tls-port: {dot.port}
+  tls-service-key: \"{certificate}.key\"
+  tls-service-pem: \"{certificate}.pem\"
+  tcp-count: {tcp-clients}
+  username: \"\"
+  chroot: \"\"
+  zonesdir: \"{folder}\"
+  database: \"\"
+  pidfile: \"{folder}/nsd.pid\"
+  zonelistfile: \"{folder}/zone.list\"
+  xfrdfile: \"{folder}/xfrd.state\"
+  xfrdir: \"{folder}\"
+  {options}
+remote-control:
+  control-enable: no
+zone:
+  name: \"{origin}\"
+  zonefile: \"zone.db\"
+";
+
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    Start::of(cell).run(|place| {
+        let file = place
+            .folder
+            .write("nsd.conf", &cell.fill(TEMPLATE, place))?;
+        Ok(vec!["-d".into(), "-c".into(), file.into()])
+    })
+}
