@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use load::ClientArrival;
+use lab::ramp;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 use settings::Process;
@@ -15,9 +15,6 @@ use crate::failure::{Failure, refuse};
 use crate::records::{Destination, Links, hand_over};
 use crate::run::{self, unused};
 use crate::signals;
-
-/// Limits are looked at nearly as often, whatever the length of a point.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs and prints.
 pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
@@ -58,24 +55,6 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// How many looks make a point: a power of two, so that the intervals of a long ramp, which are
-/// merged in pairs, make whole points too.
-fn looks(point: Duration) -> u32 {
-    let looks = point.as_nanos().div_ceil(LOOK.as_nanos());
-    let looks = u32::try_from(looks).unwrap_or(u32::MAX);
-    1 << looks.max(1).ilog2()
-}
-
-/// Length of a point as it can be made of whole intervals: nanoseconds less than asked for.
-pub(crate) fn point(point: Duration) -> Duration {
-    interval(point) * looks(point)
-}
-
-/// Length of an interval of the run: a whole number of them make a point.
-pub(crate) fn interval(point: Duration) -> Duration {
-    point / looks(point)
-}
-
 /// What the ramp is to do.
 fn plan(arguments: &RampArguments) -> Result<RampPlan, Failure> {
     reject_unused(arguments)?;
@@ -95,7 +74,7 @@ fn plan(arguments: &RampArguments) -> Result<RampPlan, Failure> {
         rate_qps_max: rate,
         ramp_ns: nanos(arguments.over),
         sustain_ns: nanos(arguments.sustain),
-        point_ns: nanos(self::point(point)),
+        point_ns: nanos(ramp::point(point)),
         outstanding_max: arguments.max_outstanding,
         behind_max: Some(arguments.max_behind).filter(|most| *most > 0),
         lost_share_max: arguments.max_loss,
@@ -129,38 +108,13 @@ fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure> {
     run.clients = Some(clients);
     match run.arrival {
         Process::Constant => {
-            let each = in_turns(rate, clients, (arguments.over, arguments.sustain));
+            let each = ramp::in_turns(rate, clients, (arguments.over, arguments.sustain));
             run.population.per_client = Some(each.to_string());
         }
         Process::Poisson => run.let_each_ask(rate / f64::from(clients.max(1))),
     }
-    run.population.shape = shape(arguments.over);
+    run.population.shape = ramp::shape(arguments.over);
     run.duration = Some(arguments.over + arguments.sustain);
-    run.interval = Some(interval(run.interval.unwrap_or(run::INTERVAL)));
+    run.interval = Some(ramp::interval(run.interval.unwrap_or(run::INTERVAL)));
     Ok(run)
-}
-
-/// The clients of a ramp to `rate_qps`: in turn, so that the n-th query is due when n of them are,
-/// as in resperf. One that is due at the very end is asked after a ramp alone, and is not where the
-/// rate stays constant to the end; the rate is changed by a thousandth of a query for that.
-pub(crate) fn in_turns(
-    rate_qps: f64,
-    clients: u32,
-    (over, sustain): (Duration, Duration),
-) -> ClientArrival {
-    let queries = rate_qps * (over.as_secs_f64() / 2.0 + sustain.as_secs_f64());
-    let change = match sustain.is_zero() {
-        true => 1e-3,
-        false => -1e-3,
-    };
-    let clients = clients.max(1);
-    ClientArrival::Turns {
-        rate_qps: rate_qps * (1.0 + change / queries.max(1.0)) / f64::from(clients),
-        clients,
-    }
-}
-
-/// From nothing to the whole rate; none where there is no time for it.
-pub(crate) fn shape(over: Duration) -> Option<String> {
-    (!over.is_zero()).then(|| format!("linear:0s=0,{}ns=1", over.as_nanos()))
 }

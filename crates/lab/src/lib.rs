@@ -16,6 +16,8 @@
 //!   `run::addresses`: source addresses, where one has too few ports.
 //! * `capacity`: trials, one after the other, until a search has ended or its time is over; the
 //!   trials themselves are the caller's.
+//! * `experiment`: which runs there are of what is varied, and their order, also of comparisons;
+//!   `ramp`: a rate that grows; `groups`: what several groups of clients share.
 //! * `trace`: the way to a server, by queries that go one hop further each time.
 //! * `ceiling`: what the generator could do if nothing else took time: engine and responder on
 //!   the two ends of the null driver, only the engine's turns counted.
@@ -27,10 +29,9 @@
 //! * `key_log`: TLS secrets as a file, for those who decrypt captures.
 //! * `observing`: what servers tell of themselves beside a run, into its record.
 //! * `line`: a delay line between two network namespaces.
-//! * `target`: real servers under test, on free loopback ports, gone when dropped: BIND, Unbound,
-//!   Knot DNS and CoreDNS, and dnsdist and HAProxy in front of BIND. `target::start` is how each
-//!   of them starts, a server's own file is its configuration. `target::product` starts any of
-//!   them with all that it offers.
+//! * `target`: real servers under test, on free loopback ports, gone when dropped.
+//!   `target::products` has a file for each: what it needs, what of it can be set, and its
+//!   configuration; `target::cell` is one with its factors set, `target::start` how each starts.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
@@ -39,11 +40,14 @@
 
 pub mod capacity;
 pub mod ceiling;
+pub mod experiment;
+pub mod groups;
 pub mod host;
 pub mod key_log;
 pub mod line;
 pub mod observing;
 pub mod parts;
+pub mod ramp;
 pub mod run;
 pub mod target;
 pub mod trace;

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
+use lab::experiment::{Order, turns};
 use measure::record::EndedBy;
 
 use super::Records;
@@ -50,26 +51,24 @@ pub(super) fn make(
         tell!("ending the comparison; waiting for open queries (again to abort)");
     });
     let mut made = [Vec::new(), Vec::new()];
-    'rounds: for round in 1..=rounds {
-        let order = if round % 2 == 1 { [0, 1] } else { [1, 0] };
-        for (position, index) in order.into_iter().enumerate() {
-            let side = &sides[index];
-            let number = 2 * round as usize - 1 + position;
-            let name = side.name.to_ascii_uppercase();
-            tell!(
-                "run {number} of {}: {name} (round {round} of {rounds})",
-                2 * rounds
-            );
-            match side.run((round, rounds), &interrupt)? {
-                Some((file, record))
-                    if !interrupt.has_come() && record.ended_by != EndedBy::Interrupted =>
-                {
-                    made[index].push((file, record));
-                }
-                _ => {
-                    tell!("interrupted in round {round} of {rounds}: the runs before are compared");
-                    break 'rounds;
-                }
+    let turns = turns(sides.len(), rounds, Order::ThereAndBack);
+    for (index, turn) in turns.iter().enumerate() {
+        let (side, round) = (&sides[turn.cell], turn.repetition);
+        let name = side.name.to_ascii_uppercase();
+        tell!(
+            "run {} of {}: {name} (round {round} of {rounds})",
+            index + 1,
+            turns.len()
+        );
+        match side.run((round, rounds), &interrupt)? {
+            Some((file, record))
+                if !interrupt.has_come() && record.ended_by != EndedBy::Interrupted =>
+            {
+                made[turn.cell].push((file, record));
+            }
+            _ => {
+                tell!("interrupted in round {round} of {rounds}: the runs before are compared");
+                break;
             }
         }
     }

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use lab::experiment::{self, Order};
 use measure::RunRecord;
 use measure::comparison::{Cell, Comparison};
 use measure::record::EndedBy;
@@ -80,22 +81,17 @@ fn turns<'a>(
             )
         })?;
     }
-    let mut turns = Vec::new();
-    for round in 1..=arguments.repeat {
-        let order: Vec<&RunArguments> = match round % 2 {
-            1 => each.iter().collect(),
-            _ => each.iter().rev().collect(),
-        };
-        for run in order {
-            turns.push(Turn {
-                arguments: run,
-                round,
-                rounds: arguments.repeat,
-                destination: destination(run, round, arguments)?,
-            });
-        }
-    }
-    Ok(turns)
+    let turns = experiment::turns(each.len(), arguments.repeat, Order::ThereAndBack);
+    let turns = turns.into_iter().map(|turn| {
+        let (run, round) = (&each[turn.cell], turn.repetition);
+        Ok(Turn {
+            arguments: run,
+            round,
+            rounds: arguments.repeat,
+            destination: destination(run, round, arguments)?,
+        })
+    });
+    turns.collect()
 }
 
 fn destination(

@@ -6,10 +6,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use lab::experiment::{self, Order};
 
-use super::file::{Axis, Experiment, Level, Order};
+use super::file::{Axis, Experiment, Level};
 use super::hooks::Hooks;
 use crate::args::Arguments;
 use crate::failure::Failure;
@@ -42,12 +41,7 @@ impl Turn {
     /// A name for its files: what is varied, and the repetition. Two turns that differ in either
     /// have different names.
     pub(super) fn name(&self) -> String {
-        let each = self.levels.iter();
-        let mut words: Vec<String> = each
-            .map(|(name, value)| format!("{}={}", file_name(name), file_name(value)))
-            .collect();
-        words.push(format!("r{}", self.repetition));
-        words.join(",")
+        experiment::file_name(&self.levels, self.repetition)
     }
 
     /// The arguments of `throng` for it, without the place of its record.
@@ -80,16 +74,6 @@ impl fmt::Display for Turn {
     }
 }
 
-/// `text` in a file's name: whatever else has a meaning there is `%` and the octet in hexadecimal.
-fn file_name(text: &str) -> String {
-    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"._+-".contains(&octet);
-    let octets = text.bytes().map(|octet| match is_plain(octet) {
-        true => char::from(octet).to_string(),
-        false => format!("%{octet:02X}"),
-    });
-    octets.collect()
-}
-
 /// Refuses cells whose records would be one file, or none.
 fn check_names(cells: &[Turn]) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
@@ -117,61 +101,51 @@ pub(super) fn turns(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
     for cell in &cells {
         check(cell)?;
     }
-    let mut generator = Xoshiro256PlusPlus::seed_from_u64(experiment.seed);
-    let mut turns = Vec::new();
-    for repetition in 1..=experiment.repetitions {
-        let mut order: Vec<usize> = (0..cells.len()).collect();
-        if experiment.order == Order::Random {
-            shuffle(&mut order, &mut generator);
-        }
-        turns.extend(order.into_iter().map(|cell| Turn {
-            repetition,
-            ..cells[cell].clone()
-        }));
-    }
-    Ok(turns)
-}
-
-/// Fisher and Yates; the bias of a remainder of 64 bits is below 2^-40.
-fn shuffle(order: &mut [usize], generator: &mut Xoshiro256PlusPlus) {
-    for last in (1..order.len()).rev() {
-        let other = generator.next_u64() % (last as u64 + 1);
-        order.swap(last, other as usize);
-    }
+    let order = match experiment.is_listed {
+        true => Order::Listed,
+        false => Order::Random {
+            seed: experiment.seed,
+        },
+    };
+    let turns = experiment::turns(cells.len(), experiment.repetitions, order);
+    let turns = turns.into_iter().map(|turn| Turn {
+        repetition: turn.repetition,
+        ..cells[turn.cell].clone()
+    });
+    Ok(turns.collect())
 }
 
 fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
-    let each = experiment.axes.iter().map(|axis| axis.levels.len());
-    let count = each.chain([experiment.repetitions as usize]);
-    let count = count.fold(1, usize::saturating_mul);
-    if count > RUNS_MAX {
-        return Err(Failure::usage(
-            format!("{count} runs: an experiment has at most {RUNS_MAX}"),
+    let levels: Vec<usize> = experiment.axes.iter().map(|it| it.levels.len()).collect();
+    let repetitions = experiment.repetitions.max(1) as usize;
+    let all = experiment::combinations(&levels, RUNS_MAX / repetitions).map_err(|many| {
+        let runs = many.number.saturating_mul(repetitions);
+        Failure::usage(
+            format!("{runs} runs: an experiment has at most {RUNS_MAX}"),
             "vary less at a time",
-        ));
-    }
-    let mut cells = vec![Turn {
+        )
+    })?;
+    let nothing_varied = Turn {
         levels: Vec::new(),
         repetition: 1,
         labels: Vec::new(),
         flags: experiment.flags.clone(),
         scenario: experiment.scenario.clone(),
         hooks: Vec::new(),
-    }];
-    for axis in &experiment.axes {
-        let mut with_it = Vec::new();
-        for cell in &cells {
-            with_it.extend(axis.levels.iter().map(|level| extended(cell, axis, level)));
-        }
-        cells = with_it;
-    }
+    };
+    let cell = |positions: Vec<usize>| {
+        let axes = experiment.axes.iter().zip(positions);
+        axes.fold(nothing_varied.clone(), |cell, (axis, level)| {
+            extended(cell, axis, &axis.levels[level])
+        })
+    };
+    let cells: Vec<Turn> = all.into_iter().map(cell).collect();
     check_names(&cells)?;
     Ok(cells)
 }
 
 /// The cell with one more thing decided; later flags go before earlier ones.
-fn extended(cell: &Turn, axis: &Axis, level: &Level) -> Turn {
-    let mut cell = cell.clone();
+fn extended(mut cell: Turn, axis: &Axis, level: &Level) -> Turn {
     cell.levels.push((axis.name.clone(), level.label.clone()));
     if axis.is_label {
         cell.labels.push((axis.name.clone(), level.label.clone()));

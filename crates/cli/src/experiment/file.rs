@@ -31,23 +31,14 @@ const OF_EXPERIMENT: [&str; 5] = ["record", "force", "format", "quiet", "label"]
 
 const REPETITIONS: u32 = 5;
 
-/// In which order the runs are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Each repetition has all cells, in an order of its own.
-    #[default]
-    Random,
-    /// As the file lists them.
-    Listed,
-}
-
 /// An experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Experiment {
     pub(super) name: String,
     pub(super) repetitions: u32,
-    pub(super) order: Order,
-    /// Of the order.
+    /// Every repetition has the cells as the file lists them, rather than at random.
+    pub(super) is_listed: bool,
+    /// Of the random order.
     pub(super) seed: u64,
     pub(super) cool_down: Duration,
     /// Flags of every run.
@@ -102,7 +93,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
         experiment: Experiment {
             name: stem.into_owned(),
             repetitions: REPETITIONS,
-            order: Order::default(),
+            is_listed: false,
             seed: 1,
             cool_down: Duration::ZERO,
             flags: Vec::new(),
@@ -141,7 +132,7 @@ impl Parser<'_> {
                     self.experiment.repetitions = given;
                 }
                 ("seed", _) => self.experiment.seed = self.number(key, value)?,
-                ("order", _) => self.experiment.order = self.order(key, value)?,
+                ("order", _) => self.experiment.is_listed = self.is_listed(key, value)?,
                 ("cool-down", _) => self.experiment.cool_down = self.time(key, value)?,
                 ("run", DeValue::Table(table)) => {
                     let level = self.level(table, &[])?;
@@ -213,10 +204,10 @@ impl Parser<'_> {
         })
     }
 
-    fn order(&self, key: &Key<'_>, value: &Value<'_>) -> Result<Order, Failure> {
+    fn is_listed(&self, key: &Key<'_>, value: &Value<'_>) -> Result<bool, Failure> {
         match self.one(key, value)?.as_str() {
-            "random" => Ok(Order::Random),
-            "listed" => Ok(Order::Listed),
+            "random" => Ok(false),
+            "listed" => Ok(true),
             other => {
                 let what = format!("no order: `{other}`");
                 let hint = "write \"random\" or \"listed\"";

@@ -307,7 +307,7 @@ fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Fai
         request.group.clone_from(&group.name);
         request.preflight = !group.arguments.no_preflight;
     }
-    scenario::rounds::share_out(groups, &mut prepared.requests)?;
+    scenario::share_rounds(groups, &mut prepared.requests)?;
     lab::run::choose_local_addresses(&mut prepared.requests)?;
     Ok(prepared)
 }

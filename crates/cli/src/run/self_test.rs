@@ -186,7 +186,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     for (request, group) in requests.iter_mut().zip(groups) {
         finish(request, group, identity.as_ref())?;
     }
-    scenario::rounds::share_out(groups, &mut requests)?;
+    scenario::share_rounds(groups, &mut requests)?;
     let simulation = Simulation {
         world: world(&groups[0].arguments)?,
         responder: ResponderConfig {

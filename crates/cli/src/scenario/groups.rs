@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use lab::groups::{CountsError, Rounds, Wanted};
+use lab::run::RunRequest;
 use proto::Transport;
 use serde::{Deserialize, Serialize};
 
 use super::events;
 use super::file::{ScenarioFile, Table};
 use super::keys::Given;
-use super::rounds::Rounds;
 use super::sweep::Point;
 use super::totals::{ROUNDS, divide, is_replaced, is_total, share_out, states_arrival};
 use crate::args::{Command, RunArguments, flags};
@@ -227,41 +228,39 @@ fn over_groups(total: &Given, parts: &mut [Part], tables: &[&Table]) -> Result<(
 
 /// How many clients each group has: as many as it says, or its part of the population by weight.
 fn counts(tables: &[Table], total: Option<u32>) -> Result<Vec<u32>, Failure> {
-    let mut weights = Vec::new();
-    for table in tables {
-        weights.push(match (table.own("count"), table.own("weight")) {
+    let wanted = tables.iter().map(|table| {
+        Ok(match (table.own("count"), table.own("weight")) {
             (Some(_), Some(_)) => {
                 return Err(table.fault("both a count and a weight", "leave out one of them"));
             }
-            (_, Some(text)) => Some(weight(table, text)?),
-            _ => None,
-        });
-    }
-    let of_weighted: Vec<f64> = weights.iter().flatten().copied().collect();
-    let shares = match of_weighted.is_empty() {
-        true => Vec::new(),
-        false => load::apportion::whole(total.unwrap_or(0).into(), &of_weighted),
-    };
-    let (mut counts, mut shares) = (Vec::new(), shares.into_iter());
-    for (table, own) in tables.iter().zip(weights) {
-        counts.push(match (table.own("count"), own, total) {
-            (Some(text), ..) => number(table, "count", text)?,
-            (None, None, _) => CLIENTS,
-            (None, Some(_), None) => {
-                let hint = "write population = 1000 at the top, or give it a count";
-                return Err(table.fault("a part of an unknown number of clients", hint));
-            }
-            // A share of a u32 is one.
-            (None, Some(_), Some(_)) => shares.next().unwrap_or(0) as u32,
-        });
-    }
-    match counts.iter().map(|count| u64::from(*count)).sum::<u64>() {
-        0 => Err(tables[0].fault("no group has a client", "give more clients")),
-        sum if sum > u64::from(u32::MAX) => {
-            Err(tables[0].fault(format!("{sum} clients"), "give fewer"))
-        }
-        _ => Ok(counts),
-    }
+            (Some(text), None) => Wanted::Count(number(table, "count", text)?),
+            (None, Some(text)) => Wanted::Weight(weight(table, text)?),
+            (None, None) => Wanted::Count(CLIENTS),
+        })
+    });
+    let wanted = wanted.collect::<Result<Vec<_>, Failure>>()?;
+    lab::groups::counts(&wanted, total).map_err(|error| match error {
+        CountsError::NoPopulation(position) => tables[position].fault(
+            "a part of an unknown number of clients",
+            "write population = 1000 at the top, or give it a count",
+        ),
+        CountsError::None => tables[0].fault("no group has a client", "give more clients"),
+        CountsError::TooMany(sum) => tables[0].fault(format!("{sum} clients"), "give fewer"),
+    })
+}
+
+/// Divides the queries of `loops` among the groups that ask the same list together.
+///
+/// # Errors
+/// There are fewer than there are groups and targets.
+pub(crate) fn share_rounds(groups: &[Group], requests: &mut [RunRequest]) -> Result<(), Failure> {
+    let rounds = groups.iter();
+    let rounds = rounds.map(|group| group.arguments.loops.map(|_| &group.rounds));
+    let rounds: Vec<_> = rounds.collect();
+    lab::groups::share_rounds(&rounds, requests).map_err(|few| {
+        let hint = "raise loops, or give each group its own";
+        groups[few.first].blame(Failure::usage(few.to_string(), hint))
+    })
 }
 
 /// Flags of the top for a group: without its number of clients, and without those that have no

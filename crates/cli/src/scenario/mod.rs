@@ -8,7 +8,6 @@ mod events;
 mod file;
 mod groups;
 mod keys;
-pub(crate) mod rounds;
 mod schema;
 mod sweep;
 #[cfg(test)]
@@ -31,7 +30,7 @@ use file::ScenarioFile;
 use sweep::Point;
 
 pub(crate) use file::{Reader, kind, scalar};
-pub(crate) use groups::Group;
+pub(crate) use groups::{Group, share_rounds};
 pub(crate) use keys::{Given, beside, given, nearest};
 pub(crate) use schema::schema;
 

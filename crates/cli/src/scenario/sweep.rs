@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use lab::experiment;
+
 use super::file::{ScenarioFile, Table};
 use super::keys::Given;
 use crate::failure::Failure;
@@ -52,35 +54,27 @@ impl fmt::Display for Point {
 
 /// The points of a scenario: every combination of the values in its `[sweep]`, or the only one.
 pub(super) fn points(file: &ScenarioFile) -> Result<Vec<Point>, Failure> {
-    let mut points = vec![Point::default()];
     let Some(sweep) = &file.sweep else {
-        return Ok(points);
+        return Ok(vec![Point::default()]);
     };
-    for given in &sweep.flags {
-        let values = values(sweep, given)?;
-        if points.len() * values.len() > POINTS_MAX {
-            let what = format!("more than {POINTS_MAX} points");
-            return Err(sweep.fault(what, "vary fewer flags, or by larger steps"));
+    let of_each = sweep.flags.iter().map(|given| values(sweep, given));
+    let of_each = of_each.collect::<Result<Vec<_>, _>>()?;
+    let levels: Vec<usize> = of_each.iter().map(Vec::len).collect();
+    let all = experiment::combinations(&levels, POINTS_MAX).map_err(|_| {
+        let what = format!("more than {POINTS_MAX} points");
+        sweep.fault(what, "vary fewer flags, or by larger steps")
+    })?;
+    let point = |positions: Vec<usize>| {
+        let each = sweep.flags.iter().zip(&of_each).zip(positions);
+        let flags = each.map(|((given, values), position)| Given {
+            name: given.name.clone(),
+            values: vec![values[position].clone()],
+        });
+        Point {
+            flags: flags.collect(),
         }
-        let with = |point: &Point, value: &String| {
-            let mut point = point.clone();
-            point.flags.push(Given {
-                name: given.name.clone(),
-                values: vec![value.clone()],
-            });
-            point
-        };
-        let each = points.iter();
-        points = each
-            .flat_map(|point| {
-                values
-                    .iter()
-                    .map(|value| with(point, value))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-    }
-    Ok(points)
+    };
+    Ok(all.into_iter().map(point).collect())
 }
 
 /// A list as it is, or a range: `1..100+10` adds, `1..24000*2` multiplies.
@@ -94,7 +88,7 @@ fn values(sweep: &Table, given: &Given) -> Result<Vec<String>, Failure> {
             false => Ok(given.values.clone()),
         };
     };
-    match range(text) {
+    match experiment::range(text, POINTS_MAX) {
         Some(values) => Ok(values),
         None if text.contains("..") => Err(sweep.fault(
             format!("`{text}` is no range"),
@@ -102,37 +96,4 @@ fn values(sweep: &Table, given: &Given) -> Result<Vec<String>, Failure> {
         )),
         None => Ok(vec![text.clone()]),
     }
-}
-
-/// The values of a range; its last one is always among them.
-fn range(text: &str) -> Option<Vec<String>> {
-    let (first, rest) = text.split_once("..")?;
-    let at = rest.find(['+', '*'])?;
-    let (last, step) = rest.split_at(at);
-    let (first, last): (f64, f64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    let by: f64 = step[1..].trim().parse().ok()?;
-    let grows = match &step[..1] {
-        "+" => by > 0.0,
-        _ => by > 1.0 && first > 0.0,
-    };
-    if !grows || last < first {
-        return None;
-    }
-    let mut values = Vec::new();
-    let mut next = first;
-    while next < last && values.len() <= POINTS_MAX {
-        values.push(next);
-        next = if step.starts_with('+') {
-            next + by
-        } else {
-            next * by
-        };
-    }
-    values.push(last);
-    let whole = first.fract() == 0.0 && by.fract() == 0.0 && last.fract() == 0.0;
-    let text = |value: f64| match whole {
-        true => format!("{value:.0}"),
-        false => value.to_string(),
-    };
-    Some(values.into_iter().map(text).collect())
 }

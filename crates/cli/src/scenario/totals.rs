@@ -14,7 +14,7 @@ const RATES: [&str; 3] = ["rate", "max-rate", "connect-rate"];
 const NUMBERS: [&str; 2] = ["outstanding", "queries"];
 
 /// Times that a list is asked by all clients together; how many queries that is shows when the list
-/// is read ([`Rounds`](super::rounds::Rounds)).
+/// is read ([`Rounds`](lab::groups::Rounds)).
 pub(super) const ROUNDS: &str = "loops";
 
 /// Flags that say when queries are due: whoever states one of them inherits none.

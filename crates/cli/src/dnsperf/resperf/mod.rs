@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use engine::Progress;
+use lab::ramp;
 use lab::run::RunRequest;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
 use load::{Arrival, QuestionSet, Shape};
@@ -35,7 +36,7 @@ use super::figures::Figures;
 use super::output::http_statistics;
 use super::request::Load;
 use super::{equivalent, questions, request, show, show_help};
-use crate::{ramp, signals};
+use crate::signals;
 use args::Settings;
 
 /// Runs resperf's command line, `arguments` without the program's name; the exit codes are
