@@ -30,7 +30,7 @@ mod losses;
 mod message_ids;
 mod not_sent;
 #[cfg(test)]
-mod observed_tests;
+pub(crate) mod observed_situations;
 mod outage;
 mod packet_backlog;
 mod path;

@@ -76,3 +76,42 @@ fn differing(figures: &Figures<'_>, server: &QueryUse<'_>, sent: u64, received: 
         count(sent - received)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::observation::SeriesKind;
+    use crate::observation::{NoValue, Sample};
+    use crate::rules::observed_situations::*;
+    use crate::rules::situations::*;
+
+    #[test]
+    fn both_ends_are_compared() {
+        let same = observing(in_time(10_000.0), &[server(10_000.0, &[])]);
+        assert!(!said(&same).contains("counted"), "{}", said(&same));
+        let all = met(&same);
+        let both = all.iter().find(|it| it.topic == "queries at both ends");
+        assert!(both.is_some_and(|it| it.seen.contains("counted 100,000 of the 100,000 queries")));
+
+        let more = observing(in_time(10_000.0), &[server(11_000.0, &[])]);
+        tells(
+            &more,
+            &["counted 110,000 queries, 10,000 more than were sent to it"],
+        );
+        let fewer = observing(in_time(10_000.0), &[server(9_000.0, &[])]);
+        tells(
+            &fewer,
+            &["counted 90,000 of the 100,000 queries that were sent, 10,000 fewer"],
+        );
+        // A server that tells nothing before its first query has no count to compare.
+        let mut late = server(9_000.0, &[]);
+        late.series[0].samples[0] = Sample::Without(NoValue::Missing);
+        let unknown = observing(in_time(10_000.0), &[late]);
+        assert!(!said(&unknown).contains("counted"), "{}", said(&unknown));
+        let drops = program(0.5, 0.3, &[("udp.drops", SeriesKind::Counter, 1_000.0)]);
+        let dropped = observing(in_time(10_000.0), &[server(9_000.0, &[]), drops]);
+        tells(
+            &dropped,
+            &["10,000 fewer: its sockets had no room for 10,000"],
+        );
+    }
+}

@@ -167,3 +167,79 @@ fn cures(program: &ProgramUse<'_>, how: Use) -> Vec<Cure> {
         Use::Full | Use::Free | Use::Some => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::observation::SeriesKind;
+    use crate::rules::observed_situations::*;
+    use crate::rules::situations::*;
+
+    /// So many places that nothing queued.
+    fn with_few_places() -> RunRecord {
+        run(&[(10 * MS, 1_000)])
+    }
+
+    #[test]
+    fn a_server_that_has_used_its_cpus_is_told_with_its_figures() {
+        let record = observing(saturated(), &[program(1.96, 0.99, &[])]);
+        assert_eq!(record.verdict.limit, Limit::Server);
+        tells(
+            &record,
+            &["named used 1.96 of its 2.00 CPUs (98.0 %): its CPU is the limit"],
+        );
+        // What the load shows by itself stands beside, with its advice.
+        assert!(record.verdict.evidence[0].contains("its CPU is the limit"));
+        tells(
+            &record,
+            &["queries queued at the target", "run with --rate 7000"],
+        );
+    }
+
+    #[test]
+    fn a_server_without_cpu_left_is_the_limit_where_the_load_alone_does_not_tell() {
+        let alone = observing(with_few_places(), &[]);
+        assert_eq!(alone.verdict.limit, Limit::Outstanding);
+        let record = observing(with_few_places(), &[program(1.96, 0.99, &[])]);
+        assert_eq!(record.verdict.limit, Limit::Server, "{:#?}", record.verdict);
+        let record = observing(in_time(10_000.0), &[program(1.96, 0.99, &[])]);
+        assert_eq!(record.verdict.limit, Limit::Rate, "{:#?}", record.verdict);
+    }
+
+    #[test]
+    fn one_full_thread_is_told_from_a_full_server() {
+        let record = observing(saturated(), &[program(1.1, 0.97, &[])]);
+        tells(
+            &record,
+            &[
+                "one of its threads was busy 97.0 % of the time",
+                "named -n 2",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_quota_that_stops_the_server_is_its_limit() {
+        let periods = [
+            ("group.periods", SeriesKind::Counter, 10.0),
+            ("group.throttled_periods", SeriesKind::Counter, 9.0),
+        ];
+        let mut program = program(0.5, 0.3, &periods);
+        program.facts.quota_cpus = Some(0.5);
+        let record = observing(with_few_places(), &[program]);
+        assert_eq!(record.verdict.limit, Limit::Server);
+        tells(
+            &record,
+            &[
+                "0.50 of its 0.50 CPUs",
+                "its CPU quota stopped it in 90.0 % of the periods",
+            ],
+        );
+    }
+
+    #[test]
+    fn time_in_which_others_had_its_cpus_is_told() {
+        let waited = [("cpu.wait", SeriesKind::Counter, 0.8)];
+        let record = observing(saturated(), &[program(1.2, 0.6, &waited)]);
+        tells(&record, &["had to wait for a CPU, 0.80 s in each second"]);
+    }
+}

@@ -52,3 +52,26 @@ fn connections(program: &ProgramUse<'_>) -> Option<Finding> {
         .cure(Cure::named("tcp-listen-queue 4096;"));
     Some(Finding::met(diagnosis).beside())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::observation::SeriesKind;
+    use crate::rules::observed_situations::*;
+    use crate::rules::situations::*;
+
+    #[test]
+    fn full_sockets_of_the_server_are_counted_there() {
+        let drops = [
+            ("udp.drops", SeriesKind::Counter, 12.0),
+            ("listen.overflows", SeriesKind::Counter, 3.0),
+        ];
+        let record = observing(saturated(), &[program(0.5, 0.3, &drops)]);
+        tells(
+            &record,
+            &[
+                "had no room for 120 datagrams",
+                "was full for 30 connections",
+            ],
+        );
+    }
+}

@@ -76,3 +76,32 @@ pub(super) fn explains(figures: &Figures<'_>) -> bool {
     let asks_on = per(server.upstream_queries.unwrap_or(0.0), server.queries) >= ASKED_ON;
     asks_on && (waits(figures, server) || server.upstream_timeouts > 0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::observation::SeriesKind;
+    use crate::rules::observed_situations::*;
+    use crate::rules::situations::*;
+
+    #[test]
+    fn a_server_that_waits_for_another_one_says_for_how_long() {
+        let upstream = [
+            ("upstream.queries", SeriesKind::Counter, 10_000.0),
+            ("upstream.time", SeriesKind::Counter, 90.0),
+        ];
+        let observed = [program(0.2, 0.1, &[]), server(10_000.0, &upstream)];
+        let record = observing(saturated(), &observed);
+        tells(
+            &record,
+            &[
+                "asked other servers 100,000 times",
+                "9.000 ms on average: it waited for them",
+            ],
+        );
+        assert!(
+            !said(&record).contains("had CPU to spare"),
+            "{}",
+            said(&record)
+        );
+    }
+}
