@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub use settings::Process;
 
 use crate::client_arrival::ClientArrival;
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// The lowest rate that can be offered, in queries a second: one in 11 days.
 pub const RATE_QPS_MIN: f64 = 1e-6;

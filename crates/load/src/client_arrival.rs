@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proto::Instant;
 
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 use crate::random::Draws;
 use crate::shape::Shape;
 

@@ -4,7 +4,8 @@ use proto::Transport;
 use settings::ConnectionPolicy;
 
 use crate::arrival::{Arrival, check_rate};
-use crate::plan::{OUTSTANDING_PER_CLIENT_MAX, Plan, PlanError};
+use crate::plan::{OUTSTANDING_PER_CLIENT_MAX, Plan};
+use crate::plan_error::PlanError;
 
 /// Looks for settings that cannot be used in this plan.
 pub(crate) fn validate(plan: &Plan) -> Result<(), PlanError> {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// The most addresses that a run uses.
 pub const ADDRESSES_MAX: usize = 65_536;

@@ -18,7 +18,7 @@ pub use records::RecordSet;
 pub use services::ServiceSet;
 pub use shuffle::write_shuffled;
 
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// RFC 2181, section 8.
 const TTL_S_MAX: u32 = (1 << 31) - 1;

@@ -1,6 +1,5 @@
 //! The plan: one run as decided, before anything is started. Immutable, shared by all workers.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use proto::query::QueryOptions;
 use settings::{ConnectionPolicy, Presence, StampSource, StubPolicy};
 
 use crate::arrival::{Arrival, check_burst, check_rate};
+use crate::plan_error::PlanError;
 use crate::profile::ProfiledClients;
 use crate::question_source::QuestionSource;
 use crate::questions::QuestionSet;
@@ -110,41 +110,6 @@ pub struct ScriptText {
     /// What queries carry for the names that it makes up.
     pub defaults: QueryOptions,
 }
-
-/// A setting that cannot be used, or that contradicts another.
-///
-/// Shown as `clients: at least one is needed, not 0`; settings have the names of their options.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError {
-    /// The setting, such as `clients` or `queries-per-connection`.
-    pub setting: &'static str,
-    /// What is wrong with it.
-    pub what: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
-impl PlanError {
-    pub(crate) fn new(
-        setting: &'static str,
-        what: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
-        PlanError {
-            setting,
-            what: what.into(),
-            hint: hint.into(),
-        }
-    }
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.setting, self.what)
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 /// Which share of `total` falls to `worker` of `workers`; the shares add up to `total`.
 pub fn share(total: u64, worker: u32, workers: u32) -> u64 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use settings::Presence;
 
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// Looks for times that make no sense.
 pub(crate) fn validate(presence: &Presence, duration: Option<Duration>) -> Result<(), PlanError> {

@@ -34,7 +34,8 @@ use proto::response::question_matches;
 use proto::rr::{CLASS_IN, TYPE_A};
 
 use crate::names_file::edns_uses;
-use crate::plan::{Plan, PlanError};
+use crate::plan::Plan;
+use crate::plan_error::PlanError;
 use crate::profile::RankedNames;
 use crate::questions::{QuestionSet, Template};
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// One query to replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

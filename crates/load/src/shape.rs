@@ -6,7 +6,7 @@ use std::time::Duration;
 use proto::Instant;
 use proto::time::parse_duration;
 
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 #[cfg(test)]
 mod tests;

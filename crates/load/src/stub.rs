@@ -29,7 +29,8 @@ use proto::time::parse_duration;
 use serde::{Deserialize, Serialize};
 pub use settings::{ServerOrder, StubPolicy};
 
-use crate::plan::{Plan, PlanError};
+use crate::plan::Plan;
+use crate::plan_error::PlanError;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use proto::time::parse_duration;
 
 use super::{ClientArrival, Think};
 use crate::arrival::parse_rate;
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// Queries that a client has open at once if it asks as fast as its connection allows: enough to
 /// keep a connection busy over 1 ms of distance, and below every server's usual limit of streams.

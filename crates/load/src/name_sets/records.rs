@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use proto::name;
 
 use super::check_ttl;
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// The most records of a set: the addresses of 10.0.0.0/8 but its first and last.
 pub const RECORDS_MAX: u32 = (1 << 24) - 2;

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 
 use super::check_ttl;
 use super::external::EXTERNAL_NAMES;
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 /// The most services of each kind: all have addresses in 10.96.0.0/12.
 pub const SERVICES_MAX: u32 = 1_000_000;

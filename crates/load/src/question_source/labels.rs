@@ -1,7 +1,7 @@
 //! Generated labels: each is a function of its number, so none has to be remembered.
 
 use super::permutation::Permutation;
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 use crate::random::mix;
 
 /// Characters of random labels, five bits each (RFC 4648, section 6, in lower case).

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use proto::rr;
 
-use crate::plan::PlanError;
+use crate::plan_error::PlanError;
 
 const HINT: &str = "write QTYPEs with their weights, such as A=60,AAAA=30,HTTPS=10";
 

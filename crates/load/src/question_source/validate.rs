@@ -3,7 +3,8 @@
 use proto::name;
 
 use super::{HEADER_OCTETS, Labels, Order, QuestionSource, Repeats};
-use crate::plan::{Plan, PlanError};
+use crate::plan::Plan;
+use crate::plan_error::PlanError;
 use crate::questions::Template;
 
 impl QuestionSource {
