@@ -9,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use prost::Message as _;
 use proto::Transport;
 
+use crate::assembly::Assembly;
 use crate::error::CaptureError;
 use crate::format::Format;
 use crate::input::Input;
 use crate::message;
 use crate::observed::{Observed, Response};
 use crate::pairing::{Key, Seen};
-use crate::reader::Assembly;
 use crate::skipped::Skip;
 
 const CONTROL_START: u32 = 2;

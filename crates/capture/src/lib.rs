@@ -28,6 +28,8 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+mod assembly;
+mod detect;
 mod dnstap;
 pub mod error;
 pub mod fit;

@@ -1,12 +1,4 @@
-//! Packets of either capture format.
-
-use std::io::Read;
-
-use crate::error::CaptureError;
-use crate::input::Input;
-use crate::pcap::PcapReader;
-use crate::pcapng::PcapngReader;
-use crate::skipped::Skipped;
+//! Packets, as either capture format has them.
 
 /// The longest packet that is believed: four times the longest snapshot length of tcpdump.
 pub(crate) const PACKET_OCTETS_MAX: usize = 1 << 20;
@@ -20,27 +12,6 @@ pub(crate) struct Packet {
     pub(crate) link_type: u32,
     /// What was captured.
     pub(crate) data: Vec<u8>,
-}
-
-/// A file of packets.
-pub(crate) enum PacketSource {
-    Pcap(PcapReader),
-    Pcapng(PcapngReader),
-}
-
-impl PacketSource {
-    /// Reads the next packet; `false` at the end.
-    pub(crate) fn read<R: Read>(
-        &mut self,
-        input: &mut Input<R>,
-        packet: &mut Packet,
-        skipped: &mut Skipped,
-    ) -> Result<bool, CaptureError> {
-        match self {
-            PacketSource::Pcap(reader) => reader.read(input, packet),
-            PacketSource::Pcapng(reader) => reader.read(input, packet, skipped),
-        }
-    }
 }
 
 /// Numbers in the byte order of a file.

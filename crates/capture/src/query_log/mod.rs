@@ -15,12 +15,12 @@ use proto::Transport;
 use proto::name;
 use proto::rr;
 
+use crate::assembly::Assembly;
 use crate::error::CaptureError;
 use crate::format::Format;
 use crate::input::Input;
 use crate::observed::{Observed, QueryFlags, Question, Response};
 use crate::pairing::{Key, Seen};
-use crate::reader::Assembly;
 use crate::skipped::Skip;
 
 /// Octets of a line that are looked at: the longest name, escaped, and what is around it.
