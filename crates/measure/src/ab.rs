@@ -21,10 +21,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limit::Limit;
 use crate::metric::{Metric, Unit};
 use crate::record::RunRecord;
 use crate::statistics::{Bootstrap, ConfidenceInterval};
-use crate::verdict::Limit;
 
 mod blocks;
 mod check;

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::CpuUse;
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{chosen_fraction, counted, decimal, fraction, latency};
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
-use crate::verdict::Limit;
 
 mod answer;
 mod attribution;

@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::metric::Metric;
 use crate::over_runs::OverRuns;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ScenarioRecord, Transports};
-use crate::verdict::Limit;
 
 mod cost;
 #[cfg(test)]

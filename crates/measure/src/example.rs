@@ -3,11 +3,11 @@
 use crate::experience::{ClientExperience, ClientFigures, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::interval::Interval;
+use crate::limit::Verdict;
 use crate::record::{EndedBy, Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
 use crate::scenario::{
     Arrival, ConnectionPolicy, DriverKind, QuestionChoice, Questions, ScenarioRecord, Transport,
 };
-use crate::verdict::Verdict;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 

@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Interval, per};
+use crate::limit::Verdict;
 use crate::notation::latency;
 use crate::record::RunRecord;
 use crate::scenario::{DriverKind, ScenarioRecord};
-use crate::verdict::Verdict;
 
 #[cfg(test)]
 mod tests;

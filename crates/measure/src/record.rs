@@ -14,6 +14,7 @@ use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
+use crate::limit::Verdict;
 use crate::observation::Observation;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
@@ -21,7 +22,6 @@ use crate::steady_state::SteadyState;
 use crate::summary::Summary;
 use crate::target::{self, TargetRecord};
 use crate::timeline::{FoundOutages, Timeline};
-use crate::verdict::{Limit, Verdict, judge};
 
 mod numbers;
 mod pretty;
@@ -217,24 +217,6 @@ impl RunRecord {
     /// Those of the writer.
     pub fn write_json_pretty(&self, to: impl std::io::Write) -> std::io::Result<()> {
         pretty::write(self, to)
-    }
-
-    /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever
-    /// has made or changed the rest of it.
-    pub fn conclude(&mut self) {
-        self.total = Interval::total(&self.intervals);
-        self.steady_state = SteadyState::found(self);
-        self.verdict = match self.merged_by_force.as_slice() {
-            [] => judge(self),
-            reasons => Verdict {
-                limit: Limit::Unknown,
-                evidence: (reasons.iter())
-                    .map(|reason| format!("merged by force, its rates never were: {reason}"))
-                    .collect(),
-                ..Verdict::default()
-            },
-        };
-        self.summary = Some(Summary::of(self));
     }
 
     /// Reads a record and checks that it agrees with itself.

@@ -7,8 +7,8 @@
 //! A new rule is a file here, its module below and its place in [`RULES`].
 
 use crate::doctor::{Cure, Diagnosis, Place};
+use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
-use crate::verdict::{Limit, Verdict};
 
 mod answers;
 mod beyond_interface;
@@ -49,6 +49,7 @@ mod server_upstream;
 mod set_up;
 mod several;
 mod simulated;
+mod simulated_network;
 #[cfg(test)]
 pub(crate) mod situations;
 mod steal;

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::interval::Interval;
+use crate::limit::Limit;
 use crate::metric::{Metric, TimeUnit, Unit};
 use crate::record::RunRecord;
-use crate::verdict::Limit;
 
 /// What a run amounts to; in JSON one map.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Side;
+use crate::limit::Limit;
 use crate::notation::counted;
 use crate::record::RunRecord;
-use crate::verdict::Limit;
 
 /// What speaks against comparing, one sentence each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

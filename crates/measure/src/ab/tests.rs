@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::*;
 use crate::condition::{Condition, Outcome};
 use crate::example::{interval, record};
-use crate::verdict::Verdict;
+use crate::limit::Verdict;
 
 /// A host with noise: runs differ by some percent, the host drifts, and now and then something else
 /// runs on it.

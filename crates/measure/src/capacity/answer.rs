@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::search::Search;
 use super::{CapacityPlan, EndedBy, Found, Trial, TrialOutcome};
+use crate::limit::Limit;
 use crate::notation::{count, counted, latency};
 use crate::statistics::Bootstrap;
-use crate::verdict::Limit;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

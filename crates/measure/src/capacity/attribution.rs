@@ -12,10 +12,10 @@ use super::{Objective, goodput_share};
 use crate::facts::CpuUse;
 use crate::histogram::Histogram;
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{latency, percent};
 use crate::record::RunRecord;
 use crate::timeline::outages::OutageKind;
-use crate::verdict::Limit;
 
 /// Why a trial that missed the objective decides nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]

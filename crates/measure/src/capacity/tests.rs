@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::example::{interval, record};
-use crate::verdict::Verdict;
+use crate::limit::Verdict;
 
 use super::search::{Bracket, Next};
 

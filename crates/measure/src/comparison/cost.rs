@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Contender, Figures, runs};
+use crate::limit::Limit;
 use crate::scenario::Transports;
-use crate::verdict::Limit;
 
 /// From one transport to another, by the medians of their runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

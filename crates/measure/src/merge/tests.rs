@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::example::{SECOND, interval, record};
 use crate::facts::{HostIdentity, ResponderFacts};
+use crate::limit::Limit;
 use crate::record::EndedBy;
 use crate::scenario::Transport;
-use crate::verdict::Limit;
 
 /// Records with up to four intervals of a few latencies each.
 fn any_record() -> impl Strategy<Value = RunRecord> {

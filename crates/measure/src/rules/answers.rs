@@ -6,8 +6,8 @@
 use crate::counts::rcode_name;
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{count, share};
-use crate::verdict::Limit;
 
 use super::figures::with_room;
 use super::{Figures, Finding, Stage};

@@ -3,8 +3,8 @@
 use crate::counts::Connections;
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{count, counted, share};
-use crate::verdict::Limit;
 
 use super::figures::list;
 use super::{Figures, Finding, Stage, enough, unserved, violations};

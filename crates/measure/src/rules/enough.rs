@@ -3,8 +3,8 @@
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::histogram::Histogram;
+use crate::limit::Limit;
 use crate::notation::{count, counted, percent};
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage};
 
@@ -61,6 +61,17 @@ pub(super) fn median_between(values: &Histogram) -> Option<(u64, u64)> {
     let reach = DEVIATIONS / 2.0 / (values.count() as f64).sqrt();
     let quantile = |p: f64| values.percentile(p.clamp(0.0, 1.0));
     Some((quantile(0.5 - reach)?, quantile(0.5 + reach)?))
+}
+
+/// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms, and
+/// that is no chance.
+pub(super) fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
+    let (first, last) = figures.first_and_last_latency()?;
+    let (_, first_most) = median_between(&first)?;
+    let (last_least, _) = median_between(&last)?;
+    let grew = last_least >= 2 * first_most && last_least - first_most > 1_000_000;
+    let p50 = |latency: &Histogram| latency.percentile(0.5);
+    p50(&first).zip(p50(&last)).filter(|_| grew)
 }
 
 /// The finding on a run whose losses may or may not be many, by chance.

@@ -2,8 +2,8 @@
 //! away, or cannot do them.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{count, share};
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage, enough};
 

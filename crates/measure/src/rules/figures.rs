@@ -9,6 +9,11 @@ use crate::record::{EndedBy, RunRecord};
 use crate::scenario::{Arrival, Transports};
 use crate::timeline::Outages;
 
+/// Queries that leave later than this (p99) are not on time.
+pub(super) const LATENESS_MAX_NS: u64 = 1_000_000;
+/// Above this share of its CPU a worker that is late is late for want of it.
+pub(super) const BUSY_SHARE_WHEN_LATE: f64 = 0.9;
+
 pub(crate) struct Figures<'a> {
     pub(crate) record: &'a RunRecord,
     pub(crate) counts: &'a Counts,
@@ -100,6 +105,13 @@ impl<'a> Figures<'a> {
     pub(crate) fn busiest_worker(&self) -> Option<(usize, f64)> {
         let shares = self.record.workers.iter().map(|worker| worker.busy_share());
         shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// True if a worker had no time to spare: it used its CPU or waited for it.
+    pub(crate) fn has_no_time_left(&self) -> bool {
+        let workers = self.record.workers.iter();
+        let mut shares = workers.map(|it| it.busy_share() + it.cpu_wait_share());
+        shares.any(|share| share >= BUSY_SHARE_WHEN_LATE)
     }
 
     /// The rate asked for: that of the open loop, or the cap of the closed loop.

@@ -1,7 +1,7 @@
 //! What a rule gives: evidence, cures and, where it set the rate, the limit.
 
 use crate::doctor::{Cure, Diagnosis, State};
-use crate::verdict::Limit;
+use crate::limit::Limit;
 
 /// A verdict names the first of the cures; doctor has all of them.
 const ADVICE_MAX: usize = 3;

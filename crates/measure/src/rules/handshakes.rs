@@ -2,8 +2,8 @@
 
 use crate::counts::ConnectionFailures;
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{count, counted};
-use crate::verdict::Limit;
 
 use super::figures::list;
 use super::{Figures, Finding, enough, unserved};

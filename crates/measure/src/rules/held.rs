@@ -6,9 +6,9 @@
 //! at random, more places make up for those that are held.
 
 use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::limit::Limit;
 use crate::notation::{count, decimal, latency};
 use crate::scenario::Transport;
-use crate::verdict::Limit;
 
 use super::receive_buffers::BUFFER_OCTETS;
 use super::{Figures, Finding, Stage, losses};

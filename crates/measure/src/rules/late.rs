@@ -3,8 +3,8 @@
 
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{counted, latency, share};
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage};
 

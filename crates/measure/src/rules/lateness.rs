@@ -1,14 +1,13 @@
 //! Queries that left late though no worker was short of CPU: the host stalled them.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{latency, percent};
 use crate::scenario::Arrival;
-use crate::verdict::Limit;
 
+use super::figures::LATENESS_MAX_NS;
 use super::{Figures, Finding, Stage, processor};
 
-/// Queries that leave later than this (p99) are not on time.
-pub(super) const LATENESS_MAX_NS: u64 = 1_000_000;
 /// With fewer queries, the p99 is the lateness of one of them.
 const LATENESS_QUERIES_MIN: u64 = 200;
 

@@ -9,13 +9,12 @@
 //! the load made them (*server*), without one (*unknown*); everything answered on time (*rate*).
 
 use super::enough::{self, Share};
-use super::lateness::LATENESS_MAX_NS;
+use super::figures::LATENESS_MAX_NS;
 use super::losses::{self, LOSS_MAX};
 use super::{Figures, Finding, Stage, set_up};
-use crate::histogram::Histogram;
+use crate::limit::Limit;
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::Arrival;
-use crate::verdict::Limit;
 
 #[cfg(test)]
 mod tests;
@@ -183,7 +182,7 @@ fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {
 
 /// Open loop: a growing queue or losses with a sign of load are the target's.
 pub(super) fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
-    if let Some((first, last)) = growing_latency(figures) {
+    if let Some((first, last)) = enough::growing_latency(figures) {
         let evidence = format!(
             "latency grew from {} to {} (p50 of the first and the last third): the target fell \
              behind",
@@ -194,17 +193,6 @@ pub(super) fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
         return Some(conclusion(Limit::Server, evidence, &advice));
     }
     losses::judge(figures)
-}
-
-/// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms, and
-/// that is no chance.
-pub(super) fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
-    let (first, last) = figures.first_and_last_latency()?;
-    let (_, first_most) = enough::median_between(&first)?;
-    let (last_least, _) = enough::median_between(&last)?;
-    let grew = last_least >= 2 * first_most && last_least - first_most > 1_000_000;
-    let p50 = |latency: &Histogram| latency.percentile(0.5);
-    p50(&first).zip(p50(&last)).filter(|_| grew)
 }
 
 /// Open loop without losses: the rate asked for was the limit, if it was reached on time.

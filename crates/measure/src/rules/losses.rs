@@ -6,10 +6,10 @@
 
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
 use crate::timeline::{Bin, Timeline};
-use crate::verdict::Limit;
 
 use super::buffers_of_target::dropped_by_local_target;
 use super::figures::{ends, list};

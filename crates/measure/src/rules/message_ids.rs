@@ -1,8 +1,8 @@
 //! Clients that have used up their message IDs: 16 bits tell the queries of one client apart.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{count, counted, share};
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage, enough, unserved};
 

@@ -3,8 +3,8 @@
 
 use crate::counts::{NotSent, SendFailures};
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{counted, share};
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage, enough};
 

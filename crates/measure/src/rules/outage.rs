@@ -3,9 +3,9 @@
 
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{count, counted, decimal, rate, share};
 use crate::timeline::{Outage, OutageKind};
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage, enough, handshakes, resources, violations};
 

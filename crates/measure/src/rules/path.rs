@@ -1,10 +1,10 @@
 //! A path that is known to lose: segments of our own connections, or the model of a network.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{count, share};
-use crate::verdict::Limit;
 
-use super::{Figures, Finding, Stage, enough, simulated};
+use super::{Figures, Finding, Stage, enough, simulated_network};
 
 /// From this share of TCP segments on, retransmissions set the pace.
 const RETRANSMITTED_MAX: f64 = 0.01;
@@ -34,7 +34,7 @@ pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
 /// What the modelled network of a simulation lost.
 pub(super) fn of_model(figures: &Figures<'_>) -> Option<Finding> {
     let advice = "that is the model: --sim-loss";
-    let found = found_by(figures, simulated::lost_by_network(figures)?, advice);
+    let found = found_by(figures, simulated_network::lost(figures)?, advice);
     Some(found.advising(advice).limits(Stage::Model, Limit::Network))
 }
 

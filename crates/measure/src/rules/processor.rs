@@ -1,17 +1,15 @@
 //! Workers without CPU time to spare: generator-bound results read as limits of the server.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{decimal, latency, percent};
 use crate::scenario::Arrival;
-use crate::verdict::Limit;
 
-use super::lateness::LATENESS_MAX_NS;
+use super::figures::{BUSY_SHARE_WHEN_LATE, LATENESS_MAX_NS};
 use super::{Figures, Finding, Stage, losses};
 
 /// Above this share of a CPU a closed-loop worker has no headroom.
 const BUSY_SHARE_MAX: f64 = 0.97;
-/// Above this share an open-loop worker that is late is late for want of CPU.
-const BUSY_SHARE_WHEN_LATE: f64 = 0.9;
 /// From this share of its CPU on, a worker may soon be the limit.
 const BUSY_WARNING: f64 = 0.9;
 /// Share of the time that a closed loop's worker may wait for its CPU before it shapes the result.
@@ -39,13 +37,6 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
 pub(super) fn explains_losses(figures: &Figures<'_>) -> bool {
     let is_host = figures.target_is_local() && longest_wait(figures).1 >= CPU_WAIT_SHARE_MAX;
     is_host || !losses::are_beyond_this_tool(figures)
-}
-
-/// True if a worker had no time to spare: it used its CPU or waited for it.
-pub(super) fn has_none_left(figures: &Figures<'_>) -> bool {
-    let workers = figures.record.workers.iter();
-    let mut shares = workers.map(|it| it.busy_share() + it.cpu_wait_share());
-    shares.any(|share| share >= BUSY_SHARE_WHEN_LATE)
 }
 
 /// Position of the worker that waited longest for its CPU, and the share of the time.

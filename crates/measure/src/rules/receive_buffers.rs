@@ -3,8 +3,8 @@
 
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::facts::XdpFacts;
+use crate::limit::Limit;
 use crate::notation::{count, counted, share};
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage};
 

@@ -1,8 +1,8 @@
 //! Connections that could not be opened for want of open files or ports.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::count;
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage};
 

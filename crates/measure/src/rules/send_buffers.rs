@@ -1,9 +1,9 @@
 //! Datagrams that the kernel of this host dropped on sending.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::counted;
 use crate::scenario::Transport;
-use crate::verdict::Limit;
 
 use super::receive_buffers::BUFFER_OCTETS;
 use super::{Figures, Finding, Stage, enough, losses};

@@ -1,7 +1,7 @@
 //! An observed server that fell behind although it was not busy: it waited for something.
 
 use crate::doctor::{Cure, Diagnosis, State};
-use crate::verdict::Limit;
+use crate::limit::Limit;
 
 use super::{Figures, Finding, load, server_processor, server_upstream};
 
@@ -26,7 +26,6 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use crate::observation::SeriesKind;
     use crate::rules::observed_situations::*;
     use crate::rules::situations::*;
 

@@ -2,9 +2,9 @@
 //! others, or free.
 
 use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::limit::Limit;
 use crate::notation::{decimal, percent};
 use crate::observation::ProgramUse;
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage, load};
 

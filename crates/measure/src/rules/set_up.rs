@@ -2,8 +2,8 @@
 
 use super::{Figures, Finding, Stage};
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{count, decimal, latency};
-use crate::verdict::Limit;
 
 /// From this share of what is possible on, set-up and queries together account for the clients.
 const ACCOUNTED: f64 = 0.9;

@@ -1,17 +1,13 @@
 //! Simulations: the modelled server knows whether it was the limit, and need not be guessed at.
 
-use super::load::{growing_latency, overloaded};
+use super::load::overloaded;
 use super::{Figures, Finding, Stage};
+use crate::limit::Limit;
 use crate::notation::{count, counted, latency, percent, rate, share};
-use crate::simulation::{ModelledServer, SimulatedNetwork};
-use crate::verdict::Limit;
+use crate::simulation::ModelledServer;
 
 /// From this share of the workers' time on, they are the limit.
 const BUSY: f64 = 0.98;
-/// From that many segments lost for each query on, retransmissions set the pace.
-const SEGMENTS_LOST_MAX: f64 = 0.01;
-/// Fewer queries lost than this share are not worth a verdict.
-const LOSS_MAX: f64 = 0.001;
 /// More datagrams dropped than this share, and the queue was too short for the load.
 const DROPPED_MAX: f64 = 0.001;
 
@@ -32,47 +28,6 @@ pub(crate) fn marking(figures: &Figures<'_>) -> Option<String> {
 fn workers(server: &ModelledServer) -> String {
     let were = if server.workers == 1 { "was" } else { "were" };
     format!("{} {were}", counted(server.workers, "worker"))
-}
-
-/// The modelled network as the limit: it lost at least half of what got no response, or enough
-/// segments to set the pace. Not where queries queued at the target.
-pub(super) fn lost_by_network(figures: &Figures<'_>) -> Option<String> {
-    let network = &figures.record.simulation.as_ref()?.network;
-    if growing_latency(figures).is_some() {
-        return None;
-    }
-    match figures.record.scenario.transport.has_connections() {
-        true => sent_again(figures, network),
-        false => lost_with_queries(figures, network),
-    }
-}
-
-fn sent_again(figures: &Figures<'_>, network: &SimulatedNetwork) -> Option<String> {
-    let (lost, what) = match figures.record.scenario.transport.is_quic() {
-        true => (network.datagrams_lost, "datagram"),
-        false => (network.segments_lost, "segment"),
-    };
-    let is_enough = lost > 0 && lost as f64 >= SEGMENTS_LOST_MAX * figures.counts.sent as f64;
-    is_enough.then(|| {
-        format!(
-            "the modelled network lost {}, whose octets were sent again later",
-            counted(lost, what)
-        )
-    })
-}
-
-fn lost_with_queries(figures: &Figures<'_>, network: &SimulatedNetwork) -> Option<String> {
-    let lost = figures.unanswered();
-    let is_queued = figures.service_p50_ns >= figures.path_ns.map(|path_ns| 2 * path_ns);
-    let is_small = figures.unanswered_share() <= LOSS_MAX;
-    if is_small || is_queued || network.datagrams_lost < lost.div_ceil(2) {
-        return None;
-    }
-    Some(format!(
-        "the modelled network lost {}: {} of the queries got no response",
-        counted(network.datagrams_lost, "datagram"),
-        share(lost, figures.counts.sent)
-    ))
 }
 
 /// The modelled server as the limit.
@@ -145,7 +100,7 @@ fn load_carried(figures: &Figures<'_>, server: &ModelledServer) -> Option<Findin
 mod tests {
     use super::*;
     use crate::rules::situations::*;
-    use crate::simulation::{ServerActivity, SimulationRecord};
+    use crate::simulation::{ServerActivity, SimulatedNetwork, SimulationRecord};
 
     /// An open loop at a modelled server with two workers, busy for that share of the run.
     fn modelled(utilisation: f64) -> RunRecord {

@@ -4,9 +4,10 @@ use super::of_run;
 pub(crate) use crate::doctor::{Diagnosis, State};
 pub(crate) use crate::example::{SECOND, cap_tcp_clients, interval, record, serve};
 pub(crate) use crate::interval::Interval;
+pub(crate) use crate::limit::{Limit, Verdict};
 pub(crate) use crate::record::RunRecord;
 pub(crate) use crate::scenario::{Arrival, Process, Transport};
-pub(crate) use crate::verdict::{Limit, Verdict, judge};
+pub(crate) use crate::verdict::judge;
 
 pub(crate) const MS: u64 = 1_000_000;
 

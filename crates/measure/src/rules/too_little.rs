@@ -1,8 +1,8 @@
 //! Figures that no conclusion may be drawn from: nothing was answered, less than a second was
 //! measured, or a few queries.
 
+use crate::limit::Limit;
 use crate::notation::latency;
-use crate::verdict::Limit;
 
 use super::{Figures, Finding, Stage, enough};
 

@@ -5,12 +5,12 @@ use crate::counts::Connections;
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::experience::ClientExperience;
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{count, counted};
 use crate::scenario::{Transport, Transports};
-use crate::verdict::Limit;
 
 use super::figures::with_room;
-use super::{Figures, Finding, Stage, handshakes, processor, receive_buffers};
+use super::{Figures, Finding, Stage, handshakes, receive_buffers};
 
 #[cfg(test)]
 mod tests;
@@ -65,7 +65,7 @@ fn is_beyond_this_tool(figures: &Figures<'_>) -> bool {
     let connections = figures.record.connections();
     let failed = &connections.failed;
     let of_host = failed.no_local_port + failed.no_resources;
-    if of_host >= without || processor::has_none_left(figures) {
+    if of_host >= without || figures.has_no_time_left() {
         return turned_away(&connections) >= without;
     }
     let read_late = counts.late + warmup.late + receive_buffers::received_but_dropped(figures);

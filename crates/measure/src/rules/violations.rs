@@ -2,8 +2,8 @@
 //! target's.
 
 use crate::doctor::{Cure, Diagnosis, State};
+use crate::limit::Limit;
 use crate::notation::{counted, share};
-use crate::verdict::Limit;
 
 use super::figures::list;
 use super::{Figures, Finding, Stage, enough};

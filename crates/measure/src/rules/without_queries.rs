@@ -7,8 +7,8 @@
 
 use super::figures::list;
 use super::{Figures, Finding, Stage, path, processor, resources, set_up, too_little};
+use crate::limit::Limit;
 use crate::notation::{count, counted, decimal, share};
-use crate::verdict::Limit;
 
 #[cfg(test)]
 mod tests;

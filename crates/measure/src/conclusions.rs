@@ -1,0 +1,28 @@
+//! What is concluded from a record once it is whole.
+
+use crate::interval::Interval;
+use crate::limit::{Limit, Verdict};
+use crate::record::RunRecord;
+use crate::steady_state::SteadyState;
+use crate::summary::Summary;
+use crate::verdict::judge;
+
+impl RunRecord {
+    /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever
+    /// has made or changed the rest of it.
+    pub fn conclude(&mut self) {
+        self.total = Interval::total(&self.intervals);
+        self.steady_state = SteadyState::found(self);
+        self.verdict = match self.merged_by_force.as_slice() {
+            [] => judge(self),
+            reasons => Verdict {
+                limit: Limit::Unknown,
+                evidence: (reasons.iter())
+                    .map(|reason| format!("merged by force, its rates never were: {reason}"))
+                    .collect(),
+                ..Verdict::default()
+            },
+        };
+        self.summary = Some(Summary::of(self));
+    }
+}

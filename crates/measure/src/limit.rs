@@ -1,0 +1,65 @@
+//! What can limit a run, and what a verdict says. Who judges is in `verdict`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What limited a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// The limit.
+    pub limit: Limit,
+    /// Why, one sentence each, the decisive one first.
+    pub evidence: Vec<String>,
+    /// What to do next, one short sentence each.
+    pub advice: Vec<String>,
+}
+
+/// The thing that kept the rate from being higher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The target.
+    Server,
+    /// This tool or the host it ran on.
+    Generator,
+    /// Drops on the way, as far as this host can see them.
+    Network,
+    /// The number of queries allowed in flight.
+    Outstanding,
+    /// The rate that was asked for.
+    Rate,
+    /// The figures do not tell.
+    #[default]
+    Unknown,
+}
+
+impl Limit {
+    /// The name as in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Server => "server",
+            Limit::Generator => "generator",
+            Limit::Network => "network",
+            Limit::Outstanding => "outstanding",
+            Limit::Rate => "rate",
+            Limit::Unknown => "unknown",
+        }
+    }
+
+    /// What the limit means for the figures of a run, as a sentence without full stop.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Limit::Server => "The figures are those of the target",
+            Limit::Generator => "The figures are those of this tool or its host, not of the target",
+            Limit::Network => "Queries or responses were dropped on the way",
+            Limit::Outstanding => {
+                "No more queries were allowed in flight; the target may be able to do more"
+            }
+            Limit::Rate => "The target kept up with the load asked for; its own limit is higher",
+            Limit::Unknown => {
+                "The record does not tell what set the rate; it is no limit of the target"
+            }
+        }
+    }
+}
