@@ -25,6 +25,7 @@ mod gathering;
 mod observer;
 mod thread_workers;
 mod threads;
+mod told;
 mod watchdog;
 mod worker;
 

@@ -14,7 +14,7 @@ use proto::pending::Query;
 use proto::response::{Header, extended_rcode};
 use script::End;
 
-use crate::worker::Told;
+use crate::told::Told;
 
 /// Observations that may wait for whoever reads them.
 const WAITING_MAX: usize = 16_384;

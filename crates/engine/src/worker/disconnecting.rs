@@ -9,10 +9,10 @@ use script::End;
 use super::Worker;
 use super::happy_eyeballs::Losers;
 use super::ledger::connections::failure_counter;
-use super::offer::Told;
 use super::population::client::{Client, Link, Role};
 use super::population::connection::Reason;
 use super::wire::session_tickets::Ticket;
+use crate::told::Told;
 
 impl Worker {
     /// The connection is over: the target closed it (`error` is `None`) or it broke.

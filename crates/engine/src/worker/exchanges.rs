@@ -10,8 +10,8 @@ use proto::response::Header;
 use script::End;
 
 use super::Worker;
-use super::offer::Told;
 use super::wire::question::is_answered_by;
+use crate::told::Told;
 
 impl Worker {
     /// An exchange of client `index` has ended. `token` is the number of its query.

@@ -2,20 +2,13 @@
 //! while one is under way the next is begun after a delay, or as soon as one has failed. The first
 //! that is established (TCP, not TLS) is the client's connection, the others are closed.
 
-use driver::{Close, Driver, Event, Received, SocketError, SocketId, SocketSpec};
+use driver::{Close, Driver, Event, Received, SocketError, SocketSpec};
 use proto::Instant;
 
 use super::Worker;
 use super::ledger::connections::failure_counter;
 use super::population::connection::Progress;
-
-/// A connection attempt beside that of the client's link.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Racer {
-    socket: SocketId,
-    server: u8,
-    pub(super) started_at: Instant,
-}
+use super::population::racer::Racer;
 
 /// What becomes of the participants of a race that did not win it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

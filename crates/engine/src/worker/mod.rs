@@ -52,7 +52,6 @@ use crate::control::Control;
 use happy_eyeballs::Losers;
 pub use inputs::{RunInputs, TlsSettings};
 use ledger::Ledger;
-pub(crate) use offer::Told;
 use offer::{Mode, Offer};
 use phases::{Course, Phase};
 use population::Population;

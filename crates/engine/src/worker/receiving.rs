@@ -9,9 +9,9 @@ use proto::response::{self, Header, ResponseKind};
 use super::Worker;
 #[cfg(doc)]
 use super::ledger::Ledger;
-use super::offer::Told;
 use super::population::client::{Link, Role};
 use super::wire::question::is_answered_by;
+use crate::told::Told;
 
 impl Worker {
     /// Datagrams on the socket of client `owner`.

@@ -8,10 +8,10 @@ use proto::pending::State;
 use script::End;
 
 use super::Worker;
-use super::offer::Told;
 use super::population::client::Link;
 use super::population::connection::Channel;
 use super::wire::{BATCH_MAX, signing_time};
+use crate::told::Told;
 
 impl Worker {
     /// Sends the waiting queries of all clients that are listed for it.

@@ -11,8 +11,8 @@ use proto::pending::{Query, State};
 use script::End;
 
 use super::Worker;
-use super::offer::Told;
 use super::population::client::{Link, Role};
+use crate::told::Told;
 
 /// Why a query is not waited for any longer at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

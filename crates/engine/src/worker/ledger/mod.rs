@@ -23,13 +23,13 @@ use measure::counts::Connections;
 use proto::Instant;
 use proto::pending::Query;
 
-use super::offer::Told;
 use super::population::Population;
 use super::population::client::{Link, Role};
 use super::population::stub::Cause;
 use super::summary::{TlsNotes, Window};
 use crate::control::Control;
 use crate::observer::Observer;
+use crate::told::Told;
 use open_connections::OpenConnections;
 use responses::Alike;
 use stamps::Stamps;

@@ -25,13 +25,13 @@ use super::ledger::Ledger;
 use super::population::Population;
 use super::population::client::Role;
 use super::population::events::Events;
+use crate::told::Told;
 use by_client::ByClient;
 use closed::Closed;
 use open::Open;
 use questions::QuestionCursor;
 use replayed::Replayed;
 use scripted::Scripted;
-pub(crate) use scripted::Told;
 use submit::{Asking, Due};
 
 /// Queries that time has made due and that a turn may offer, beside one for each query that has

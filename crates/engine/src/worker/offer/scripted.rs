@@ -22,6 +22,7 @@ use script::{Action, End, Limits, Script, ScriptError, Settings};
 use super::questions::QuestionCursor;
 use super::submit::Asking;
 use super::{Mode, Offer};
+use crate::told::Told;
 use crate::worker::ledger::Ledger;
 use crate::worker::population::Population;
 use crate::worker::population::client::Role;
@@ -29,15 +30,6 @@ use crate::worker::population::client::Role;
 /// Events after which the script goes on although more deliveries wait: a call of it costs as much
 /// as a few events.
 const EVENTS_DUE: u32 = 64;
-
-/// How a query ended, for the script.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Told<'a> {
-    /// With this response.
-    Response(&'a [u8]),
-    /// Without one.
-    End(End),
-}
 
 /// What the clients of one worker do.
 pub(crate) struct Scripted {

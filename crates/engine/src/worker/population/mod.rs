@@ -10,6 +10,7 @@
 pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod events;
+pub(crate) mod racer;
 mod servers;
 pub(crate) mod set_up;
 pub(crate) mod stub;

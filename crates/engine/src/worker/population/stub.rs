@@ -23,7 +23,7 @@ use proto::Instant;
 use proto::pending::{Pending, Query, State, Trail};
 
 use super::client::Client;
-use crate::worker::happy_eyeballs::Racer;
+use super::racer::Racer;
 
 /// What a worker keeps for clients that ask again.
 pub(crate) struct Stub {
