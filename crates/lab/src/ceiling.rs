@@ -25,8 +25,8 @@ use proto::query::QueryOptions;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots, TlsVersions, client_config};
 use proto::{Instant, Transport};
+use responder::WorkerPlace;
 use responder::certificate::{Identity, SelfSigned, self_signed};
-use responder::worker::WorkerPlace;
 use responder::{ResponderConfig, ResponderWorker};
 
 use crate::run::RunError;

@@ -12,8 +12,9 @@ use crate::behaviour::{Delay, Fault, after_stalls};
 use crate::config::ResponderConfig;
 use crate::counters::Counters;
 use crate::delayed::{Delayed, Destination, Reply};
+use crate::draw::draw;
+use crate::place::WorkerPlace;
 use crate::service::{Carrier, Service};
-use crate::worker::WorkerPlace;
 
 /// The longest UDP payload over IPv4, in octets.
 const DATAGRAM_OCTETS_MAX: usize = 65_507;
@@ -286,12 +287,6 @@ impl Respondent {
         }
         self.counters.spoilt += 1;
     }
-}
-
-/// A number from 0 to below 1.
-#[inline]
-pub(crate) fn draw(generator: &mut Xoshiro256PlusPlus) -> f64 {
-    (generator.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// Changes the first letter of QNAME, or QTYPE if it is the root. A bare header stays as it is.

@@ -28,7 +28,7 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::behaviour::Delay;
-use crate::respond::draw;
+use crate::draw::draw;
 use crate::zone::NameHasher;
 use cache::{Cache, Found};
 

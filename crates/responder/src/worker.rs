@@ -21,6 +21,7 @@ use crate::config::{ConfigError, ResponderConfig};
 use crate::counters::Counters;
 use crate::delayed::Destination;
 use crate::listen;
+use crate::place::WorkerPlace;
 use crate::quic::Quic;
 use crate::respond::{Fate, Respondent};
 use crate::sockets::{Role, Sockets};
@@ -30,20 +31,6 @@ use crate::stream::{Delivery, Scratch, Settings};
 const DELIVERIES_PER_STEP_MAX: usize = 65_536;
 /// Delayed datagrams sent in one call of the driver.
 const DATAGRAMS_PER_SEND_MAX: usize = 1024;
-/// Which of a responder's workers this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerPlace {
-    /// From 0; workers of one responder draw different chances.
-    pub index: u32,
-    /// How many there are, at least 1; a rate ceiling is divided by it, and listening ports are
-    /// shared if it is more than 1.
-    pub count: u32,
-}
-
-impl WorkerPlace {
-    /// The one worker of a responder.
-    pub const ONLY: WorkerPlace = WorkerPlace { index: 0, count: 1 };
-}
 
 /// One worker of a responder.
 ///

@@ -14,7 +14,7 @@ use driver::uring::Unavailable;
 use driver::{Close, Driver, SocketOptions, cpu};
 use measure::{ResponderFacts, RunRecord};
 use proto::Transport;
-use responder::worker::WorkerPlace;
+use responder::WorkerPlace;
 use responder::{Counters, ResponderConfig, ResponderWorker};
 
 /// How often an idle responder looks whether it shall stop.

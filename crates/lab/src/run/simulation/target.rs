@@ -9,7 +9,7 @@ use driver::sim::{EndpointId, Outage, SimDriver, World};
 use driver::{Close, Driver};
 use engine::Control;
 use proto::{Instant, Transport};
-use responder::worker::WorkerPlace;
+use responder::WorkerPlace;
 use responder::{Counters, ResponderWorker, ServiceCounts};
 
 use super::Simulation;

@@ -17,7 +17,7 @@ use lab::target::Namespace;
 use measure::counts::Connections;
 use measure::{Counts, DriverKind, Interval, RunRecord};
 use proto::{Instant, Transport};
-use responder::worker::WorkerPlace;
+use responder::WorkerPlace;
 use responder::{Counters, ResponderConfig, ResponderWorker};
 
 use crate::bench::{Load, Responder, certified, ms};
