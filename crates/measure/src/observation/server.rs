@@ -120,14 +120,21 @@ impl<'a> QueryUse<'a> {
         let (hits, misses) = (growth("cache.hits"), growth("cache.misses"));
         let lookups = hits.unwrap_or(0.0) + misses.unwrap_or(0.0);
         let upstream_queries = growth("upstream.queries");
-        let upstream_s = growth("upstream.time");
-        let mean = upstream_s.zip(upstream_queries.filter(|number| *number > 0.0));
+        let asked = upstream_queries.filter(|number| *number > 0.0);
+        let upstream_time = observation.series("upstream.time");
+        // Some add up the times, others give their mean.
+        let upstream_s_mean = asked
+            .zip(upstream_time)
+            .and_then(|(asked, time)| match time.kind {
+                SeriesKind::Counter => Some(time.growth? / asked),
+                SeriesKind::Gauge => time.samples.iter().rev().find_map(|sample| sample.value()),
+            });
         Some(QueryUse {
             observation,
             queries: queries.growth?,
             cache_hit_share: hits.filter(|_| lookups > 0.0).map(|hits| hits / lookups),
             upstream_queries,
-            upstream_s_mean: mean.map(|(seconds, number)| seconds / number),
+            upstream_s_mean,
             upstream_timeouts: growth("upstream.timeouts").unwrap_or(0.0),
             was_reset: queries.resets > 0,
             is_whole: is_told(queries.samples.first()) && is_told(queries.samples.last()),

@@ -104,4 +104,14 @@ mod tests {
             said(&record)
         );
     }
+
+    #[test]
+    fn a_mean_time_of_other_servers_is_as_good_as_their_sum() {
+        let upstream = [
+            ("upstream.queries", SeriesKind::Counter, 10_000.0),
+            ("upstream.time", SeriesKind::Gauge, 0.009),
+        ];
+        let record = observing(saturated(), &[server(10_000.0, &upstream)]);
+        tells(&record, &["9.000 ms on average: it waited for them"]);
+    }
 }

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use lab::target::{BindOptions, BindTarget};
+use lab::target::{BindOptions, BindTarget, UnboundOptions, UnboundTarget};
+use load::names_file;
 use measure::RunRecord;
 use proto::Transport;
+use proto::query::QueryOptions;
+use responder::Delay;
 
-use crate::bench::{Load, beside, ms};
+use crate::bench::{Load, Responder, beside, ms};
 use crate::servers::zone;
 
 /// A closed loop for a second and a half.
@@ -114,4 +118,56 @@ fn a_server_whose_receive_buffer_is_full_counts_what_it_dropped() {
     // Ten sockets of ours are one of BIND's, which has room for 277 queries.
     let record = observed(&target, load(2_000));
     tells(&record, &["the UDP sockets of named had no room for"]);
+}
+
+/// Names that Unbound has to ask our responder for, each once.
+const UPSTREAM: u64 = 300;
+
+fn questions_of_upstream() -> Load {
+    let names = (0..UPSTREAM).map(|number| format!("n{number}.up.test A\n"));
+    let text: String = names.collect();
+    let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default()).unwrap();
+    let load = Load::over(Transport::Udp).outstanding(10).queries(UPSTREAM);
+    load.plan(|plan| plan.questions = Arc::new(questions))
+}
+
+#[test]
+fn a_resolver_waits_for_the_authority_until_its_cache_is_warm() {
+    let _beside = beside();
+    let authority = Responder::start(|config| {
+        config.behaviour.delay = Delay::Constant(ms(20));
+    });
+    let upstream = authority.address(Transport::Udp);
+    let options = UnboundOptions {
+        extra_options: format!(
+            "  extended-statistics: yes\n  do-not-query-localhost: no\n  \
+             local-zone: \"up.test.\" transparent\nforward-zone:\n  name: \"up.test.\"\n  \
+             forward-addr: {}@{}\n",
+            upstream.ip(),
+            upstream.port()
+        ),
+        ..UnboundOptions::new(zone())
+    };
+    let target = UnboundTarget::start(&options).unwrap();
+    let run = || {
+        let load = questions_of_upstream().observe(&["auto"]);
+        load.run_at(target.endpoints().do53())
+    };
+    let cold = run();
+    cold.assert_all_answered(UPSTREAM);
+    tells(&cold.record, &["on average: it waited for them"]);
+    let servers = cold.record.servers();
+    let asked = servers[0].upstream_queries.unwrap();
+    assert!(asked >= UPSTREAM as f64, "{asked}");
+    assert_eq!(servers[0].cache_hit_share, Some(0.0));
+
+    let warm = run();
+    warm.assert_all_answered(UPSTREAM);
+    assert_eq!(warm.record.servers()[0].cache_hit_share, Some(1.0));
+    let verdict = &warm.record.verdict;
+    let mut evidence = verdict.evidence.iter();
+    assert!(
+        !evidence.any(|it| it.contains("it waited for them")),
+        "{verdict:#?}"
+    );
 }
