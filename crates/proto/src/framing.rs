@@ -15,19 +15,20 @@ pub struct Deframer {
 }
 
 impl Deframer {
-    /// Hands every whole message (without prefix) to `on_message`, in order.
+    /// Hands every whole message (without prefix) to `on_message`, in order. True if the octets
+    /// end within a message, whose rest is still to come.
     ///
     /// A prefix of zero gives an empty message. No allocation unless the octets end within a
     /// message; the buffer is freed when the stream is next at a message boundary, so an idle
     /// connection holds none.
     #[inline]
-    pub fn handle_bytes(&mut self, bytes: &[u8], mut on_message: impl FnMut(&[u8])) {
+    pub fn handle_bytes(&mut self, bytes: &[u8], mut on_message: impl FnMut(&[u8])) -> bool {
         let framed;
         let (mut next, mut rest) = (None, bytes);
         if !self.partial.is_empty() {
             rest = self.extend_partial(rest);
             if !self.partial_is_whole() {
-                return;
+                return true;
             }
             framed = std::mem::take(&mut self.partial);
             next = Some(&framed[PREFIX_OCTETS..]);
@@ -35,9 +36,11 @@ impl Deframer {
         while let Some(message) = next.take().or_else(|| take_message(&mut rest)) {
             on_message(message);
         }
-        if !rest.is_empty() {
-            self.extend_partial(rest);
+        if rest.is_empty() {
+            return false;
         }
+        self.extend_partial(rest);
+        true
     }
 
     /// Octets of an unfinished message held back, with its prefix.

@@ -181,7 +181,11 @@ impl Worker {
             Channel::Framed(deframer) => {
                 let mut deframer = std::mem::take(deframer);
                 let whose = (index, self.ledger.only_counts(&self.population, index, at));
-                deframer.handle_bytes(octets, |message| self.handle_message(whose, message, at));
+                let is_cut = deframer
+                    .handle_bytes(octets, |message| self.handle_message(whose, message, at));
+                if is_cut {
+                    self.ledger.connections(at).messages_cut += 1;
+                }
                 if let Some(connection) = self.population.connection(index) {
                     connection.channel = Channel::Framed(deframer);
                 }

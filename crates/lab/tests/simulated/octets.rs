@@ -136,3 +136,20 @@ fn bit_rates_are_those_of_the_messages() {
     let received = (1_000 * (QUERY_OCTETS + 16) * 8) as f64;
     assert_eq!(run.record.received_bit_rate(), received);
 }
+
+#[test]
+fn messages_that_come_in_pieces_are_counted_over_streams_alone() {
+    for transport in [Transport::Udp, Transport::Tcp, Transport::Dot] {
+        let sim = || Sim::seed(1).over(transport).clients(3).rate(20.0);
+        assert_eq!(
+            sim().run().record.connections().messages_cut,
+            0,
+            "{transport}"
+        );
+        // Of 65,535 octets over a stream: no segment is as long.
+        let run = sim().behaviour(|it| it.faults.oversized = 1.0).run();
+        let cut = run.record.connections().messages_cut;
+        let is_cut = cut >= run.responses() && cut > 0;
+        assert_eq!(is_cut, transport != Transport::Udp, "{transport}: {cut}");
+    }
+}

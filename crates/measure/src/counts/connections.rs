@@ -23,6 +23,11 @@ pub struct Connections {
     pub established: u64,
     /// TCP connections whose target took octets from the SYN (RFC 7413).
     pub fast_opened: u64,
+    /// Times that octets from TCP or TLS ended within a DNS message, whose rest came later: the
+    /// target writes length and message, or long messages, apart, and each may wait for an
+    /// acknowledgement.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub messages_cut: u64,
     /// QUIC datagrams that the kernel did not take; to the connection they are lost on the way.
     pub quic_datagrams_not_sent: u64,
     /// TLS handshakes over TCP, or QUIC handshakes, completed.
@@ -166,7 +171,7 @@ pub struct ConnectionFailures {
 impl_add!(
     Connections,
     numbers: [
-        attempted, established, fast_opened, quic_datagrams_not_sent, became_usable,
+        attempted, established, fast_opened, messages_cut, quic_datagrams_not_sent, became_usable,
         tickets_missed, handshake_sent_octets, handshake_received_octets, abandoned,
         closed_by_client, closed_by_target, reset_by_target, given_up_by_kernel, ended_by_tls,
         ended_by_http,

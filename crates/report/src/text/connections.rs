@@ -39,6 +39,10 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         let note = "the target took the first octets with the SYN".into();
         rows.push(("fast opened", connections.fast_opened, note));
     }
+    if connections.messages_cut > 0 {
+        let note = "times that a message's rest came in a later delivery".into();
+        rows.push(("messages cut", connections.messages_cut, note));
+    }
     let handshakes = connections.handshakes.total();
     if handshakes > 0 || record.scenario.has_handshakes() {
         let label = match transport.is_quic() {
