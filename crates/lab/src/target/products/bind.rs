@@ -24,7 +24,7 @@ pub const BIND: Product = Product {
     ],
     server: &SERVER,
     version_flag: "-v",
-    start: start,
+    start,
 };
 
 const SERVER: Server = Server {

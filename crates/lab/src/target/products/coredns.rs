@@ -14,7 +14,7 @@ pub const COREDNS: Product = Product {
     factors: &[Factor::lines("more plugins of every server block")],
     server: &SERVER,
     version_flag: "-version",
-    start: start,
+    start,
 };
 
 const SERVER: Server = Server {

@@ -33,7 +33,7 @@ pub const KNOT: Product = Product {
     ],
     server: &SERVER,
     version_flag: "--version",
-    start: start,
+    start,
 };
 
 /// Debian 13's.

@@ -25,7 +25,7 @@ pub const UNBOUND: Product = Product {
     ],
     server: &SERVER,
     version_flag: "-V",
-    start: start,
+    start,
 };
 
 const SERVER: Server = Server {
