@@ -164,7 +164,7 @@ impl Observing {
     /// Asks once more, and puts what came of it into the record, whose verdict it may change.
     pub(crate) fn end(self, record: &mut RunRecord) {
         let began = record
-            .runs
+            .agents
             .first()
             .map(|run| Duration::from_micros(run.began_us));
         let before_ns = |began: Duration| began.as_nanos() as i64 - self.epoch.as_nanos() as i64;

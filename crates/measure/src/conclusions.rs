@@ -1,6 +1,7 @@
 //! What is concluded from a record once it is whole.
 
 use crate::interval::Interval;
+use crate::intervals;
 use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
 use crate::steady_state::SteadyState;
@@ -11,6 +12,7 @@ impl RunRecord {
     /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever
     /// has made or changed the rest of it.
     pub fn conclude(&mut self) {
+        intervals::note_open(&mut self.intervals);
         self.total = Interval::total(&self.intervals);
         self.steady_state = SteadyState::found(self);
         self.verdict = match self.merged_by_force.as_slice() {

@@ -4,7 +4,7 @@ use crate::experience::{ClientExperience, ClientFigures, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
 use crate::interval::Interval;
 use crate::limit::Verdict;
-use crate::record::{EndedBy, Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
+use crate::record::{Agent, EndedBy, Phases, RunRecord, SCHEMA_VERSION};
 use crate::scenario::{
     Arrival, ConnectionPolicy, DriverKind, QuestionChoice, Questions, ScenarioRecord, Transport,
 };
@@ -97,8 +97,9 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
             cores: Some(8),
             ..HostFacts::default()
         }],
-        runs: vec![RunIdentity {
+        agents: vec![Agent {
             id: "first".into(),
+            host: 0,
             began_us: 1_769_590_800_000_000,
             window_us: seconds * SECOND / 1_000,
             clock_error_us: Some(500),

@@ -416,6 +416,43 @@ pub(crate) fn is_zero(count: &u64) -> bool {
 }
 
 impl NetworkFacts {
+    /// What the kernels of several hosts counted together.
+    pub(crate) fn of_all_kernels(each: &[BTreeMap<String, u64>]) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for (name, count) in each.iter().flatten() {
+            let sum: &mut u64 = all.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        all
+    }
+
+    /// Checks that what each kernel counted is of one of the hosts, and that `kernel` is the sum.
+    ///
+    /// # Errors
+    /// Names the counter that is not, or both numbers of hosts.
+    pub(crate) fn check_kernels(&self, hosts: usize) -> Result<(), String> {
+        let each = &self.kernel_of_hosts;
+        if each.is_empty() {
+            return Ok(());
+        }
+        if each.len() != hosts {
+            let counted = each.len();
+            return Err(format!("the kernels of {counted} hosts, of {hosts} hosts"));
+        }
+        let all = NetworkFacts::of_all_kernels(each);
+        let names = all.keys().chain(self.kernel.keys());
+        for name in names {
+            let (sum, told) = (all.get(name), self.kernel.get(name));
+            let (sum, told) = (sum.unwrap_or(&0), told.unwrap_or(&0));
+            if sum != told {
+                return Err(format!(
+                    "network.kernel: {name} is {told}, and {sum} over the kernels of all hosts"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// By how much a kernel counter grew; 0 if it is unknown.
     pub fn kernel_counter(&self, name: &str) -> u64 {
         self.kernel.get(name).copied().unwrap_or(0)

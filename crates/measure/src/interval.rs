@@ -255,6 +255,11 @@ pub struct Interval {
     /// When the last of them came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_usable_ns: Option<u64>,
+    /// Queries open at its end: all that were offered since the start of the measured run, less all
+    /// that were answered, ended without a response, or were not sent. None in a total or in the
+    /// warm-up, or in a record of a version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u64>,
 }
 
 impl Interval {
@@ -293,6 +298,8 @@ impl Interval {
         let firsts = [self.first_usable_ns, other.first_usable_ns];
         self.first_usable_ns = firsts.into_iter().flatten().min();
         self.last_usable_ns = self.last_usable_ns.max(other.last_usable_ns);
+        // Known again when all of them are together: see `RunRecord::conclude`.
+        self.open = None;
     }
 
     /// Notes that usable responses came between two instants, after all that is noted already.
@@ -346,15 +353,16 @@ impl Interval {
             connections_active,
             first_usable_ns,
             last_usable_ns,
+            open,
         } = self;
-        for instant in [connections_open_max, first_usable_ns, last_usable_ns] {
-            *instant = None;
+        for unknown in [connections_open_max, first_usable_ns, last_usable_ns, open] {
+            *unknown = None;
         }
         *counts = Counts::default();
         distributions.each(Histogram::clear);
         *in_flight_ns = 0;
-        let open = [connections_open, connections_active];
-        for number in [start_ns, end_ns, cpu_ns].into_iter().chain(open) {
+        let connections = [connections_open, connections_active];
+        for number in [start_ns, end_ns, cpu_ns].into_iter().chain(connections) {
             *number = 0;
         }
     }

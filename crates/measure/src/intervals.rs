@@ -128,5 +128,46 @@ pub(crate) fn widen(intervals: &mut Vec<Interval>, by: u64, window_ns: u64) {
     *intervals = wide;
 }
 
+/// Queries open at the end of each of successive intervals; none from where on more have ended than
+/// were offered, which cannot be.
+fn open_at_ends(intervals: &[Interval]) -> impl Iterator<Item = Option<u64>> {
+    let each = intervals.iter().map(|interval| &interval.counts);
+    each.scan((0_u64, 0_u64), |(offered, ended), counts| {
+        *offered = offered.saturating_add(counts.offered);
+        *ended = ended.saturating_add(counts.ended());
+        Some(offered.checked_sub(*ended))
+    })
+}
+
+/// Notes in each interval how many queries were open at its end.
+pub(crate) fn note_open(intervals: &mut [Interval]) {
+    let open: Vec<Option<u64>> = open_at_ends(intervals).collect();
+    for (interval, open) in intervals.iter_mut().zip(open) {
+        interval.open = open;
+    }
+}
+
+/// Checks that at the end of every interval what was offered has ended or is open.
+///
+/// # Errors
+/// Names the interval in which more has ended than was offered, or is open than can be.
+pub(crate) fn check_open(intervals: &[Interval]) -> Result<(), String> {
+    for (index, open) in open_at_ends(intervals).enumerate() {
+        let position = index + 1;
+        let Some(open) = open else {
+            return Err(format!(
+                "by the end of interval {position} more queries have ended than were offered"
+            ));
+        };
+        if let Some(told) = intervals[index].open.filter(|told| *told != open) {
+            return Err(format!(
+                "{told} queries are open at the end of interval {position}, but {open} were \
+                 offered and have not ended"
+            ));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests;

@@ -74,9 +74,11 @@ pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
     let targets = targets(&records);
     let mut rest = records.into_iter();
     let mut merged = rest.next()?;
-    for record in rest {
+    for mut record in rest {
         let generators = merged.generators;
         add_window_of_part(&mut merged, &record);
+        // Its agent is that of the others.
+        record.agents.clear();
         add_part(&mut merged.scenario, &record.scenario);
         add_groups_of_part(&mut merged.groups, &record.groups);
         add_figures(&mut merged, record);
@@ -106,9 +108,9 @@ fn targets(records: &[RunRecord]) -> Vec<TargetRecord> {
 
 /// The parts are one run: it began with the first and ended with the last of them.
 fn add_window_of_part(merged: &mut RunRecord, part: &RunRecord) {
-    if let (Some(run), Some(other)) = (merged.runs.first_mut(), part.runs.first()) {
-        run.began_us = run.began_us.min(other.began_us);
-        run.window_us = run.window_us.max(other.window_us);
+    if let (Some(agent), Some(other)) = (merged.agents.first_mut(), part.agents.first()) {
+        agent.began_us = agent.began_us.min(other.began_us);
+        agent.window_us = agent.window_us.max(other.window_us);
     }
 }
 
@@ -143,7 +145,6 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     merge_groups(&mut merged.groups, record.groups.clone());
     add_scenario(&mut merged.scenario, record.scenario.clone());
     add_new(&mut merged.merged_by_force, record.merged_by_force.clone());
-    merged.runs.extend(record.runs.iter().cloned());
     add_figures(merged, record);
     let warnings = differing
         .into_iter()
@@ -154,7 +155,8 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     }
 }
 
-/// Adds the hosts that are not there yet, what each of them counted once, and the workers.
+/// Adds the hosts that are not there yet, what each of them counted once, and who was there: agents
+/// and workers.
 fn add_hosts(merged: &mut RunRecord, record: &mut RunRecord) {
     let mut kernels = self::kernels(&merged.network, merged.hosts.len());
     let others = self::kernels(&record.network, record.hosts.len());
@@ -174,15 +176,16 @@ fn add_hosts(merged: &mut RunRecord, record: &mut RunRecord) {
             *most = (*most).max(count);
         }
     }
+    let place_of = |host: u64| positions.get(host as usize).copied().unwrap_or_default();
+    for mut agent in record.agents.drain(..) {
+        agent.host = place_of(agent.host);
+        merged.agents.push(agent);
+    }
     for mut worker in record.workers.drain(..) {
-        let position = positions.get(worker.host as usize);
-        worker.host = position.copied().unwrap_or_default();
+        worker.host = place_of(worker.host);
         merged.workers.push(worker);
     }
-    merged.network.kernel = BTreeMap::new();
-    for (name, count) in kernels.iter().flatten() {
-        *merged.network.kernel.entry(name.clone()).or_default() += count;
-    }
+    merged.network.kernel = NetworkFacts::of_all_kernels(&kernels);
     merged.network.kernel_of_hosts = match kernels.len() {
         0 | 1 => Vec::new(),
         _ => kernels,

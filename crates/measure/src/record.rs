@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::{Connections, WireCounts};
 use crate::experience::{ClientExperience, GroupRecord};
-use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
+use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts, is_zero};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
@@ -29,7 +29,10 @@ mod pretty;
 mod tests;
 
 /// Version of the record's JSON form; changes when an older reader could misread it.
-pub const SCHEMA_VERSION: &str = "3";
+pub const SCHEMA_VERSION: &str = "4";
+/// The version before, which is read too. It has no `open`, and calls `agents` `runs`, without
+/// their hosts.
+const SCHEMA_VERSION_BEFORE: &str = "3";
 
 /// Everything that one run (or several, merged) measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,10 +63,10 @@ pub struct RunRecord {
     pub self_test: bool,
     /// The generating hosts, each once.
     pub hosts: Vec<HostFacts>,
-    /// The runs that are in this record, one a generator; none in a simulation, or in a record of a
-    /// version that did not write it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub runs: Vec<RunIdentity>,
+    /// The commands that generated the load, each with its run; one unless records were merged.
+    /// None in a simulation, or in a record of a version that did not write it.
+    #[serde(default, alias = "runs", skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Agent>,
     /// Why its runs were not one concurrent load on one target, and were merged nevertheless
     /// (`throng merge --force`), one sentence each. Rates over all of it never were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,12 +145,15 @@ pub struct RunRecord {
     pub summary: Option<Summary>,
 }
 
-/// Which run it was, and when it measured.
+/// One command that generated load: which run it made, where, and when it measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RunIdentity {
+pub struct Agent {
     /// Random, of this run alone.
     pub id: String,
+    /// Position of its host in `hosts` of the record.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host: u64,
     /// When its measured window began by the wall clock of its host: microseconds since 1970.
     pub began_us: u64,
     /// Length of the window, microseconds.
@@ -228,15 +234,18 @@ impl RunRecord {
     pub fn from_json(json: &str) -> Result<RunRecord, String> {
         let VersionOnly { schema_version } =
             serde_json::from_str(json).map_err(|error| format!("not a run record: {error}"))?;
-        if schema_version != SCHEMA_VERSION {
+        if ![SCHEMA_VERSION_BEFORE, SCHEMA_VERSION].contains(&&*schema_version) {
             return Err(format!(
-                "run record has schema version {schema_version}, this binary reads version \
-                 {SCHEMA_VERSION}: use the version of throng that wrote it"
+                "run record has schema version {schema_version}, this binary reads versions \
+                 {SCHEMA_VERSION_BEFORE} and {SCHEMA_VERSION}: use the version of throng that \
+                 wrote it"
             ));
         }
         numbers::check(json)?;
-        let record: RunRecord = serde_json::from_str(json)
+        let mut record: RunRecord = serde_json::from_str(json)
             .map_err(|error| format!("not a valid run record: {error}"))?;
+        // Nothing that both have means something else.
+        SCHEMA_VERSION.clone_into(&mut record.schema_version);
         record
             .check()
             .map_err(|reason| format!("run record contradicts itself: {reason}"))?;
@@ -299,8 +308,28 @@ impl RunRecord {
         self.observations.iter().try_for_each(Observation::check)?;
         let warmup = self.warmup.counts.check_identity();
         warmup.map_err(|reason| format!("warm-up: {reason}"))?;
+        intervals::check_open(&self.intervals)?;
         target::check(&self.targets, &self.total)?;
+        self.check_hosts()?;
         self.check_groups()
+    }
+
+    /// Workers and agents are on hosts that are listed, and what each kernel counted is the whole.
+    fn check_hosts(&self) -> Result<(), String> {
+        let hosts = self.hosts.len() as u64;
+        let workers = self.workers.iter().map(|worker| ("a worker", worker.host));
+        let agents = self.agents.iter().map(|agent| ("an agent", agent.host));
+        // Where no host is known, all are on the same one.
+        if let Some((who, host)) = workers.chain(agents).find(|it| it.1 >= hosts.max(1)) {
+            return Err(format!(
+                "{who} is on the host at position {host}, of {hosts} hosts"
+            ));
+        }
+        if self.agents.len() as u64 > self.generators {
+            let (agents, generators) = (self.agents.len(), self.generators);
+            return Err(format!("{agents} agents, of {generators} generators"));
+        }
+        self.network.check_kernels(self.hosts.len())
     }
 
     /// Every group agrees with itself, and all of them together are the run.

@@ -63,7 +63,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         driver: DriverKind::Epoll,
         driver_reason: None,
         self_test: false,
-        runs: Vec::new(),
+        agents: Vec::new(),
         merged_by_force: Vec::new(),
         hosts: vec![HostFacts::default()],
         phases: Phases::default(),

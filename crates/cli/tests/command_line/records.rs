@@ -192,7 +192,7 @@ fn files_that_are_no_records_are_refused_with_the_place_at_fault() {
     }
     for (from, to, reason) in [
         (
-            "\"schema_version\": \"3\"",
+            "\"schema_version\": \"4\"",
             "\"schema_version\": \"99\"",
             "schema version 99",
         ),

@@ -133,6 +133,7 @@ pub fn run_parts(
     let merged = measure::merge::merge_parts(records);
     let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
     record.network.kernel = kernel;
+    record.network.kernel_of_hosts.clear();
     let (intervals, _) = leading.gathering.finish();
     record::finish(&mut record, groups, intervals);
     if let Some(observing) = observing {

@@ -11,7 +11,7 @@ use load::arrival::Arrival;
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::intervals::Intervals;
-use measure::record::{Phases, RunIdentity, RunRecord, SCHEMA_VERSION};
+use measure::record::{Agent, Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, DriverKind, ScenarioRecord};
 use measure::simulation::SimulationRecord;
 use measure::timeline::{Steps, Timeline};
@@ -67,12 +67,13 @@ impl Started {
         humantime::format_rfc3339_seconds(time).to_string()
     }
 
-    /// Its identity, once it is known how long it took.
-    fn identity(self, phases: &Phases, measured_ns: u64) -> Option<RunIdentity> {
+    /// Who made it, once it is known how long it took.
+    fn agent(self, phases: &Phases, measured_ns: u64) -> Option<Agent> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let before_ns = phases.connect_ns + phases.warmup_ns;
-        Some(RunIdentity {
+        Some(Agent {
             id: self.id?,
+            host: 0,
             began_us: micros(self.unix_time + Duration::from_nanos(before_ns)),
             window_us: measured_ns / 1_000,
             clock_error_us: Clock::unix_time_error().map(micros),
@@ -111,7 +112,7 @@ pub(crate) fn from_outcome(
         driver_reason: driver_reason(outcome),
         self_test: groups.iter().all(|request| request.description.self_test),
         hosts: vec![surroundings.host],
-        runs: (surroundings.started.identity(&phases, measured_ns))
+        agents: (surroundings.started.agent(&phases, measured_ns))
             .into_iter()
             .collect(),
         merged_by_force: Vec::new(),
@@ -542,8 +543,8 @@ mod tests {
         };
         // Whatever time it is by now.
         assert_eq!(started.at(), "2001-09-09T01:46:40Z");
-        let identity = started.identity(&phases, 60_000_000_000).unwrap();
-        assert_eq!(identity.began_us, 1_000_000_002_005_000);
-        assert_eq!(identity.window_us, 60_000_000);
+        let agent = started.agent(&phases, 60_000_000_000).unwrap();
+        assert_eq!(agent.began_us, 1_000_000_002_005_000);
+        assert_eq!(agent.window_us, 60_000_000);
     }
 }

@@ -263,3 +263,25 @@ fn run_over_ipv6_counts_as_one_over_ipv4() {
         assert_eq!(v4.counts(), v6.counts(), "{transport}");
     }
 }
+
+#[test]
+fn places_of_a_closed_loop_are_the_queries_open_at_the_end_of_every_interval() {
+    // Nothing ends in the very instant in which an interval does.
+    for workers in [1, 2] {
+        let run = Sim::seed(3)
+            .clients(3)
+            .workers(workers)
+            .outstanding(7)
+            .one_way_delay_ms(313)
+            .link(|link| link.loss_share = 0.3)
+            .timeout_ms(709)
+            .duration_ms(4_500)
+            .run();
+        assert!(run.timeouts() > 0);
+        let open: Vec<Option<u64>> = run.record.intervals.iter().map(|it| it.open).collect();
+        let (after, within) = open.split_last().unwrap();
+        assert_eq!(within, [Some(7); 5], "{workers} workers");
+        assert_eq!(*after, Some(0));
+        assert_eq!(run.record.total.open, None);
+    }
+}

@@ -78,6 +78,11 @@ impl Counts {
         self.ended_so(|end| end.is_lost)
     }
 
+    /// Queries that have come to an end, whichever it was.
+    pub fn ended(&self) -> u64 {
+        self.responses.saturating_add(self.ended_so(|_| true))
+    }
+
     /// Queries that were sent and ended without a response.
     pub(super) fn sent_in_vain(&self) -> u64 {
         self.ended_so(|end| end.was_sent)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::notation::{percent, seconds};
-use crate::record::{RunIdentity, RunRecord};
+use crate::record::{Agent, RunRecord};
 use crate::scenario::{Arrival, ScenarioRecord};
 
 /// Shared part of the windows of two runs, of what both cover together: generators that are started
@@ -158,7 +158,7 @@ fn is_loopback(target: &str) -> bool {
 /// A run that is there already.
 fn repeated(before: &[RunRecord], record: &RunRecord, position: usize) -> Option<String> {
     let ids = |record: &RunRecord| -> BTreeSet<String> {
-        record.runs.iter().map(|run| run.id.clone()).collect()
+        record.agents.iter().map(|run| run.id.clone()).collect()
     };
     let own = ids(record);
     let is_there = |other: &RunRecord| !ids(other).is_disjoint(&own) || other == record;
@@ -170,14 +170,14 @@ fn repeated(before: &[RunRecord], record: &RunRecord, position: usize) -> Option
 
 /// Runs whose windows are not the same span of time.
 fn not_concurrent(first: &RunRecord, record: &RunRecord, position: usize) -> Option<String> {
-    let (Some(one), false) = (first.runs.first(), record.runs.is_empty()) else {
+    let (Some(one), false) = (first.agents.first(), record.agents.is_empty()) else {
         return Some(format!(
             "when record {position} or record 1 measured is not known: of a simulation, or of an \
              older version"
         ));
     };
-    let apart = |other: &&RunIdentity| shared(one, other) < SHARED_MIN;
-    let other = record.runs.iter().find(apart)?;
+    let apart = |other: &&Agent| shared(one, other) < SHARED_MIN;
+    let other = record.agents.iter().find(apart)?;
     let micros = |us: u64| seconds(us.saturating_mul(1_000));
     let when = match other.began_us >= one.began_us {
         true => format!("{} after", micros(other.began_us - one.began_us)),
@@ -194,8 +194,8 @@ fn not_concurrent(first: &RunRecord, record: &RunRecord, position: usize) -> Opt
 
 /// Share of what two windows cover together that is in both, 0 to 1; as much as the errors of their
 /// clocks allow.
-fn shared(one: &RunIdentity, other: &RunIdentity) -> f64 {
-    let error = |run: &RunIdentity| run.clock_error_us.unwrap_or(0) as f64;
+fn shared(one: &Agent, other: &Agent) -> f64 {
+    let error = |agent: &Agent| agent.clock_error_us.unwrap_or(0) as f64;
     let errors = error(one) + error(other);
     let (one_us, other_us) = (one.window_us as f64, other.window_us as f64);
     let offset = (one.began_us.abs_diff(other.began_us) as f64 - errors).max(0.0);
@@ -210,8 +210,8 @@ fn shared(one: &RunIdentity, other: &RunIdentity) -> f64 {
 
 /// A warning where clocks of different hosts tell when the runs were, and one is not kept.
 pub(super) fn clocks(merged: &RunRecord) -> Option<String> {
-    let is_unkept = |run: &RunIdentity| run.clock_error_us.is_none();
-    (merged.hosts.len() > 1 && merged.runs.iter().any(is_unkept)).then(|| {
+    let is_unkept = |agent: &Agent| agent.clock_error_us.is_none();
+    (merged.hosts.len() > 1 && merged.agents.iter().any(is_unkept)).then(|| {
         "the clock of a generating host is not synchronised: nobody can tell how concurrent the \
          runs were"
             .to_owned()
@@ -222,9 +222,10 @@ pub(super) fn clocks(merged: &RunRecord) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn window(began_us: u64, window_us: u64, clock_error_us: Option<u64>) -> RunIdentity {
-        RunIdentity {
+    fn window(began_us: u64, window_us: u64, clock_error_us: Option<u64>) -> Agent {
+        Agent {
             id: String::new(),
+            host: 0,
             began_us,
             window_us,
             clock_error_us,

@@ -99,8 +99,8 @@ fn pair() -> (RunRecord, RunRecord) {
     // The last interval is that of the drain.
     second.measured_ns = first.measured_ns;
     second.scenario.duration_ns = first.scenario.duration_ns;
-    second.runs[0].window_us = first.runs[0].window_us;
-    second.runs[0].id = "second".into();
+    second.agents[0].window_us = first.agents[0].window_us;
+    second.agents[0].id = "second".into();
     (on_host(first, "one"), on_host(second, "two"))
 }
 
@@ -210,7 +210,7 @@ fn open_loop_rates_add_up() {
 fn refusal(change: impl Fn(&mut RunRecord)) -> Vec<(String, bool)> {
     let (first, second) = pair();
     let mut third = on_host(second.clone(), "three");
-    third.runs[0].id = "third".into();
+    third.agents[0].id = "third".into();
     assert_eq!(
         merge(
             vec![first.clone(), second.clone(), third.clone()],
@@ -259,7 +259,7 @@ fn figures_that_do_not_mean_the_same_are_refused_whoever_insists() {
     let differences: [Difference; 5] = [
         (
             |r| r.schema_version = "2".into(),
-            "schema_version of record 3 is 2, of record 1 3",
+            "schema_version of record 3 is 2, of record 1 4",
         ),
         (
             |r| r.scenario.transport = Transport::Dot.into(),
@@ -291,24 +291,24 @@ fn figures_that_do_not_mean_the_same_are_refused_whoever_insists() {
 fn what_was_not_one_concurrent_load_on_one_target_is_refused_unless_forced() {
     let differences: [Difference; 11] = [
         (
-            |r| r.runs[0].id = "second".into(),
+            |r| r.agents[0].id = "second".into(),
             "record 3 has a run that is in record 2 already",
         ),
         (
-            |r| r.runs[0].began_us += 5_000_000,
+            |r| r.agents[0].began_us += 5_000_000,
             "record 3 measured for 2.0 s, from 5.0 s after record 1, which measured for 2.0 s: \
              they share 0.0 % of their time",
         ),
         (
-            |r| r.runs[0].began_us -= 1_000_000,
+            |r| r.agents[0].began_us -= 1_000_000,
             "from 1.0 s before record 1",
         ),
         (
-            |r| r.runs[0].window_us = 1_000_000,
+            |r| r.agents[0].window_us = 1_000_000,
             "record 3 measured for 1.0 s",
         ),
         (
-            |r| r.runs.clear(),
+            |r| r.agents.clear(),
             "when record 3 or record 1 measured is not known",
         ),
         (
@@ -347,8 +347,8 @@ fn what_was_not_one_concurrent_load_on_one_target_is_refused_unless_forced() {
 #[test]
 fn all_reasons_are_named_at_once() {
     let found = refusal(|record| {
-        record.runs[0].id = "first".into();
-        record.runs[0].began_us += 60_000_000;
+        record.agents[0].id = "first".into();
+        record.agents[0].began_us += 60_000_000;
         record.scenario.timeout_ns = SECOND;
     });
     assert_eq!(found.len(), 3, "{found:?}");
@@ -371,7 +371,7 @@ fn harmless_differences_are_named_as_warnings() {
     let (first, mut second) = pair();
     second.scenario.connections.rate_max = Some(5.0);
     second.scenario.tcp_fallback = true;
-    second.runs[0].clock_error_us = None;
+    second.agents[0].clock_error_us = None;
     let merged = merged(first, second);
     let warnings = [
         "scenario.tcp_fallback of record 2 differs from that of record 1",
@@ -389,13 +389,16 @@ fn what_a_hosts_kernel_counted_counts_once() {
     };
     let (first, second) = pair();
     let mut third = second.clone();
-    third.runs[0].id = "third".into();
+    third.agents[0].id = "third".into();
     let records = vec![drops(first, 100), drops(second, 7), drops(third, 9)];
     let merged = merge(records, Misfits::Refused).expect("one load");
     // Ten equal machines are ten hosts, two runs on one machine are on one.
     assert_eq!(merged.hosts.len(), 2);
     let hosts: Vec<u64> = merged.workers.iter().map(|worker| worker.host).collect();
     assert_eq!(hosts, [0, 1, 1]);
+    let agents = merged.agents.iter();
+    let agents: Vec<(&str, u64)> = agents.map(|it| (it.id.as_str(), it.host)).collect();
+    assert_eq!(agents, [("first", 0), ("second", 1), ("third", 1)]);
     assert_eq!(merged.network.kernel_counter("Udp.InErrors"), 109);
     let of_hosts: Vec<u64> = (merged.network.kernel_of_hosts.iter())
         .map(|kernel| kernel["Udp.InErrors"])
@@ -403,10 +406,10 @@ fn what_a_hosts_kernel_counted_counts_once() {
     assert_eq!(of_hosts, [100, 9]);
     let (other, _) = pair();
     let mut other = drops(on_host(other, "two"), 50);
-    other.runs[0].id = "fourth".into();
+    other.agents[0].id = "fourth".into();
     let again = merge(vec![merged, other], Misfits::Refused).expect("one load");
     assert_eq!(again.network.kernel_counter("Udp.InErrors"), 150);
-    assert_eq!(again.runs.len(), 4);
+    assert_eq!(again.agents.len(), 4);
 }
 
 #[test]
@@ -443,7 +446,7 @@ fn records_whose_intervals_are_of_different_widths_are_merged_exactly() {
     let of = |seconds: u64, id: &str| {
         let intervals = (0..seconds).map(|at| interval(at, &[(1_000_000 + at, 1 + at % 3)]));
         let mut record = record(intervals.collect());
-        record.runs[0].id = id.into();
+        record.agents[0].id = id.into();
         record
     };
     let (long, short) = (of(3_000, "long"), of(1_500, "short"));

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::conforms::offences;
 use crate::example::{SECOND, interval, record};
@@ -62,7 +64,7 @@ fn numbers_that_no_run_makes_are_refused_unless_they_were_asked_for() {
 fn pretty_json_keeps_arrays_of_numbers_on_one_line() {
     let pretty = example().to_json_pretty();
     assert!(
-        pretty.starts_with("{\n  \"schema_version\": \"3\",\n"),
+        pretty.starts_with("{\n  \"schema_version\": \"4\",\n"),
         "{pretty}"
     );
     assert!(
@@ -118,8 +120,11 @@ fn json_that_is_no_usable_record_is_refused_with_the_reason() {
         "not a run record: expected value at line 1 column 1",
     );
     check("{}", "not a run record: missing field `schema_version`");
-    let newer = good.replace("\"schema_version\":\"3\"", "\"schema_version\":\"7\"");
-    check(&newer, "schema version 7, this binary reads version 3");
+    let newer = good.replace("\"schema_version\":\"4\"", "\"schema_version\":\"7\"");
+    check(
+        &newer,
+        "schema version 7, this binary reads versions 3 and 4",
+    );
     check(
         &good.replacen("\"driver\":", "\"diver\":", 1),
         "unknown field `diver`",
@@ -176,6 +181,97 @@ fn record_that_contradicts_itself_is_refused() {
         },
         "sent 1000 is not responses 1000 + timeouts 1",
     );
+    check(
+        |r| r.intervals[0].open = Some(3),
+        "3 queries are open at the end of interval 1, but 0 were offered and have not ended",
+    );
+    check(
+        |r| {
+            r.intervals[0].counts.offered -= 1;
+            r.intervals[1].counts.offered += 1;
+        },
+        "by the end of interval 1 more queries have ended than were offered",
+    );
+}
+
+#[test]
+fn hosts_that_nobody_lists_and_kernels_that_are_not_the_whole_are_refused() {
+    let mut record = example();
+    record.hosts.push(record.hosts[0].clone());
+    (record.workers[0].host, record.agents[0].host) = (1, 1);
+    let kernel = |drops: u64| BTreeMap::from([("Udp.RcvbufErrors".to_owned(), drops)]);
+    record.network.kernel = kernel(7);
+    record.network.kernel_of_hosts = vec![kernel(3), kernel(4)];
+    assert_eq!(RunRecord::from_json(&record.to_json()), Ok(record.clone()));
+    let check = |change: fn(&mut RunRecord), message: &str| {
+        let mut record = record.clone();
+        change(&mut record);
+        let error = RunRecord::from_json(&record.to_json()).expect_err(message);
+        assert!(error.contains(message), "{error}");
+    };
+    check(
+        |r| r.workers[0].host = 2,
+        "a worker is on the host at position 2, of 2 hosts",
+    );
+    check(
+        |r| r.agents[0].host = 1 << 53,
+        "an agent is on the host at position 9007199254740992, of 2 hosts",
+    );
+    check(
+        |r| r.agents.push(r.agents[0].clone()),
+        "2 agents, of 1 generators",
+    );
+    check(
+        |r| r.network.kernel_of_hosts.push(BTreeMap::new()),
+        "the kernels of 3 hosts, of 2 hosts",
+    );
+    check(
+        |r| r.network.kernel.clear(),
+        "network.kernel: Udp.RcvbufErrors is 0, and 7 over the kernels of all hosts",
+    );
+}
+
+/// Records that the version before has written: of a run over UDP and one over DoT, of several
+/// groups, of a simulation, and of two hosts.
+const OF_THE_VERSION_BEFORE: [&str; 5] = [
+    include_str!("../../../../fuzz/records/udp.json"),
+    include_str!("../../../../fuzz/records/dot.json"),
+    include_str!("../../../../fuzz/records/groups.json"),
+    include_str!("../../../../fuzz/records/simulated.json"),
+    include_str!("../../../../fuzz/records/merged.json"),
+];
+
+fn figures(record: &RunRecord) -> serde_json::Map<String, serde_json::Value> {
+    match serde_json::to_value(&record.summary).unwrap() {
+        serde_json::Value::Object(figures) => figures,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn records_of_the_version_before_have_the_same_figures_and_verdicts() {
+    for text in OF_THE_VERSION_BEFORE {
+        let before: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(before["schema_version"], SCHEMA_VERSION_BEFORE);
+        let mut record = RunRecord::from_json(text).unwrap();
+        assert_eq!(record.schema_version, SCHEMA_VERSION);
+        let runs = before["runs"].as_array().map_or(0, Vec::len);
+        assert_eq!(record.agents.len(), runs);
+        assert!(record.intervals.iter().all(|it| it.open.is_none()));
+        let read = record.clone();
+        record.conclude();
+        assert_eq!(record.total, read.total);
+        assert_eq!(record.verdict, read.verdict);
+        // Figures that have come since then are there too.
+        let (figures, figures_before) = (figures(&record), figures(&read));
+        for (name, value) in figures_before {
+            assert_eq!(figures.get(&name), Some(&value), "{name}");
+        }
+        assert_eq!(record.steady_state, read.steady_state);
+        let last = record.intervals.last().unwrap();
+        assert_eq!(last.open, Some(0));
+        assert_eq!(RunRecord::from_json(&record.to_json()), Ok(record));
+    }
 }
 
 /// A record of two targets, of which the first answered 300 queries and the second 700.

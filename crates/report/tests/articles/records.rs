@@ -91,7 +91,7 @@ impl Printed {
             driver: DriverKind::Epoll,
             driver_reason: None,
             self_test: false,
-            runs: Vec::new(),
+            agents: Vec::new(),
             merged_by_force: Vec::new(),
             hosts: vec![HostFacts {
                 cpu_model: Some("Example CPU".into()),
