@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use load::{Plan, ScriptText, names_file};
+use load::{Arrival, Plan, ScriptText, names_file};
 use measure::script::OBSERVED_PER_UNIT;
 use script::rehearsal::{Rehearsal, rehearse};
 use script::{Script, ScriptError, Settings};
@@ -21,17 +21,14 @@ const HINT: &str = "`throng script check FILE` tries a script out; docs/scriptin
 /// Lines of `print` that are shown.
 const SHOWN_MAX: usize = 20;
 
-/// The script of a run, if it has one.
-pub(crate) fn text(arguments: &RunArguments) -> Result<Option<Arc<ScriptText>>, Failure> {
-    let Some(path) = &arguments.population.script else {
-        return Ok(None);
-    };
-    Ok(Some(Arc::new(ScriptText {
+/// The script of a run.
+pub(crate) fn text(path: &Path, arguments: &RunArguments) -> Result<Arc<ScriptText>, Failure> {
+    Ok(Arc::new(ScriptText {
         file_name: path.display().to_string(),
         text: read(path)?,
         group: String::new(),
         defaults: query_options(arguments)?,
-    })))
+    }))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -44,7 +41,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 /// Loads the script once before the run does: what cannot be used is known before anything is sent.
 pub(crate) fn check_loads(plan: &Plan) -> Result<(), Failure> {
-    let Some(text) = &plan.script else {
+    let Arrival::Script(text) = &plan.arrival else {
         return Ok(());
     };
     let settings = Settings {

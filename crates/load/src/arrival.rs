@@ -1,5 +1,7 @@
 //! When queries are due, and how rates are written.
 
+use std::sync::Arc;
+
 use proto::Instant;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,6 +9,9 @@ pub use settings::Process;
 
 use crate::client_arrival::ClientArrival;
 use crate::plan_error::PlanError;
+use crate::profile::ProfiledClients;
+use crate::replay::Replay;
+use crate::script_text::ScriptText;
 
 /// The lowest rate that can be offered, in queries a second: one in 11 days.
 pub const RATE_QPS_MIN: f64 = 1e-6;
@@ -17,7 +22,7 @@ pub const RATE_QPS_MAX: f64 = 1e9;
 pub const BURST_MAX: u32 = 10_000;
 
 /// The shape of arrivals over all workers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Arrival {
     /// Closed loop: a new query as soon as one of `outstanding` places is free.
     Closed {
@@ -37,12 +42,12 @@ pub enum Arrival {
     },
     /// Each client asks by itself.
     Clients(ClientArrival),
-    /// Each client does what the script of the plan says.
-    Script,
-    /// Each client asks as one of the profile of the plan.
-    Profile,
-    /// Each client asks what one of the capture of the plan asked, when it did.
-    Replay,
+    /// Each client does what this script says.
+    Script(Arc<ScriptText>),
+    /// Each client is one of these.
+    Profile(Arc<ProfiledClients>),
+    /// Each client asks what one of the capture asked, when it did.
+    Replay(Arc<Replay>),
 }
 
 /// Reads a rate in queries a second: `20000`, `50k`, `1.5M`, `0.5`.

@@ -5,9 +5,8 @@
 //! own, both made from the seed and its number. So its queries do not depend on how many workers
 //! or processes simulate the others.
 
-use std::time::Duration;
-
 use proto::Instant;
+pub use settings::{ClientArrival, Think};
 
 use crate::plan_error::PlanError;
 use crate::random::Draws;
@@ -19,116 +18,35 @@ mod tests;
 
 pub use notation::{FULL_SPEED_OUTSTANDING, parse};
 
-/// How each client of a population asks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ClientArrival {
-    /// Equally spaced; the first query comes at a random moment within the first gap.
-    Constant {
-        /// Queries a second of one client.
-        rate_qps: f64,
-    },
-    /// Equally spaced, and in turn with all other clients: together they ask at equal distances
-    /// too, the first query one of these after the start.
-    Turns {
-        /// Queries a second of one client.
-        rate_qps: f64,
-        /// The clients of the population.
-        clients: u32,
-    },
-    /// Exponential gaps.
-    Poisson {
-        /// Mean queries a second of one client.
-        rate_qps: f64,
-    },
-    /// Poisson arrivals while the client is active, nothing while it is not. Both kinds of period
-    /// have Pareto-distributed lengths: most are short and some are very long, as with people.
-    OnOff {
-        /// Mean queries a second while active.
-        rate_qps: f64,
-        /// Mean length of an active period.
-        on_mean: Duration,
-        /// Mean length of a pause.
-        off_mean: Duration,
-        /// Exponent of the Pareto distribution, above 1: the nearer to 1, the heavier its tail.
-        pareto_shape: f64,
-    },
-    /// Several queries at once, as a page load makes them, with exponential gaps between bursts.
-    Bursts {
-        /// Queries of one burst.
-        queries: u32,
-        /// Mean time between the beginnings of two bursts.
-        every: Duration,
-    },
-    /// The next query follows a response, after a time to think.
-    Closed {
-        /// Queries that one client has open at once.
-        outstanding: u32,
-        /// Time between a response and the next query.
-        think: Think,
-    },
-}
-
-/// Time between a response and the query that follows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Think {
-    /// Always as long; zero asks as fast as the connection allows.
-    Constant(Duration),
-    /// Exponentially distributed, with this mean.
-    Exponential(Duration),
-}
-
-impl ClientArrival {
-    /// Mean queries a second of one client at factor 1; none if responses set the pace.
-    pub fn rate_qps(&self) -> Option<f64> {
-        match *self {
-            ClientArrival::Constant { rate_qps }
-            | ClientArrival::Turns { rate_qps, .. }
-            | ClientArrival::Poisson { rate_qps } => Some(rate_qps),
-            ClientArrival::OnOff {
-                rate_qps,
-                on_mean,
-                off_mean,
-                ..
-            } => Some(rate_qps * on_mean.as_secs_f64() / (on_mean + off_mean).as_secs_f64()),
-            ClientArrival::Bursts { queries, every } => {
-                Some(f64::from(queries) / every.as_secs_f64())
-            }
-            ClientArrival::Closed { .. } => None,
+/// Looks for values that make no sense.
+///
+/// # Errors
+/// The first one found.
+pub fn validate(arrival: &ClientArrival) -> Result<(), PlanError> {
+    let wrong = |what: &str, hint: &str| Err(PlanError::new("per-client", what, hint));
+    match *arrival {
+        ClientArrival::OnOff { pareto_shape, .. } if pareto_shape <= 1.0 => wrong(
+            "a Pareto distribution with an exponent of 1 or less has no mean",
+            "give a shape above 1, such as shape=1.5",
+        ),
+        ClientArrival::OnOff {
+            on_mean, off_mean, ..
+        } if on_mean.is_zero() || off_mean.is_zero() => wrong(
+            "a period of no length is none",
+            "give both on and off, such as on=2s,off=10s",
+        ),
+        ClientArrival::Turns { clients: 0, .. } => wrong(
+            "turns of no clients",
+            "give 1 or more, such as turns:2,of=10",
+        ),
+        ClientArrival::Bursts { queries: 0, .. } => {
+            wrong("a burst of no queries", "give 1 or more queries")
         }
-    }
-
-    /// Looks for values that make no sense.
-    ///
-    /// # Errors
-    /// The first one found.
-    pub fn validate(&self) -> Result<(), PlanError> {
-        let wrong = |what: &str, hint: &str| Err(PlanError::new("per-client", what, hint));
-        match *self {
-            ClientArrival::OnOff { pareto_shape, .. } if pareto_shape <= 1.0 => wrong(
-                "a Pareto distribution with an exponent of 1 or less has no mean",
-                "give a shape above 1, such as shape=1.5",
-            ),
-            ClientArrival::OnOff {
-                on_mean, off_mean, ..
-            } if on_mean.is_zero() || off_mean.is_zero() => wrong(
-                "a period of no length is none",
-                "give both on and off, such as on=2s,off=10s",
-            ),
-            ClientArrival::Turns { clients: 0, .. } => wrong(
-                "turns of no clients",
-                "give 1 or more, such as turns:2,of=10",
-            ),
-            ClientArrival::Bursts { queries: 0, .. } => {
-                wrong("a burst of no queries", "give 1 or more queries")
-            }
-            ClientArrival::Closed { outstanding: 0, .. } => {
-                wrong("no query at once", "give 1 or more")
-            }
-            _ => match self.rate_qps() {
-                Some(rate) => crate::arrival::check_rate("per-client", rate).map(drop),
-                None => Ok(()),
-            },
-        }
+        ClientArrival::Closed { outstanding: 0, .. } => wrong("no query at once", "give 1 or more"),
+        _ => match arrival.rate_qps() {
+            Some(rate) => crate::arrival::check_rate("per-client", rate).map(drop),
+            None => Ok(()),
+        },
     }
 }
 

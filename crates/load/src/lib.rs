@@ -50,6 +50,7 @@ pub mod questions;
 pub mod random;
 mod rdata;
 pub mod replay;
+mod script_text;
 pub mod shape;
 pub mod stub;
 pub mod tls;

@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use proto::Transport;
 use proto::doh::DohRequest;
-use proto::query::QueryOptions;
 use settings::{ConnectionPolicy, Presence, StampSource, StubPolicy};
 
 use crate::arrival::{Arrival, check_burst, check_rate};
 use crate::plan_error::PlanError;
-use crate::profile::ProfiledClients;
 use crate::question_source::QuestionSource;
 use crate::questions::QuestionSet;
 use crate::replay::{Replay, ReplayQuery};
 use crate::shape::Shape;
-use crate::{connection_policy, presence, stub};
+use crate::{client_arrival, connection_policy, presence, stub};
 
 pub use crate::local_addresses::expand_local_addresses;
+pub use crate::script_text::ScriptText;
 
 /// The most queries in flight of one client: all message IDs that there are (RFC 1035, section
 /// 4.1.1), but for those kept for queries that timed out, so that a late response is never taken
@@ -70,12 +69,6 @@ pub struct Plan {
     pub presence: Presence,
     /// How the rate of each client changes over time (with [`Arrival::Clients`]).
     pub shape: Option<Arc<Shape>>,
-    /// What each client does (with [`Arrival::Script`]).
-    pub script: Option<Arc<ScriptText>>,
-    /// Whom the clients are drawn from (with [`Arrival::Profile`]).
-    pub profile: Option<Arc<ProfiledClients>>,
-    /// What the clients ask and when (with [`Arrival::Replay`]).
-    pub replay: Option<Arc<Replay>>,
     /// How long connections live, and how they are opened.
     pub connections: ConnectionPolicy,
     /// The requests of DoH; `None` on other transports.
@@ -96,19 +89,6 @@ pub struct Plan {
     pub client_statistics: bool,
     /// Signs every query.
     pub tsig: Option<proto::tsig::Key>,
-}
-
-/// A script that clients follow.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScriptText {
-    /// Its file, for messages.
-    pub file_name: String,
-    /// What is in it.
-    pub text: String,
-    /// The group of the clients, which it can ask for.
-    pub group: String,
-    /// What queries carry for the names that it makes up.
-    pub defaults: QueryOptions,
 }
 
 /// Which share of `total` falls to `worker` of `workers`; the shares add up to `total`.
@@ -142,9 +122,6 @@ impl Plan {
             local_port: 0,
             presence: Presence::default(),
             shape: None,
-            script: None,
-            profile: None,
-            replay: None,
             connections: ConnectionPolicy::default(),
             doh: None,
             tcp_fallback: false,
@@ -171,9 +148,9 @@ impl Plan {
             }
             Arrival::Open { .. }
             | Arrival::Clients(_)
-            | Arrival::Script
-            | Arrival::Profile
-            | Arrival::Replay => None,
+            | Arrival::Script(_)
+            | Arrival::Profile(_)
+            | Arrival::Replay(_) => None,
         }
     }
 
@@ -192,7 +169,7 @@ impl Plan {
     }
 
     fn validate_questions(&self) -> Result<(), PlanError> {
-        if self.questions.is_empty() && self.script.is_none() {
+        if self.questions.is_empty() && !matches!(self.arrival, Arrival::Script(_)) {
             let hint = "give at least one question, such as `example.com A`";
             return Err(PlanError::new("names", "there is nothing to ask", hint));
         }
@@ -240,7 +217,9 @@ impl Plan {
     }
 
     fn validate_arrival(&self) -> Result<(), PlanError> {
-        if self.shape.is_some() && !matches!(self.arrival, Arrival::Clients(_) | Arrival::Profile) {
+        if self.shape.is_some()
+            && !matches!(self.arrival, Arrival::Clients(_) | Arrival::Profile(_))
+        {
             let hint = "give each client a rate, with --per-client or --profile";
             return Err(PlanError::new(
                 "shape",
@@ -248,11 +227,11 @@ impl Plan {
                 hint,
             ));
         }
-        let (outstanding, rate_qps_max) = match self.arrival {
-            Arrival::Script => return self.validate_script(),
-            Arrival::Profile => return self.validate_profile(),
-            Arrival::Replay => return self.validate_replay(),
-            Arrival::Open {
+        let (outstanding, rate_qps_max) = match &self.arrival {
+            Arrival::Script(_) => return self.validate_script(),
+            Arrival::Profile(_) => return self.validate_profile(),
+            Arrival::Replay(replay) => return self.validate_replay(replay),
+            &Arrival::Open {
                 rate_qps, burst, ..
             } => {
                 check_burst(burst)?;
@@ -264,9 +243,9 @@ impl Plan {
                     let what = "clients that wait for responses have no rate to shape";
                     return Err(PlanError::new("shape", what, hint));
                 }
-                return clients.validate();
+                return client_arrival::validate(clients);
             }
-            Arrival::Closed {
+            &Arrival::Closed {
                 outstanding,
                 rate_qps_max,
             } => (outstanding, rate_qps_max),
@@ -287,38 +266,31 @@ impl Plan {
     }
 
     fn validate_script(&self) -> Result<(), PlanError> {
-        let what = match &self.script {
-            None => "there is none to follow",
-            Some(_) if self.connections.asks_nothing() => {
-                "connections without queries leave it nothing to do"
-            }
-            Some(_) if self.question_source != QuestionSource::default() => {
-                "a script chooses its questions itself"
-            }
-            Some(_) => return Ok(()),
+        let what = if self.connections.asks_nothing() {
+            "connections without queries leave it nothing to do"
+        } else if self.question_source != QuestionSource::default() {
+            "a script chooses its questions itself"
+        } else {
+            return Ok(());
         };
         let hint = "leave out the one or the other";
         Err(PlanError::new("script", what, hint))
     }
 
     fn validate_profile(&self) -> Result<(), PlanError> {
-        let what = match (&self.profile, &self.question_source.ranked) {
-            (None, _) => "there is none to draw clients from",
-            (_, None) => "the names are not those of the profile",
-            _ if self.connections.asks_nothing() => {
-                "connections without queries leave its clients nothing to ask"
-            }
-            _ => return Ok(()),
+        let what = if self.question_source.ranked.is_none() {
+            "the names are not those of the profile"
+        } else if self.connections.asks_nothing() {
+            "connections without queries leave its clients nothing to ask"
+        } else {
+            return Ok(());
         };
         let hint = "leave out the one or the other";
         Err(PlanError::new("profile", what, hint))
     }
 
-    fn validate_replay(&self) -> Result<(), PlanError> {
+    fn validate_replay(&self, replay: &Replay) -> Result<(), PlanError> {
         let wrong = |setting, what: &str, hint: &str| Err(PlanError::new(setting, what, hint));
-        let Some(replay) = &self.replay else {
-            return wrong("replay", "there is nothing to replay", "give a capture");
-        };
         let (questions, either) = (self.questions.len(), "leave out the one or the other");
         let is_beyond = |query: &ReplayQuery| {
             query.client >= self.clients || query.question as usize >= questions

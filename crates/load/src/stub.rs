@@ -22,12 +22,11 @@
 //! again that says SERVFAIL; neither is done here.
 
 use std::net::SocketAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
+use proto::Transport;
 use proto::time::parse_duration;
-use serde::{Deserialize, Serialize};
-pub use settings::{ServerOrder, StubPolicy};
+pub use settings::{ResolvConf, Retry, ServerOrder, Stub, StubPolicy};
 
 use crate::plan::Plan;
 use crate::plan_error::PlanError;
@@ -43,66 +42,26 @@ pub const ATTEMPTS_MAX: usize = 32;
 /// otherwise (RFC 8305, section 5).
 pub const RACE_DELAY: Duration = Duration::from_millis(250);
 
-/// The RCODEs after which glibc asks the next server: SERVFAIL, NOTIMP, REFUSED.
-const RCODES_OF_GLIBC: [u16; 3] = [2, 4, 5];
-/// That of systemd-resolved: REFUSED.
-const RCODES_OF_SYSTEMD: [u16; 1] = [5];
-
-/// When a query is asked again: times of its attempts, or those of a stub resolver in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Retry {
-    /// These times.
-    Times(Vec<Duration>),
-    /// As glibc.
-    Glibc(ResolvConf),
-    /// As musl.
-    Musl(ResolvConf),
-    /// As systemd-resolved.
-    SystemdResolved,
-    /// As Windows with one server.
-    Windows,
-}
-
-/// Options of resolv.conf(5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResolvConf {
-    /// `timeout`, seconds: 1 to 30.
-    pub timeout_s: u32,
-    /// `attempts`: 1 to 5.
-    pub attempts: u32,
-}
-
-impl Default for ResolvConf {
-    fn default() -> Self {
-        ResolvConf {
-            timeout_s: 5,
-            attempts: 2,
-        }
-    }
-}
-
-impl FromStr for Retry {
-    type Err = String;
-
-    /// Reads `3s,3s`, or the name of a stub resolver such as `glibc` or
-    /// `glibc,timeout=1,attempts=3`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, options) = text.split_once(',').unwrap_or((text, ""));
-        let without_options = |retry: Retry| match options {
-            "" => Ok(retry),
-            _ => Err(format!("{name} has no options")),
-        };
-        match name {
-            "glibc" => Ok(Retry::Glibc(resolv_conf(options)?)),
-            "musl" => Ok(Retry::Musl(resolv_conf(options)?)),
-            "systemd-resolved" => without_options(Retry::SystemdResolved),
-            "windows" => without_options(Retry::Windows),
-            _ => text
-                .split(',')
-                .map(time)
-                .collect::<Result<_, _>>()
-                .map(Retry::Times),
-        }
+/// Reads `3s,3s`, or the name of a stub resolver such as `glibc` or `glibc,timeout=1,attempts=3`.
+///
+/// # Errors
+/// What of it is not understood, with what can be written.
+pub fn parse_retry(text: &str) -> Result<Retry, String> {
+    let (name, options) = text.split_once(',').unwrap_or((text, ""));
+    let without_options = |retry: Retry| match options {
+        "" => Ok(retry),
+        _ => Err(format!("{name} has no options")),
+    };
+    match name {
+        "glibc" => Ok(Retry::Glibc(resolv_conf(options)?)),
+        "musl" => Ok(Retry::Musl(resolv_conf(options)?)),
+        "systemd-resolved" => without_options(Retry::SystemdResolved),
+        "windows" => without_options(Retry::Windows),
+        _ => text
+            .split(',')
+            .map(time)
+            .collect::<Result<_, _>>()
+            .map(Retry::Times),
     }
 }
 
@@ -135,46 +94,39 @@ fn resolv_conf(options: &str) -> Result<ResolvConf, String> {
     Ok(settings)
 }
 
-impl Retry {
-    /// The time of each attempt of a client with so many servers.
-    pub fn waits(&self, servers: usize) -> Vec<Duration> {
-        let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();
-        match self {
-            Retry::Times(times) => times.clone(),
-            Retry::Glibc(settings) => {
-                let of_server = |server: usize| match server {
-                    0 => u64::from(settings.timeout_s),
-                    _ => ((u64::from(settings.timeout_s) << server) / servers as u64).max(1),
-                };
-                let round: Vec<u64> = (0..servers).map(of_server).collect();
-                seconds(&round.repeat(settings.attempts as usize))
-            }
-            Retry::Musl(settings) => {
-                let whole = Duration::from_secs(settings.timeout_s.into());
-                vec![whole / settings.attempts; settings.attempts as usize]
-            }
-            Retry::SystemdResolved => vec![Duration::from_secs(5); 24],
-            Retry::Windows => seconds(&[1, 1, 2, 4, 2]),
-        }
+/// What is asked of clients with these servers, as they do it over `transport`; none for those that
+/// ask one server once. A query takes `timeout` at each server unless a schedule says otherwise.
+pub fn policy(
+    asked: &Stub,
+    servers: Vec<SocketAddr>,
+    (transport, timeout): (Transport, Duration),
+) -> Option<StubPolicy> {
+    let several = servers.len() > 1;
+    if !several && *asked == Stub::default() {
+        return None;
     }
-
-    /// Which server is asked first, unless told otherwise.
-    pub fn order(&self) -> ServerOrder {
-        match self {
-            Retry::Musl(_) => ServerOrder::All,
-            Retry::SystemdResolved => ServerOrder::Stay,
-            Retry::Times(_) | Retry::Glibc(_) | Retry::Windows => ServerOrder::First,
-        }
-    }
-
-    /// RCODEs after which the next server is asked, unless told otherwise.
-    pub fn failover_rcodes(&self) -> &'static [u16] {
-        match self {
-            Retry::Glibc(_) => &RCODES_OF_GLIBC,
-            Retry::SystemdResolved => &RCODES_OF_SYSTEMD,
-            Retry::Times(_) | Retry::Musl(_) | Retry::Windows => &[],
-        }
-    }
+    let retry = asked.retry.as_ref();
+    let waits = match retry {
+        Some(retry) => retry.waits(servers.len()),
+        None => vec![timeout; servers.len()],
+    };
+    // What a name stands for is of no consequence where there is one server.
+    let of_name = retry.filter(|_| several);
+    // Over connections musl too asks one server after the other.
+    let is_possible = |it: &ServerOrder| *it != ServerOrder::All || !transport.has_connections();
+    let order = of_name.map(Retry::order).filter(is_possible);
+    let failover_rcodes = match of_name {
+        Some(retry) if asked.failover_rcodes.is_empty() => retry.failover_rcodes().to_vec(),
+        _ => asked.failover_rcodes.clone(),
+    };
+    Some(StubPolicy {
+        servers,
+        order: asked.order.or(order).unwrap_or_default(),
+        waits,
+        failover_rcodes,
+        dead_for: asked.dead_for.unwrap_or_default(),
+        race_delay: asked.race_delay,
+    })
 }
 
 /// Looks for settings that cannot be used or that contradict each other or the plan.

@@ -8,6 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Named;
 
+/// What the requests of DoH look like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// How a query travels.
+    pub method: HttpMethod,
+    /// Path of the URI, or its template; none for that of the server, or `/dns-query`.
+    pub path: Option<String>,
+    /// Host and port that requests name; none for those of the server.
+    pub authority: Option<String>,
+    /// Further fields of every request, `NAME: VALUE`, or files of them, `@FILE`. Records have the
+    /// values of harmless ones only.
+    pub headers: Vec<String>,
+}
+
 /// A method of HTTP that carries DNS queries (RFC 8484, section 4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]

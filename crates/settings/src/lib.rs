@@ -8,10 +8,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`run`] | everything that a run is asked for |
 //! | [`transport`] | how messages travel |
-//! | [`http`] | method and scheme of DoH |
+//! | [`questions`] | what is asked, and what each query carries |
+//! | [`http`] | the requests of DoH |
+//! | [`tls`] | how TLS is asked for |
 //! | [`driver`] | what moves the octets, and who stamps datagrams |
-//! | [`arrival`] | how queries of an open loop are spread |
+//! | [`arrival`] | when queries are due |
 //! | [`connections`] | how long connections live, and how they are opened |
 //! | [`presence`] | when clients are there |
 //! | [`stub`] | which of its servers a client asks, and how often |
@@ -25,18 +28,26 @@
 pub mod arrival;
 pub mod connections;
 pub mod driver;
+pub mod file;
 pub mod http;
 mod nanos;
 pub mod presence;
+pub mod questions;
+pub mod run;
 pub mod stub;
+pub mod tls;
 pub mod transport;
 
-pub use arrival::Process;
+pub use arrival::{Arrival, ClientArrival, Process, ReplaySource, Think};
 pub use connections::ConnectionPolicy;
 pub use driver::{DriverChoice, DriverKind, InterfaceName, StampSource};
-pub use http::{HttpMethod, HttpScheme};
+pub use file::FileName;
+pub use http::{Http, HttpMethod, HttpScheme};
 pub use presence::{Presence, Reset};
-pub use stub::{ServerOrder, StubPolicy};
+pub use questions::{Edns, Labels, Message, Names, QuestionOrder, Questions, Repeats, Tsig};
+pub use run::{Generator, Limits, Run};
+pub use stub::{ResolvConf, Retry, ServerOrder, Stub, StubPolicy};
+pub use tls::Tls;
 pub use transport::Transport;
 
 /// A setting with a few values, each of which has a name and can be told in a few words.

@@ -9,6 +9,113 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Named, nanos};
 
+/// What is asked of each client as a stub resolver. The default asks each server once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stub {
+    /// When a query is asked again; none for one attempt at each server.
+    pub retry: Option<Retry>,
+    /// Which of several servers is asked first; none for what `retry` says.
+    pub order: Option<ServerOrder>,
+    /// RCODEs of responses that are not taken while another server can be asked; empty for those
+    /// of `retry`.
+    pub failover_rcodes: Vec<u16>,
+    /// How long a server is left out that did not answer; none forgets at once.
+    #[serde(rename = "dead_for_ns", with = "nanos::option")]
+    #[schemars(with = "Option<u64>")]
+    pub dead_for: Option<Duration>,
+    /// Connection attempts are raced (RFC 8305), each that long after the one before.
+    #[serde(rename = "race_delay_ns", with = "nanos::option")]
+    #[schemars(with = "Option<u64>")]
+    pub race_delay: Option<Duration>,
+}
+
+/// When a query is asked again: times of its attempts, or those of a stub resolver in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    /// These times, in nanoseconds.
+    Times(
+        #[serde(with = "nanos::list")]
+        #[schemars(with = "Vec<u64>")]
+        Vec<Duration>,
+    ),
+    /// As glibc.
+    Glibc(ResolvConf),
+    /// As musl.
+    Musl(ResolvConf),
+    /// As systemd-resolved.
+    SystemdResolved,
+    /// As Windows with one server.
+    Windows,
+}
+
+/// The RCODEs after which glibc asks the next server: SERVFAIL, NOTIMP, REFUSED.
+const RCODES_OF_GLIBC: [u16; 3] = [2, 4, 5];
+/// That of systemd-resolved: REFUSED.
+const RCODES_OF_SYSTEMD: [u16; 1] = [5];
+
+impl Retry {
+    /// The time of each attempt of a client with so many servers.
+    pub fn waits(&self, servers: usize) -> Vec<Duration> {
+        let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();
+        match self {
+            Retry::Times(times) => times.clone(),
+            Retry::Glibc(settings) => {
+                let of_server = |server: usize| match server {
+                    0 => u64::from(settings.timeout_s),
+                    _ => ((u64::from(settings.timeout_s) << server) / servers as u64).max(1),
+                };
+                let round: Vec<u64> = (0..servers).map(of_server).collect();
+                seconds(&round.repeat(settings.attempts as usize))
+            }
+            Retry::Musl(settings) => {
+                let whole = Duration::from_secs(settings.timeout_s.into());
+                vec![whole / settings.attempts; settings.attempts as usize]
+            }
+            Retry::SystemdResolved => vec![Duration::from_secs(5); 24],
+            Retry::Windows => seconds(&[1, 1, 2, 4, 2]),
+        }
+    }
+
+    /// Which server is asked first, unless told otherwise.
+    pub fn order(&self) -> ServerOrder {
+        match self {
+            Retry::Musl(_) => ServerOrder::All,
+            Retry::SystemdResolved => ServerOrder::Stay,
+            Retry::Times(_) | Retry::Glibc(_) | Retry::Windows => ServerOrder::First,
+        }
+    }
+
+    /// RCODEs after which the next server is asked, unless told otherwise.
+    pub fn failover_rcodes(&self) -> &'static [u16] {
+        match self {
+            Retry::Glibc(_) => &RCODES_OF_GLIBC,
+            Retry::SystemdResolved => &RCODES_OF_SYSTEMD,
+            Retry::Times(_) | Retry::Musl(_) | Retry::Windows => &[],
+        }
+    }
+}
+
+/// Options of resolv.conf(5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResolvConf {
+    /// `timeout`, seconds: 1 to 30.
+    pub timeout_s: u32,
+    /// `attempts`: 1 to 5.
+    pub attempts: u32,
+}
+
+impl Default for ResolvConf {
+    fn default() -> Self {
+        ResolvConf {
+            timeout_s: 5,
+            attempts: 2,
+        }
+    }
+}
+
 /// What each client does as a stub resolver does it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

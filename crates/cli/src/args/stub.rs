@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use load::StubPolicy;
-use load::stub::{RACE_DELAY, Retry, ServerOrder};
+use load::stub::{self, RACE_DELAY, Retry, ServerOrder, Stub};
 use proto::Transport;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 pub(crate) struct StubArguments {
     /// Ask again: the time of each attempt (3s,3s), or a stub resolver's: glibc[,timeout=S]
     /// [,attempts=N], musl, systemd-resolved, windows [default: one attempt at each server]
-    #[arg(long, value_name = "SCHEDULE", conflicts_with = "timeout")]
+    #[arg(long, value_name = "SCHEDULE", conflicts_with = "timeout", value_parser = stub::parse_retry)]
     retry: Option<Retry>,
     /// Which of several servers a client asks first: first, rotate (each in turn), stay (with the
     /// one that answers), all (at once, UDP only) [default: first, or as --retry NAME does]
@@ -51,17 +51,6 @@ fn default_delay() -> &'static str {
 }
 
 impl StubArguments {
-    /// The first of these flags that was given, if one was.
-    pub(crate) fn given(&self) -> [(&'static str, bool); 5] {
-        [
-            ("--retry", self.retry.is_some()),
-            ("--server-order", self.server_order.is_some()),
-            ("--failover-rcodes", !self.failover_rcodes.is_empty()),
-            ("--server-dead-for", self.server_dead_for.is_some()),
-            ("--race-delay", self.race_delay.is_some()),
-        ]
-    }
-
     /// As the plan wants them; none for clients that ask one server once. A query takes `timeout`
     /// at each server unless a schedule says otherwise.
     ///
@@ -70,34 +59,16 @@ impl StubArguments {
     pub(crate) fn policy(
         &self,
         servers: Vec<SocketAddr>,
-        (transport, timeout): (Transport, Duration),
+        each: (Transport, Duration),
     ) -> Result<Option<Arc<StubPolicy>>, Failure> {
-        let is_asked = self.given().iter().any(|(_, is_given)| *is_given);
-        if servers.len() == 1 && !is_asked {
-            return Ok(None);
-        }
-        let retry = self.retry.as_ref();
-        let several = servers.len() > 1;
-        let waits = match retry {
-            Some(retry) => retry.waits(servers.len()),
-            None => vec![timeout; servers.len()],
-        };
-        // What a name stands for is of no consequence where there is one server.
-        let order = retry.filter(|_| several).map(Retry::order);
-        // Over connections musl too asks one server after the other.
-        let order = order.filter(|it| *it != ServerOrder::All || !transport.has_connections());
-        let rcodes = match (self.failover_rcodes.is_empty(), retry) {
-            (true, Some(retry)) if several => retry.failover_rcodes().to_vec(),
-            _ => self.rcodes()?,
-        };
-        Ok(Some(Arc::new(StubPolicy {
-            order: self.server_order.or(order).unwrap_or_default(),
-            waits,
-            failover_rcodes: rcodes,
-            dead_for: self.server_dead_for.unwrap_or_default(),
+        let asked = Stub {
+            retry: self.retry.clone(),
+            order: self.server_order,
+            failover_rcodes: self.rcodes()?,
+            dead_for: self.server_dead_for,
             race_delay: self.race_delay,
-            servers,
-        })))
+        };
+        Ok(stub::policy(&asked, servers, each).map(Arc::new))
     }
 
     fn rcodes(&self) -> Result<Vec<u16>, Failure> {

@@ -132,7 +132,7 @@ fn has_strange_messages(plan: &Plan) -> bool {
 }
 
 fn add_load(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
-    match plan.arrival {
+    match &plan.arrival {
         Arrival::Closed {
             outstanding,
             rate_qps_max,
@@ -143,7 +143,7 @@ fn add_load(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
         Arrival::Open { rate_qps, .. } => words.push(format!("--rate {rate_qps}")),
         // dnsperf has no such things.
         Arrival::Clients(each) => words.push(format!("--per-client {each}")),
-        Arrival::Script | Arrival::Profile | Arrival::Replay => {}
+        Arrival::Script(_) | Arrival::Profile(_) | Arrival::Replay(_) => {}
     }
     words.push(format!(
         "--clients {} --workers {}",

@@ -57,9 +57,6 @@ pub(super) fn build(
         local_port: settings.local_port,
         presence: load::Presence::default(),
         shape: None,
-        script: None,
-        profile: None,
-        replay: None,
         connections: ConnectionPolicy {
             // There is no connection to close, and dnsperf takes no offence.
             queries_max: match settings.transport {

@@ -88,9 +88,8 @@ pub(crate) fn build(
     let target = targets[0];
     let each = (arguments.transport, arguments.timeout);
     let stub = arguments.stub.policy(targets.to_vec(), each)?;
-    let arrival = arrival(arguments)?;
+    let arrival = arrival(arguments, asked.profiled)?;
     let clients = asked.clients.unwrap_or(CLIENTS);
-    let replay = arguments.replay.as_ref();
     let timestamps = arguments.timestamps;
     let queries_max = queries_max(arguments, asked.questions.len());
     let duration = duration(arguments, queries_max);
@@ -99,11 +98,11 @@ pub(crate) fn build(
         transport: arguments.transport,
         questions: asked.questions,
         question_source: asked.source,
-        arrival,
         clients,
         workers: arguments
             .workers
-            .unwrap_or_else(|| workers(arguments, target, clients, arrival)),
+            .unwrap_or_else(|| workers(arguments, target, clients, &arrival)),
+        arrival,
         duration,
         warmup: arguments.warmup,
         queries_max,
@@ -114,9 +113,6 @@ pub(crate) fn build(
         local_port: arguments.local_port,
         presence: arguments.population.presence()?,
         shape: arguments.population.shape()?,
-        script: crate::script::text(arguments)?,
-        profile: asked.profiled,
-        replay: replay.map(|source| Arc::clone(&source.replay)),
         connections: arguments.connections.policy()?,
         doh: arguments.doh.request(arguments.transport, server)?,
         tcp_fallback: arguments.tcp_fallback,
@@ -202,7 +198,7 @@ fn queries_max(arguments: &RunArguments, questions: usize) -> Option<u64> {
     }
 }
 
-fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: Arrival) -> u32 {
+fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: &Arrival) -> u32 {
     if arguments.driver == Some(DriverKind::Sim) {
         // The record of a simulation must not depend on the host's CPUs.
         return 1;
@@ -219,7 +215,7 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
         _ => u32::MAX,
     };
     let outstanding = match arrival {
-        Arrival::Closed { outstanding, .. } => outstanding,
+        Arrival::Closed { outstanding, .. } => *outstanding,
         _ => u32::MAX,
     };
     default_workers(target_scope(target.ip()), cpus)
@@ -229,15 +225,18 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
         .max(1)
 }
 
-fn arrival(arguments: &RunArguments) -> Result<Arrival, Failure> {
-    if arguments.replay.is_some() {
-        return Ok(Arrival::Replay);
+fn arrival(
+    arguments: &RunArguments,
+    profiled: Option<Arc<ProfiledClients>>,
+) -> Result<Arrival, Failure> {
+    if let Some(source) = &arguments.replay {
+        return Ok(Arrival::Replay(Arc::clone(&source.replay)));
     }
-    if arguments.profile.profile.is_some() {
-        return Ok(Arrival::Profile);
+    if let Some(clients) = profiled {
+        return Ok(Arrival::Profile(clients));
     }
-    if arguments.population.script.is_some() {
-        return Ok(Arrival::Script);
+    if let Some(path) = &arguments.population.script {
+        return Ok(Arrival::Script(crate::script::text(path, arguments)?));
     }
     if let Some(each) = arguments.population.arrival()? {
         return Ok(Arrival::Clients(each));

@@ -26,10 +26,8 @@ fn plan_of(profile: &Profile, clients: u32, workers: u32, rate_factor: f64) -> P
     let names = RankNames::of(profile, Some("example")).unwrap();
     let asked = questions(profile, &names, &QueryOptions::default()).unwrap();
     let population = Population::new(profile).unwrap();
-    let mut plan = plan(asked, Arrival::Profile, (clients, workers));
-    plan.profile = Some(Arc::new(
-        ProfiledClients::new(population, rate_factor).unwrap(),
-    ));
+    let clients_drawn = Arc::new(ProfiledClients::new(population, rate_factor).unwrap());
+    let mut plan = plan(asked, Arrival::Profile(clients_drawn), (clients, workers));
     plan.duration = Some(Duration::from_secs_f64(SPAN_S));
     plan.seed = 5;
     plan

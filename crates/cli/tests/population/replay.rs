@@ -26,9 +26,10 @@ fn replayed(list: ReplayList, rounds: u64, workers: u32) -> Vec<Seen> {
     let queries = list.queries.len() as u64 * rounds;
     let replay = Replay::new(list.queries, clients, rounds).unwrap();
     let asked = (list.questions, QuestionSource::default());
-    let mut plan = plan(asked, Arrival::Replay, (clients, workers));
-    plan.queries_max = Some(replay.queries_total());
-    plan.replay = Some(Arc::new(replay));
+    let queries_max = Some(replay.queries_total());
+    let arrival = Arrival::Replay(Arc::new(replay));
+    let mut plan = plan(asked, arrival, (clients, workers));
+    plan.queries_max = queries_max;
     let (mut seen, offered) = run(plan);
     assert_eq!(offered, queries, "all queries of the capture are offered");
     let first = seen.iter().map(|seen| seen.at).min().unwrap();

@@ -209,7 +209,7 @@ impl Worker {
         let policy = &self.plan.connections;
         let delay = policy.reconnect_delay;
         // A client of a script opens one when it asks.
-        let is_scripted = self.plan.arrival == Arrival::Script;
+        let is_scripted = matches!(self.plan.arrival, Arrival::Script(_));
         // Early data is a query that waits when the handshake begins.
         let session = &self.population.clients[index as usize].session;
         let sends_early = session.has_ticket()
@@ -219,7 +219,10 @@ impl Worker {
         let is_frugal = (policy.idle_timeout.is_some() || sends_early)
             && matches!(
                 self.plan.arrival,
-                Arrival::Open { .. } | Arrival::Clients(_) | Arrival::Profile | Arrival::Replay
+                Arrival::Open { .. }
+                    | Arrival::Clients(_)
+                    | Arrival::Profile(_)
+                    | Arrival::Replay(_)
             )
             && !policy.asks_nothing();
         let client = &mut self.population.clients[index as usize];

@@ -14,7 +14,7 @@ use driver::sim::{Bounds, Link, Stepper, Turn, World, WorldConfig};
 use driver::{Driver, SocketOptions};
 use engine::{Control, RunInputs, ThreadWorkers, TlsSettings};
 use load::arrival::{Arrival, Process};
-use load::profile::{Population, ProfiledClients, RankNames, questions};
+use load::profile::{ProfiledClients, RankNames, questions};
 use load::replay::ReplayQuery;
 use load::{Plan, Profile, Replay, StampSource};
 use measure::client_latency::ClientLatency;
@@ -44,23 +44,27 @@ fn tls() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
 }
 
 /// Allocations of the worker, and queries that the target saw, while they were counted.
-fn count(transport: Transport, clients: u32, arrival: Arrival) -> (u64, u64) {
-    count_stamped(transport, clients, arrival, None)
+fn count(transport: Transport, clients: u32, population: Population) -> (u64, u64) {
+    count_stamped(transport, clients, population, None)
 }
 
 /// The same, perhaps with datagrams that are stamped.
 fn count_stamped(
     transport: Transport,
     clients: u32,
-    arrival: Arrival,
+    population: Population,
     timestamps: Option<StampSource>,
 ) -> (u64, u64) {
     let world = World::new(WorldConfig {
         link: Link::constant(Duration::from_millis(1)),
         ..WorldConfig::default()
     });
-    let mut plan = plan(transport, clients, arrival);
-    populate(&mut plan);
+    let closed = Arrival::Closed {
+        outstanding: 1,
+        rate_qps_max: None,
+    };
+    let mut plan = plan(transport, clients, closed);
+    populate(&mut plan, population);
     plan.timestamps = timestamps;
     plan.offload = timestamps.is_none();
     let (server, client) = tls();
@@ -146,19 +150,28 @@ active_gaps = [[0.2, 400]]
 idle_gaps = [[4.2, 100]]
 "#;
 
-/// Gives a plan the profile or the capture that its clients need.
-fn populate(plan: &mut Plan) {
-    match plan.arrival {
-        Arrival::Profile => {
+/// Who the clients are, if they are no crowd that is all alike.
+#[derive(Clone, Debug)]
+enum Population {
+    Alike(Arrival),
+    OfProfile,
+    OfCapture,
+}
+
+/// Gives a plan its clients, and what they ask.
+fn populate(plan: &mut Plan, population: Population) {
+    plan.arrival = match population {
+        Population::Alike(arrival) => arrival,
+        Population::OfProfile => {
             let profile = Profile::from_toml(PROFILE).unwrap();
             let names = RankNames::of(&profile, Some("example")).unwrap();
             let asked = questions(&profile, &names, &QueryOptions::default()).unwrap();
             plan.questions = Arc::new(asked.0);
             plan.question_source = asked.1;
-            let population = Population::new(&profile).unwrap();
-            plan.profile = Some(Arc::new(ProfiledClients::new(population, 1.0).unwrap()));
+            let population = load::profile::Population::new(&profile).unwrap();
+            Arrival::Profile(Arc::new(ProfiledClients::new(population, 1.0).unwrap()))
         }
-        Arrival::Replay => {
+        Population::OfCapture => {
             let query = |number: u32| ReplayQuery {
                 at_ns: u64::from(number) * 1_000_000,
                 client: number % plan.clients,
@@ -166,54 +179,56 @@ fn populate(plan: &mut Plan) {
             };
             let replay = Replay::new((0..500).map(query).collect(), plan.clients, 5).unwrap();
             plan.queries_max = Some(replay.queries_total());
-            plan.replay = Some(Arc::new(replay));
+            Arrival::Replay(Arc::new(replay))
         }
-        _ => {}
-    }
+    };
 }
 
 /// Closed and open loop, few and many queries in a batch, populations.
-fn loads() -> [(u32, Arrival); 6] {
-    let closed = |outstanding| Arrival::Closed {
-        outstanding,
-        rate_qps_max: None,
+fn loads() -> [(u32, Population); 6] {
+    let closed = |outstanding| {
+        Population::Alike(Arrival::Closed {
+            outstanding,
+            rate_qps_max: None,
+        })
     };
-    let open = |process| Arrival::Open {
-        rate_qps: 10_000.0,
-        process,
-        burst: 1,
+    let open = |process| {
+        Population::Alike(Arrival::Open {
+            rate_qps: 10_000.0,
+            process,
+            burst: 1,
+        })
     };
     [
         (1, closed(1)),
         (10, closed(1_000)),
         (10, open(Process::Constant)),
         (10, open(Process::Poisson)),
-        (10, Arrival::Profile),
-        (10, Arrival::Replay),
+        (10, Population::OfProfile),
+        (10, Population::OfCapture),
     ]
 }
 
 #[test]
 fn queries_over_udp_and_tcp_allocate_nothing() {
     for transport in [Transport::Udp, Transport::Tcp] {
-        for (clients, arrival) in loads() {
-            let (allocations, queries) = count(transport, clients, arrival);
-            assert!(queries >= 400, "{transport} {arrival:?}: {queries} queries");
-            assert_eq!(
-                allocations, 0,
-                "{transport} {arrival:?}: for {queries} queries"
-            );
+        for (clients, population) in loads() {
+            let what = format!("{transport} {population:?}");
+            let (allocations, queries) = count(transport, clients, population);
+            assert!(queries >= 400, "{what}: {queries} queries");
+            assert_eq!(allocations, 0, "{what}: for {queries} queries");
         }
     }
 }
 
 #[test]
 fn timestamps_allocate_nothing_for_a_query() {
-    for (clients, arrival) in loads() {
+    for (clients, population) in loads() {
+        let what = format!("{population:?}");
         let stamping = Some(StampSource::Kernel);
-        let (allocations, queries) = count_stamped(Transport::Udp, clients, arrival, stamping);
-        assert!(queries >= 400, "{arrival:?}: {queries} queries");
-        assert_eq!(allocations, 0, "{arrival:?}: for {queries} queries");
+        let (allocations, queries) = count_stamped(Transport::Udp, clients, population, stamping);
+        assert!(queries >= 400, "{what}: {queries} queries");
+        assert_eq!(allocations, 0, "{what}: for {queries} queries");
     }
 }
 
@@ -321,13 +336,14 @@ fn allocations_of_tls() -> u64 {
 fn queries_over_dot_allocate_nothing() {
     let of_tls = allocations_of_tls();
     assert_eq!(of_tls, 0);
-    for (clients, arrival) in loads() {
-        let (allocations, queries) = count(Transport::Dot, clients, arrival);
-        assert!(queries >= 400, "{arrival:?}: {queries} queries");
+    for (clients, population) in loads() {
+        let what = format!("{population:?}");
+        let (allocations, queries) = count(Transport::Dot, clients, population);
+        assert!(queries >= 400, "{what}: {queries} queries");
         // Buffers may grow once more under the largest batch so far.
         assert!(
             allocations <= 16,
-            "{arrival:?}: {allocations} for {queries} queries"
+            "{what}: {allocations} for {queries} queries"
         );
     }
 }

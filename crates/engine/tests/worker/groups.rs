@@ -22,7 +22,7 @@ fn a_group_that_has_finished_says_no_more_while_another_goes_on() {
         rate_qps_max: None,
     };
     let inputs = [Some(50), None].map(|queries_max| {
-        let mut plan = plan(Transport::Udp, 10, arrival);
+        let mut plan = plan(Transport::Udp, 10, arrival.clone());
         plan.interval = Duration::from_millis(100);
         plan.queries_max = queries_max;
         plan.duration = queries_max.is_none().then_some(Duration::from_secs(2));

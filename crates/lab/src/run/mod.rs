@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use driver::kernel::DriverChoice;
 use engine::{Control, Observer, Progress, RunInputs, RunOptions, TlsSettings};
-use load::{Plan, TlsAsked};
+use load::{Arrival, Plan, TlsAsked};
 use measure::RunRecord;
 use measure::scenario::{ProfileRecord, ReplayRecord};
 
@@ -212,7 +212,7 @@ pub fn check_targets(requests: &[RunRequest]) -> Vec<Result<(), RunError>> {
 pub(crate) fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
     let inputs = |request: &RunRequest| {
         let mut plan = request.plan.clone();
-        if let Some(script) = &mut plan.script {
+        if let Arrival::Script(script) = &mut plan.arrival {
             Arc::make_mut(script).group.clone_from(&request.group);
         }
         RunInputs {

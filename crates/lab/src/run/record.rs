@@ -376,12 +376,15 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         transport: plan.transport.into(),
         questions: questions::questions(plan, &words.questions_source),
         arrival: arrival(plan),
-        per_client: match plan.arrival {
+        per_client: match &plan.arrival {
             Arrival::Clients(clients) => Some(clients.to_string()),
             _ => None,
         },
         shape: plan.shape.as_ref().map(ToString::to_string),
-        script: plan.script.as_ref().map(|it| it.file_name.clone()),
+        script: match &plan.arrival {
+            Arrival::Script(script) => Some(script.file_name.clone()),
+            _ => None,
+        },
         profile: words.profile.clone(),
         replay: words.replay.clone(),
         presence: plan.presence.clone(),
@@ -438,15 +441,15 @@ fn clients(plan: &Plan, group: usize, outcome: &Outcome) -> u64 {
 }
 
 fn arrival(plan: &Plan) -> scenario::Arrival {
-    match plan.arrival {
-        Arrival::Closed {
+    match &plan.arrival {
+        &Arrival::Closed {
             outstanding,
             rate_qps_max,
         } => scenario::Arrival::Closed {
             outstanding: outstanding.into(),
             rate_qps_max,
         },
-        Arrival::Open {
+        &Arrival::Open {
             rate_qps,
             process,
             burst,
@@ -455,13 +458,12 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
             process,
             burst,
         },
-        Arrival::Script => scenario::Arrival::Clients { rate_qps: None },
-        Arrival::Profile => scenario::Arrival::Clients {
-            rate_qps: (plan.profile.as_ref())
-                .map(|clients| clients.rate_qps_mean() * f64::from(plan.clients)),
+        Arrival::Script(_) => scenario::Arrival::Clients { rate_qps: None },
+        Arrival::Profile(clients) => scenario::Arrival::Clients {
+            rate_qps: Some(clients.rate_qps_mean() * f64::from(plan.clients)),
         },
-        Arrival::Replay => scenario::Arrival::Clients {
-            rate_qps: plan.replay.as_ref().and_then(|replay| replay.rate_qps()),
+        Arrival::Replay(replay) => scenario::Arrival::Clients {
+            rate_qps: replay.rate_qps(),
         },
         Arrival::Clients(each) => scenario::Arrival::Clients {
             rate_qps: each.rate_qps().map(|qps| qps * f64::from(plan.clients)),

@@ -34,16 +34,16 @@ pub fn shares(groups: &[RunRequest]) -> Vec<Share> {
 
 fn load_of(request: &RunRequest) -> String {
     let plan = &request.plan;
-    let load = match plan.arrival {
+    let load = match &plan.arrival {
         _ if plan.connections.asks_nothing() => "no queries".to_owned(),
-        Arrival::Open { rate_qps, .. } => notation::rate(rate_qps),
+        Arrival::Open { rate_qps, .. } => notation::rate(*rate_qps),
         Arrival::Closed { outstanding, .. } => {
-            format!("{} outstanding", notation::count(outstanding.into()))
+            format!("{} outstanding", notation::count((*outstanding).into()))
         }
         Arrival::Clients(each) => format!("{each} each"),
-        Arrival::Profile => "as its profile says".to_owned(),
-        Arrival::Script => "as its script says".to_owned(),
-        Arrival::Replay => "as its capture says".to_owned(),
+        Arrival::Profile(_) => "as its profile says".to_owned(),
+        Arrival::Script(_) => "as its script says".to_owned(),
+        Arrival::Replay(_) => "as its capture says".to_owned(),
     };
     match plan.queries_max {
         Some(queries) => format!("{load}, {}", notation::counted(queries, "query")),

@@ -186,8 +186,7 @@ impl Sim {
 
     /// Each client does what this says.
     pub(crate) fn script(mut self, text: &str) -> Sim {
-        self.plan.arrival = Arrival::Script;
-        self.plan.script = Some(Arc::new(load::ScriptText {
+        self.plan.arrival = Arrival::Script(Arc::new(load::ScriptText {
             file_name: "test.lua".to_owned(),
             text: text.to_owned(),
             ..load::ScriptText::default()

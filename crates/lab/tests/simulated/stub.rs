@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use load::StubPolicy;
-use load::stub::{Retry, ServerOrder};
+use load::stub::{ServerOrder, parse_retry};
 use measure::counts::StubCounts;
 use proptest::prelude::*;
 use proto::Transport;
@@ -100,7 +100,7 @@ fn query_that_nobody_answers_times_out_when_the_time_of_its_last_attempt_is_over
 
 #[test]
 fn schedule_of_glibc_with_three_servers_is_kept_to_the_nanosecond() {
-    let retry: Retry = "glibc".parse().unwrap();
+    let retry = parse_retry("glibc").unwrap();
     let sim = asking_again(Sim::seed(3).rate(1.0), 3, retry.waits(3));
     let run = deaf(deaf(sim.clone(), TARGET), SECOND).run();
     // 5 s for the first, 3 s for the second.

@@ -1,11 +1,10 @@
 //! How the arrivals of a client are written.
 
-use std::fmt;
 use std::time::Duration;
 
 use proto::time::parse_duration;
 
-use super::{ClientArrival, Think};
+use super::{ClientArrival, Think, validate};
 use crate::arrival::parse_rate;
 use crate::plan_error::PlanError;
 
@@ -70,40 +69,7 @@ pub fn parse(text: &str) -> Result<ClientArrival, PlanError> {
         _ => return Err(wrong(format!("`{kind}` is no way to ask"))),
     };
     options.reject_unused(kind)?;
-    arrival.validate().map(|()| arrival)
-}
-
-impl fmt::Display for ClientArrival {
-    /// Written as [`parse`] reads it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |time: Duration| format!("{}s", time.as_secs_f64());
-        match *self {
-            ClientArrival::Constant { rate_qps } => write!(f, "constant:{rate_qps}"),
-            ClientArrival::Turns { rate_qps, clients } => {
-                write!(f, "turns:{rate_qps},of={clients}")
-            }
-            ClientArrival::Poisson { rate_qps } => write!(f, "poisson:{rate_qps}"),
-            ClientArrival::OnOff {
-                rate_qps,
-                on_mean,
-                off_mean,
-                pareto_shape,
-            } => {
-                let (on, off) = (time(on_mean), time(off_mean));
-                write!(f, "onoff:{rate_qps},on={on},off={off},shape={pareto_shape}")
-            }
-            ClientArrival::Bursts { queries, every } => {
-                write!(f, "bursts:{queries},every={}", time(every))
-            }
-            ClientArrival::Closed { outstanding, think } => match think {
-                Think::Constant(Duration::ZERO) => write!(f, "full:{outstanding}"),
-                Think::Constant(each) => write!(f, "closed:{outstanding},think={}", time(each)),
-                Think::Exponential(mean) => {
-                    write!(f, "closed:{outstanding},think=exp({})", time(mean))
-                }
-            },
-        }
-    }
+    validate(&arrival).map(|()| arrival)
 }
 
 /// `NAME=VALUE` words.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 
 const HOUR: Duration = Duration::from_secs(3600);

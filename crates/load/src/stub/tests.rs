@@ -1,7 +1,5 @@
 use std::sync::Arc;
 
-use proto::Transport;
-
 use super::*;
 use crate::plan::tests::plan;
 
@@ -46,7 +44,7 @@ fn check(servers: usize, change: impl FnOnce(&mut Plan, &mut StubPolicy), expect
 #[test]
 fn schedules_are_those_of_the_stub_resolvers_that_they_are_named_after() {
     let check = |text: &str, servers: usize, expected: &[f64]| {
-        let retry: Retry = text.parse().unwrap();
+        let retry = parse_retry(text).unwrap();
         assert_eq!(retry.waits(servers), seconds(expected), "{text}, {servers}");
     };
     check("3s,500ms", 1, &[3.0, 0.5]);
@@ -73,7 +71,7 @@ fn schedules_that_are_none_are_refused_with_an_example() {
         ("musl,attempts=0", "`attempts=0`: attempts is 1 to 5"),
         ("windows,timeout=1", "windows has no options"),
     ] {
-        let error = text.parse::<Retry>().unwrap_err();
+        let error = parse_retry(text).unwrap_err();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
 }

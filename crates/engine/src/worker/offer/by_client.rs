@@ -87,12 +87,12 @@ impl ByClient {
     /// The clients of a worker, by their numbers in the population.
     pub(crate) fn new(plan: &Plan, clients: Range<u32>) -> Self {
         let number = clients.len();
-        let paces = match (plan.arrival, &plan.profile) {
-            (Arrival::Clients(arrival), _) => {
+        let paces = match &plan.arrival {
+            Arrival::Clients(arrival) => {
                 let pace = |client| ClientPace::new(plan.seed, client);
-                Paces::Alike(arrival, clients.map(pace).collect())
+                Paces::Alike(*arrival, clients.map(pace).collect())
             }
-            (_, Some(profile)) => {
+            Arrival::Profile(profile) => {
                 let paces = profile.paces(plan.seed, plan.clients, clients);
                 Paces::Drawn(Arc::clone(profile), paces)
             }

@@ -71,16 +71,16 @@ impl Offer {
     pub(crate) fn new(plan: &Plan, worker: u32, (first, clients): (u32, u32)) -> Self {
         let numbers = first..first + clients;
         Offer {
-            mode: match plan.arrival {
-                Arrival::Closed { outstanding, .. } => {
+            mode: match &plan.arrival {
+                &Arrival::Closed { outstanding, .. } => {
                     Mode::Closed(Closed::new(plan, worker, (outstanding, clients)))
                 }
                 Arrival::Open { .. } => Mode::Open(Open::new(clients)),
-                Arrival::Clients(_) | Arrival::Profile => {
+                Arrival::Clients(_) | Arrival::Profile(_) => {
                     Mode::ByClient(ByClient::new(plan, numbers.clone()))
                 }
-                Arrival::Replay => Mode::Replayed(Replayed::new(plan, numbers.clone())),
-                Arrival::Script => Mode::Scripted(Box::new(Scripted::new(plan, clients))),
+                Arrival::Replay(replay) => Mode::Replayed(Replayed::new(replay, numbers.clone())),
+                Arrival::Script(text) => Mode::Scripted(Box::new(Scripted::new(text, clients))),
             },
             questions: QuestionCursor::new(plan, worker, numbers),
             due_allowed: 0,

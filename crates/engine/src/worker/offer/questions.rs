@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use load::plan::share;
 use load::question_source::Question;
-use load::{Plan, QuestionChooser};
+use load::{Arrival, Plan, QuestionChooser};
 use measure::counts::Counts;
 use proto::Instant;
 
@@ -19,10 +19,10 @@ pub(crate) struct QuestionCursor {
 impl QuestionCursor {
     /// What `worker` asks, whose clients are those.
     pub(crate) fn new(plan: &Plan, worker: u32, clients: Range<u32>) -> Self {
-        let left = match (&plan.replay, plan.queries_max) {
-            (Some(replay), _) => replay.queries_of(&clients),
-            (None, Some(all)) => share(all, worker, plan.workers),
-            (None, None) => u64::MAX,
+        let left = match (&plan.arrival, plan.queries_max) {
+            (Arrival::Replay(replay), _) => replay.queries_of(&clients),
+            (_, Some(all)) => share(all, worker, plan.workers),
+            (_, None) => u64::MAX,
         };
         QuestionCursor {
             chooser: QuestionChooser::new(plan, worker),

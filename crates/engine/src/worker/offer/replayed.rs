@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use load::Replay;
 use load::question_source::Question;
 use load::replay::ReplayCursor;
-use load::{Plan, Replay};
 use proto::Instant;
 
 use super::submit::Due;
@@ -29,13 +29,11 @@ pub(crate) struct Replayed {
 
 impl Replayed {
     /// The queries of these clients.
-    pub(crate) fn new(plan: &Plan, clients: Range<u32>) -> Self {
-        let replay = plan.replay.as_ref().map(Arc::clone);
-        let replay = replay.expect("the plan was validated");
+    pub(crate) fn new(replay: &Arc<Replay>, clients: Range<u32>) -> Self {
         Replayed {
             first: clients.start,
-            cursor: ReplayCursor::new(&replay, clients),
-            replay,
+            cursor: ReplayCursor::new(replay, clients),
+            replay: Arc::clone(replay),
             start: Instant::FAR_FUTURE,
             next_due: Instant::FAR_FUTURE,
         }

@@ -47,9 +47,9 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    pub(crate) fn new(plan: &Plan, clients: u32) -> Self {
+    pub(crate) fn new(text: &Arc<ScriptText>, clients: u32) -> Self {
         Scripted {
-            text: plan.script.clone().unwrap_or_default(),
+            text: Arc::clone(text),
             script: None,
             sleepers: BinaryHeap::new(),
             armed: vec![Instant::FAR_FUTURE; clients as usize],

@@ -1,7 +1,7 @@
 //! What was asked and how it was chosen, as the record keeps it.
 
-use load::Plan;
 use load::question_source::{LabelForm, Labels, Order, QtypeMix};
+use load::{Arrival, Plan};
 use measure::scenario::{
     self, GeneratedLabels, QtypeShare, QuestionChoice, QuestionOrder, Questions, RepeatedQuestions,
 };
@@ -38,7 +38,7 @@ pub(super) fn questions(plan: &Plan, source: &str) -> Questions {
 fn order(plan: &Plan) -> QuestionOrder {
     let chosen = &plan.question_source;
     match chosen.order {
-        _ if plan.replay.is_some() => QuestionOrder::Capture,
+        _ if matches!(plan.arrival, Arrival::Replay(_)) => QuestionOrder::Capture,
         _ if chosen.ranked.is_some() => QuestionOrder::Profile,
         Order::InOrder => QuestionOrder::InOrder,
         Order::Uniform => QuestionOrder::Uniform,

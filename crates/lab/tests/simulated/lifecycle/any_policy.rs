@@ -48,7 +48,7 @@ fn policies() -> impl Strategy<Value = ConnectionPolicy> {
 }
 
 /// Takes from a policy what would contradict itself or the load.
-fn consistent(mut policy: ConnectionPolicy, arrival: Arrival, clients: u32) -> ConnectionPolicy {
+fn consistent(mut policy: ConnectionPolicy, arrival: &Arrival, clients: u32) -> ConnectionPolicy {
     if policy.asks_nothing() {
         (policy.duration, policy.idle_timeout, policy.in_flight_max) = (None, None, None);
     }
@@ -189,9 +189,9 @@ fn scenarios() -> impl Strategy<Value = Sim> {
             let mut sim = sim.duration_ms(1_500).behaviour(|it| *it = behaviour);
             sim.simulation.world.stream_window_octets = window;
             sim.plan.interval = ms(500);
+            sim.plan.connections = consistent(policy, &arrival, clients);
             sim.plan.arrival = arrival;
             sim.plan.presence = presence;
-            sim.plan.connections = consistent(policy, arrival, clients);
             match dead {
                 Some((start, length)) => sim.target_dead(start, length),
                 None => sim,

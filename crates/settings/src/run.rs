@@ -1,0 +1,240 @@
+//! A run as it is asked for: one value that flags and scenarios are read into, that commands edit,
+//! that processes are told, and that records keep.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Arrival, ConnectionPolicy, DriverKind, Http, InterfaceName, Message, Presence, Questions,
+    StampSource, Stub, Tls, Transport, nanos,
+};
+
+/// Everything that the clients of a run are asked for: all clients, or those of one group.
+///
+/// What is none is decided when the run is: by the questions, the target, or this host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The servers of every client as they were given, in order; none for the built-in responder.
+    pub servers: Vec<String>,
+    /// How to reach them.
+    pub transport: Transport,
+    /// A server may have a public address.
+    pub allows_public: bool,
+    /// Somebody has to answer before load is sent, and soon after.
+    pub preflight: bool,
+    /// What is asked.
+    pub questions: Questions,
+    /// What every query carries.
+    pub message: Message,
+    /// A query is asked again over TCP when its UDP response is truncated.
+    pub tcp_fallback: bool,
+    /// When queries are due.
+    pub arrival: Arrival,
+    /// How the rate of each client changes over time, such as `linear:0s=0,60s=1`; none if it does
+    /// not.
+    pub shape: Option<String>,
+    /// How many clients there are; none for as many as were seen, or 10.
+    pub clients: Option<u32>,
+    /// When they are there.
+    pub presence: Presence,
+    /// How long connections live, and how they are opened.
+    pub connections: ConnectionPolicy,
+    /// How clients ask again and use their servers.
+    pub stub: Stub,
+    /// The requests of DoH; none on other transports.
+    pub http: Option<Http>,
+    /// TLS; none on transports without it.
+    pub tls: Option<Tls>,
+    /// What ends queries and the run.
+    pub limits: Limits,
+    /// What generates the load.
+    pub generator: Generator,
+    /// RCODEs that count as goodput.
+    pub goodput_rcodes: Vec<u16>,
+    /// What is said of the run that it cannot know.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Default for Run {
+    /// A self-test over UDP, as it is without any flags.
+    fn default() -> Self {
+        Run {
+            servers: Vec::new(),
+            transport: Transport::Udp,
+            allows_public: false,
+            preflight: true,
+            questions: Questions::default(),
+            message: Message::default(),
+            tcp_fallback: false,
+            arrival: Arrival::default(),
+            shape: None,
+            clients: None,
+            presence: Presence::default(),
+            connections: ConnectionPolicy::default(),
+            stub: Stub::default(),
+            http: None,
+            tls: None,
+            limits: Limits::default(),
+            generator: Generator::default(),
+            // NOERROR and NXDOMAIN.
+            goodput_rcodes: vec![0, 3],
+            labels: BTreeMap::new(),
+        }
+    }
+}
+
+/// What ends queries and the run, and how it is cut into intervals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// How long load is offered; none for 10 s, or until all queries have been asked.
+    #[serde(rename = "duration_ns", with = "nanos::option")]
+    #[schemars(with = "Option<u64>")]
+    pub duration: Option<Duration>,
+    /// Load before the measurement.
+    #[serde(rename = "warmup_ns", with = "nanos")]
+    #[schemars(with = "u64")]
+    pub warmup: Duration,
+    /// The run ends after so many queries.
+    pub queries: Option<u64>,
+    /// The run ends after the questions were asked so many times.
+    pub loops: Option<u64>,
+    /// A query without response for that long has timed out.
+    #[serde(rename = "timeout_ns", with = "nanos")]
+    #[schemars(with = "u64")]
+    pub timeout: Duration,
+    /// Length of an interval of the record; none for 1 s, or less in a short run.
+    #[serde(rename = "interval_ns", with = "nanos::option")]
+    #[schemars(with = "Option<u64>")]
+    pub interval: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            duration: None,
+            warmup: Duration::ZERO,
+            queries: None,
+            loops: None,
+            timeout: Duration::from_secs(5),
+            interval: None,
+        }
+    }
+}
+
+/// What generates the load. Groups of clients have it in common, but for their addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Generator {
+    /// Worker threads; none for as many as suit the host.
+    pub workers: Option<u32>,
+    /// Processes; none for as many as the limit of open files demands.
+    pub processes: Option<u32>,
+    /// CPUs that the workers are pinned to, in order; empty if they are not.
+    pub cpus: Vec<usize>,
+    /// Addresses and prefixes that the clients use in turn; empty if the kernel chooses.
+    pub local_addresses: Vec<String>,
+    /// First local port, client n has this plus n; 0 if the kernel chooses.
+    pub local_port: u16,
+    /// Socket send and receive buffers in octets; none for the default.
+    pub socket_buffer_octets: Option<u32>,
+    /// UDP GSO and GRO are used where the kernel has them.
+    pub offload: bool,
+    /// Who stamps datagrams, if somebody does.
+    pub timestamps: Option<StampSource>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// What moves the octets; none for the faster one.
+    pub driver: Option<DriverKind>,
+    /// The network interface of AF_XDP.
+    #[schemars(with = "Option<String>")]
+    pub interface: Option<InterfaceName>,
+}
+
+impl Default for Generator {
+    fn default() -> Self {
+        Generator {
+            workers: None,
+            processes: None,
+            cpus: Vec::new(),
+            local_addresses: Vec::new(),
+            local_port: 0,
+            socket_buffer_octets: None,
+            offload: true,
+            timestamps: None,
+            seed: 1,
+            driver: None,
+            interface: None,
+        }
+    }
+}
+
+impl Run {
+    /// True if the target is the built-in responder.
+    pub fn is_self_test(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// True if nothing of it is real.
+    pub fn is_simulated(&self) -> bool {
+        self.generator.driver == Some(DriverKind::Sim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClientArrival, FileName, Labels, Names, ReplaySource, Retry, Think};
+
+    #[test]
+    fn every_arrival_and_choice_of_questions_comes_back_from_json() {
+        let file = |name: &str| FileName::from(std::path::PathBuf::from(name));
+        let arrivals = [
+            Arrival::default(),
+            Arrival::Open {
+                rate_qps: 0.1 + 0.2,
+                process: crate::Process::Poisson,
+                burst: 3,
+            },
+            Arrival::Clients(ClientArrival::Closed {
+                outstanding: 4,
+                think: Think::Exponential(Duration::from_nanos(1)),
+            }),
+            Arrival::Script(file("clients.lua")),
+            Arrival::Profile {
+                file: file("-"),
+                zone: Some("example.".into()),
+                rate_factor: Some(0.5),
+            },
+            Arrival::Replay(ReplaySource::default()),
+        ];
+        for arrival in arrivals {
+            let run = Run {
+                arrival,
+                questions: Questions {
+                    names: Some(Names::Messages(file("queries"))),
+                    labels: Some(Labels::Random {
+                        zone: "example.".into(),
+                        octets: Some((4, 16)),
+                        seed: Some(u64::MAX),
+                    }),
+                    ..Questions::default()
+                },
+                stub: Stub {
+                    retry: Some(Retry::Windows),
+                    ..Stub::default()
+                },
+                tls: Some(Tls::default()),
+                ..Run::default()
+            };
+            let json = serde_json::to_string(&run).unwrap();
+            assert_eq!(serde_json::from_str::<Run>(&json).unwrap(), run);
+            let with_more = json.replacen('{', "{\"more\":1,", 1);
+            assert!(serde_json::from_str::<Run>(&with_more).is_err());
+        }
+    }
+}
