@@ -20,6 +20,7 @@ use doh::DohArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
 use line::LineArguments;
+pub(crate) use output::Output;
 use population::PopulationArguments;
 use probe::{EvalArguments, PingArguments, TraceArguments};
 use profile::ProfileArguments;
@@ -39,6 +40,7 @@ pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod flags;
 pub(crate) mod line;
+mod output;
 mod paths;
 pub(crate) mod population;
 pub(crate) mod probe;
@@ -172,15 +174,11 @@ pub(crate) struct RunCommand {
 }
 
 /// Flags of a run.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArguments {
     /// Flags as they were given, on the command line or in a scenario.
     #[arg(skip)]
     pub(crate) given: Vec<crate::scenario::Given>,
-    /// What is replayed, once the capture was read.
-    #[arg(skip)]
-    #[serde(skip)]
-    pub(crate) replay: Option<std::sync::Arc<crate::replay::Source>>,
     /// The questions, where a command has them instead of a file: `name type` a line.
     #[arg(skip)]
     pub(crate) lines: Option<String>,
@@ -206,7 +204,6 @@ pub(crate) struct RunArguments {
 
     /// Questions, one `name type` a line; `-` is standard input
     #[arg(long, short, value_name = "FILE|-", help_heading = "Questions")]
-    #[serde(with = "paths::option")]
     pub(crate) names: Option<PathBuf>,
     /// Form of the questions: lines of text, or messages with a two-octet length prefix
     #[arg(long, default_value = "text", value_enum, help_heading = "Questions")]
@@ -252,7 +249,6 @@ pub(crate) struct RunArguments {
     pub(crate) tsig: Option<String>,
     /// Sign each query with the key in this file (as tsig-keygen writes it)
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
-    #[serde(with = "paths::option")]
     pub(crate) tsig_file: Option<PathBuf>,
     /// Ask again over TCP when a UDP response is truncated; counted apart
     #[arg(long, help_heading = "Questions")]
@@ -385,7 +381,6 @@ pub(crate) struct RunArguments {
 
     /// Write the run record (JSON) to this file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
-    #[serde(with = "paths::option")]
     pub(crate) record: Option<PathBuf>,
     /// Write records and other files also where a symbolic link stands in their place
     #[arg(long, help_heading = "Output")]
@@ -857,7 +852,7 @@ pub(crate) struct CompletionArguments {
 }
 
 /// Form of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NamesFormat {
     /// One `name type` a line
     Text,
@@ -898,9 +893,10 @@ fn listed<T: Named>(values: &'static [T]) -> impl Iterator<Item = PossibleValue>
 }
 
 /// Form of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
+    #[default]
     Text,
     /// The run record
     Json,

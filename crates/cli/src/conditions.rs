@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use measure::RunRecord;
 use measure::condition::{Check, Condition, ConditionError, Outcome};
 
-use crate::args::RunArguments;
+use crate::args::Output;
 use crate::args::compare::ConditionArguments;
 use crate::failure::{CONDITION_FAILED, Failure};
 use crate::records::{Destination, Links};
@@ -42,9 +42,9 @@ impl Conditions {
     }
 
     /// Those of a run, which has nothing to be compared with.
-    pub(crate) fn of_run(run: &RunArguments) -> Result<Self, Failure> {
-        let links = Links::with_force(run.force);
-        let conditions = Conditions::of_comparison(&run.conditions, (false, links))?;
+    pub(crate) fn of_run(output: &Output) -> Result<Self, Failure> {
+        let links = Links::with_force(output.force);
+        let conditions = Conditions::of_comparison(&output.conditions, (false, links))?;
         let change = conditions
             .conditions
             .iter()

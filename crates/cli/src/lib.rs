@@ -15,7 +15,8 @@
 //!   refuses those that are given where they do not.
 //! * `scenario`: scenario files; a group is parsed as a command line of its own,
 //!   `scenario::events` splits groups into parts.
-//! * `run`: from flags to a request, progress, Ctrl-C, the result.
+//! * `run`: from what is asked for to a request, progress, Ctrl-C, the result; `run::asked` reads
+//!   flags into it, and what comes after that knows no flag.
 //! * `run::processes`: a run in several processes, for parent and part; `part` is where a part
 //!   begins.
 //! * `compare_transports`: runs over several transports in turn, everything checked before the

@@ -16,10 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args::ResponderArguments;
-use crate::args::replay::ReplayArguments;
 use crate::failure::Failure;
 use crate::scenario::Group;
-use crate::{inputs, replay, responder as responder_command, run, signals};
+use crate::{inputs, responder as responder_command, run, signals};
 
 /// The subcommand, which has no help of its own.
 pub(crate) const NAME: &str = "part";
@@ -38,38 +37,9 @@ pub(crate) struct Setup {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Work {
     /// A run.
-    Run { clients: Clients, role: Role },
+    Run { groups: Vec<Group>, role: Role },
     /// A responder of its own.
     Responder(Box<ResponderArguments>),
-}
-
-/// Whose clients a run has.
-#[derive(Serialize, Deserialize)]
-pub(crate) enum Clients {
-    /// Those of these groups.
-    Groups(Vec<Group>),
-    /// Those of a capture, which is too large to be told.
-    Captured(Box<ReplayArguments>),
-}
-
-impl Clients {
-    pub(crate) fn of(groups: &[Group]) -> Clients {
-        let captured = groups
-            .first()
-            .and_then(|group| group.arguments.replay.as_ref());
-        match captured {
-            Some(source) => Clients::Captured(Box::new(source.asked.clone())),
-            None => Clients::Groups(groups.to_vec()),
-        }
-    }
-
-    fn groups(self) -> Result<Vec<Group>, Failure> {
-        match self {
-            Clients::Groups(groups) => Ok(groups),
-            // Its parent has told what is in the capture.
-            Clients::Captured(asked) => Ok(vec![Group::plain(&replay::run_of(&asked, |_| ())?)]),
-        }
-    }
 }
 
 /// On which side of a run a part is.
@@ -168,7 +138,7 @@ fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
     let shared = (identity, setup.addresses);
     match setup.work {
         Work::Responder(arguments) => responder_command::serve_part(&arguments, shared, place),
-        Work::Run { clients, role } => run::execute_part(&clients.groups()?, role, shared, place),
+        Work::Run { groups, role } => run::execute_part(&groups, role, shared, place),
     }
 }
 

@@ -6,21 +6,22 @@ use std::time::Duration;
 use lab::ramp;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
-use settings::Process;
+use settings::{Arrival, ClientArrival, Process};
 
+use crate::args::Format;
 use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
-use crate::args::{Format, RunArguments};
 use crate::failure::{Failure, refuse};
 use crate::records::{Destination, Links, hand_over};
 use crate::run::{self, unused};
+use crate::scenario::Group;
 use crate::signals;
 
 /// Runs and prints.
 pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let plan = plan(arguments)?;
-    let run = run_of(arguments)?;
-    let record_to = Destination::of_record(&arguments.run)?;
+    let group = group_of(arguments, &plan)?;
+    let record_to = Destination::of_record(&group.output)?;
     let links = Links::with_force(arguments.run.force);
     let plot_to = (arguments.plot.as_deref())
         .map(|path| Destination::check("--plot", path, links))
@@ -30,7 +31,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     });
     let mut watch = Watch::new(plan);
     let mut stop: Option<Stop> = None;
-    let record = run::measure_watched(&run, &interrupt, &mut |progress| {
+    let record = run::measure_watched(&group, &interrupt, &mut |progress| {
         if stop.is_none()
             && let Some(found) = watch.look(&progress.interval)
         {
@@ -100,21 +101,23 @@ fn rate(arguments: &RampArguments) -> Result<f64, Failure> {
         .map_err(|error| Failure::usage(format!("--to: {}", error.what), error.hint))
 }
 
-/// The flags of the run.
-fn run_of(arguments: &RampArguments) -> Result<RunArguments, Failure> {
-    let mut run = arguments.run.clone();
-    let rate = rate(arguments)?;
-    let clients = run.clients.unwrap_or(run::CLIENTS);
-    run.clients = Some(clients);
-    match run.arrival {
-        Process::Constant => {
-            let each = ramp::in_turns(rate, clients, (arguments.over, arguments.sustain));
-            run.population.per_client = Some(each.to_string());
-        }
-        Process::Poisson => run.let_each_ask(rate / f64::from(clients.max(1))),
+/// The clients of the ramp.
+fn group_of(arguments: &RampArguments, plan: &RampPlan) -> Result<Group, Failure> {
+    let (mut flags, process) = (arguments.run.clone(), arguments.run.arrival);
+    if process == Process::Poisson {
+        // The ramp says itself how they ask.
+        flags.given.retain(|given| given.name != "arrival");
     }
-    run.population.shape = ramp::shape(arguments.over);
-    run.duration = Some(arguments.over + arguments.sustain);
-    run.interval = Some(ramp::interval(run.interval.unwrap_or(run::INTERVAL)));
-    Ok(run)
+    let mut run = flags.settings()?;
+    let (rate, clients) = (plan.rate_qps_max, run.clients.unwrap_or(run::CLIENTS));
+    run.clients = Some(clients);
+    run.arrival = Arrival::Clients(match process {
+        Process::Constant => ramp::in_turns(rate, clients, (arguments.over, arguments.sustain)),
+        Process::Poisson => ClientArrival::spread(process, rate / f64::from(clients.max(1))),
+    });
+    run.shape = ramp::shape(arguments.over);
+    let limits = &mut run.limits;
+    limits.duration = Some(arguments.over + arguments.sustain);
+    limits.interval = Some(ramp::interval(limits.interval.unwrap_or(run::INTERVAL)));
+    Ok(Group::of(&flags, run))
 }

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use capture::fit::ClientIdentity;
 use capture::replay::ReplayBuilder;
 use capture::{Options, ReplayFilter, Skipped};
 use load::{QuestionSet, Replay};
 use measure::notation;
 use measure::scenario::{CaptureRecord, ClientsBy, ReplayRecord};
+use settings::{Arrival, FileName, ReplaySource, Run};
 
 use crate::args::RunArguments;
 use crate::args::fit::ClientChoice;
@@ -20,19 +22,18 @@ use crate::fit::{self, Contents};
 use crate::inputs;
 use crate::records;
 use crate::run;
+use crate::scenario::Group;
 use crate::terminal;
 
 /// What a capture leaves to ask again.
 #[derive(Debug)]
-pub(crate) struct Source {
-    /// How to read it again.
-    pub(crate) asked: ReplayArguments,
+pub(crate) struct Captured {
     pub(crate) replay: Arc<Replay>,
     pub(crate) questions: Arc<QuestionSet>,
     pub(crate) record: ReplayRecord,
 }
 
-impl Source {
+impl Captured {
     /// Where the questions come from, in words.
     pub(crate) fn words(&self) -> String {
         let files = self.record.captures.iter().map(|it| it.file.as_str());
@@ -42,31 +43,60 @@ impl Source {
 
 /// Reads, replays and prints.
 pub(crate) fn execute(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
-    let run = run_of(arguments, Contents::report)?;
-    if let (Some(source), false) = (&run.replay, run.quiet) {
-        remark(&source.record, source.replay.clients());
+    reject(&arguments.run)?;
+    let mut run = arguments.run.settings()?;
+    let source = source(arguments, &run);
+    let captured = read(&run, &source, Contents::report)?;
+    (run.limits.queries, run.limits.loops) = (None, None);
+    run.arrival = Arrival::Replay(source);
+    let mut group = Group::of(&arguments.run, run);
+    if !group.output.quiet {
+        remark(&captured.record, captured.replay.clients());
     }
-    run::execute(&run)
+    group.captured = Some(Arc::new(captured));
+    run::execute_group(&group)
 }
 
-/// The run that a replay is; `report` is told of each capture that was read.
-pub(crate) fn run_of(
-    arguments: &ReplayArguments,
+/// What is to be asked again.
+fn source(arguments: &ReplayArguments, run: &Run) -> ReplaySource {
+    ReplaySource {
+        captures: (arguments.captures.iter().cloned())
+            .map(FileName::from)
+            .collect(),
+        format: arguments.capture_format.map(|it| it.to_string()),
+        ports: arguments.port.clone(),
+        by_port: arguments.client == ClientChoice::Port,
+        speed: arguments.speed,
+        only_clients: (arguments.only_clients.iter())
+            .map(ToString::to_string)
+            .collect(),
+        only_qtypes: arguments.only_qtypes.clone(),
+        only_names: arguments.only_names.clone(),
+        only_transports: arguments.only_transports.clone(),
+        from: arguments.from,
+        until: arguments.until,
+        queries_max: run.limits.queries,
+        rounds: run.limits.loops.unwrap_or(1),
+    }
+}
+
+/// Reads what is to be asked again; `report` is told of each capture that was read.
+pub(crate) fn read(
+    run: &Run,
+    source: &ReplaySource,
     report: impl Fn(&Contents),
-) -> Result<RunArguments, Failure> {
-    reject(&arguments.run)?;
-    let mut run = arguments.run.clone();
-    let filter = filter(arguments)?;
-    let mut builder = ReplayBuilder::new(filter.clone())
+) -> Result<Captured, Failure> {
+    let mut builder = ReplayBuilder::new(filter(run, source)?)
         .map_err(|error| Failure::usage(format!("--speed: {error}"), error.cure()))?;
     let mut skipped = Skipped::default();
     let mut captures = Vec::new();
     let options = Options {
-        format: arguments.capture_format,
-        ports: arguments.port.clone(),
+        format: parsed(source.format.as_ref())?,
+        ports: source.ports.clone(),
         ..Options::default()
     };
-    for path in &arguments.captures {
+    for file in &source.captures {
+        let path = file.as_path();
         let contents = fit::read(path, open(path)?, &options, |query| {
             builder.add(query);
         })?;
@@ -90,33 +120,28 @@ pub(crate) fn run_of(
             "give fewer or shorter ones",
         ));
     }
-    let rounds = run.loops.unwrap_or(1);
     let record = ReplayRecord {
         captures,
-        clients_by: match arguments.client {
-            ClientChoice::Address => ClientsBy::Address,
-            ClientChoice::Port => ClientsBy::AddressAndPort,
+        clients_by: match source.by_port {
+            false => ClientsBy::Address,
+            true => ClientsBy::AddressAndPort,
         },
-        speed: arguments.speed,
-        rounds,
+        speed: source.speed,
+        rounds: source.rounds,
         queries: list.queries.len() as u64,
         span_ns: list.queries.last().map_or(0, |query| query.at_ns),
-        filters: filters(arguments),
+        filters: filters(source),
         filtered: list.filtered,
         beyond_limit: list.beyond_limit,
         skipped: (skipped.iter())
             .map(|(reason, count)| (reason.what().to_owned(), count))
             .collect(),
     };
-    run.clients = Some(list.clients);
-    (run.queries, run.loops) = (None, None);
-    run.replay = Some(Arc::new(Source {
-        asked: arguments.clone(),
-        replay: Arc::new(Replay::new(list.queries, list.clients, rounds)?),
+    Ok(Captured {
+        replay: Arc::new(Replay::new(list.queries, list.clients, source.rounds)?),
         questions: Arc::new(list.questions),
         record,
-    }));
-    Ok(run)
+    })
 }
 
 /// Refuses flags that a capture leaves nothing to say.
@@ -140,7 +165,7 @@ pub(crate) fn reject(run: &RunArguments) -> Result<(), Failure> {
     }
 }
 
-fn filter(arguments: &ReplayArguments) -> Result<ReplayFilter, Failure> {
+fn filter(run: &Run, source: &ReplaySource) -> Result<ReplayFilter, Failure> {
     let suffix = |text: &String| {
         let mut wire = Vec::new();
         proto::name::parse(text, &mut wire).map_err(|error| {
@@ -150,28 +175,59 @@ fn filter(arguments: &ReplayArguments) -> Result<ReplayFilter, Failure> {
         Ok(wire.into())
     };
     let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let suffixes = arguments.only_names.iter().map(suffix);
+    let suffixes = source.only_names.iter().map(suffix);
+    let clients = source.only_clients.iter();
+    let clients = clients.map(|text| text.parse().map_err(Failure::in_operation));
     Ok(ReplayFilter {
-        clients: arguments.only_clients.clone(),
-        qtypes: arguments.only_qtypes.clone(),
+        clients: clients.collect::<Result<_, Failure>>()?,
+        qtypes: source.only_qtypes.clone(),
         suffixes: suffixes.collect::<Result<_, Failure>>()?,
-        transports: arguments.only_transports.clone(),
-        from_ns: arguments.from.map_or(0, nanos),
-        until_ns: arguments.until.map(nanos),
-        limit: arguments.run.queries.unwrap_or(u64::MAX),
-        speed: arguments.speed,
-        identity: arguments.client.into(),
-        options: run::query_options(&arguments.run)?,
+        transports: source.only_transports.clone(),
+        from_ns: source.from.map_or(0, nanos),
+        until_ns: source.until.map(nanos),
+        limit: source.queries_max.unwrap_or(u64::MAX),
+        speed: source.speed,
+        identity: match source.by_port {
+            false => ClientIdentity::Address,
+            true => ClientIdentity::AddressAndPort,
+        },
+        options: run::query_options(run)?,
     })
 }
 
-/// The filters as they were written.
-fn filters(arguments: &ReplayArguments) -> Vec<String> {
-    let given = arguments.run.given.iter();
-    let own = given.filter(|given| {
-        given.name.starts_with("only-") || ["from", "until", "queries"].contains(&&*given.name)
-    });
-    own.map(|given| format!("{} {}", given.name, given.values.join(",")))
+/// What was written before it was told to this process.
+fn parsed(text: Option<&String>) -> Result<Option<capture::Format>, Failure> {
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|error: String| Failure::in_operation(error))
+}
+
+/// The filters as they are written.
+fn filters(source: &ReplaySource) -> Vec<String> {
+    let time = |time: std::time::Duration| format!("{time:?}");
+    let transports = source.only_transports.iter().map(ToString::to_string);
+    let qtypes = source.only_qtypes.iter().copied();
+    let qtypes = qtypes.map(proto::rr::type_to_text);
+    let lists = [
+        ("only-clients", source.only_clients.clone()),
+        ("only-qtypes", qtypes.collect()),
+        ("only-names", source.only_names.clone()),
+        ("only-transports", transports.collect()),
+        ("from", source.from.map(time).into_iter().collect()),
+        ("until", source.until.map(time).into_iter().collect()),
+        (
+            "queries",
+            source
+                .queries_max
+                .map(|it| it.to_string())
+                .into_iter()
+                .collect(),
+        ),
+    ];
+    let given = lists
+        .into_iter()
+        .filter(|(_, values): &(_, Vec<String>)| !values.is_empty());
+    given
+        .map(|(name, values)| format!("{name} {}", values.join(",")))
         .collect()
 }
 

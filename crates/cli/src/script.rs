@@ -9,8 +9,9 @@ use load::{Arrival, Plan, ScriptText, names_file};
 use measure::script::OBSERVED_PER_UNIT;
 use script::rehearsal::{Rehearsal, rehearse};
 use script::{Script, ScriptError, Settings};
+use settings::{FileName, Run};
 
-use crate::args::{RunArguments, ScriptArguments, ScriptCommand};
+use crate::args::{ScriptArguments, ScriptCommand};
 use crate::failure::{Failure, print};
 use crate::records::read_input;
 use crate::run::query_options;
@@ -22,12 +23,13 @@ const HINT: &str = "`throng script check FILE` tries a script out; docs/scriptin
 const SHOWN_MAX: usize = 20;
 
 /// The script of a run.
-pub(crate) fn text(path: &Path, arguments: &RunArguments) -> Result<Arc<ScriptText>, Failure> {
+pub(crate) fn text(file: &FileName, run: &Run) -> Result<Arc<ScriptText>, Failure> {
+    let path = file.as_path();
     Ok(Arc::new(ScriptText {
         file_name: path.display().to_string(),
         text: read(path)?,
         group: String::new(),
-        defaults: query_options(arguments)?,
+        defaults: query_options(run)?,
     }))
 }
 

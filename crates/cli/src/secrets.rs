@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use proto::doh::is_harmless;
+use settings::{Run, Tsig};
 
 /// Stands for what is left out.
 const NOT_SHOWN: &str = "(not shown)";
@@ -50,6 +51,23 @@ fn of_flag<'a>(flag: &str, value: &'a str) -> Cow<'a, str> {
         Some((name, _)) => format!("{name}: {NOT_SHOWN}").into(),
         None => NOT_SHOWN.into(),
     }
+}
+
+/// What was asked for as a record may keep it.
+pub(crate) fn left_out(run: &Run) -> Run {
+    let mut run = run.clone();
+    let servers = run.servers.iter().map(|server| uri(server).into_owned());
+    run.servers = servers.collect();
+    let sources = run.observe.iter().map(|source| uri(source).into_owned());
+    run.observe = sources.collect();
+    if let Some(Tsig::Key(_)) = run.message.tsig {
+        run.message.tsig = Some(Tsig::NotRecorded);
+    }
+    if let Some(http) = &mut run.http {
+        let fields = http.headers.iter();
+        http.headers = fields.map(|it| of_flag(FIELD, it).into_owned()).collect();
+    }
+    run
 }
 
 /// A URI without user and query component; whatever else it is, as it is.

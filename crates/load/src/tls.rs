@@ -15,6 +15,11 @@ impl Resume {
     /// Each connection resumes what the one before it left.
     pub const ALWAYS: Resume = Resume(1.0);
 
+    /// That share of the connections; what is no share from 0 to 1 is the nearest one.
+    pub fn of_share(share: f64) -> Resume {
+        Resume(share.clamp(0.0, 1.0))
+    }
+
     /// The share, 0 to 1.
     pub fn share(self) -> f64 {
         self.0

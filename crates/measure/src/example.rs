@@ -90,6 +90,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         generators: 1,
         processes: 1,
         scenario: scenario(seconds * SECOND),
+        asked: Vec::new(),
         driver: DriverKind::Epoll,
         driver_reason: None,
         self_test: false,

@@ -145,6 +145,7 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     merge_groups(&mut merged.groups, record.groups.clone());
     add_scenario(&mut merged.scenario, record.scenario.clone());
     add_new(&mut merged.merged_by_force, record.merged_by_force.clone());
+    add_new(&mut merged.asked, record.asked.clone());
     add_figures(merged, record);
     let warnings = differing
         .into_iter()

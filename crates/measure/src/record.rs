@@ -54,6 +54,10 @@ pub struct RunRecord {
     pub processes: u64,
     /// What was run.
     pub scenario: ScenarioRecord,
+    /// What was asked for, of each group of clients, without secrets; none in a record of a version
+    /// that did not write it. What was none there has been decided in `scenario`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedGroup>,
     /// What moved the octets.
     pub driver: DriverKind,
     /// Why it was that one: asked for, measured to be faster, or the other one is forbidden here.
@@ -143,6 +147,16 @@ pub struct RunRecord {
     /// Its figures by name; none in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+}
+
+/// What was asked for of a group of clients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskedGroup {
+    /// Its name, as in `groups`; parts of a group have the same.
+    pub name: String,
+    /// All that was asked for.
+    pub run: settings::Run,
 }
 
 /// One command that generated load: which run it made, where, and when it measured.

@@ -60,6 +60,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         generators: 1,
         processes: 1,
         scenario: scenario.clone(),
+        asked: Vec::new(),
         driver: DriverKind::Epoll,
         driver_reason: None,
         self_test: false,

@@ -46,7 +46,7 @@ pub enum Arrival {
 }
 
 /// Queries in flight unless told otherwise.
-const OUTSTANDING: u32 = 100;
+pub const OUTSTANDING: u32 = 100;
 
 impl Default for Arrival {
     fn default() -> Self {

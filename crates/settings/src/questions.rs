@@ -73,8 +73,8 @@ pub enum Labels {
     Random {
         /// The zone.
         zone: String,
-        /// Octets of a label, least and most; none for the default.
-        octets: Option<(u8, u8)>,
+        /// How long a label is; none for the default.
+        octets: Option<LabelOctets>,
         /// Seed of the labels; none for one that decides itself.
         seed: Option<u64>,
     },
@@ -82,22 +82,37 @@ pub enum Labels {
     Walk {
         /// The zone.
         zone: String,
-        /// Octets of a label, least and most; none for the default.
-        octets: Option<(u8, u8)>,
+        /// How long a label is; none for the default.
+        octets: Option<LabelOctets>,
     },
     /// At random before each name.
     WaterTorture {
-        /// Octets of a label, least and most; none for the default.
-        octets: Option<(u8, u8)>,
+        /// How long a label is; none for the default.
+        octets: Option<LabelOctets>,
         /// Seed of the labels; none for one that decides itself.
         seed: Option<u64>,
     },
 }
 
-impl Labels {
-    /// The zone whose names are made, and the flag that names it; none where labels come before
-    /// the names of a list.
+/// Octets of a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabelOctets {
+    /// At least.
+    pub min: u8,
+    /// At most.
+    pub max: u8,
+}
+
+impl Questions {
+    /// The zone whose names are made, and the flag that names it; none where no names are.
     pub fn zone(&self) -> Option<(&'static str, &str)> {
+        self.labels.as_ref()?.zone()
+    }
+}
+
+impl Labels {
+    fn zone(&self) -> Option<(&'static str, &str)> {
         match self {
             Labels::Random { zone, .. } => Some(("random-labels", zone)),
             Labels::Walk { zone, .. } => Some(("walk", zone)),
@@ -150,12 +165,22 @@ pub struct Edns {
     pub udp_payload_octets: Option<u16>,
     /// The DO bit is set.
     pub dnssec_ok: bool,
-    /// Options: code and data.
-    pub options: Vec<(u16, Vec<u8>)>,
+    /// Options.
+    pub options: Vec<EdnsOption>,
     /// Queries are padded to a multiple of that many octets (RFC 8467); none without padding.
     pub padding_octets: Option<u16>,
     /// Queries ask how long idle connections are kept (RFC 7828).
     pub keepalive: bool,
+}
+
+/// An EDNS option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EdnsOption {
+    /// Its code.
+    pub code: u16,
+    /// What is in it, octet by octet.
+    pub data: Vec<u8>,
 }
 
 /// Where the key is that signs queries.

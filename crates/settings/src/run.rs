@@ -57,6 +57,8 @@ pub struct Run {
     pub goodput_rcodes: Vec<u16>,
     /// What is said of the run that it cannot know.
     pub labels: BTreeMap<String, String>,
+    /// Servers, hosts and exporters that are asked meanwhile, such as `process=named`.
+    pub observe: Vec<String>,
 }
 
 impl Default for Run {
@@ -83,6 +85,7 @@ impl Default for Run {
             // NOERROR and NXDOMAIN.
             goodput_rcodes: vec![0, 3],
             labels: BTreeMap::new(),
+            observe: Vec::new(),
         }
     }
 }
@@ -188,6 +191,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::questions::LabelOctets;
     use crate::{ClientArrival, FileName, Labels, Names, ReplaySource, Retry, Think};
 
     #[test]
@@ -219,7 +223,7 @@ mod tests {
                     names: Some(Names::Messages(file("queries"))),
                     labels: Some(Labels::Random {
                         zone: "example.".into(),
-                        octets: Some((4, 16)),
+                        octets: Some(LabelOctets { min: 4, max: 16 }),
                         seed: Some(u64::MAX),
                     }),
                     ..Questions::default()

@@ -1,12 +1,11 @@
 //! Prefixes of addresses (RFC 4632, RFC 4291, section 2.3).
 
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// An address and how many of its bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
     bits: u32,
@@ -34,6 +33,16 @@ fn bits_of(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_bits().into(),
         IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+impl fmt::Display for Prefix {
+    /// As it is read: an address alone where all of its bits count.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.free_bits() {
+            0 => write!(f, "{}", self.address),
+            _ => write!(f, "{}/{}", self.address, self.bits),
+        }
     }
 }
 

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use measure::Metric;
 use measure::metric::Better;
-use serde::{Deserialize, Serialize};
 
 /// Conditions on a result.
-#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Conditions")]
 pub(crate) struct ConditionArguments {
     /// End with exit code 3 if this is so: 'p99 > 5ms', 'loss > 0.1%', 'qps < 50k'; with
@@ -21,7 +20,6 @@ pub(crate) struct ConditionArguments {
     pub(crate) require: Vec<String>,
     /// Write what came of the conditions to this file as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Conditions")]
-    #[serde(with = "super::paths::option")]
     pub(crate) junit: Option<PathBuf>,
 }
 

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use load::ConnectionPolicy;
-use serde::{Deserialize, Serialize};
 
 use super::duration;
 
 /// How long connections live, and how they are opened.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connections")]
 pub(crate) struct ConnectionArguments {
     /// Close a connection after that many queries and open a new one; 0 opens and closes

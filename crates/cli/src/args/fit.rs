@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use capture::Format;
 use capture::fit::ClientIdentity;
 use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
 /// Flags of `throng fit`.
 #[derive(Clone, Debug, Args)]
@@ -45,7 +44,7 @@ pub(crate) struct ReadingArguments {
 }
 
 /// What makes a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientChoice {
     /// An address
     Address,

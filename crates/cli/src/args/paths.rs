@@ -23,19 +23,3 @@ pub(crate) mod option {
         Ok(path.map(PathBuf::from))
     }
 }
-
-/// Several paths.
-pub(crate) mod list {
-    use super::{Deserialize, Deserializer, OsString, PathBuf, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().map(|path| path.as_os_str()))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<PathBuf>, D::Error> {
-        let paths = Vec::<OsString>::deserialize(from)?;
-        Ok(paths.into_iter().map(PathBuf::from).collect())
-    }
-}

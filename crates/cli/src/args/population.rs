@@ -1,20 +1,17 @@
 //! Flags about how each client of a population asks, and when it is there.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use load::{ClientArrival, Presence, Shape, client_arrival};
-use serde::{Deserialize, Serialize};
-use settings::{Named, Process, Reset};
+use load::{ClientArrival, Presence, client_arrival};
+use settings::Reset;
 
-use super::{RunArguments, duration};
+use super::duration;
 use crate::failure::Failure;
-use crate::scenario::Given;
 
 /// How each client asks by itself, and when it is there.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Population")]
 pub(crate) struct PopulationArguments {
     /// How each client asks by itself: constant:2, poisson:0.5, onoff:5,on=2s,off=30s,
@@ -28,7 +25,6 @@ pub(crate) struct PopulationArguments {
         value_name = "FILE",
         conflicts_with_all = ["rate", "outstanding", "max_rate", "per_client", "loops"]
     )]
-    #[serde(with = "super::paths::option")]
     pub(crate) script: Option<PathBuf>,
     /// How the rate of each client changes over time: steps:0s=1,30s=4, linear:0s=0,60s=1 or
     /// diurnal:24h=0.2..1 (factors on the rates of --per-client or --profile)
@@ -50,12 +46,6 @@ impl PopulationArguments {
     pub(crate) fn arrival(&self) -> Result<Option<ClientArrival>, Failure> {
         let text = self.per_client.as_deref();
         Ok(text.map(client_arrival::parse).transpose()?)
-    }
-
-    /// How that changes over time.
-    pub(crate) fn shape(&self) -> Result<Option<Arc<Shape>>, Failure> {
-        let shape = self.shape.as_deref().map(Shape::parse).transpose()?;
-        Ok(shape.map(Arc::new))
     }
 
     /// When the clients are there.
@@ -83,26 +73,5 @@ impl PopulationArguments {
             leaves_after: self.leave_after,
             resets,
         })
-    }
-}
-
-impl RunArguments {
-    /// Offers that rate, as if the flag had been given.
-    pub(crate) fn set_rate(&mut self, rate: String) {
-        self.given.retain(|given| given.name != "rate");
-        self.given.push(Given {
-            name: "rate".to_owned(),
-            values: vec![rate.clone()],
-        });
-        self.rate = Some(rate);
-    }
-
-    /// Lets each client ask by itself, so many queries a second, spaced as `--arrival` says.
-    pub(crate) fn let_each_ask(&mut self, rate_qps: f64) {
-        let kind = self.arrival.name();
-        // It is said now.
-        self.arrival = Process::Constant;
-        self.given.retain(|given| given.name != "arrival");
-        self.population.per_client = Some(format!("{kind}:{rate_qps}"));
     }
 }

@@ -3,16 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
 /// Whom the clients are drawn from.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Population")]
 pub(crate) struct ProfileArguments {
     /// Draw each client from this profile, which `throng fit` made of a capture: its rate, gaps and
     /// pauses, QTYPEs, names and repeats [default number of clients: as many as were seen]
     #[arg(long, value_name = "FILE")]
-    #[serde(with = "super::paths::option")]
     pub(crate) profile: Option<PathBuf>,
     /// Make the names of the profile below this zone, 000000000000.ZONE and so on, those most asked
     /// for first; not needed where the profile has names, or --names

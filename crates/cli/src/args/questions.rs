@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
 use super::duration;
 
 /// How the question of each query is chosen.
-#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Questions")]
 pub(crate) struct QuestionArguments {
     /// Which question is asked next
     #[arg(long, value_enum, default_value = "in-order")]
-    pub(crate) question_order: QuestionOrder,
+    pub(crate) question_order: Order,
     /// Ask the first questions most often, by Zipf's law: number k in proportion to k^-EXPONENT
     #[arg(long, value_name = "EXPONENT", conflicts_with = "question_order")]
     pub(crate) zipf: Option<f64>,
@@ -58,8 +57,8 @@ pub(crate) struct QuestionArguments {
 }
 
 /// Which question is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-pub(crate) enum QuestionOrder {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
     /// One after the other
     InOrder,
     /// Any, all equally likely

@@ -7,20 +7,18 @@ use capture::Format;
 use capture::replay::Prefix;
 use clap::{Arg, Args};
 use proto::Transport;
-use serde::{Deserialize, Serialize};
 
 use super::fit::ClientChoice;
 use super::flags::{self, Asker};
 use super::{RunArguments, duration};
 
 /// Flags of `throng replay`: its own, and those of the run.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Args)]
 #[command(mut_args(of_replay))]
 pub(crate) struct ReplayArguments {
     /// Captures (pcap, pcapng, dnstap) or query logs (BIND, Unbound, CoreDNS), oldest first; `-` is
     /// standard input
     #[arg(value_name = "CAPTURE", required = true)]
-    #[serde(with = "super::paths::list")]
     pub(crate) captures: Vec<PathBuf>,
     /// What the captures are [default: found from their content]
     #[arg(

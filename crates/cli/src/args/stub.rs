@@ -1,25 +1,21 @@
 //! Flags about clients that ask again and have several servers.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use load::StubPolicy;
 use load::stub::{self, RACE_DELAY, Retry, ServerOrder, Stub};
-use proto::Transport;
-use serde::{Deserialize, Serialize};
 
 use super::duration;
 use crate::failure::Failure;
 
 /// What each client does as a stub resolver does it.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Stub resolver")]
 pub(crate) struct StubArguments {
     /// Ask again: the time of each attempt (3s,3s), or a stub resolver's: glibc[,timeout=S]
     /// [,attempts=N], musl, systemd-resolved, windows [default: one attempt at each server]
-    #[arg(long, value_name = "SCHEDULE", conflicts_with = "timeout", value_parser = stub::parse_retry)]
+    #[arg(long, value_name = "SCHEDULE", conflicts_with = "timeout",
+          value_parser = stub::parse_retry)]
     retry: Option<Retry>,
     /// Which of several servers a client asks first: first, rotate (each in turn), stay (with the
     /// one that answers), all (at once, UDP only) [default: first, or as --retry NAME does]
@@ -41,7 +37,7 @@ pub(crate) struct StubArguments {
         default_missing_value = default_delay(),
         value_parser = duration
     )]
-    race_delay: Option<Duration>,
+    pub(crate) race_delay: Option<Duration>,
 }
 
 fn default_delay() -> &'static str {
@@ -51,24 +47,18 @@ fn default_delay() -> &'static str {
 }
 
 impl StubArguments {
-    /// As the plan wants them; none for clients that ask one server once. A query takes `timeout`
-    /// at each server unless a schedule says otherwise.
+    /// What is asked of the clients.
     ///
     /// # Errors
     /// An RCODE is unknown.
-    pub(crate) fn policy(
-        &self,
-        servers: Vec<SocketAddr>,
-        each: (Transport, Duration),
-    ) -> Result<Option<Arc<StubPolicy>>, Failure> {
-        let asked = Stub {
+    pub(crate) fn asked(&self) -> Result<Stub, Failure> {
+        Ok(Stub {
             retry: self.retry.clone(),
             order: self.server_order,
             failover_rcodes: self.rcodes()?,
             dead_for: self.server_dead_for,
             race_delay: self.race_delay,
-        };
-        Ok(stub::policy(&asked, servers, each).map(Arc::new))
+        })
     }
 
     fn rcodes(&self) -> Result<Vec<u16>, Failure> {

@@ -6,12 +6,11 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 /// TLS of `throng run`.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArguments {
     /// Certificates (PEM) of the authorities that the server's is verified against
     #[arg(long, value_name = "FILE")]
-    #[serde(with = "super::paths::option")]
     pub(crate) tls_ca: Option<PathBuf>,
     /// Name for SNI and verification [default: the server as given]
     #[arg(long, value_name = "NAME")]
@@ -49,11 +48,9 @@ pub(crate) struct TlsArguments {
     pub(crate) tls_early_data: bool,
     /// Certificate (PEM) of the clients, for servers that ask for one
     #[arg(long, value_name = "FILE", requires = "tls_key")]
-    #[serde(with = "super::paths::option")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// Private key (PEM) of the clients' certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    #[serde(with = "super::paths::option")]
     pub(crate) tls_key: Option<PathBuf>,
     /// ALPN protocols offered, preferred first [default: none for dot, h2, h3 or doq for the
     /// others]
@@ -65,7 +62,6 @@ pub(crate) struct TlsArguments {
     /// Append the secrets of all sessions to this file, for Wireshark; slows handshakes [default:
     /// the file that the environment variable SSLKEYLOGFILE names]
     #[arg(long, value_name = "FILE")]
-    #[serde(with = "super::paths::option")]
     pub(crate) tls_keylog: Option<PathBuf>,
     /// Let rustls do the records of DoT and DoH/2 to the end, rather than the lean record layer
     /// that takes over after the handshake; to cross-check it

@@ -5,13 +5,13 @@ use std::time::Duration;
 use lab::capacity::Attempt;
 use load::arrival::parse_rate;
 use measure::capacity::{CapacityPlan, Objective, SearchFacts, Sought};
-use settings::DriverKind;
+use settings::{Arrival, ClientArrival, DriverKind};
 
-use crate::args::RunArguments;
 use crate::args::capacity::{CapacityArguments, SearchFor};
 use crate::args::flags::Asker;
 use crate::failure::{Failure, refuse};
 use crate::run::unused;
+use crate::scenario::Group;
 
 /// Tried first unless told otherwise.
 const START_QPS: f64 = 1_000.0;
@@ -156,24 +156,47 @@ fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
     refuse(&flags, place)
 }
 
-/// The settings of one trial.
-pub(super) fn run_of(
+/// What every trial has in common.
+pub(super) fn base(arguments: &CapacityArguments) -> Result<Group, Failure> {
+    let mut flags = arguments.run.clone();
+    if arguments.search == SearchFor::Clients {
+        // The search says itself how they ask.
+        flags.given.retain(|given| given.name != "arrival");
+    }
+    let mut run = match arguments.search {
+        SearchFor::Rate => flags.settings_with_rate()?,
+        SearchFor::Clients => flags.settings()?,
+    };
+    run.limits.duration = Some(arguments.trial_duration);
+    Ok(Group::of(&flags, run))
+}
+
+/// One trial.
+pub(super) fn trial(
     arguments: &CapacityArguments,
+    (base, plan): (&Group, &CapacityPlan),
     attempt: Attempt,
-) -> Result<RunArguments, Failure> {
-    let mut run = arguments.run.clone();
-    run.duration = Some(arguments.trial_duration);
+) -> Group {
+    let mut group = base.clone();
+    let run = &mut group.run;
     // What is drawn in one trial is not drawn again in the next.
-    run.seed = run.seed.wrapping_add(attempt.position as u64);
-    match arguments.search {
-        SearchFor::Rate => run.set_rate(format!("{:.3}", attempt.value)),
-        SearchFor::Clients => {
-            let each = rate_per_client(arguments)?.unwrap_or_default();
+    let seed = &mut run.generator.seed;
+    *seed = seed.wrapping_add(attempt.position as u64);
+    let process = arguments.run.arrival;
+    match plan.search.rate_per_client_qps {
+        None => {
+            run.arrival = Arrival::Open {
+                rate_qps: (attempt.value * 1e3).round() / 1e3,
+                process,
+                burst: arguments.run.burst,
+            };
+        }
+        Some(each) => {
             run.clients = Some(attempt.value.round() as u32);
-            run.let_each_ask(each);
+            run.arrival = Arrival::Clients(ClientArrival::spread(process, each));
         }
     }
-    Ok(run)
+    group
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use lab::host::{CpuReading, Host};
 use measure::capacity::{CapacityPlan, Trial};
 use measure::facts::CpuUse;
 use measure::notation::seconds;
-use settings::DriverKind;
 
 use crate::args::Format;
 use crate::args::capacity::CapacityArguments;
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
 use crate::run;
+use crate::scenario::Group;
 use crate::signals::{self, Interrupt};
 
 /// The answer's file in the folder of records.
@@ -29,6 +29,7 @@ const ANSWER: &str = "capacity.json";
 /// Searches and prints.
 pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure> {
     let plan = arguments::plan(arguments)?;
+    let base = arguments::base(arguments)?;
     let links = Links::with_force(arguments.run.force);
     let answer_to = (arguments.records.as_deref())
         .map(|folder| Destination::check("--records", &make_folder(folder)?, links))
@@ -42,6 +43,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     }
     let mut trials = Trials {
         arguments,
+        base: &base,
         plan: &plan,
         interrupt: &interrupt,
         quiet,
@@ -98,6 +100,8 @@ fn announce(plan: &CapacityPlan) {
 /// What makes the trials.
 struct Trials<'a> {
     arguments: &'a CapacityArguments,
+    /// What all of them have in common.
+    base: &'a Group,
     plan: &'a CapacityPlan,
     interrupt: &'a Interrupt,
     quiet: bool,
@@ -109,11 +113,11 @@ impl Bench for Trials<'_> {
     type Error = Failure;
 
     fn make(&mut self, attempt: Attempt) -> Result<Made, Failure> {
-        let mut run = arguments::run_of(self.arguments, attempt)?;
+        let mut trial = arguments::trial(self.arguments, (self.base, self.plan), attempt);
         // A bar goes away by itself; lines between those of the trials would be too many.
-        run.quiet |= !std::io::stderr().is_terminal();
+        trial.output.quiet |= !std::io::stderr().is_terminal();
         let destination = self.destination(attempt)?;
-        let record = run::measure(&run, self.interrupt)?;
+        let record = run::measure(&trial, self.interrupt)?;
         self.all_kept &= keep_one(&record, destination.as_ref());
         Ok(Made {
             record,
@@ -122,8 +126,7 @@ impl Bench for Trials<'_> {
     }
 
     fn read_cpu(&mut self, target: Option<SocketAddr>) -> Option<CpuReading> {
-        let is_simulated = self.arguments.run.driver == Some(DriverKind::Sim);
-        (!is_simulated).then(|| Host::this().cpu_reading(target))
+        (!self.base.run.is_simulated()).then(|| Host::this().cpu_reading(target))
     }
 
     fn show_host(&mut self, before: &CpuUse) {

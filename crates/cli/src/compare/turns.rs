@@ -15,6 +15,7 @@ use super::Records;
 use crate::args::compare::AbArguments;
 use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
+use crate::scenario::Group;
 use crate::signals::Interrupt;
 use crate::{child, inputs, records, run, secrets, signals};
 
@@ -176,7 +177,7 @@ impl Side {
         let run = self.parsed()?;
         match run.scenario {
             Some(_) => Ok(()),
-            None => run::check(&run.run),
+            None => run::check(&Group::plain(&run.run)?),
         }
     }
 

@@ -4,18 +4,18 @@ use std::net::{IpAddr, SocketAddr};
 
 use proto::Transport;
 
+use crate::args::CompareArguments;
 use crate::args::doh::Server;
 use crate::args::flags::{self, Asker, Flag};
-use crate::args::{CompareArguments, RunArguments};
 use crate::failure::Failure;
 use crate::run::unused;
-use crate::scenario::Given;
+use crate::scenario::Group;
 
-/// The flags of one run of each transport, in order.
+/// One run of each transport, in order.
 ///
 /// Flags that only some transports have go to those that have them. A flag that none of them has is
 /// refused by the first run, as anywhere else.
-pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>, Failure> {
+pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<Group>, Failure> {
     let transports = &arguments.transports;
     for (index, transport) in transports.iter().enumerate() {
         if transports[..index].contains(transport) {
@@ -41,12 +41,12 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<RunArguments>,
     transports.iter().map(run).collect()
 }
 
-/// The flags of the run over one transport: without those that it does not have and another has.
+/// The run over one transport: without the flags that it does not have and another has.
 fn of_one(
     arguments: &CompareArguments,
     transport: Transport,
     server: Option<String>,
-) -> Result<RunArguments, Failure> {
+) -> Result<Group, Failure> {
     let is_plain = server
         .as_deref()
         .is_some_and(|it| Server::parse(it).is_plain_http());
@@ -59,21 +59,12 @@ fn of_one(
         suits || !is_for_others
     };
     let is_own = |name: &str| ["server", "transport"].contains(&name);
-    let given = arguments.run.given.iter();
-    let meant = given
-        .filter(|given| !is_own(&given.name) && flags::find(&given.name).is_some_and(is_meant));
-    let mut flags: Vec<Given> = meant.cloned().collect();
-    let mut add = |name: &str, value: String| {
-        flags.push(Given {
-            name: name.to_owned(),
-            values: vec![value],
-        });
-    };
-    add("transport", transport.to_string());
-    if let Some(server) = server {
-        add("server", server);
-    }
-    RunArguments::of_flags(&flags)
+    let mut flags = arguments.run.clone();
+    let is_kept = |name: &str| !is_own(name) && flags::find(name).is_some_and(is_meant);
+    flags.given.retain(|given| is_kept(&given.name));
+    flags.transport = transport;
+    flags.server = server.into_iter().collect();
+    Group::plain(&flags).map_err(|failure| failure.of(&transport.to_string()))
 }
 
 /// The servers that `--server` names, and the ports that `--port` gives.
@@ -236,6 +227,8 @@ fn has_port(server: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use settings::{HttpMethod, Run};
+
     use super::*;
     use crate::args::Command;
 
@@ -252,7 +245,7 @@ mod tests {
     fn servers(flags: &str) -> Vec<Option<String>> {
         let runs = of_each(&parse(flags)).unwrap();
         runs.into_iter()
-            .map(|run| run.server.first().cloned())
+            .map(|group| group.run.servers.first().cloned())
             .collect()
     }
 
@@ -299,25 +292,32 @@ mod tests {
         let flags = "--transports udp,tcp,dot,doh2,doq --tls-insecure --tcp-fallback \
                      --queries-per-connection 5 --tcp-fast-open --doh-method get";
         let runs = of_each(&parse(flags)).unwrap();
-        let insecure: Vec<bool> = runs.iter().map(|run| run.tls.tls_insecure).collect();
-        assert_eq!(insecure, [false, false, true, true, true]);
-        let policies: Vec<_> = runs
+        let runs: Vec<Run> = runs.into_iter().map(|group| group.run).collect();
+        let insecure = runs
             .iter()
-            .map(|run| run.connections.policy().unwrap())
-            .collect();
-        let queries: Vec<_> = policies.iter().map(|it| it.queries_max).collect();
+            .map(|run| run.tls.as_ref().map(|tls| tls.accepts_any));
+        let insecure: Vec<Option<bool>> = insecure.collect();
+        assert_eq!(insecure, [None, None, Some(true), Some(true), Some(true)]);
+        let queries: Vec<_> = runs.iter().map(|run| run.connections.queries_max).collect();
         assert_eq!(queries, [None, Some(5), Some(5), Some(5), Some(5)]);
-        let fast: Vec<bool> = policies.iter().map(|it| it.tcp_fast_open).collect();
-        assert_eq!(fast, [false, true, true, true, false]);
-        let methods: Vec<bool> = runs
+        let fast: Vec<bool> = runs
             .iter()
-            .map(|run| run.doh.doh_method.is_some())
+            .map(|run| run.connections.tcp_fast_open)
             .collect();
-        assert_eq!(methods, [false, false, false, true, false]);
+        assert_eq!(fast, [false, true, true, true, false]);
+        let methods = runs
+            .iter()
+            .map(|run| run.http.as_ref().map(|http| http.method));
+        let methods: Vec<Option<HttpMethod>> = methods.collect();
+        assert_eq!(methods, [None, None, None, Some(HttpMethod::Get), None]);
         let fallback: Vec<bool> = runs.iter().map(|run| run.tcp_fallback).collect();
         assert_eq!(fallback, [true, false, false, false, false]);
         // None of them has TLS: the flag stays, and is refused.
-        let runs = of_each(&parse("--transports udp,tcp --tls-insecure")).unwrap();
-        assert!(runs.iter().all(|run| run.tls.tls_insecure));
+        let refused = of_each(&parse("--transports udp,tcp --tls-insecure")).unwrap_err();
+        assert!(
+            refused.what().contains("--tls-insecure"),
+            "{}",
+            refused.what()
+        );
     }
 }

@@ -13,16 +13,18 @@ use lab::experiment::{self, Order};
 use measure::RunRecord;
 use measure::comparison::{Cell, Comparison};
 use measure::record::EndedBy;
+use settings::Run;
 
-use crate::args::{CompareArguments, Format, RunArguments};
+use crate::args::{CompareArguments, Format};
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
 use crate::run;
+use crate::scenario::Group;
 use crate::signals::{self, Interrupt};
 
 /// One run to be made.
 struct Turn<'a> {
-    arguments: &'a RunArguments,
+    group: &'a Group,
     /// Which run of its transport, from 1.
     round: u32,
     /// How many runs its transport has.
@@ -40,9 +42,9 @@ struct Made {
 /// Compares and prints.
 pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     let each = arguments::of_each(arguments)?;
-    for run in &each {
-        let transport = run.transport;
-        run::check(run).map_err(|failure| failure.of(&transport.to_string()))?;
+    for group in &each {
+        let transport = group.run.transport;
+        run::check(group).map_err(|failure| failure.of(&transport.to_string()))?;
     }
     let turns = turns(&each, arguments)?;
     let interrupt = signals::watch(|| {
@@ -69,10 +71,7 @@ pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure>
 }
 
 /// All runs in the order in which they are made: there and back again.
-fn turns<'a>(
-    each: &'a [RunArguments],
-    arguments: &CompareArguments,
-) -> Result<Vec<Turn<'a>>, Failure> {
+fn turns<'a>(each: &'a [Group], arguments: &CompareArguments) -> Result<Vec<Turn<'a>>, Failure> {
     if let Some(folder) = &arguments.records {
         fs::create_dir_all(folder).map_err(|error| {
             Failure::usage(
@@ -83,19 +82,19 @@ fn turns<'a>(
     }
     let turns = experiment::turns(each.len(), arguments.repeat, Order::ThereAndBack);
     let turns = turns.into_iter().map(|turn| {
-        let (run, round) = (&each[turn.cell], turn.repetition);
+        let (group, round) = (&each[turn.cell], turn.repetition);
         Ok(Turn {
-            arguments: run,
+            group,
             round,
             rounds: arguments.repeat,
-            destination: destination(run, round, arguments)?,
+            destination: destination(&group.run, round, arguments)?,
         })
     });
     turns.collect()
 }
 
 fn destination(
-    run: &RunArguments,
+    run: &Run,
     round: u32,
     arguments: &CompareArguments,
 ) -> Result<Option<Destination>, Failure> {
@@ -115,16 +114,16 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), 
         if interrupt.has_come() {
             break;
         }
-        if !turn.arguments.quiet {
+        if !turn.group.output.quiet {
             let (position, all) = (index + 1, turns.len());
             tell!(
                 "run {position} of {all}: {} ({} of {})",
-                turn.arguments.transport,
+                turn.group.run.transport,
                 turn.round,
                 turn.rounds
             );
         }
-        let record = run::measure(turn.arguments, interrupt)?;
+        let record = run::measure(turn.group, interrupt)?;
         all_kept &= keep_one(&record, turn.destination.as_ref());
         if record.ended_by != EndedBy::Interrupted {
             let file = turn.destination.as_ref().map(Destination::name);

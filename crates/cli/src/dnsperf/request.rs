@@ -13,6 +13,8 @@ use proto::Transport;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, client_config};
 
+use settings::{Edns, Generator, Message, Run};
+
 use super::args::Settings;
 use super::complaint::{Complaint, Messages};
 use super::questions;
@@ -21,8 +23,6 @@ use super::questions;
 const ALLOW_PUBLIC_VARIABLE: &str = "THRONG_ALLOW_PUBLIC";
 /// Intervals of the record if none are printed.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// NOERROR and NXDOMAIN.
-const GOODPUT_RCODES: [u16; 2] = [0, 3];
 
 /// Decides everything; asks nothing of the server yet.
 ///
@@ -80,7 +80,11 @@ pub(super) fn build(
         tls: tls(settings, &plan)?,
         cpus: Vec::new(),
         driver: driver::kernel::DriverChoice::Auto,
-        description: describe(settings),
+        asked: Arc::new(asked(settings)),
+        description: Description {
+            questions_source: questions::source(settings),
+            ..Description::default()
+        },
         // dnsperf tries whether or not somebody listens, and counts what is lost.
         preflight: false,
         observer: None,
@@ -206,26 +210,27 @@ fn tls(settings: &Settings, plan: &Plan) -> Result<Option<TlsRequest>, Complaint
     }))
 }
 
-fn describe(settings: &Settings) -> Description {
-    let edns = settings.edns.as_ref().map(|edns| {
-        let dnssec = if edns.dnssec_ok { ", DO" } else { "" };
-        format!("{} octets{dnssec}", edns.udp_payload_octets)
-    });
-    Description {
-        server_name: Some(settings.server.clone()),
-        questions_source: questions::source(settings),
-        edns,
-        edns_padding_octets: None,
-        local_addresses: settings
-            .local_address
-            .iter()
-            .map(IpAddr::to_string)
-            .collect(),
-        profile: None,
-        replay: None,
-        goodput_rcodes: GOODPUT_RCODES.to_vec(),
-        self_test: false,
-        labels: Default::default(),
+/// What of it a run is asked for, as far as the record says it.
+fn asked(settings: &Settings) -> Run {
+    let edns = settings.edns.as_ref();
+    let local = settings.local_address.iter();
+    Run {
+        servers: vec![settings.server.clone()],
+        transport: settings.transport,
+        message: Message {
+            edns: edns.map(|edns| Edns {
+                udp_payload_octets: Some(edns.udp_payload_octets),
+                dnssec_ok: edns.dnssec_ok,
+                ..Edns::default()
+            }),
+            ..Message::default()
+        },
+        generator: Generator {
+            local_addresses: local.map(IpAddr::to_string).collect(),
+            ..Generator::default()
+        },
+        preflight: false,
+        ..Run::default()
     }
 }
 

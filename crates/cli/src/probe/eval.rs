@@ -9,7 +9,8 @@ use lab::run::RunRequest;
 use measure::evaluation::Asked;
 use measure::{ConnectionTimes, Evaluation, ProbeStatistics, RunRecord};
 
-use super::{questions, reject_hidden, run_of};
+use super::{questions, rate_of, reject_hidden, run_of};
+use crate::args::Output;
 use crate::args::probe::{EvalArguments, EvalFormat};
 use crate::failure::{Failure, print};
 use crate::inputs;
@@ -33,7 +34,7 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
     reject_hidden("eval", &arguments.probe.run)?;
     let questions = questions(&arguments.probe)?;
     let mut candidates = candidates(arguments, &questions)?;
-    let destination = Destination::of_record(&arguments.probe.run)?;
+    let destination = Destination::of_record(&Output::of(&arguments.probe.run))?;
     let interrupt = signals::watch(|| tell!("ending; waiting for open queries"));
     if !arguments.probe.run.no_preflight {
         look_before(&mut candidates);
@@ -142,7 +143,8 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
 /// The run of each server. What is wrong with one server is said in its row, what is wrong with the
 /// flags is an error.
 fn candidates(arguments: &EvalArguments, questions: &[String]) -> Result<Vec<Candidate>, Failure> {
-    let base = run_of(&arguments.probe, questions, Some(arguments.count))?;
+    let mut flags = arguments.probe.run.clone();
+    rate_of(&flags)?;
     let mut candidates: Vec<Candidate> = Vec::new();
     for given in servers(arguments)? {
         let server = secrets::uri(&given).into_owned();
@@ -154,9 +156,9 @@ fn candidates(arguments: &EvalArguments, questions: &[String]) -> Result<Vec<Can
             });
             continue;
         }
-        let mut run = base.clone();
-        run.server = vec![given];
-        let mut request = run::request(&run)?;
+        flags.server = vec![given];
+        let group = run_of(&flags, questions, Some(arguments.count))?;
+        let mut request = run::request(&group)?;
         // Each group of clients has a name of its own, also where a server is given twice.
         let twins = candidates
             .iter()

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use load::arrival::{RATE_QPS_MAX, RATE_QPS_MIN};
-use settings::DriverKind;
+use settings::{Arrival, DriverKind, Names};
 
 use crate::args::probe::ProbeArguments;
 use crate::args::{Arguments, RunArguments};
 use crate::failure::Failure;
 use crate::run;
+use crate::scenario::Group;
 
 /// The questions, one a line, and as they are shown.
 fn questions(arguments: &ProbeArguments) -> Result<Vec<String>, Failure> {
@@ -56,43 +57,53 @@ pub(crate) fn reject_hidden(command: &str, arguments: &RunArguments) -> Result<(
     }
 }
 
-/// The flags of the run of one server: one client, a query each `interval`.
-fn run_of(
-    arguments: &ProbeArguments,
-    questions: &[String],
-    count: Option<u64>,
-) -> Result<RunArguments, Failure> {
-    let mut run = arguments.run.clone();
-    if run.driver == Some(DriverKind::Sim) {
+/// Queries a second of such a run; refuses flags with which there is none, whoever is asked.
+fn rate_of(flags: &RunArguments) -> Result<f64, Failure> {
+    if flags.driver == Some(DriverKind::Sim) {
         return Err(Failure::usage(
             "--driver sim simulates the server, too: there is nobody to ask",
             "leave it out, or use `throng run`",
         ));
     }
-    if run.connections.asks_nothing() {
+    if flags.connections.asks_nothing() {
         return Err(Failure::usage(
             "--queries-per-connection 0 asks nothing",
             "give 1 for a new connection for each query",
         ));
     }
-    let interval = run.interval.unwrap_or(run::INTERVAL);
-    run.rate = Some(rate(interval)?);
-    run.lines = Some(format!("{}\n", questions.join("\n")));
-    (run.clients, run.workers, run.quiet) = (Some(1), Some(1), true);
-    run.queries = count;
-    // Without a number of queries only Ctrl-C ends it.
-    run.duration = count
-        .is_none()
-        .then_some(Duration::from_secs(u64::from(u32::MAX)));
-    run.interval = Some(interval.max(run::INTERVAL));
-    Ok(run)
+    rate(flags.interval.unwrap_or(run::INTERVAL))
 }
 
-/// Queries a second, as a flag.
-fn rate(interval: Duration) -> Result<String, Failure> {
+/// The run of one server: one client, a query each `interval`.
+fn run_of(
+    flags: &RunArguments,
+    questions: &[String],
+    count: Option<u64>,
+) -> Result<Group, Failure> {
+    let rate_qps = rate_of(flags)?;
+    let interval = flags.interval.unwrap_or(run::INTERVAL);
+    let mut run = flags.settings()?;
+    run.arrival = Arrival::Open {
+        rate_qps,
+        process: flags.arrival,
+        burst: flags.burst,
+    };
+    run.questions.names = Some(Names::Lines(format!("{}\n", questions.join("\n"))));
+    (run.clients, run.generator.workers) = (Some(1), Some(1));
+    run.limits.queries = count;
+    // Without a number of queries only Ctrl-C ends it.
+    run.limits.duration = count
+        .is_none()
+        .then_some(Duration::from_secs(u64::from(u32::MAX)));
+    run.limits.interval = Some(interval.max(run::INTERVAL));
+    Ok(Group::of(flags, run))
+}
+
+/// Queries a second, to the millionth.
+fn rate(interval: Duration) -> Result<f64, Failure> {
     let rate_qps = 1.0 / interval.as_secs_f64();
     match (RATE_QPS_MIN..=RATE_QPS_MAX).contains(&rate_qps) {
-        true => Ok(format!("{rate_qps:.6}")),
+        true => Ok((rate_qps * 1e6).round() / 1e6),
         false => Err(Failure::usage(
             format!(
                 "--interval: {} cannot be kept",

@@ -10,6 +10,7 @@ use proto::rr::rcode_to_text;
 use serde_json::{Value, json};
 
 use super::{questions, reject_hidden, run_of};
+use crate::args::Output;
 use crate::args::probe::{PingArguments, PingFormat};
 use crate::failure::{Failure, print};
 use crate::records::{Destination, hand_over};
@@ -32,7 +33,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     reject_hidden("ping", &arguments.probe.run)?;
     let questions = questions(&arguments.probe)?;
     let request = request(arguments, &questions)?;
-    let destination = Destination::of_record(&arguments.probe.run)?;
+    let destination = Destination::of_record(&Output::of(&arguments.probe.run))?;
     let interrupt = signals::watch_for_end(|| tell!("ending; waiting for open queries"));
     if request.preflight {
         lab::run::check_target(&request)?;
@@ -86,10 +87,7 @@ fn request(arguments: &PingArguments, questions: &[String]) -> Result<RunRequest
         }
     }
     let count = (arguments.count > 0).then_some(arguments.count);
-    let run = run_of(&arguments.probe, questions, count)?;
-    let mut request = run::request(&run)?;
-    request.preflight = !run.no_preflight;
-    Ok(request)
+    run::request(&run_of(&arguments.probe.run, questions, count)?)
 }
 
 /// What is printed, and how.
@@ -104,11 +102,7 @@ impl Shown {
         if self.format == PingFormat::Json {
             return Ok(());
         }
-        let name = request
-            .description
-            .server_name
-            .as_deref()
-            .unwrap_or_default();
+        let name = request.asked.servers.join(", ");
         let of = match name == self.server {
             true => String::new(),
             false => format!(" ({})", self.server),

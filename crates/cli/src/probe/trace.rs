@@ -88,10 +88,11 @@ fn request(
             "give a time such as 1s",
         ));
     }
-    let options = run::query_options(flags)?;
+    let asked = flags.settings()?;
+    let options = run::query_options(&asked)?;
     let (questions, _) = run::named_questions(&format!("{question}\n"), &options)?;
     let template = questions.get(0);
-    let (target, _) = run::address_of(server, flags)?;
+    let (target, _) = run::address_of(server, &asked)?;
     let locals = load::plan::expand_local_addresses(&flags.local_address)?;
     Ok(TraceRequest {
         target,

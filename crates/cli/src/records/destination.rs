@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use measure::RunRecord;
 
-use crate::args::RunArguments;
+use crate::args::Output;
 use crate::failure::Failure;
 
 /// Characters of a file's name that it keeps in the folder for temporary files: at most 200 octets
@@ -95,11 +95,9 @@ impl Destination {
     }
 
     /// As [`Destination::check`] for `--record`, if it is given.
-    pub(crate) fn of_record(
-        arguments: &RunArguments,
-    ) -> std::result::Result<Option<Self>, Failure> {
-        let path = arguments.record.as_deref();
-        let links = Links::with_force(arguments.force);
+    pub(crate) fn of_record(output: &Output) -> std::result::Result<Option<Self>, Failure> {
+        let path = output.record.as_deref();
+        let links = Links::with_force(output.force);
         path.map(|path| Destination::check("--record", path, links))
             .transpose()
     }

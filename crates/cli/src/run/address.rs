@@ -4,21 +4,19 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use lab::run::{TargetScope, target_scope};
 
-use crate::args::RunArguments;
+use settings::Run;
+
 use crate::args::doh::Server;
 use crate::failure::Failure;
 
 /// The address of a server, and its name or address without the port.
-pub(crate) fn address_of(
-    server: &str,
-    arguments: &RunArguments,
-) -> Result<(SocketAddr, String), Failure> {
+pub(crate) fn address_of(server: &str, run: &Run) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
     refuse_user(parts.authority)?;
-    let port = parts.default_port(arguments.transport);
+    let port = parts.default_port(run.transport);
     let (target, host) = match Place::parse(parts.authority, port)? {
         Place::Address(address) => (address, address.ip().to_string()),
-        Place::Name { host, port } => (resolve(host, port, arguments)?, host.to_owned()),
+        Place::Name { host, port } => (resolve(host, port, run)?, host.to_owned()),
     };
     if let Some(meant) = with_port(parts.authority)
         && target_scope(meant.ip()) != TargetScope::Public
@@ -33,7 +31,7 @@ pub(crate) fn address_of(
             ),
         ));
     }
-    if target_scope(target.ip()) == TargetScope::Public && !arguments.allow_public {
+    if target_scope(target.ip()) == TargetScope::Public && !run.allows_public {
         return Err(Failure::usage(
             format!("{} is a public address", target.ip()),
             "load may only be sent where you have permission; if you have it, add --allow-public",
@@ -117,7 +115,7 @@ fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
-fn resolve(host: &str, port: u16, arguments: &RunArguments) -> Result<SocketAddr, Failure> {
+fn resolve(host: &str, port: u16, run: &Run) -> Result<SocketAddr, Failure> {
     let addresses = look_up(host, port).map_err(|reason| {
         Failure::usage(
             format!("cannot resolve the server `{host}`: {reason}"),
@@ -125,7 +123,7 @@ fn resolve(host: &str, port: u16, arguments: &RunArguments) -> Result<SocketAddr
         )
     })?;
     // Clients that bind to IPv6 addresses can only reach an IPv6 address.
-    let local = arguments.local_address.first();
+    let local = run.generator.local_addresses.first();
     let wants_ipv6 = local.is_some_and(|text| text.contains(':'));
     let wanted = addresses.iter().find(|it| it.is_ipv6() == wants_ipv6);
     Ok(*wanted.unwrap_or(&addresses[0]))

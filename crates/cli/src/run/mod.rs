@@ -1,6 +1,8 @@
 //! `throng run`: one run, its progress, its result.
 
 mod address;
+mod asked;
+mod doh;
 pub(crate) mod processes;
 pub(crate) mod profile;
 mod progress;
@@ -21,7 +23,7 @@ use measure::experience::GroupRecord;
 use proto::Transport;
 use report::table::{Align, Table};
 use responder::certificate::Identity;
-use settings::DriverKind;
+use settings::Run;
 
 use crate::args::RunArguments;
 use crate::conditions::{Conditions, exit_code};
@@ -32,7 +34,7 @@ use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
 pub(crate) use address::{address_of, lookup_failure};
 use progress::Display;
-pub(crate) use request::{CLIENTS, OUTSTANDING, named_questions, query_options};
+pub(crate) use request::{CLIENTS, named_questions, query_options};
 use self_test::Responder;
 
 /// Runs and prints.
@@ -40,13 +42,19 @@ pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if arguments.profile.profile_mix {
         return scenario::execute(None, arguments);
     }
-    let conditions = Conditions::of_run(arguments)?;
-    let destination = Destination::of_record(arguments)?;
+    execute_group(&Group::plain(arguments)?)
+}
+
+/// Runs a group of clients that is alone, and prints.
+pub(crate) fn execute_group(group: &Group) -> Result<ExitCode, Failure> {
+    let output = &group.output;
+    let conditions = Conditions::of_run(output)?;
+    let destination = Destination::of_record(output)?;
     let interrupt = signals::watch(|| {
         tell!("ending the run; waiting for open queries (again to abort)");
     });
-    let record = measure(arguments, &interrupt)?;
-    let rendered = |record: &RunRecord| records::render(record, arguments.format);
+    let record = measure(group, &interrupt)?;
+    let rendered = |record: &RunRecord| records::render(record, output.format);
     let text = records::hand_over(&record, destination.as_ref(), rendered)?;
     let checks = conditions.check_run(&record);
     let has_failed = conditions.conclude("throng run", &checks, &text)?;
@@ -89,20 +97,17 @@ fn was_in_vain(record: &RunRecord) -> bool {
 }
 
 /// Runs with the progress display; `interrupt` ends it.
-pub(crate) fn measure(
-    arguments: &RunArguments,
-    interrupt: &Interrupt,
-) -> Result<RunRecord, Failure> {
-    measure_groups(&[Group::plain(arguments)], interrupt)
+pub(crate) fn measure(group: &Group, interrupt: &Interrupt) -> Result<RunRecord, Failure> {
+    measure_groups(std::slice::from_ref(group), interrupt)
 }
 
 /// As [`measure`]; `watch` sees each interval as it ends, unless the run is a simulation.
 pub(crate) fn measure_watched(
-    arguments: &RunArguments,
+    group: &Group,
     interrupt: &Interrupt,
     watch: &mut dyn FnMut(&Progress),
 ) -> Result<RunRecord, Failure> {
-    watch_groups(&[Group::plain(arguments)], interrupt, watch)
+    watch_groups(std::slice::from_ref(group), interrupt, watch)
 }
 
 /// Runs several groups of clients at once.
@@ -118,27 +123,27 @@ fn watch_groups(
     interrupt: &Interrupt,
     watch: &mut dyn FnMut(&Progress),
 ) -> Result<RunRecord, Failure> {
-    reject_unused(groups)?;
     // What is decided anew for each run is decided once, whoever has a part in it.
     let mut groups = groups.to_vec();
     let each = groups.iter_mut();
-    each.for_each(|group| questions::decide_seed(&mut group.arguments));
+    each.for_each(|group| questions::decide_seed(&mut group.run));
     let groups = groups.as_slice();
-    let first = &groups[0].arguments;
-    if first.driver == Some(DriverKind::Sim) {
+    let (first, is_quiet) = (&groups[0].run, groups[0].output.quiet);
+    if first.is_simulated() {
         return self_test::simulate(groups, interrupt);
     }
     let mut prepared = prepare(groups, None)?;
-    show_shares(&prepared.requests, first.quiet);
-    if let Some(division) = lab::run::divide(&mut prepared.requests, first.processes)? {
-        let of_run = (groups, first.quiet, shown_each(first));
+    show_shares(&prepared.requests, is_quiet);
+    let processes = first.generator.processes;
+    if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
+        let of_run = (groups, is_quiet, shown_each(first));
         return processes::measure(prepared, division, of_run, (interrupt, watch));
     }
     let serving = prepared.serve()?;
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(requests, first.quiet, shown_each(first));
+    let mut display = Display::new(requests, is_quiet, shown_each(first));
     let outcome = lab::run::run_groups(requests, &control, |progress| {
         display.show(progress);
         watch(progress);
@@ -159,14 +164,13 @@ fn watch_groups(
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often progress is shown.
-fn shown_each(arguments: &RunArguments) -> Duration {
-    arguments.interval.unwrap_or(INTERVAL)
+fn shown_each(run: &Run) -> Duration {
+    run.limits.interval.unwrap_or(INTERVAL)
 }
 
 /// The run as decided, against a server; nothing is sent.
-pub(crate) fn request(arguments: &RunArguments) -> Result<RunRequest, Failure> {
-    unused::reject(arguments)?;
-    request::against(arguments)
+pub(crate) fn request(group: &Group) -> Result<RunRequest, Failure> {
+    request::against(group)
 }
 
 /// Says who offers what before a run of several groups or targets starts.
@@ -204,20 +208,18 @@ pub(crate) fn execute_part(
 
 /// Checks all that can be checked without sending load: flags, files, this host, and whether
 /// somebody listens.
-pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
-    let groups = [Group::plain(arguments)];
-    check_groups(&groups)
+pub(crate) fn check(group: &Group) -> Result<(), Failure> {
+    check_groups(std::slice::from_ref(group))
 }
 
 /// As [`check`], for several groups of clients.
 pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
-    reject_unused(groups)?;
-    if groups[0].arguments.driver == Some(DriverKind::Sim) {
+    if groups[0].run.is_simulated() {
         return self_test::check_simulation(groups);
     }
     let mut prepared = prepare(groups, None)?;
-    if let Some(division) = lab::run::divide(&mut prepared.requests, groups[0].arguments.processes)?
-    {
+    let processes = groups[0].run.generator.processes;
+    if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         // A responder in parts is started when it is needed.
         return match division.responders {
             1 => {
@@ -230,13 +232,6 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     let _serving = prepared.serve()?;
     lab::run::check_host(&prepared.requests)?;
     prepared.look_before()
-}
-
-/// Refuses flags without effect.
-fn reject_unused(groups: &[Group]) -> Result<(), Failure> {
-    let reject =
-        |group: &Group| unused::reject(&group.arguments).map_err(|failure| group.blame(failure));
-    groups.iter().try_for_each(reject)
 }
 
 /// A run that is decided, and the responder that is to be its target, if it is a self-test.
@@ -280,15 +275,13 @@ impl Prepared {
 /// The requests, and the built-in responder where it is the target; nothing is started.
 /// `identity` is the responder's, if it has one already.
 fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Failure> {
-    let servers = groups
-        .iter()
-        .filter(|group| !group.arguments.server.is_empty());
+    let servers = groups.iter().filter(|group| !group.run.is_self_test());
     let mut prepared = match servers.count() {
         0 => self_test::prepare(groups, identity)?,
         all if all == groups.len() => {
             let mut requests = Vec::new();
             for group in groups {
-                let request = request::against(&group.arguments);
+                let request = request::against(group);
                 requests.push(request.map_err(|failure| group.blame(failure))?);
             }
             Prepared {
@@ -305,7 +298,6 @@ fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Fai
     };
     for (request, group) in prepared.requests.iter_mut().zip(groups) {
         request.group.clone_from(&group.name);
-        request.preflight = !group.arguments.no_preflight;
     }
     scenario::share_rounds(groups, &mut prepared.requests)?;
     lab::run::choose_local_addresses(&mut prepared.requests)?;

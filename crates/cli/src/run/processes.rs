@@ -10,7 +10,7 @@ use measure::RunRecord;
 use super::progress::Display;
 use super::{Prepared, prepare};
 use crate::failure::Failure;
-use crate::part::{self, Clients, Place, Role, Setup, Shared, Work};
+use crate::part::{self, Place, Role, Setup, Shared, Work};
 use crate::scenario::Group;
 use crate::signals::Interrupt;
 
@@ -35,8 +35,8 @@ pub(super) fn measure(
     let setup = |role: Role| {
         let responder = prepared.responder.as_ref();
         let identity = responder.and_then(|responder| responder.identity.as_ref());
-        let clients = Clients::of(groups);
-        Setup::new(Work::Run { clients, role }, identity)
+        let groups = groups.to_vec();
+        Setup::new(Work::Run { groups, role }, identity)
     };
     let (target, addresses) = match &prepared.responder {
         None => (Target::Foreign, Vec::new()),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use load::profile::{self, Population, ProfileError, ProfiledClients, RankNames};
 use load::{Profile, QuestionSet, QuestionSource};
 use measure::scenario::ProfileRecord;
+use settings::{Arrival, Names, Run};
 use sha2::{Digest, Sha256};
 
 use super::request::{query_options, read_questions};
-use crate::args::RunArguments;
 use crate::failure::Failure;
 use crate::records::read_input;
 
@@ -52,19 +52,24 @@ fn fault(path: &Path, error: &ProfileError) -> Failure {
     Failure::usage(format!("{}: {}", path.display(), error.what), error.hint)
 }
 
-/// What the profile of these flags decides; none without one.
-pub(super) fn of(arguments: &RunArguments) -> Result<Option<Profiled>, Failure> {
-    let flags = &arguments.profile;
-    let Some(path) = flags.profile.as_deref() else {
+/// What the profile of a run decides; none without one.
+pub(super) fn of(run: &Run) -> Result<Option<Profiled>, Failure> {
+    let Arrival::Profile {
+        file,
+        zone,
+        rate_factor,
+    } = &run.arrival
+    else {
         return Ok(None);
     };
+    let path = file.as_path();
     let (profile, sha256) = read(path)?;
-    let (names, words) = names(arguments, path, &profile)?;
+    let (names, words) = names(run, (path, zone.as_deref()), &profile)?;
     let population = Population::new(&profile).map_err(|error| fault(path, &error))?;
-    let options = query_options(arguments)?;
+    let options = query_options(run)?;
     let (questions, source) =
         profile::questions(&profile, &names, &options).map_err(|error| fault(path, &error))?;
-    let rate_factor = flags.rate_factor.unwrap_or(1.0);
+    let rate_factor = rate_factor.unwrap_or(1.0);
     let record = ProfileRecord {
         file: path.display().to_string(),
         sha256,
@@ -85,30 +90,32 @@ pub(super) fn of(arguments: &RunArguments) -> Result<Option<Profiled>, Failure> 
 
 /// Where the names come from: the profile, a list, a zone, or one of the former and a zone.
 fn names(
-    arguments: &RunArguments,
-    path: &Path,
+    run: &Run,
+    (path, zone): (&Path, Option<&str>),
     profile: &Profile,
 ) -> Result<(RankNames, String), Failure> {
     let has_kept = !profile.names.kept.is_empty();
-    let zone = match &arguments.profile.profile_zone {
-        None if has_kept || arguments.names.is_some() || !arguments.server.is_empty() => None,
+    let given = run.questions.names.as_ref();
+    let list = given.and_then(|names| Some((names.file()?, matches!(names, Names::Text(_)))));
+    let zone = match zone {
+        None if has_kept || list.is_some() || !run.is_self_test() => None,
         None => Some(SELF_TEST_ZONE),
-        Some(zone) => Some(zone.as_str()),
+        zone => zone,
     };
     let below = |words: &str| match zone {
         Some(zone) => format!("{words}, and names made below {zone}"),
         None => words.to_owned(),
     };
-    match &arguments.names {
-        Some(list) if has_kept => Err(Failure::usage(
+    match list {
+        Some((list, _)) if has_kept => Err(Failure::usage(
             format!("{}: the profile has names of its own", path.display()),
             format!(
                 "leave out --names {}, or take `kept` out of the profile",
-                list.display()
+                list.as_path().display()
             ),
         )),
-        Some(list) => {
-            let (questions, words) = read_questions(arguments, list)?;
+        Some((list, is_text)) => {
+            let (questions, words) = read_questions(run, (list.as_path(), is_text))?;
             let names = RankNames::of_list(&questions, zone);
             let names = names.map_err(|error| fault(path, &error))?;
             Ok((names, below(&format!("names of {words}"))))

@@ -1,17 +1,16 @@
-//! From flags to what is asked, and to how it is chosen.
+//! What is asked, and how it is chosen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use load::question_source::{
-    Labels, Order, QuestionSource, Repeats, parse_label_octets, zone_question,
-};
+use load::question_source::{Labels, Order, QuestionSource, Repeats, zone_question};
 use load::{PlanError, QuestionSet};
 use proto::query::QueryOptions;
-use settings::DriverKind;
+use settings::questions::LabelOctets;
+use settings::{QuestionOrder, Run};
 
 use crate::args::RunArguments;
-use crate::args::questions::QuestionOrder;
+use crate::args::questions::Order as OrderFlag;
 use crate::failure::Failure;
 
 /// Names that can be repeated unless told otherwise: few beside what a cache holds, and many beside
@@ -19,58 +18,63 @@ use crate::failure::Failure;
 const HOT_NAMES: u32 = 10_000;
 
 /// How each question is chosen.
-pub(super) fn source(arguments: &RunArguments) -> Result<QuestionSource, Failure> {
-    let flags = &arguments.choice;
-    let order = match (flags.zipf, flags.question_order) {
-        (Some(exponent), _) => Order::Zipf { exponent },
-        (None, QuestionOrder::InOrder) => Order::InOrder,
-        (None, QuestionOrder::Uniform) => Order::Uniform,
-        (None, QuestionOrder::Shuffled) => Order::Shuffled,
+pub(super) fn source(run: &Run) -> Result<QuestionSource, Failure> {
+    let asked = &run.questions;
+    let order = match asked.order {
+        QuestionOrder::InOrder => Order::InOrder,
+        QuestionOrder::Uniform => Order::Uniform,
+        QuestionOrder::Shuffled => Order::Shuffled,
+        QuestionOrder::Zipf { exponent } => Order::Zipf { exponent },
     };
-    let qtypes = flags.qtypes.as_deref().map(str::parse).transpose()?;
+    let qtypes = asked.qtypes.as_deref().map(str::parse).transpose()?;
     Ok(QuestionSource {
         order,
         qtypes,
-        labels: labels(arguments)?,
-        repeats: flags.cache_hit_ratio.map(|share| Repeats {
-            share,
-            ttl: flags.cache_ttl,
-            names_max: flags.hot_names.unwrap_or(HOT_NAMES),
+        labels: labels(run)?,
+        repeats: asked.repeats.map(|repeats| Repeats {
+            share: repeats.share,
+            ttl: repeats.ttl,
+            names_max: repeats.names_max.unwrap_or(HOT_NAMES),
         }),
         ranked: None,
         part: None,
     })
 }
 
-fn labels(arguments: &RunArguments) -> Result<Option<Labels>, PlanError> {
-    let flags = &arguments.choice;
-    let octets = flags.label_octets.as_deref().map(parse_label_octets);
-    let octets = octets.transpose()?;
-    let labels = match (flags.zone(), flags.water_torture) {
-        (Some(("walk", _)), _) => Labels::counted(octets),
-        (Some(_), _) => Labels::unique(octets, label_seed(arguments)),
-        (None, true) => Labels::random(octets, label_seed(arguments)),
-        (None, false) => return Ok(None),
+fn labels(run: &Run) -> Result<Option<Labels>, PlanError> {
+    use settings::Labels as Asked;
+    let octets = |given: &Option<LabelOctets>| given.map(|it| (it.min, it.max));
+    let seed = |given: &Option<u64>| given.unwrap_or_else(|| label_seed(run));
+    let labels = match &run.questions.labels {
+        None => return Ok(None),
+        Some(Asked::Walk { octets: given, .. }) => Labels::counted(octets(given)),
+        Some(Asked::Random {
+            octets: given,
+            seed: own,
+            ..
+        }) => Labels::unique(octets(given), seed(own)),
+        Some(Asked::WaterTorture {
+            octets: given,
+            seed: own,
+        }) => Labels::random(octets(given), seed(own)),
     };
     labels.map(Some)
 }
 
 /// Decides the seed of random labels, if there are any and nobody has.
-pub(super) fn decide_seed(arguments: &mut RunArguments) {
-    let flags = &arguments.choice;
-    if flags.random_labels.is_some() || flags.water_torture {
-        arguments.choice.label_seed = Some(label_seed(arguments));
+pub(super) fn decide_seed(run: &mut Run) {
+    let seed = label_seed(run);
+    if let Some(given) = run.questions.labels.as_mut().and_then(|it| it.seed_mut()) {
+        given.get_or_insert(seed);
     }
 }
 
 /// A server may still know the names of an earlier run; the built-in responder knows none.
-fn label_seed(arguments: &RunArguments) -> u64 {
-    let has_cache = !arguments.server.is_empty() && arguments.driver != Some(DriverKind::Sim);
-    let given = arguments.choice.label_seed;
-    given.unwrap_or_else(|| match has_cache {
-        true => seed_of_now(),
-        false => arguments.seed,
-    })
+fn label_seed(run: &Run) -> u64 {
+    match run.is_self_test() || run.is_simulated() {
+        true => run.generator.seed,
+        false => seed_of_now(),
+    }
 }
 
 /// The time in microseconds, another one each time: groups of clients that are made ready within
@@ -88,26 +92,27 @@ fn seed_of_now() -> u64 {
 }
 
 /// What the padding of a list's queries has to count: a label before each name.
-pub(super) fn label_octets(arguments: &RunArguments) -> Result<u16, PlanError> {
-    if !arguments.choice.water_torture {
-        return Ok(0);
+pub(super) fn label_octets(run: &Run) -> Result<u16, PlanError> {
+    match &run.questions.labels {
+        Some(settings::Labels::WaterTorture { .. }) => {
+            Ok(labels(run)?.map_or(0, |labels| labels.wire_octets_max()))
+        }
+        _ => Ok(0),
     }
-    let labels = labels(arguments)?;
-    Ok(labels.map_or(0, |labels| labels.wire_octets_max()))
 }
 
-/// The questions that are asked with these flags, and words for them: those of a zone whose names
-/// are generated, those of `list`, or both.
+/// The questions that are asked, and words for them: those of a zone whose names are generated,
+/// those of `list`, or both.
 pub(super) fn with_zone(
-    arguments: &RunArguments,
+    run: &Run,
     options: &QueryOptions,
     list: impl FnOnce() -> Result<(QuestionSet, String), Failure>,
 ) -> Result<(QuestionSet, String), Failure> {
-    let Some((flag, zone)) = arguments.choice.zone() else {
+    let Some((flag, zone)) = run.questions.zone() else {
         return list();
     };
     let options = QueryOptions {
-        label_octets: labels(arguments)?.map_or(0, |labels| labels.wire_octets_max()),
+        label_octets: labels(run)?.map_or(0, |labels| labels.wire_octets_max()),
         ..options.clone()
     };
     let generated = zone_question(flag, zone, &options)?;
@@ -115,7 +120,7 @@ pub(super) fn with_zone(
         "walk" => format!("a walk through {zone}"),
         _ => format!("random labels under {zone}"),
     };
-    if arguments.names.is_none() {
+    if run.questions.names.is_none() {
         return Ok((generated, words));
     }
     let (mut questions, name) = list()?;
@@ -152,7 +157,7 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
             format!("add --random-labels ZONE, or leave out {flag}"),
         ));
     }
-    let is_chosen = flags.zipf.is_some() || flags.question_order == QuestionOrder::Uniform;
+    let is_chosen = flags.zipf.is_some() || flags.question_order == OrderFlag::Uniform;
     let has_no_rounds = is_chosen || flags.zone().is_some();
     if arguments.loops.is_some() && has_no_rounds {
         return Err(Failure::usage(

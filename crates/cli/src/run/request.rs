@@ -1,4 +1,4 @@
-//! From flags to a decided run.
+//! From what is asked for to a decided run.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -8,60 +8,54 @@ use std::time::Duration;
 
 use lab::observing::Sources;
 use lab::run::{Description, RunRequest, default_workers, target_scope};
-use load::arrival::{Arrival, parse_rate};
-use load::profile::ProfiledClients;
-use load::{Plan, QuestionSet, QuestionSource, StubPolicy, line_options, names_file};
-use measure::scenario::ProfileRecord;
+use load::arrival::Arrival;
+use load::{Plan, QuestionSet, QuestionSource, Shape, names_file, stub};
+use measure::scenario::{ProfileRecord, ReplayRecord};
 use proto::Transport;
-use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions};
-use settings::{DriverChoice, DriverKind};
+use proto::query::{Edns, OPTION_KEEPALIVE, QueryOptions};
+use settings::{DriverChoice, DriverKind, Names, Run, Tsig};
 
+use super::{doh, profile, questions, tls};
 use crate::args::doh::Server;
-use crate::args::{NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::inputs;
 use crate::records::read_input;
+use crate::run::INTERVAL;
 use crate::run::address::address_of;
-use crate::run::{INTERVAL, profile, questions, tls};
+use crate::scenario::Group;
 use crate::secrets;
 
-/// Queries in flight unless told otherwise.
-pub(crate) const OUTSTANDING: u32 = 100;
 /// Clients unless told otherwise: enough sockets to reach several queues of a server.
 pub(crate) const CLIENTS: u32 = 10;
 /// Length of a run unless told otherwise.
 const DURATION: Duration = Duration::from_secs(10);
 
 /// A run against a server named by the user.
-pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
-    let is_asked_otherwise = arguments.choice.zone().is_some()
-        || arguments.replay.is_some()
-        || arguments.profile.profile.is_some()
-        || arguments.population.script.is_some()
-        || arguments.connections.asks_nothing();
-    if arguments.names.is_none() && arguments.lines.is_none() && !is_asked_otherwise {
+pub(crate) fn against(group: &Group) -> Result<RunRequest, Failure> {
+    let run = &group.run;
+    let has_names = run.questions.names.is_some() || run.questions.zone().is_some();
+    let is_asked_otherwise = match &run.arrival {
+        settings::Arrival::Script(_)
+        | settings::Arrival::Profile { .. }
+        | settings::Arrival::Replay(_) => true,
+        _ => run.connections.asks_nothing(),
+    };
+    if !has_names && !is_asked_otherwise {
         return Err(Failure::usage(
             "no questions: --server needs --names FILE",
             "make some with `throng names records --zone example.org > names.txt`, or while they \
              are asked with --random-labels ZONE",
         ));
     }
-    let asked = match &arguments.population.script {
-        // A script has names of its own.
-        Some(script) if arguments.names.is_none() => Asked::of(
-            arguments,
-            (QuestionSet::new(), script.display().to_string()),
-        )?,
-        _ => questions(arguments)?,
-    };
-    let first = arguments.server.first().map_or("", String::as_str);
+    let asked = questions(group)?;
+    let first = run.servers.first().map_or("", String::as_str);
     let parts = Server::parse(first);
     let mut servers = Vec::new();
-    for server in &arguments.server {
-        servers.push(address_of(server, arguments)?);
+    for server in &run.servers {
+        servers.push(address_of(server, run)?);
     }
     let is_alike = |server: &&String| Server::parse(server).has_uri_of(&parts);
-    if let Some(other) = arguments.server.iter().find(|server| !is_alike(server)) {
+    if let Some(other) = run.servers.iter().find(|server| !is_alike(server)) {
         let (first, other) = (secrets::uri(first), secrets::uri(other));
         return Err(Failure::usage(
             format!("--server {first} and --server {other}: requests to both have one URI"),
@@ -69,107 +63,82 @@ pub(crate) fn against(arguments: &RunArguments) -> Result<RunRequest, Failure> {
         ));
     }
     let (targets, hosts): (Vec<SocketAddr>, Vec<String>) = servers.into_iter().unzip();
-    let mut request = build(arguments, (&targets, &parts), asked)?;
-    let servers = arguments.server.iter().map(|server| secrets::uri(server));
-    request.description.server_name = Some(servers.collect::<Vec<_>>().join(", "));
-    if arguments.transport.has_tls() && !parts.is_plain_http() {
-        request.tls = Some(tls::against(arguments, &hosts)?);
+    let mut request = build(run, (&targets, &parts), asked)?;
+    if let Some(given) = &run.tls {
+        request.tls = Some(tls::against(given, run.transport, &hosts)?);
     }
     Ok(request)
 }
 
 /// Everything that does not depend on who answers.
 pub(crate) fn build(
-    arguments: &RunArguments,
+    run: &Run,
     (targets, server): (&[SocketAddr], &Server),
     asked: Asked,
 ) -> Result<RunRequest, Failure> {
-    reject_edns(arguments, &asked.questions)?;
-    let target = targets[0];
-    let each = (arguments.transport, arguments.timeout);
-    let stub = arguments.stub.policy(targets.to_vec(), each)?;
-    let arrival = arrival(arguments, asked.profiled)?;
+    reject_edns(run, &asked.questions)?;
+    let (target, limits, generator) = (targets[0], &run.limits, &run.generator);
+    let stub = stub::policy(&run.stub, targets.to_vec(), (run.transport, limits.timeout));
     let clients = asked.clients.unwrap_or(CLIENTS);
-    let timestamps = arguments.timestamps;
-    let queries_max = queries_max(arguments, asked.questions.len());
-    let duration = duration(arguments, queries_max);
+    let timestamps = generator.timestamps;
+    let queries_max = queries_max(run, &asked);
+    let duration = duration(run, queries_max);
     let plan = Plan {
         target,
-        transport: arguments.transport,
+        transport: run.transport,
         questions: asked.questions,
         question_source: asked.source,
         clients,
-        workers: arguments
-            .workers
-            .unwrap_or_else(|| workers(arguments, target, clients, &arrival)),
-        arrival,
+        workers: match generator.workers {
+            Some(workers) => workers,
+            None => workers(run, target, clients, &asked.arrival),
+        },
+        arrival: asked.arrival,
         duration,
-        warmup: arguments.warmup,
+        warmup: limits.warmup,
         queries_max,
-        timeout: timeout(stub.as_deref(), arguments),
-        interval: arguments.interval.unwrap_or_else(|| interval(duration)),
-        seed: arguments.seed,
-        local_addresses: load::plan::expand_local_addresses(&arguments.local_address)?,
-        local_port: arguments.local_port,
-        presence: arguments.population.presence()?,
-        shape: arguments.population.shape()?,
-        connections: arguments.connections.policy()?,
-        doh: arguments.doh.request(arguments.transport, server)?,
-        tcp_fallback: arguments.tcp_fallback,
-        stub,
-        socket_buffer_octets: arguments.socket_buffer,
-        offload: !arguments.no_offload && timestamps.is_none(),
+        timeout: stub.as_ref().map_or(limits.timeout, |stub| stub.timeout()),
+        interval: limits.interval.unwrap_or_else(|| interval(duration)),
+        seed: generator.seed,
+        local_addresses: load::plan::expand_local_addresses(&generator.local_addresses)?,
+        local_port: generator.local_port,
+        presence: run.presence.clone(),
+        shape: (run.shape.as_deref().map(Shape::parse).transpose()?).map(Arc::new),
+        connections: run.connections,
+        doh: doh::request(run, server)?,
+        tcp_fallback: run.tcp_fallback,
+        stub: stub.map(Arc::new),
+        socket_buffer_octets: generator.socket_buffer_octets,
+        offload: generator.offload && timestamps.is_none(),
         timestamps,
         client_statistics: true,
-        tsig: tsig(arguments)?,
+        tsig: tsig(run)?,
     };
     plan.validate()?;
     crate::script::check_loads(&plan)?;
-    let description = describe(arguments, asked.words, asked.profile)?;
-    let cpus = arguments.cpus.clone();
     Ok(RunRequest {
         group: measure::experience::GroupRecord::PLAIN.to_owned(),
         plan,
         tls: None,
-        cpus,
+        cpus: generator.cpus.clone(),
         // Of a simulation, and where an interface is missing, which has been refused, nothing is.
-        driver: DriverChoice::of(arguments.driver, arguments.interface).unwrap_or_default(),
-        description,
-        preflight: false,
+        driver: DriverChoice::of(generator.driver, generator.interface).unwrap_or_default(),
+        asked: Arc::new(secrets::left_out(run)),
+        description: Description {
+            questions_source: asked.words,
+            profile: asked.profile,
+            replay: asked.replay,
+            self_test: false,
+        },
+        preflight: run.preflight,
         observer: None,
-        observe: Sources::parse(&arguments.observe)?,
+        observe: Sources::parse(&run.observe)?,
     })
-}
-
-/// What the record says beside the plan.
-fn describe(
-    arguments: &RunArguments,
-    questions_source: String,
-    profile: Option<ProfileRecord>,
-) -> Result<Description, Failure> {
-    let replay = arguments.replay.as_ref();
-    Ok(Description {
-        server_name: None,
-        questions_source,
-        profile,
-        replay: replay.map(|source| source.record.clone()),
-        edns: edns(arguments)?.map(|edns| describe_edns(&edns)),
-        edns_padding_octets: arguments.edns_padding,
-        local_addresses: arguments.local_address.clone(),
-        goodput_rcodes: goodput(arguments)?,
-        self_test: false,
-        labels: arguments.label.iter().cloned().collect(),
-    })
-}
-
-/// How long a query may take, with all its attempts.
-fn timeout(stub: Option<&StubPolicy>, arguments: &RunArguments) -> Duration {
-    stub.map_or(arguments.timeout, StubPolicy::timeout)
 }
 
 /// How long queries are offered, if not a number of them ends the run.
-fn duration(arguments: &RunArguments, queries_max: Option<u64>) -> Option<Duration> {
-    let given = arguments.duration;
+fn duration(run: &Run, queries_max: Option<u64>) -> Option<Duration> {
+    let given = run.limits.duration;
     given.or(queries_max.is_none().then_some(DURATION))
 }
 
@@ -189,26 +158,27 @@ fn interval(duration: Option<Duration>) -> Duration {
     fits.unwrap_or(lengths[lengths.len() - 1])
 }
 
-/// After how many queries the run ends, if it is asked `questions` questions.
-fn queries_max(arguments: &RunArguments, questions: usize) -> Option<u64> {
-    match (arguments.loops, &arguments.replay) {
-        (_, Some(source)) => Some(source.replay.queries_total()),
-        (Some(loops), _) => Some(loops.saturating_mul(questions as u64)),
-        (None, _) => arguments.queries,
+/// After how many queries the run ends, if it is asked these questions.
+fn queries_max(run: &Run, asked: &Asked) -> Option<u64> {
+    match (run.limits.loops, &asked.arrival) {
+        (_, Arrival::Replay(replay)) => Some(replay.queries_total()),
+        (Some(loops), _) => Some(loops.saturating_mul(asked.questions.len() as u64)),
+        (None, _) => run.limits.queries,
     }
 }
 
-fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: &Arrival) -> u32 {
-    if arguments.driver == Some(DriverKind::Sim) {
+fn workers(run: &Run, target: SocketAddr, clients: u32, arrival: &Arrival) -> u32 {
+    if run.is_simulated() {
         // The record of a simulation must not depend on the host's CPUs.
         return 1;
     }
-    let cpus = match arguments.cpus.len() {
+    let generator = &run.generator;
+    let cpus = match generator.cpus.len() {
         0 => driver::cpu::allowed().len(),
         given => return u32::try_from(given).unwrap_or(1).min(clients),
     };
     // Each worker needs a queue of its own; where nobody can tell, the driver says so.
-    let queues = match (arguments.driver, arguments.interface) {
+    let queues = match (generator.driver, generator.interface) {
         (Some(DriverKind::Xdp), Some(interface)) => {
             driver::xdp::receive_queues(interface).unwrap_or(1)
         }
@@ -225,84 +195,54 @@ fn workers(arguments: &RunArguments, target: SocketAddr, clients: u32, arrival: 
         .max(1)
 }
 
-fn arrival(
-    arguments: &RunArguments,
-    profiled: Option<Arc<ProfiledClients>>,
-) -> Result<Arrival, Failure> {
-    if let Some(source) = &arguments.replay {
-        return Ok(Arrival::Replay(Arc::clone(&source.replay)));
-    }
-    if let Some(clients) = profiled {
-        return Ok(Arrival::Profile(clients));
-    }
-    if let Some(path) = &arguments.population.script {
-        return Ok(Arrival::Script(crate::script::text(path, arguments)?));
-    }
-    if let Some(each) = arguments.population.arrival()? {
-        return Ok(Arrival::Clients(each));
-    }
-    let Some(rate) = &arguments.rate else {
-        let outstanding = arguments.outstanding.unwrap_or(OUTSTANDING);
-        let max_rate = arguments.max_rate.as_deref().map(parse_rate);
-        return Ok(Arrival::Closed {
+/// When queries are due, where neither a profile nor a capture says it.
+fn arrival(run: &Run) -> Result<Arrival, Failure> {
+    Ok(match &run.arrival {
+        &settings::Arrival::Closed {
             outstanding,
-            rate_qps_max: max_rate.transpose()?,
-        });
-    };
-    Ok(Arrival::Open {
-        rate_qps: parse_rate(rate)?,
-        process: arguments.arrival,
-        burst: arguments.burst,
+            rate_qps_max,
+        } => Arrival::Closed {
+            outstanding,
+            rate_qps_max,
+        },
+        &settings::Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        } => Arrival::Open {
+            rate_qps,
+            process,
+            burst,
+        },
+        settings::Arrival::Clients(each) => Arrival::Clients(*each),
+        settings::Arrival::Script(file) => Arrival::Script(crate::script::text(file, run)?),
+        settings::Arrival::Profile { .. } | settings::Arrival::Replay(_) => {
+            unreachable!("they come with their questions")
+        }
     })
 }
 
-fn edns(arguments: &RunArguments) -> Result<Option<Edns>, Failure> {
-    let wanted = arguments.edns_size.is_some()
-        || arguments.dnssec
-        || !arguments.edns_option.is_empty()
-        || arguments.edns_padding.is_some()
-        || arguments.edns_keepalive;
-    if !wanted {
-        return Ok(None);
-    }
+fn edns(run: &Run) -> Option<Edns> {
+    let asked = run.message.edns.as_ref()?;
     let mut edns = Edns {
-        dnssec_ok: arguments.dnssec,
+        dnssec_ok: asked.dnssec_ok,
         ..Edns::default()
     };
-    if let Some(octets) = arguments.edns_size {
+    if let Some(octets) = asked.udp_payload_octets {
         edns.udp_payload_octets = octets;
     }
-    for option in &arguments.edns_option {
-        let parsed = line_options::parse_edns_option(option)
-            .map_err(|reason| Failure::plain(format!("--edns-option {option}: {reason}")))?;
-        edns.options.push(parsed);
-    }
-    if arguments.edns_keepalive {
-        let given = ("--edns-keepalive", OPTION_KEEPALIVE);
-        reject_twice(given, &edns)?;
+    let options = asked.options.iter();
+    edns.options = options.map(|it| (it.code, it.data.clone())).collect();
+    if asked.keepalive {
         edns.options.push((OPTION_KEEPALIVE, Vec::new()));
     }
-    if let Some(octets) = arguments.edns_padding {
-        reject_twice(("--edns-padding", OPTION_PADDING), &edns)?;
-        edns.padding_block_octets = NonZeroU16::new(octets);
-    }
-    Ok(Some(edns))
-}
-
-/// An option that a message has but once.
-fn reject_twice((flag, code): (&str, u16), edns: &Edns) -> Result<(), Failure> {
-    if edns.options.iter().any(|(given, _)| *given == code) {
-        return Err(Failure::usage(
-            format!("{flag} contradicts --edns-option {code}"),
-            "use one of them",
-        ));
-    }
-    Ok(())
+    edns.padding_block_octets = asked.padding_octets.and_then(NonZeroU16::new);
+    Some(edns)
 }
 
 /// Refuses EDNS options that the transport must not carry, of flags or lines.
-fn reject_edns(arguments: &RunArguments, questions: &QuestionSet) -> Result<(), Failure> {
-    let (transport, uses) = (arguments.transport, questions.edns_uses());
+fn reject_edns(run: &Run, questions: &QuestionSet) -> Result<(), Failure> {
+    let (transport, uses) = (run.transport, questions.edns_uses());
     if uses.keepalive && !transport.is_stream() {
         // RFC 7828, section 3.2.1; RFC 9250, section 5.5.2.
         let rule = match transport {
@@ -315,14 +255,15 @@ fn reject_edns(arguments: &RunArguments, questions: &QuestionSet) -> Result<(), 
         ));
     }
     let plain_padding = uses.padding && !transport.has_tls();
-    if plain_padding && !arguments.allow_plain_padding {
+    let is_allowed = run.message.allows_plain_padding;
+    if plain_padding && !is_allowed {
         // RFC 7830, section 6.
         return Err(Failure::usage(
             format!("EDNS padding over {transport}: it hides nothing that is not encrypted"),
             "use an encrypted transport such as --transport dot, or add --allow-plain-padding",
         ));
     }
-    if arguments.allow_plain_padding && !plain_padding {
+    if is_allowed && !plain_padding {
         return Err(Failure::usage(
             "--allow-plain-padding has no effect: nothing is padded in the clear",
             "leave it out",
@@ -331,45 +272,34 @@ fn reject_edns(arguments: &RunArguments, questions: &QuestionSet) -> Result<(), 
     Ok(())
 }
 
-fn describe_edns(edns: &Edns) -> String {
-    let mut words = format!("{} octets", edns.udp_payload_octets);
-    if edns.dnssec_ok {
-        words.push_str(", DO");
-    }
-    for (code, data) in &edns.options {
-        words.push_str(&format!(", option {code} ({} octets)", data.len()));
-    }
-    words
-}
-
 /// How queries are built unless a line of the names file says otherwise.
-pub(crate) fn query_options(arguments: &RunArguments) -> Result<QueryOptions, Failure> {
+pub(crate) fn query_options(run: &Run) -> Result<QueryOptions, Failure> {
     Ok(QueryOptions {
-        recursion_desired: !arguments.no_recursion,
-        edns: edns(arguments)?,
-        signature_octets: signature_octets(arguments)?,
-        label_octets: questions::label_octets(arguments)?,
+        recursion_desired: !run.message.no_recursion,
+        edns: edns(run),
+        signature_octets: signature_octets(run)?,
+        label_octets: questions::label_octets(run)?,
         ..QueryOptions::default()
     })
 }
 
 /// Octets of the TSIG record of each query.
-fn signature_octets(arguments: &RunArguments) -> Result<u16, Failure> {
-    let key = tsig(arguments)?;
+fn signature_octets(run: &Run) -> Result<u16, Failure> {
+    let key = tsig(run)?;
     let octets = key.as_ref().map_or(0, proto::tsig::Key::record_octets);
     // Two names and a digest are far below that; the plan refuses what does not fit.
     Ok(u16::try_from(octets).unwrap_or(u16::MAX))
 }
 
+/// The questions of a file, and its name.
 pub(super) fn read_questions(
-    arguments: &RunArguments,
-    path: &Path,
+    run: &Run,
+    (path, is_text): (&Path, bool),
 ) -> Result<(QuestionSet, String), Failure> {
     let octets = read_input(path)?;
-    let options = query_options(arguments)?;
-    let questions = match arguments.names_format {
-        NamesFormat::Text => names_file::parse_text(&octets, &options),
-        NamesFormat::Stream => names_file::parse_stream(&octets),
+    let questions = match is_text {
+        true => names_file::parse_text(&octets, &query_options(run)?),
+        false => names_file::parse_stream(&octets),
     };
     let name = match path == Path::new("-") {
         true => "standard input".to_owned(),
@@ -386,57 +316,67 @@ pub(super) struct Asked {
     source: QuestionSource,
     /// Where the questions come from.
     words: String,
+    /// When they are asked.
+    arrival: Arrival,
     /// How many clients ask; none if nobody says it.
     clients: Option<u32>,
-    profiled: Option<Arc<ProfiledClients>>,
     profile: Option<ProfileRecord>,
-}
-
-impl Asked {
-    /// Questions and words for them, of which one is chosen as the flags say.
-    fn of(
-        arguments: &RunArguments,
-        (questions, words): (QuestionSet, String),
-    ) -> Result<Self, Failure> {
-        Ok(Asked {
-            questions: Arc::new(questions),
-            source: questions::source(arguments)?,
-            words,
-            clients: arguments.clients,
-            profiled: None,
-            profile: None,
-        })
-    }
+    replay: Option<ReplayRecord>,
 }
 
 /// The questions of the capture or profile, those that the user gave or has made, or else those of
 /// a self-test.
-pub(super) fn questions(arguments: &RunArguments) -> Result<Asked, Failure> {
-    if let Some(replay) = &arguments.replay {
+pub(super) fn questions(group: &Group) -> Result<Asked, Failure> {
+    let run = &group.run;
+    if let settings::Arrival::Replay(source) = &run.arrival {
+        let captured = match &group.captured {
+            Some(captured) => Arc::clone(captured),
+            // What the process that the user started has told already.
+            None => Arc::new(crate::replay::read(run, source, |_| ())?),
+        };
         return Ok(Asked {
-            questions: Arc::clone(&replay.questions),
-            ..Asked::of(arguments, (QuestionSet::new(), replay.words()))?
+            questions: Arc::clone(&captured.questions),
+            source: questions::source(run)?,
+            words: captured.words(),
+            arrival: Arrival::Replay(Arc::clone(&captured.replay)),
+            clients: Some(captured.replay.clients()),
+            profile: None,
+            replay: Some(captured.record.clone()),
         });
     }
-    if let Some(profiled) = profile::of(arguments)? {
+    if let Some(profiled) = profile::of(run)? {
         return Ok(Asked {
             questions: Arc::new(profiled.questions),
             source: profiled.source,
             words: profiled.words,
-            clients: arguments.clients.or(Some(profiled.count)),
-            profiled: Some(profiled.clients),
+            arrival: Arrival::Profile(profiled.clients),
+            clients: run.clients.or(Some(profiled.count)),
             profile: Some(profiled.record),
+            replay: None,
         });
     }
-    let options = query_options(arguments)?;
-    let questions = questions::with_zone(arguments, &options, || {
-        match (&arguments.lines, &arguments.names) {
-            (Some(lines), _) => named_questions(lines, &options),
-            (None, Some(path)) => read_questions(arguments, path),
-            (None, None) => self_test_questions(arguments),
+    let options = query_options(run)?;
+    let (questions, words) = questions::with_zone(run, &options, || {
+        match (&run.questions.names, &run.arrival) {
+            (Some(Names::Lines(lines)), _) => named_questions(lines, &options),
+            (Some(Names::Text(file)), _) => read_questions(run, (file.as_path(), true)),
+            (Some(Names::Messages(file)), _) => read_questions(run, (file.as_path(), false)),
+            // A script has names of its own.
+            (None, settings::Arrival::Script(file)) if !run.is_self_test() => {
+                Ok((QuestionSet::new(), file.as_path().display().to_string()))
+            }
+            (None, _) => self_test_questions(&options),
         }
-    });
-    Asked::of(arguments, questions?)
+    })?;
+    Ok(Asked {
+        questions: Arc::new(questions),
+        source: questions::source(run)?,
+        words,
+        arrival: arrival(run)?,
+        clients: run.clients,
+        profile: None,
+        replay: None,
+    })
 }
 
 /// Questions of the command line.
@@ -450,24 +390,25 @@ pub(crate) fn named_questions(
     Ok((questions, lines.trim_end().replace('\n', ", ")))
 }
 
-fn self_test_questions(arguments: &RunArguments) -> Result<(QuestionSet, String), Failure> {
+fn self_test_questions(options: &QueryOptions) -> Result<(QuestionSet, String), Failure> {
     let mut text = String::new();
     let set = load::name_sets::RecordSet::new("throng.test", 1_000, 1)?;
     set.write_names(&mut text).map_err(Failure::in_operation)?;
-    let questions = names_file::parse_text(text.as_bytes(), &query_options(arguments)?)
-        .map_err(Failure::in_operation)?;
+    let questions =
+        names_file::parse_text(text.as_bytes(), options).map_err(Failure::in_operation)?;
     Ok((questions, "test-record-1..1000.throng.test A".to_owned()))
 }
 
-fn tsig(arguments: &RunArguments) -> Result<Option<proto::tsig::Key>, Failure> {
-    if let Some(text) = &arguments.tsig {
-        let key = text.parse();
-        return key
-            .map(Some)
-            .map_err(|reason: String| Failure::plain(format!("--tsig: {reason}")));
-    }
-    let Some(path) = &arguments.tsig_file else {
-        return Ok(None);
+fn tsig(run: &Run) -> Result<Option<proto::tsig::Key>, Failure> {
+    let path = match &run.message.tsig {
+        None | Some(Tsig::NotRecorded) => return Ok(None),
+        Some(Tsig::Key(text)) => {
+            let key = text.parse();
+            return key
+                .map(Some)
+                .map_err(|reason: String| Failure::plain(format!("--tsig: {reason}")));
+        }
+        Some(Tsig::File(file)) => file.as_path(),
     };
     let text = inputs::text(path).map_err(|error| {
         Failure::usage(
@@ -478,16 +419,4 @@ fn tsig(arguments: &RunArguments) -> Result<Option<proto::tsig::Key>, Failure> {
     let key = proto::tsig::Key::from_key_file(&text)
         .map_err(|reason| Failure::plain(format!("{}: {reason}", path.display())))?;
     Ok(Some(key))
-}
-
-fn goodput(arguments: &RunArguments) -> Result<Vec<u16>, Failure> {
-    let rcode = |text: &String| {
-        proto::rr::rcode_from_text(text).ok_or_else(|| {
-            Failure::usage(
-                format!("--goodput: unknown RCODE `{text}`"),
-                "give RCODEs by name, such as NOERROR,NXDOMAIN",
-            )
-        })
-    };
-    arguments.goodput.iter().map(rcode).collect()
 }

@@ -13,7 +13,6 @@ use responder::{Limits, ResponderConfig};
 use settings::DriverChoice;
 
 use super::{Prepared, request, tls};
-use crate::args::RunArguments;
 use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::part::Place;
@@ -80,23 +79,22 @@ impl Responder {
 pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Failure> {
     let mut requests = Vec::new();
     for group in groups {
-        let arguments = &group.arguments;
         let server = Server::parse(SELF_TEST_NAME);
-        let asked = request::questions(arguments).map_err(|failure| group.blame(failure))?;
+        let asked = request::questions(group).map_err(|failure| group.blame(failure))?;
         let targets = [probe_target()];
         let target = (&targets[..], &server);
-        let request = request::build(arguments, target, asked);
+        let request = request::build(&group.run, target, asked);
         requests.push(request.map_err(|failure| group.blame(failure))?);
     }
     let workers = requests.iter().map(|request| request.plan.workers).max();
-    let (generator_cpus, cpus) = split_cpus(&groups[0].arguments, workers.unwrap_or(1));
+    let (generator_cpus, cpus) = split_cpus(&groups[0].run.generator.cpus, workers.unwrap_or(1));
     let identity = complete(groups, &requests, (identity, false))?;
     let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let config = ResponderConfig {
         listen: (transports(groups).into_iter())
             .map(|transport| (transport, free_port))
             .collect(),
-        ..responder(&groups[0].arguments, identity.as_ref())?
+        ..responder(&groups[0], identity.as_ref())?
     };
     for (request, group) in requests.iter_mut().zip(groups) {
         request.cpus.clone_from(&generator_cpus);
@@ -106,8 +104,8 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         config,
         cpus,
         sockets: SocketUse {
-            driver: DriverChoice::of(groups[0].arguments.driver, None).unwrap_or_default(),
-            offload: !groups[0].arguments.no_offload,
+            driver: DriverChoice::of(groups[0].run.generator.driver, None).unwrap_or_default(),
+            offload: groups[0].run.generator.offload,
         },
         identity,
     };
@@ -121,10 +119,9 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
 fn transports(groups: &[Group]) -> Vec<Transport> {
     let mut transports = Vec::new();
     for group in groups {
-        let arguments = &group.arguments;
-        let is_udp = arguments.transport == Transport::Udp;
-        let fallback = (arguments.tcp_fallback && is_udp).then_some(Transport::Tcp);
-        for transport in [Some(arguments.transport), fallback].into_iter().flatten() {
+        let run = &group.run;
+        let fallback = run.tcp_fallback.then_some(Transport::Tcp);
+        for transport in [Some(run.transport), fallback].into_iter().flatten() {
             if !transports.contains(&transport) {
                 transports.push(transport);
             }
@@ -134,14 +131,11 @@ fn transports(groups: &[Group]) -> Vec<Transport> {
 }
 
 /// The responder as the flags of the run want it.
-fn responder(
-    arguments: &RunArguments,
-    identity: Option<&Identity>,
-) -> Result<ResponderConfig, Failure> {
+fn responder(group: &Group, identity: Option<&Identity>) -> Result<ResponderConfig, Failure> {
     Ok(ResponderConfig {
-        behaviour: behaviour(&arguments.behaviour.behaviour)?,
+        behaviour: behaviour(&group.built_in.behaviour.behaviour)?,
         tls: identity.map(|identity| Arc::clone(&identity.server_config)),
-        seed: arguments.seed,
+        seed: group.run.generator.seed,
         ..ResponderConfig::default()
     })
 }
@@ -149,7 +143,7 @@ fn responder(
 /// Runs in virtual time.
 pub(super) fn simulate(groups: &[Group], interrupt: &Interrupt) -> Result<RunRecord, Failure> {
     let (requests, simulation) = prepare_simulation(groups)?;
-    super::show_shares(&requests, groups[0].arguments.quiet);
+    super::show_shares(&requests, groups[0].output.quiet);
     let control = lab::run::control(&requests);
     interrupt.stops(&control);
     Ok(lab::run::simulate_until_interrupted(
@@ -167,8 +161,8 @@ pub(super) fn check_simulation(groups: &[Group]) -> Result<(), Failure> {
 fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation), Failure> {
     let mut requests = Vec::new();
     for group in groups {
-        let arguments = &group.arguments;
-        if let Some(server) = arguments.server.first() {
+        let run = &group.run;
+        if let Some(server) = run.servers.first() {
             let server = secrets::uri(server);
             return Err(Failure::usage(
                 format!("--driver sim simulates the target too; it cannot reach {server}"),
@@ -176,31 +170,33 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
             ));
         }
         let server = Server::parse(SELF_TEST_NAME);
-        let asked = request::questions(arguments).map_err(|failure| group.blame(failure))?;
-        let target = SocketAddr::from((SIMULATED_TARGET, arguments.transport.default_port()));
+        let asked = request::questions(group).map_err(|failure| group.blame(failure))?;
+        let target = SocketAddr::from((SIMULATED_TARGET, run.transport.default_port()));
         let target = (&[target][..], &server);
-        let request = request::build(arguments, target, asked);
+        let request = request::build(run, target, asked);
         requests.push(request.map_err(|failure| group.blame(failure))?);
     }
     let identity = complete(groups, &requests, (None, true))?;
     for (request, group) in requests.iter_mut().zip(groups) {
         finish(request, group, identity.as_ref())?;
+        // Whoever is simulated is there.
+        request.preflight = false;
     }
     scenario::share_rounds(groups, &mut requests)?;
     let simulation = Simulation {
-        world: world(&groups[0].arguments)?,
+        world: world(&groups[0])?,
         responder: ResponderConfig {
-            service: groups[0].arguments.simulation.server.model(),
+            service: groups[0].built_in.simulation.server.model(),
             limits: SIMULATED_LIMITS,
-            ..responder(&groups[0].arguments, identity.as_ref())?
+            ..responder(&groups[0], identity.as_ref())?
         },
         ..Simulation::default()
     };
     Ok((requests, simulation))
 }
 
-fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
-    let flags = &arguments.simulation;
+fn world(group: &Group) -> Result<WorldConfig, Failure> {
+    let flags = &group.built_in.simulation;
     let shares = [
         ("--sim-loss", flags.sim_loss),
         ("--sim-duplicate", flags.sim_duplicate),
@@ -230,7 +226,7 @@ fn world(arguments: &RunArguments) -> Result<WorldConfig, Failure> {
         reorder_delay: flags.sim_delay,
     };
     Ok(WorldConfig {
-        seed: arguments.seed,
+        seed: group.run.generator.seed,
         link,
         ..WorldConfig::default()
     })
@@ -243,8 +239,8 @@ fn complete(
     requests: &[RunRequest],
     (given, deterministic_lengths): (Option<Identity>, bool),
 ) -> Result<Option<Identity>, Failure> {
-    let mut each = groups.iter().map(|group| &group.arguments);
-    let mut with_tls = each.clone().filter(|group| group.transport.has_tls());
+    let mut each = groups.iter().map(|group| &group.run);
+    let mut with_tls = each.clone().filter(|run| run.tls.is_some());
     let Some(first) = with_tls.next() else {
         return Ok(None);
     };
@@ -256,7 +252,7 @@ fn complete(
         Some(identity) => identity,
         None => self_signed(&options).map_err(Failure::in_operation)?,
     };
-    if each.any(|arguments| arguments.tls.tls_early_data) {
+    if each.any(|run| run.tls.as_ref().is_some_and(|tls| tls.early_data)) {
         let clients = requests.iter().map(|request| request.plan.clients);
         let options = early_data(clients.fold(0, u32::saturating_add));
         identity.server_config = identity
@@ -287,11 +283,11 @@ fn finish(
     group: &Group,
     identity: Option<&Identity>,
 ) -> Result<(), Failure> {
-    let arguments = &group.arguments;
     request.group.clone_from(&group.name);
     request.description.self_test = true;
-    if let Some(identity) = identity.filter(|_| arguments.transport.has_tls()) {
-        request.tls = Some(tls::self_test(arguments, &identity.certificate_pem)?);
+    if let (Some(identity), Some(asked)) = (identity, &group.run.tls) {
+        let authority = &identity.certificate_pem;
+        request.tls = Some(tls::self_test(asked, group.run.transport, authority)?);
     }
     Ok(())
 }
@@ -302,15 +298,11 @@ fn probe_target() -> SocketAddr {
 }
 
 /// The workers' CPUs and the responder's: no CPU has both, if there is more than one.
-fn split_cpus(arguments: &RunArguments, workers: u32) -> (Vec<usize>, Vec<usize>) {
+fn split_cpus(given: &[usize], workers: u32) -> (Vec<usize>, Vec<usize>) {
     let all = driver::cpu::allowed();
-    if !arguments.cpus.is_empty() {
-        let rest = all
-            .iter()
-            .copied()
-            .filter(|cpu| !arguments.cpus.contains(cpu))
-            .collect();
-        return (arguments.cpus.clone(), rest);
+    if !given.is_empty() {
+        let rest = all.iter().copied().filter(|cpu| !given.contains(cpu));
+        return (given.to_vec(), rest.collect());
     }
     let workers = workers as usize;
     if all.len() <= workers {

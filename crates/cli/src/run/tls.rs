@@ -1,4 +1,4 @@
-//! From flags to TLS as it is spoken.
+//! From what is asked of TLS to TLS as it is spoken.
 
 use std::env;
 use std::path::Path;
@@ -16,7 +16,8 @@ use proto::tls::{
     TlsSetting, TlsVersions, UnknownName, client_config,
 };
 
-use crate::args::{RunArguments, TlsArguments};
+use settings::{FileName, Run, Tls};
+
 use crate::failure::Failure;
 use crate::inputs;
 
@@ -26,21 +27,24 @@ pub(crate) const EARLY_DATA_OCTETS_MAX: u32 = 1 << 24;
 /// TLS with a server that the user named.
 ///
 /// All servers of a client are verified by one name.
-pub(super) fn against(arguments: &RunArguments, hosts: &[String]) -> Result<TlsRequest, Failure> {
-    let flags = &arguments.tls;
-    let roots = match &flags.tls_ca {
-        Some(path) => Roots::Pem(read(
+pub(super) fn against(
+    asked: &Tls,
+    transport: Transport,
+    hosts: &[String],
+) -> Result<TlsRequest, Failure> {
+    let roots = match &asked.authorities {
+        Some(file) => Roots::Pem(read(
             "--tls-ca",
-            path,
+            file.as_path(),
             "give the PEM file of the authority, or skip verification with --tls-insecure",
         )?),
         None => Roots::WebPki,
     };
     // Pins by themselves know the server (RFC 7858, section 4.2).
-    let verify = !flags.tls_insecure && (flags.tls_pin.is_empty() || flags.tls_ca.is_some());
+    let verify = !asked.accepts_any && (asked.pins.is_empty() || asked.authorities.is_some());
     let host = hosts.first().map_or("", String::as_str);
-    let name = flags.tls_name.as_deref().unwrap_or(host);
-    let has_one_name = flags.tls_name.is_some() || hosts.iter().all(|other| other == host);
+    let name = asked.name.as_deref().unwrap_or(host);
+    let has_one_name = asked.name.is_some() || hosts.iter().all(|other| other == host);
     if verify && !has_one_name {
         return Err(Failure::usage(
             format!(
@@ -54,37 +58,37 @@ pub(super) fn against(arguments: &RunArguments, hosts: &[String]) -> Result<TlsR
     let options = ClientTlsOptions {
         roots,
         verify,
-        pins: pins(&flags.tls_pin)?,
-        certificate: certificate(flags)?,
-        ..options(arguments)?
+        pins: pins(&asked.pins)?,
+        certificate: certificate(asked)?,
+        ..options(asked, transport)?
     };
-    request(options, name, flags)
+    request(options, name, asked)
 }
 
 /// TLS with the built-in responder, whose certificate is `authority`.
 pub(super) fn self_test(
-    arguments: &RunArguments,
+    asked: &Tls,
+    transport: Transport,
     authority_pem: &str,
 ) -> Result<TlsRequest, Failure> {
     let options = ClientTlsOptions {
         roots: Roots::Pem(authority_pem.as_bytes().to_vec()),
-        verify: !arguments.tls.tls_insecure,
-        ..options(arguments)?
+        verify: !asked.accepts_any,
+        ..options(asked, transport)?
     };
-    request(options, "localhost", &arguments.tls)
+    request(options, "localhost", asked)
 }
 
 /// What does not depend on who the server is.
-fn options(arguments: &RunArguments) -> Result<ClientTlsOptions, Failure> {
-    let (flags, transport) = (&arguments.tls, arguments.transport);
-    let versions = versions(flags.tls_version.as_deref())?;
+fn options(asked: &Tls, transport: Transport) -> Result<ClientTlsOptions, Failure> {
+    let versions = versions(asked.version.as_deref())?;
     check_versions(versions, transport)?;
-    let resume = resume(flags)?;
-    check_early_data(flags, versions, resume)?;
-    let alpn = match flags.tls_alpn.is_empty() {
+    let resume = resume(asked);
+    check_early_data(asked, versions)?;
+    let alpn = match asked.alpn.is_empty() {
         true => load::tls::default_alpn(transport),
-        false => flags
-            .tls_alpn
+        false => asked
+            .alpn
             .iter()
             .map(|name| name.as_bytes().to_vec())
             .collect(),
@@ -94,23 +98,19 @@ fn options(arguments: &RunArguments) -> Result<ClientTlsOptions, Failure> {
             true => TlsVersions::Tls13,
             false => versions,
         },
-        cipher_suites: cipher_suites(&flags.tls_ciphers)?,
-        groups: groups(&flags.tls_groups)?,
+        cipher_suites: cipher_suites(&asked.cipher_suites)?,
+        groups: groups(&asked.groups)?,
         alpn,
-        sni: !flags.tls_no_sni,
+        sni: !asked.no_sni,
         resumption: !resume.is_never(),
-        early_data: flags.tls_early_data,
-        stock_records: flags.tls_stock,
+        early_data: asked.early_data,
+        stock_records: asked.stock_records,
         ..ClientTlsOptions::default()
     })
 }
 
-fn request(
-    mut options: ClientTlsOptions,
-    name: &str,
-    flags: &TlsArguments,
-) -> Result<TlsRequest, Failure> {
-    let key_log = key_log(flags)?;
+fn request(mut options: ClientTlsOptions, name: &str, asked: &Tls) -> Result<TlsRequest, Failure> {
+    let key_log = key_log(asked.key_log.as_ref())?;
     options.key_log = key_log.clone().map(|file| file as Arc<dyn KeyLog>);
     let config = client_config(&options).map_err(|error| refused(&error))?;
     let server_name =
@@ -124,18 +124,21 @@ fn request(
         settings: TlsSettings {
             config,
             name: server_name,
-            resume: resume(flags)?,
+            resume: resume(asked),
         },
         verified: options.verify || !options.pins.is_empty(),
         name: name.to_owned(),
-        asked: TlsAsked::of(&options, name, resume(flags)?),
+        asked: TlsAsked::of(&options, name, resume(asked)),
         key_log,
     })
 }
 
 /// Refuses choices that cannot be used or that contradict each other, whoever the server is.
-pub(super) fn check(arguments: &RunArguments) -> Result<(), Failure> {
-    let options = options(arguments)?;
+pub(super) fn check(run: &Run) -> Result<(), Failure> {
+    let Some(asked) = &run.tls else {
+        return Ok(());
+    };
+    let options = options(asked, run.transport)?;
     client_config(&options)
         .map(drop)
         .map_err(|error| refused(&error))
@@ -193,15 +196,11 @@ fn check_versions(versions: TlsVersions, transport: Transport) -> Result<(), Fai
     Ok(())
 }
 
-fn check_early_data(
-    flags: &TlsArguments,
-    versions: TlsVersions,
-    resume: Resume,
-) -> Result<(), Failure> {
-    if !flags.tls_early_data {
+fn check_early_data(asked: &Tls, versions: TlsVersions) -> Result<(), Failure> {
+    if !asked.early_data {
         return Ok(());
     }
-    if resume.is_never() {
+    if resume(asked).is_never() {
         return Err(Failure::usage(
             "--tls-early-data: there is early data in resumed sessions only",
             "add --tls-resume always, or a share of the connections",
@@ -240,13 +239,8 @@ pub(crate) fn groups(names: &[String]) -> Result<Vec<Group>, Failure> {
 }
 
 /// The share of connections that resume.
-pub(super) fn resume(flags: &TlsArguments) -> Result<Resume, Failure> {
-    flags.tls_resume.parse().map_err(|reason| {
-        Failure::usage(
-            format!("--tls-resume: {reason}"),
-            "give never, always, or a share of the connections from 0 to 1, such as 0.9",
-        )
-    })
+fn resume(asked: &Tls) -> Resume {
+    Resume::of_share(asked.resume_share)
 }
 
 fn pins(texts: &[String]) -> Result<Vec<SpkiPin>, Failure> {
@@ -263,19 +257,19 @@ fn pins(texts: &[String]) -> Result<Vec<SpkiPin>, Failure> {
         .collect()
 }
 
-fn certificate(flags: &TlsArguments) -> Result<Option<ClientCertificate>, Failure> {
-    let (Some(certificate), Some(key)) = (&flags.tls_cert, &flags.tls_key) else {
+fn certificate(asked: &Tls) -> Result<Option<ClientCertificate>, Failure> {
+    let (Some(certificate), Some(key)) = (&asked.certificate, &asked.key) else {
         return Ok(None);
     };
     Ok(Some(ClientCertificate {
         chain_pem: read(
             "--tls-cert",
-            certificate,
+            certificate.as_path(),
             "give the PEM file of the certificate",
         )?,
         key_pem: read(
             "--tls-key",
-            key,
+            key.as_path(),
             "give the PEM file of the certificate's own key",
         )?,
     }))
@@ -291,11 +285,11 @@ pub(crate) fn read(flag: &str, path: &Path, hint: &str) -> Result<Vec<u8>, Failu
     })
 }
 
-/// The key log that a flag or the environment asks for.
-fn key_log(flags: &TlsArguments) -> Result<Option<Arc<KeyLogFile>>, Failure> {
+/// The key log that is asked for, or that the environment asks for.
+fn key_log(asked: Option<&FileName>) -> Result<Option<Arc<KeyLogFile>>, Failure> {
     let by_environment = env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty());
-    let (path, source) = match (&flags.tls_keylog, by_environment) {
-        (Some(path), _) => (path.clone(), "--tls-keylog"),
+    let (path, source) = match (asked, by_environment) {
+        (Some(file), _) => (file.as_path().to_owned(), "--tls-keylog"),
         (None, Some(path)) => (path.into(), "SSLKEYLOGFILE"),
         (None, None) => return Ok(None),
     };

@@ -1,6 +1,6 @@
 //! Flags that a run would ignore: a figure must not hide what it does not measure.
 
-use settings::DriverKind;
+use settings::{DriverKind, Run};
 
 use crate::args::doh::Server;
 use crate::args::flags::{self, Asker, Situation};
@@ -8,8 +8,8 @@ use crate::args::{NamesFormat, RunArguments};
 use crate::failure::Failure;
 use crate::run::{questions, tls};
 
-/// Refuses flags that have no effect on this run.
-pub(crate) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
+/// Refuses flags that have no effect where this run is.
+pub(super) fn reject_idle(arguments: &RunArguments) -> Result<(), Failure> {
     let situation = situation(arguments);
     for given in &arguments.given {
         let idle = flags::find(&given.name).and_then(|flag| flag.idle(&situation));
@@ -17,9 +17,12 @@ pub(crate) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
             return Err(unused(&format!("--{}", given.name), &what, &cure));
         }
     }
-    if arguments.transport.has_tls() {
-        tls::check(arguments)?;
-    }
+    Ok(())
+}
+
+/// Refuses what contradicts the rest of the run, or has no effect beside it.
+pub(super) fn reject(arguments: &RunArguments, run: &Run) -> Result<(), Failure> {
+    tls::check(run)?;
     reject_questions(arguments)?;
     questions::reject(arguments)?;
     reject_interface(arguments)?;

@@ -1,20 +1,23 @@
 //! From a scenario file to groups of clients, each with all its flags.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use lab::groups::{CountsError, Rounds, Wanted};
 use lab::run::RunRequest;
 use proto::Transport;
 use serde::{Deserialize, Serialize};
+use settings::Run;
+use settings::arrival::OUTSTANDING;
 
 use super::events;
 use super::file::{ScenarioFile, Table};
 use super::keys::Given;
 use super::sweep::Point;
 use super::totals::{ROUNDS, divide, is_replaced, is_total, share_out, states_arrival};
-use crate::args::{Command, RunArguments, flags};
+use crate::args::{Command, Output, RunArguments, SelfTestBehaviour, SimulationArguments, flags};
 use crate::failure::Failure;
-use crate::run::OUTSTANDING;
+use crate::replay::Captured;
 use crate::run::profile::{self, clients_seen};
 
 /// Clients of a group that says nothing of their number.
@@ -22,25 +25,54 @@ const CLIENTS: u32 = 10;
 /// Connections opened a second.
 const CONNECTS: &str = "connect-rate";
 
-/// Clients that are alike, and all their flags.
+/// Clients that are alike, and all that is asked of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Group {
     /// Its name in the record; parts of a group have the same.
     pub(crate) name: String,
-    /// The flags that hold for it.
-    pub(crate) arguments: RunArguments,
+    /// What it is asked for.
+    pub(crate) run: Run,
+    /// The target, where it is no server that the user names.
+    pub(crate) built_in: BuiltIn,
+    /// Where the result goes; the first group says it.
+    #[serde(skip)]
+    pub(crate) output: Output,
+    /// What is replayed, once the capture was read.
+    #[serde(skip)]
+    pub(crate) captured: Option<Arc<Captured>>,
     /// Its part of the rounds of its list.
     pub(crate) rounds: Rounds,
     /// Where the scenario says so; none for a run without scenario.
     place: Option<String>,
 }
 
+/// The responder that is built in, and the network before it in a simulation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct BuiltIn {
+    pub(crate) behaviour: SelfTestBehaviour,
+    pub(crate) simulation: SimulationArguments,
+}
+
 impl Group {
     /// The only group of a run without scenario.
-    pub(crate) fn plain(arguments: &RunArguments) -> Self {
+    ///
+    /// # Errors
+    /// A flag that cannot be read, or that has no effect on this run.
+    pub(crate) fn plain(flags: &RunArguments) -> Result<Self, Failure> {
+        Ok(Group::of(flags, flags.settings()?))
+    }
+
+    /// The same where a command has changed what the flags ask for.
+    pub(crate) fn of(flags: &RunArguments, run: Run) -> Self {
         Group {
             name: measure::experience::GroupRecord::PLAIN.to_owned(),
-            arguments: arguments.clone(),
+            run,
+            built_in: BuiltIn {
+                behaviour: flags.behaviour.clone(),
+                simulation: flags.simulation.clone(),
+            },
+            output: Output::of(flags),
+            captured: None,
             rounds: Rounds::of_all(),
             place: None,
         }
@@ -255,7 +287,7 @@ fn counts(tables: &[Table], total: Option<u32>) -> Result<Vec<u32>, Failure> {
 /// There are fewer than there are groups and targets.
 pub(crate) fn share_rounds(groups: &[Group], requests: &mut [RunRequest]) -> Result<(), Failure> {
     let rounds = groups.iter();
-    let rounds = rounds.map(|group| group.arguments.loops.map(|_| &group.rounds));
+    let rounds = rounds.map(|group| group.run.limits.loops.map(|_| &group.rounds));
     let rounds: Vec<_> = rounds.collect();
     lab::groups::share_rounds(&rounds, requests).map_err(|few| {
         let hint = "raise loops, or give each group its own";
@@ -383,14 +415,16 @@ fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
         part.set("workers", most.to_string());
     }
     let parsed = RunArguments::of_flags(&part.flags);
-    let mut arguments = parsed.map_err(|failure| failure.of(&part.place))?;
+    let group = parsed.and_then(|flags| Group::plain(&flags));
+    let mut group = group.map_err(|failure| failure.of(&part.place))?;
     // Groups must not ask in step.
-    arguments.seed = arguments.seed.wrapping_add(number as u64);
+    let seed = &mut group.run.generator.seed;
+    *seed = seed.wrapping_add(number as u64);
     Ok(Group {
         name: part.name,
-        arguments,
         rounds: part.rounds,
         place: Some(part.place),
+        ..group
     })
 }
 

@@ -84,11 +84,11 @@ pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<E
     let (mut printed, mut all_checks) = (String::new(), Vec::new());
     let first = runs.first().and_then(|(_, groups)| groups.first());
     let conditions = match first {
-        Some(group) => Conditions::of_run(&group.arguments)?,
+        Some(group) => Conditions::of_run(&group.output)?,
         None => Conditions::default(),
     };
     for (point, groups) in &runs {
-        let first = &groups[0].arguments;
+        let first = &groups[0].output;
         let destination = (first.record.as_deref())
             .map(|path| {
                 let links = Links::with_force(first.force);

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use settings::Arrival;
+
 use super::file::{ScenarioFile, parse};
 use super::groups::{Group, compile};
 use super::keys::Given;
@@ -22,18 +24,19 @@ fn refused(text: &str) -> String {
 /// Name, clients, transport, join and leave of each part.
 fn parts(groups: &[Group]) -> Vec<String> {
     let part = |group: &Group| {
-        let arguments = &group.arguments;
+        let (run, presence) = (&group.run, &group.run.presence);
         let seconds = |time: Option<std::time::Duration>| match time {
             Some(time) => time.as_secs().to_string(),
             None => "-".to_owned(),
         };
+        let joins_after = Some(presence.joins_after).filter(|it| !it.is_zero());
         format!(
             "{} {} {} {}..{}",
             group.name,
-            arguments.clients.unwrap_or(0),
-            arguments.transport,
-            seconds(arguments.population.join_after),
-            seconds(arguments.population.leave_after)
+            run.clients.unwrap_or(0),
+            run.transport,
+            seconds(joins_after),
+            seconds(presence.leaves_after)
         )
     };
     groups.iter().map(part).collect()
@@ -61,10 +64,10 @@ fn group_has_the_flags_of_the_top_and_its_own() {
     );
     assert_eq!(parts(&groups), ["a 3 tcp -..-", "b 7 dot -..-"]);
     let timeouts: Vec<u64> = (groups.iter())
-        .map(|group| group.arguments.timeout.as_secs())
+        .map(|group| group.run.limits.timeout.as_secs())
         .collect();
     assert_eq!(timeouts, [2, 1]);
-    assert_ne!(groups[0].arguments.seed, groups[1].arguments.seed);
+    assert_ne!(groups[0].run.generator.seed, groups[1].run.generator.seed);
 }
 
 #[test]
@@ -74,9 +77,10 @@ fn flags_of_the_top_that_mean_nothing_to_a_transport_stay_out_of_its_groups() {
          [[clients]]\nname = 'a'\n\
          [[clients]]\nname = 'b'\ntransport = 'dot'\nrate = 5\n",
     );
-    assert!(!groups[0].arguments.tls.tls_insecure);
-    assert!(groups[1].arguments.tls.tls_insecure);
-    assert!(groups[1].arguments.population.per_client.is_none());
+    assert_eq!(groups[0].run.tls, None);
+    assert!(groups[1].run.tls.as_ref().unwrap().accepts_any);
+    assert!(matches!(groups[0].run.arrival, Arrival::Clients(_)));
+    assert!(matches!(groups[1].run.arrival, Arrival::Open { .. }));
 }
 
 #[test]
@@ -94,7 +98,10 @@ fn command_line_goes_before_the_file() {
     ];
     let groups = compile(&file.unwrap(), &Point::default(), &line).unwrap();
     assert_eq!(parts(&groups), ["group 1 40 udp -..-"]);
-    assert_eq!(groups[0].arguments.duration.map(|it| it.as_secs()), Some(3));
+    assert_eq!(
+        groups[0].run.limits.duration.map(|it| it.as_secs()),
+        Some(3)
+    );
 }
 
 #[test]
@@ -114,18 +121,10 @@ fn event_splits_a_group_into_those_that_stay_leave_and_begin() {
     );
     // What UDP has no meaning for is left behind; those that left are reset no more.
     let resets: Vec<usize> = (groups.iter())
-        .map(|group| group.arguments.population.reset.len())
+        .map(|group| group.run.presence.resets.len())
         .collect();
     assert_eq!(resets, [1, 0, 1]);
-    assert!(
-        groups[2]
-            .arguments
-            .connections
-            .policy()
-            .unwrap()
-            .rate_max
-            .is_none()
-    );
+    assert_eq!(groups[2].run.connections.rate_max, None);
 }
 
 #[test]
@@ -136,9 +135,8 @@ fn targets_get_clients_by_their_weights() {
     );
     let servers: Vec<(u32, &str)> = (groups.iter())
         .map(|group| {
-            let arguments = &group.arguments;
-            let server = arguments.server.first().map_or("", String::as_str);
-            (arguments.clients.unwrap_or(0), server)
+            let server = group.run.servers.first().map_or("", String::as_str);
+            (group.run.clients.unwrap_or(0), server)
         })
         .collect();
     assert_eq!(servers, [(6, "127.0.0.1"), (3, "127.0.0.2")]);
@@ -147,15 +145,20 @@ fn targets_get_clients_by_their_weights() {
 /// Load of each part: its name, server, rate, places and queries.
 fn loads(groups: &[Group]) -> Vec<String> {
     let load = |group: &Group| {
-        let arguments = &group.arguments;
+        let run = &group.run;
         let number = |number: Option<u64>| number.map_or("-".to_owned(), |it| it.to_string());
+        let (rate, outstanding) = match run.arrival {
+            Arrival::Open { rate_qps, .. } => (rate_qps.to_string(), None),
+            Arrival::Closed { outstanding, .. } => ("-".to_owned(), Some(outstanding.into())),
+            _ => ("-".to_owned(), None),
+        };
         format!(
             "{} {} {} {} {}",
             group.name,
-            arguments.server.first().map_or("-", String::as_str),
-            arguments.rate.as_deref().unwrap_or("-"),
-            number(arguments.outstanding.map(u64::from)),
-            number(arguments.queries),
+            run.servers.first().map_or("-", String::as_str),
+            rate,
+            number(outstanding),
+            number(run.limits.queries),
         )
     };
     groups.iter().map(load).collect()
@@ -189,13 +192,9 @@ fn load_of_the_top_is_divided_among_the_groups_that_state_none() {
     let of_two = groups(&format!("{text}{TARGETS}"));
     let of = |name: &str| -> f64 {
         let own = of_two.iter().filter(|group| group.name == name);
-        own.map(|it| {
-            it.arguments
-                .rate
-                .as_deref()
-                .unwrap_or("0")
-                .parse::<f64>()
-                .unwrap()
+        own.map(|it| match it.run.arrival {
+            Arrival::Open { rate_qps, .. } => rate_qps,
+            _ => 0.0,
         })
         .sum()
     };

@@ -80,7 +80,9 @@ fn assert_whole(record: &RunRecord, queries: u64) {
     assert_eq!(counts.responses, queries, "{:?}", record.warnings);
     assert_eq!((record.generators, record.processes), (1, 3));
     assert_eq!((record.workers.len(), record.scenario.workers), (3, 3));
-    assert_eq!(record.hosts.len(), 1);
+    assert_eq!((record.hosts.len(), record.agents.len()), (1, 1));
+    // All processes were told the same.
+    assert_eq!(record.asked[0].name, record.groups[0].name);
     assert_eq!(record.check(), Ok(()));
     let joined = record.intervals.windows(2);
     for pair in joined {

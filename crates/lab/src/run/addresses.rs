@@ -80,10 +80,7 @@ pub(super) fn choose(groups: &mut [RunRequest], (first, last): (u16, u16)) -> Re
         let is_loopback = plan.target.ip().is_loopback() && plan.target.is_ipv4();
         // Some are left to others on this host.
         if own(request) && is_loopback && clients > usable {
-            let addresses = loopback(clients.div_ceil(usable));
-            let texts = addresses.iter().map(ToString::to_string);
-            request.description.local_addresses = texts.collect();
-            request.plan.local_addresses = addresses;
+            request.plan.local_addresses = loopback(clients.div_ceil(usable));
         } else if plan.local_port == 0 && clients > ports * addresses {
             return Err(too_few(plan, (clients, addresses), ports));
         }

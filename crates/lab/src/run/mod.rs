@@ -10,7 +10,6 @@ mod self_test;
 pub mod shares;
 mod simulation;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,7 +46,9 @@ pub struct RunRequest {
     pub cpus: Vec<usize>,
     /// What is to move the octets.
     pub driver: DriverChoice,
-    /// Words for the record.
+    /// What was asked for, without secrets, for the record.
+    pub asked: Arc<settings::Run>,
+    /// What the record says beside that and the plan.
     pub description: Description,
     /// Try to reach the target before anything else, and end the run where its first queries have
     /// all failed.
@@ -83,29 +84,17 @@ pub struct TlsRequest {
     pub key_log: Option<Arc<KeyLogFile>>,
 }
 
-/// What the record says about the scenario beside the plan itself.
+/// What the record says about the scenario that only the files show which were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
-    /// The target as the user typed it.
-    pub server_name: Option<String>,
     /// Where the questions came from.
     pub questions_source: String,
-    /// EDNS of every query in words.
-    pub edns: Option<String>,
-    /// Queries are padded to a multiple of that many octets.
-    pub edns_padding_octets: Option<u16>,
-    /// Local addresses and prefixes as typed.
-    pub local_addresses: Vec<String>,
     /// The profile that clients are drawn from.
     pub profile: Option<ProfileRecord>,
     /// The capture that is replayed.
     pub replay: Option<ReplayRecord>,
-    /// RCODEs that count as goodput.
-    pub goodput_rcodes: Vec<u16>,
     /// The target is the responder inside this process.
     pub self_test: bool,
-    /// What the user says of the run.
-    pub labels: BTreeMap<String, String>,
 }
 
 /// Why a run could not be started; nothing was sent.

@@ -11,11 +11,12 @@ use load::arrival::Arrival;
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::intervals::Intervals;
-use measure::record::{Agent, Phases, RunRecord, SCHEMA_VERSION};
+use measure::record::{Agent, AskedGroup, Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, DriverKind, ScenarioRecord};
 use measure::simulation::SimulationRecord;
 use measure::timeline::{Steps, Timeline};
 use measure::verdict::Verdict;
+use proto::query::{Edns, OPTION_KEEPALIVE};
 
 use super::local::{TargetScope, target_scope};
 use super::{RunRequest, carriage};
@@ -105,6 +106,7 @@ pub(crate) fn from_outcome(
         generators: 1,
         processes: 1,
         scenario: population::scenario(groups, outcome),
+        asked: asked(groups),
         driver: match surroundings.simulation {
             Some(_) => DriverKind::Sim,
             None => driver_kind(outcome),
@@ -146,6 +148,15 @@ pub(crate) fn from_outcome(
     record
 }
 
+/// What was asked for of each group.
+fn asked(groups: &[RunRequest]) -> Vec<AskedGroup> {
+    let asked = groups.iter().map(|request| AskedGroup {
+        name: request.group.clone(),
+        run: request.asked.as_ref().clone(),
+    });
+    asked.collect()
+}
+
 /// What happened when at some of the workers; none if one was left behind, which has told only its
 /// intervals.
 fn timeline<'a>(
@@ -179,6 +190,7 @@ fn driver_reason(outcome: &Outcome) -> Option<String> {
 /// their positions for names, and its intervals are those of all processes together.
 pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest], mut intervals: Intervals) {
     population::finish(record, requests);
+    record.asked = asked(requests);
     let steps = intervals.take_steps();
     (record.intervals, record.intervals_merged) = intervals.finish(record.measured_ns);
     conclude(record, &steps);
@@ -369,10 +381,11 @@ fn xdp_facts(worker: &WorkerOutcome) -> Option<XdpFacts> {
 
 /// The scenario of one group.
 fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRecord {
-    let (plan, words) = (&request.plan, &request.description);
+    let (plan, words, asked) = (&request.plan, &request.description, &request.asked);
+    let edns = asked.message.edns.as_ref();
     ScenarioRecord {
         target: targets(plan),
-        server_name: words.server_name.clone(),
+        server_name: server_name(asked),
         transport: plan.transport.into(),
         questions: questions::questions(plan, &words.questions_source),
         arrival: arrival(plan),
@@ -401,13 +414,13 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         interval_ns: nanos(plan.interval),
         queries_max: plan.queries_max,
         seed: plan.seed,
-        local_addresses: words.local_addresses.clone(),
+        local_addresses: local_addresses(plan, asked),
         local_port: plan.local_port,
         connections: plan.connections,
         http: plan.doh.as_deref().map(carriage::http),
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
-        edns: words.edns.clone(),
-        edns_padding_octets: words.edns_padding_octets.map(u64::from),
+        edns: edns.map(describe_edns),
+        edns_padding_octets: edns.and_then(|edns| edns.padding_octets.map(u64::from)),
         edns_keepalive: plan.questions.edns_uses().keepalive,
         tcp_fallback: plan.tcp_fallback,
         stub: plan.stub.as_deref().cloned(),
@@ -421,9 +434,44 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
             .tsig
             .as_ref()
             .map(|key| key.algorithm.name().to_owned()),
-        goodput_rcodes: words.goodput_rcodes.clone(),
-        labels: words.labels.clone(),
+        goodput_rcodes: asked.goodput_rcodes.clone(),
+        labels: asked.labels.clone(),
     }
+}
+
+/// The servers as they were given; none if the built-in responder was the target.
+pub(crate) fn server_name(asked: &settings::Run) -> Option<String> {
+    (!asked.is_self_test()).then(|| asked.servers.join(", "))
+}
+
+/// Addresses and prefixes as they were given, or those that were chosen.
+fn local_addresses(plan: &Plan, asked: &settings::Run) -> Vec<String> {
+    let given = &asked.generator.local_addresses;
+    match given.is_empty() {
+        false => given.clone(),
+        true => plan
+            .local_addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    }
+}
+
+fn describe_edns(asked: &settings::Edns) -> String {
+    let octets = asked.udp_payload_octets;
+    let octets = octets.unwrap_or(Edns::default().udp_payload_octets);
+    let mut words = format!("{octets} octets");
+    if asked.dnssec_ok {
+        words.push_str(", DO");
+    }
+    for option in &asked.options {
+        let (code, octets) = (option.code, option.data.len());
+        words.push_str(&format!(", option {code} ({octets} octets)"));
+    }
+    if asked.keepalive {
+        words.push_str(&format!(", option {OPTION_KEEPALIVE} (0 octets)"));
+    }
+    words
 }
 
 /// The target, or all servers of each client.

@@ -24,7 +24,7 @@ pub struct Share {
 pub fn shares(groups: &[RunRequest]) -> Vec<Share> {
     let share = |request: &RunRequest| Share {
         group: request.group.clone(),
-        target: request.description.server_name.clone(),
+        target: super::record::server_name(&request.asked),
         transport: request.plan.transport.to_string(),
         clients: request.plan.clients,
         load: load_of(request),

@@ -206,9 +206,12 @@ impl Load {
             tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
             driver: self.driver,
+            asked: Arc::new(settings::Run {
+                goodput_rcodes: self.goodput_rcodes,
+                ..settings::Run::default()
+            }),
             description: Description {
                 questions_source: "test".to_owned(),
-                goodput_rcodes: self.goodput_rcodes,
                 ..Description::default()
             },
             preflight: self.preflight,

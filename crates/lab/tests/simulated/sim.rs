@@ -367,9 +367,9 @@ impl Sim {
             tls,
             cpus: Vec::new(),
             driver: driver::kernel::DriverChoice::Auto,
+            asked: Arc::default(),
             description: Description {
                 questions_source: "test".to_owned(),
-                goodput_rcodes: vec![0, 3],
                 ..Description::default()
             },
             preflight: false,

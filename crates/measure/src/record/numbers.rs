@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 /// The most: what every reader of JSON keeps exactly, and 104 days in nanoseconds.
 const NUMBER_MAX: u64 = 1 << 53;
 /// What was asked for rather than measured: seeds, limits and times that may be any number.
-const ASKED_FOR: [&str; 2] = ["scenario", "simulation"];
+const ASKED_FOR: [&str; 3] = ["asked", "scenario", "simulation"];
 
 /// Looks at all whole numbers but those that were asked for.
 ///

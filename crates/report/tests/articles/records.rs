@@ -88,6 +88,7 @@ impl Printed {
             generators: 1,
             processes: 1,
             scenario: scenario.clone(),
+            asked: Vec::new(),
             driver: DriverKind::Epoll,
             driver_reason: None,
             self_test: false,

@@ -93,7 +93,7 @@ fn refusal(line: &str) -> Result<(), String> {
     };
     let words = |outcome: Result<(), Failure>| outcome.map_err(|it| it.what().to_owned());
     match parsed.command {
-        Command::Run(command) => words(unused::reject(&command.run)),
+        Command::Run(command) => words(command.run.settings().map(drop)),
         Command::Replay(command) => words(crate::replay::reject(&command.run)),
         Command::Capacity(command) => words(unused::refuse(&command.run, Capacity, "here")),
         Command::Ramp(command) => words(unused::refuse(&command.run, Ramp, "here")),

@@ -26,6 +26,7 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
         tls: None,
         cpus: Vec::new(),
         driver: driver::kernel::DriverChoice::Auto,
+        asked: Arc::default(),
         description: Description::default(),
         preflight: false,
         observer: None,

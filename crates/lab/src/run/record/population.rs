@@ -96,7 +96,7 @@ fn total(outcome: &Outcome, group: usize) -> Interval {
 pub(super) fn targets(groups: &[RunRequest], outcome: &Outcome) -> Vec<TargetRecord> {
     let mut targets = Vec::new();
     for (group, request) in groups.iter().enumerate() {
-        let goodput_rcodes = &request.description.goodput_rcodes;
+        let goodput_rcodes = &request.asked.goodput_rcodes;
         let of_group = targets_of(group, request, outcome);
         merge_targets(&mut targets, of_group, goodput_rcodes);
     }
@@ -111,8 +111,9 @@ fn targets_of(group: usize, request: &RunRequest, outcome: &Outcome) -> Vec<Targ
     let plan = &request.plan;
     let whole = total(outcome, group);
     let clients = super::clients(plan, group, outcome);
-    let goodput_rcodes = &request.description.goodput_rcodes;
-    let typed = request.description.server_name.as_deref();
+    let goodput_rcodes = &request.asked.goodput_rcodes;
+    let typed = super::server_name(&request.asked);
+    let typed = typed.as_deref();
     let target = |place: usize, address: SocketAddr, messages, total| {
         let name = typed.and_then(|names| names.split(", ").nth(place));
         let names = (address.to_string(), name.map(str::to_owned));

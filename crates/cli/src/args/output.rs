@@ -1,0 +1,29 @@
+//! What flags say about the result of a run.
+
+use std::path::PathBuf;
+
+use super::compare::ConditionArguments;
+use super::{Format, RunArguments};
+
+/// Where the result of a run goes, and what is said of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Output {
+    pub(crate) record: Option<PathBuf>,
+    pub(crate) force: bool,
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) conditions: ConditionArguments,
+}
+
+impl Output {
+    /// As the flags of a run say.
+    pub(crate) fn of(flags: &RunArguments) -> Self {
+        Output {
+            record: flags.record.clone(),
+            force: flags.force,
+            format: flags.format,
+            quiet: flags.quiet,
+            conditions: flags.conditions.clone(),
+        }
+    }
+}
