@@ -12,7 +12,7 @@ use super::duration;
 pub(crate) struct QuestionArguments {
     /// Which question is asked next
     #[arg(long, value_enum, default_value = "in-order")]
-    pub(crate) question_order: Order,
+    pub(crate) question_order: QuestionOrder,
     /// Ask the first questions most often, by Zipf's law: number k in proportion to k^-EXPONENT
     #[arg(long, value_name = "EXPONENT", conflicts_with = "question_order")]
     pub(crate) zipf: Option<f64>,
@@ -58,7 +58,7 @@ pub(crate) struct QuestionArguments {
 
 /// Which question is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Order {
+pub(crate) enum QuestionOrder {
     /// One after the other
     InOrder,
     /// Any, all equally likely

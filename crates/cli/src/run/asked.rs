@@ -15,7 +15,7 @@ use settings::{
 
 use super::unused;
 use crate::args::doh::Server;
-use crate::args::questions::Order;
+use crate::args::questions::QuestionOrder as Order;
 use crate::args::{NamesFormat, RunArguments, TlsArguments};
 use crate::failure::Failure;
 

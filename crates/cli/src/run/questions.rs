@@ -10,7 +10,7 @@ use settings::questions::LabelOctets;
 use settings::{QuestionOrder, Run};
 
 use crate::args::RunArguments;
-use crate::args::questions::Order as OrderFlag;
+use crate::args::questions::QuestionOrder as OrderFlag;
 use crate::failure::Failure;
 
 /// Names that can be repeated unless told otherwise: few beside what a cache holds, and many beside
