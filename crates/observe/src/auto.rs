@@ -2,12 +2,12 @@
 //! asked of it without any set-up: its files in /proc, the host's, and those control sockets and
 //! statistics that it offers at sockets of its own.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::asked::Asked;
 use crate::http::Credentials;
-use crate::proc::{Program, Root, Target, product_of};
+use crate::proc::{Program, Root, Target, is_of_this_host, product_of};
 use crate::profile::{Access, Picker, Profile};
 use crate::profiles;
 use crate::source::{Opened, open};
@@ -38,8 +38,8 @@ pub fn find(target: SocketAddr) -> Found {
         return found;
     }
     found.asked.push(Asked::new(&profiles::HOST, ""));
-    let target = Target::Port(Some(target.ip()), target.port());
-    let program = match Program::found(Root::this(), target) {
+    let port = Target::Port(Some(target.ip()), target.port());
+    let program = match Program::found(Root::this(), port) {
         Ok(program) => program,
         Err(gap) => {
             found
@@ -48,11 +48,10 @@ pub fn find(target: SocketAddr) -> Found {
             return found;
         }
     };
-    for (pid, _) in program.processes() {
-        found
-            .asked
-            .push(Asked::new(&profiles::PROCESS, pid.to_string()));
-    }
+    // By its port: a server may have several processes, and other ones after a restart.
+    found
+        .asked
+        .push(Asked::new(&profiles::PROCESS, target.to_string()));
     let Some((_, first)) = program.processes().first() else {
         return found;
     };
@@ -119,11 +118,6 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
         IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
     };
     SocketAddr::new(ip, bound.port())
-}
-
-/// True if a socket can be bound there.
-fn is_of_this_host(ip: IpAddr) -> bool {
-    UdpSocket::bind((ip, 0)).is_ok()
 }
 
 impl Asked {

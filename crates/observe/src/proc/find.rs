@@ -1,7 +1,7 @@
 //! Finding processes: by number, by name, by the port that they serve.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use super::sockets::{inodes_of, listening};
 use super::{Root, Stat};
@@ -77,12 +77,19 @@ fn by_name(root: &Root, name: &str) -> Vec<u32> {
 /// Processes that have a socket open at the port, those in other network namespaces included if
 /// they serve that very address.
 fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
+    // What is sent to an address of this network namespace stays in it, whoever serves all
+    // addresses in another one.
+    let own = ip.filter(|ip| is_of_this_host(*ip));
+    let own = own.and_then(|_| root.link("proc/self/ns/net"));
     let mut found = Vec::new();
     let mut known: Vec<(String, BTreeSet<u64>)> = Vec::new();
     for pid in root.numbers("proc") {
         let Some(namespace) = root.link(&format!("proc/{pid}/ns/net")) else {
             continue;
         };
+        if own.as_ref().is_some_and(|own| *own != namespace) {
+            continue;
+        }
         let at = known.iter().position(|(each, _)| *each == namespace);
         let at = at.unwrap_or_else(|| {
             let sockets = listening(root, pid).into_iter();
@@ -96,6 +103,11 @@ fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
         }
     }
     found
+}
+
+/// True if a socket can be bound there.
+pub(crate) fn is_of_this_host(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
 }
 
 /// True if what is sent to address and port comes to a socket that is bound so.
