@@ -2,16 +2,25 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::folder::TempFolder;
 use super::prepared;
 
 /// Lines of the server's log that an error message shows.
 const TAIL_LINES: usize = 20;
+
+/// How long a server's processes may take to end once they are killed, and how often they are
+/// looked at.
+const END_MAX: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Where servers are installed that are not on an ordinary user's PATH.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
@@ -72,7 +81,8 @@ pub(crate) struct Launch {
     pub(crate) cpu: Option<usize>,
 }
 
-/// A running server. Dropping it kills and reaps the process, then removes the folder.
+/// A running server. Dropping it kills and reaps the process and those that it started, then
+/// removes the folder.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     program: &'static str,
@@ -111,7 +121,9 @@ impl ServerProcess {
             .args(arguments)
             .current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        // A group of its own: some servers answer from processes that they start.
         let child = command
+            .process_group(0)
             .spawn()
             .context("cannot start `setpriv`\nhint: install the Debian package `util-linux`")?;
         Ok(ServerProcess {
@@ -160,10 +172,37 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
+        let group = Pid::from_child(&self.child);
         // Both fail only if the process was reaped already, which is what they are for.
-        let _ = self.child.kill();
+        let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait();
+        let until = Instant::now() + END_MAX;
+        while is_alive(group) && Instant::now() < until {
+            thread::sleep(LOOK_EVERY);
+        }
     }
+}
+
+/// True if a process of the group has not ended; those that nobody has reaped yet have.
+fn is_alive(group: Pid) -> bool {
+    if test_kill_process_group(group).is_err() {
+        return false;
+    }
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return false;
+    };
+    let mut stats =
+        processes.filter_map(|it| fs::read_to_string(it.ok()?.path().join("stat")).ok());
+    stats.any(|stat| {
+        // After the name, which may have any characters: state, parent, group.
+        let mut words = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest)
+            .split_ascii_whitespace();
+        let is_ended = matches!(words.next(), None | Some("Z" | "X"));
+        let id = words.nth(1).and_then(|word| word.parse().ok());
+        !is_ended && id == Some(group.as_raw_pid())
+    })
 }
 
 /// The last `lines` lines of `text`.
