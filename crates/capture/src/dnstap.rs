@@ -1,7 +1,7 @@
 //! dnstap (dnstap.info) in Frame Streams files (farsightsec fstrm, `fstrm/control.h`).
 //!
 //! Queries that reached this server, as authoritative server or resolver, with their responses.
-//! What a resolver or forwarder asked others is counted and passed over.
+//! What a resolver or forwarder asked others is counted and skipped.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -101,13 +101,13 @@ impl fmt::Display for CaptureError {
             }
             CaptureError::UnknownVariant { format, what } => write!(f, "{format} with {what}"),
             CaptureError::CutOff { offset } => {
-                write!(f, "cut off within the record at octet {offset}")
+                write!(f, "cut off within the record at byte {offset}")
             }
             CaptureError::Garbage { offset, what } => {
-                write!(f, "damaged: {what} at octet {offset}")
+                write!(f, "damaged: {what} at byte {offset}")
             }
             CaptureError::Unreadable { offset, reason } => {
-                write!(f, "cannot be read beyond octet {offset}: {reason}")
+                write!(f, "cannot be read beyond byte {offset}: {reason}")
             }
         }
     }

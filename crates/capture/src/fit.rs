@@ -94,7 +94,7 @@ impl FitError {
     pub fn cure(self) -> &'static str {
         match self {
             FitError::NoQueries => {
-                "see what was passed over; servers on another port than 53 need --port"
+                "see what was skipped; servers on another port than 53 need --port"
             }
             FitError::NoTimes => {
                 "have a time written before each line of the log: `kubectl logs --timestamps`, or \

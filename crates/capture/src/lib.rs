@@ -2,7 +2,7 @@
 //!
 //! Octets go in (anything that is [`std::io::Read`]); [`Observed`] queries come out, one by one and
 //! in the order of the capture, each with its response if there was one. Opens no file and reads no
-//! clock. Everything that was passed over is counted in [`Skipped`]; why reading ended before the
+//! clock. Everything that was skipped is counted in [`Skipped`]; why reading ended before the
 //! end is in [`Capture::end`].
 //!
 //! | module | what it holds |

@@ -84,7 +84,7 @@ impl<R: Read> Capture<R> {
         self.format
     }
 
-    /// What was passed over so far.
+    /// What was skipped so far.
     pub fn skipped(&self) -> &Skipped {
         &self.assembly.skipped
     }

@@ -109,7 +109,7 @@ impl ReplayError {
         match self {
             ReplayError::Speed(_) => "write a factor such as 1, 2.5 or 0.1",
             ReplayError::NoQueries(0) => {
-                "see what was passed over; servers on another port than 53 need --port"
+                "see what was skipped; servers on another port than 53 need --port"
             }
             ReplayError::NoQueries(_) => "leave out filters one by one",
         }

@@ -1,6 +1,6 @@
 //! What a capture holds that did not become an [`Observed`](crate::Observed) query, by reason.
 
-/// Why something was passed over.
+/// Why something was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Skip {
     /// A packet that is neither IPv4 nor IPv6: ARP and others.
@@ -100,7 +100,7 @@ impl Skip {
             Skip::UnknownLinkType => "packets of an unknown link type",
             Skip::Fragment => "IP fragments without the rest",
             Skip::StreamGap => "gaps in TCP streams",
-            Skip::StreamOctets => "octets of TCP streams before a message was found",
+            Skip::StreamOctets => "bytes of TCP streams before a message was found",
             Skip::RetransmittedSegment => "TCP segments sent again",
             Skip::SegmentOverflow => "TCP segments too far out of order",
             Skip::ConnectionOverflow => "TCP connections beyond those kept",
@@ -151,7 +151,7 @@ impl Skipped {
         all.filter(|(_, count)| *count > 0)
     }
 
-    /// True if nothing was passed over.
+    /// True if nothing was skipped.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }

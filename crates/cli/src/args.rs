@@ -55,7 +55,7 @@ mod tls;
 /// Measures what a DNS service can take, and says what limited the result.
 ///
 /// `throng run` by itself tests this tool against its own built-in responder. `throng run --server
-/// 192.0.2.1 --names FILE` measures a server. Load may only be sent where one has permission.
+/// 192.0.2.1 --names FILE` measures a server. Send load only where you have permission.
 #[derive(Debug, Parser)]
 #[command(name = "throng", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -68,41 +68,42 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Send load to a server and measure it
     Run(Box<RunCommand>),
-    /// Ask what the clients in a capture or query log asked, when they did
+    /// Replay a capture or query log: each client sends its queries again, with its own timing
     Replay(Box<ReplayArguments>),
-    /// Say whether B is slower than A, or whether it is noise: of records, or of runs in turn
+    /// Tell whether B is slower than A or the difference is noise, from records or from alternating
+    /// runs
     Compare(Box<AbArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
     CompareTransports(Box<CompareArguments>),
     /// Find the highest rate that a server sustains, or the most clients
     Capacity(Box<CapacityArguments>),
-    /// Raise the rate until the server, or a limit, gives in
+    /// Raise the rate until the server fails or a limit is reached
     Ramp(Box<RampArguments>),
-    /// Ask a server again and again, and show each response and its time
+    /// Query a server repeatedly, and show each response with its time
     Ping(Box<PingArguments>),
-    /// Ask several servers in turn, and say who answers fastest
+    /// Query several servers in turn, and tell which answers fastest
     Eval(Box<EvalArguments>),
-    /// Show the way to a server, hop by hop, by DNS queries
+    /// Show the path to a server, hop by hop, with DNS queries
     Trace(Box<TraceArguments>),
-    /// Run the cells of a matrix, each several times, in random order, with a record of each
+    /// Run every combination of a matrix several times, in random order, and record each run
     Experiment(ExperimentArguments),
-    /// Ask the records of a folder: list runs, show one, follow a figure over versions
+    /// Look into a folder of records: list runs, show one, follow a metric over versions
     History(HistoryArguments),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
-    /// Join two network namespaces by a line with delay, jitter, loss or a limited rate
+    /// Connect two network namespaces by a line with delay, jitter, loss or a rate limit
     Line(Box<LineArguments>),
-    /// Write sets of names to ask, and what a server needs to answer them
+    /// Generate sets of names to query, and the zones or updates that make a server answer them
     Names(NamesArguments),
-    /// Find out how the clients in captures and query logs ask, as a profile to generate from
+    /// Fit a profile of the clients in captures and query logs, to generate load from
     Fit(FitArguments),
-    /// Report on run records: text, HTML with charts, Markdown, CSV, JSON
+    /// Report on run records, as text, HTML with charts, Markdown, CSV or JSON
     Report(ReportArguments),
-    /// Say what stands in the way of load, on this host or in runs recorded, and what cures it
+    /// Diagnose what limits load, on this host or in recorded runs, and how to fix it
     Doctor(DoctorArguments),
     /// Merge run records of several generators exactly
     Merge(MergeArguments),
-    /// Work with the scripts of --script
+    /// Check scripts for --script
     Script(ScriptArguments),
     /// Print the JSON Schema of the run record, of scenario files, or of other documents
     Schema(SchemaArguments),
@@ -111,26 +112,26 @@ pub(crate) enum Command {
     Ceiling(crate::ceiling::CeilingArguments),
     /// Print the manual page (roff)
     Man,
-    /// Print the licences of the software that is part of this binary
+    /// Print the licences of the software in this binary
     #[command(alias = "licences")]
     Licenses,
-    /// Print the completions for a shell
+    /// Print shell completions
     Completions(CompletionArguments),
-    /// Do what dnsperf does, with dnsperf's flags and output
+    /// Run as dnsperf, with dnsperf's flags and output
     #[command(disable_help_flag = true)]
     Dnsperf {
         /// dnsperf's flags
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Do what BIND's queryperf did, with its flags and output
+    /// Run as BIND's former queryperf, with its flags and output
     #[command(disable_help_flag = true)]
     Queryperf {
         /// queryperf's flags
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Do what resperf does, with resperf's flags and output
+    /// Run as resperf, with resperf's flags and output
     #[command(disable_help_flag = true)]
     Resperf {
         /// resperf's flags
@@ -149,15 +150,15 @@ pub(crate) struct ScriptArguments {
 /// What can be done with a script.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScriptCommand {
-    /// Try a script out: some clients, some thousand responses that nobody sent, virtual time
+    /// Try out a script with a few clients, some thousand simulated responses and virtual time
     Check {
         /// The script
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Names file whose questions the script sees
+        /// Names file with questions for the script
         #[arg(long, value_name = "FILE")]
         names: Option<PathBuf>,
-        /// Seed of everything random
+        /// Seed of all randomness
         #[arg(long, default_value_t = 0, value_name = "NUMBER")]
         seed: u64,
     },
@@ -166,7 +167,7 @@ pub(crate) enum ScriptCommand {
 /// Arguments of `throng run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunCommand {
-    /// Scenario file: groups of clients, events, sweeps; flags given here go before it
+    /// Scenario file: groups of clients, events, sweeps; flags given here override it
     #[arg(value_name = "SCENARIO", help_heading = "Population")]
     pub(crate) scenario: Option<PathBuf>,
     #[command(flatten)]
@@ -182,11 +183,11 @@ pub(crate) struct RunArguments {
     /// The questions, where a command has them instead of a file: `name type` a line.
     #[arg(skip)]
     pub(crate) lines: Option<String>,
-    /// Server under test; without it the built-in responder is, and the run is a self-test. Again
-    /// and again for several servers of every client (see Stub resolver)
+    /// Server under test; without it the run is a self-test against the built-in responder. May be
+    /// repeated to give every client several servers (see Stub resolver)
     #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
     pub(crate) server: Vec<String>,
-    /// How to reach it
+    /// Transport to reach it over
     #[arg(
         long,
         short,
@@ -198,48 +199,48 @@ pub(crate) struct RunArguments {
     /// Allow a target on a public address: only where you have permission to send load
     #[arg(long, help_heading = "Target")]
     pub(crate) allow_public: bool,
-    /// Skip the preflight check, and go on though the first queries have all failed
+    /// Skip the preflight check, and continue even if all of the first queries fail
     #[arg(long, help_heading = "Target")]
     pub(crate) no_preflight: bool,
 
     /// Questions, one `name type` a line; `-` is standard input
     #[arg(long, short, value_name = "FILE|-", help_heading = "Questions")]
     pub(crate) names: Option<PathBuf>,
-    /// Form of the questions: lines of text, or messages with a two-octet length prefix
+    /// Format of the questions: lines of text, or messages with a two-byte length prefix
     #[arg(long, default_value = "text", value_enum, help_heading = "Questions")]
     pub(crate) names_format: NamesFormat,
-    /// Send with RD clear
+    /// Clear the RD bit
     #[arg(long, help_heading = "Questions")]
     pub(crate) no_recursion: bool,
     /// Send EDNS with this UDP payload size
-    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(512..),
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(512..),
           help_heading = "Questions")]
     pub(crate) edns_size: Option<u16>,
     /// Set the DO bit (implies EDNS)
     #[arg(long, help_heading = "Questions")]
     pub(crate) dnssec: bool,
-    /// Send an EDNS option, again and again for several (implies EDNS)
+    /// Send an EDNS option; may be repeated (implies EDNS)
     #[arg(long, value_name = "CODE:HEX", help_heading = "Questions")]
     pub(crate) edns_option: Vec<String>,
-    /// Pad queries with EDNS to a multiple of so many octets, TSIG included (RFC 8467; implies
+    /// Pad queries with EDNS to a multiple of this many bytes, TSIG included (RFC 8467; implies
     /// EDNS) [default if no number is given: 128]
     #[arg(
         long,
-        value_name = "OCTETS",
+        value_name = "BYTES",
         num_args = 0..=1,
         default_missing_value = "128",
         value_parser = clap::value_parser!(u16).range(1..),
         help_heading = "Questions"
     )]
     pub(crate) edns_padding: Option<u16>,
-    /// Pad also where nothing is encrypted and so nothing hidden
+    /// Allow padding over unencrypted transports, where it hides nothing
     #[arg(long, help_heading = "Questions")]
     pub(crate) allow_plain_padding: bool,
     /// Ask how long idle connections are kept (RFC 7828; implies EDNS)
     #[arg(long, help_heading = "Questions")]
     pub(crate) edns_keepalive: bool,
-    /// Sign each query; the algorithm is hmac-sha256 unless given. Whoever is on this host can read
-    /// it: --tsig-file keeps the key to yourself
+    /// Sign each query; the algorithm is hmac-sha256 unless given. Other users of this host can see
+    /// it: --tsig-file keeps the key private
     #[arg(
         long,
         value_name = "[ALG:]NAME:SECRET",
@@ -250,16 +251,17 @@ pub(crate) struct RunArguments {
     /// Sign each query with the key in this file (as tsig-keygen writes it)
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
     pub(crate) tsig_file: Option<PathBuf>,
-    /// Ask again over TCP when a UDP response is truncated; counted apart
+    /// Retry over TCP when a UDP response is truncated; counted separately
     #[arg(long, help_heading = "Questions")]
     pub(crate) tcp_fallback: bool,
     #[command(flatten)]
     pub(crate) choice: QuestionArguments,
 
-    /// Closed loop: keep that many queries in flight, all within 64 ms [default: 100]
+    /// Closed loop: keep this many queries in flight, reached within 64 ms [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
     pub(crate) outstanding: Option<u32>,
-    /// Closed loop: at most that many queries a second, and fewer if no place is free
+    /// Closed loop: at most this many queries a second, fewer while --outstanding queries are in
+    /// flight
     #[arg(
         long,
         value_name = "QPS",
@@ -267,16 +269,15 @@ pub(crate) struct RunArguments {
         help_heading = "Load"
     )]
     pub(crate) max_rate: Option<String>,
-    /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M). What was
-    /// achieved of it are the responses within the run, and those after its end that are no slower
-    /// than usual
+    /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M). The achieved
+    /// rate counts responses within the run, and later ones that are no slower than usual
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,
-    /// How open-loop queries are spread
+    /// How open-loop queries are spaced
     #[arg(long, default_value = "constant", value_parser = one_of(Process::ALL),
           help_heading = "Load")]
     pub(crate) arrival: Process,
-    /// Open-loop queries that are due at the same instant, all of one client
+    /// Open-loop queries that are due at the same instant, all from one client
     #[arg(
         long,
         default_value_t = 1,
@@ -288,7 +289,7 @@ pub(crate) struct RunArguments {
     /// [default: 10]
     #[arg(long, short, value_name = "N", help_heading = "Load")]
     pub(crate) clients: Option<u32>,
-    /// A query without response for that long has timed out
+    /// Time after which a query without a response has timed out
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = duration,
           help_heading = "Load")]
     pub(crate) timeout: Duration,
@@ -296,11 +297,11 @@ pub(crate) struct RunArguments {
     /// How long to offer load [default: 10s, unless --queries or --loops is given]
     #[arg(long, short = 'l', value_name = "TIME", value_parser = duration, help_heading = "Length")]
     pub(crate) duration: Option<Duration>,
-    /// Load before the measurement, kept out of its figures
+    /// Load before the measurement, excluded from its figures
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration,
           help_heading = "Length")]
     pub(crate) warmup: Duration,
-    /// End after that many queries
+    /// End after this many queries
     #[arg(
         long,
         value_name = "N",
@@ -308,14 +309,14 @@ pub(crate) struct RunArguments {
         help_heading = "Length"
     )]
     pub(crate) queries: Option<u64>,
-    /// End after the questions were asked that many times
+    /// End after each question was asked this many times
     #[arg(long, value_name = "N", help_heading = "Length")]
     pub(crate) loops: Option<u64>,
 
-    /// Worker threads [default: one a CPU, half of them if the target is on this host]
+    /// Worker threads [default: one per CPU, half as many if the target is on this host]
     #[arg(long, value_name = "N", help_heading = "Generator")]
     pub(crate) workers: Option<u32>,
-    /// Processes to spread the workers over [default: as many as the limit of open files demands]
+    /// Processes to spread the workers over [default: as many as the open file limit requires]
     #[arg(
         long,
         value_name = "N",
@@ -331,7 +332,7 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) cpus: Vec<usize>,
-    /// Source addresses and prefixes for the clients to use in turn
+    /// Source addresses and prefixes that the clients use in turn
     #[arg(
         long,
         value_name = "ADDRESS[/BITS]",
@@ -347,18 +348,18 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) local_port: u16,
-    /// Socket send and receive buffers
-    #[arg(long, value_name = "OCTETS", help_heading = "Generator")]
+    /// Size of the sockets' send and receive buffers
+    #[arg(long, value_name = "BYTES", help_heading = "Generator")]
     pub(crate) socket_buffer: Option<u32>,
-    /// Do not use UDP GSO and GRO
+    /// Disable UDP GSO and GRO
     #[arg(long, help_heading = "Generator")]
     pub(crate) no_offload: bool,
-    /// Have datagrams stamped, which tells where time goes: in the generator, on the wire and in
-    /// the server, or until a response is read. Over UDP; switches GSO and GRO off
+    /// Timestamp datagrams to show where time is spent: in the generator, on the wire and in the
+    /// server, or until a response is read. UDP only; disables GSO and GRO
     #[arg(long, default_value = "off", help_heading = "Generator",
-          value_parser = none_or("off", "Nobody", StampSource::ALL))]
+          value_parser = none_or("off", "No timestamps", StampSource::ALL))]
     pub(crate) timestamps: Chosen<StampSource>,
-    /// Seed of everything random
+    /// Seed of all randomness
     #[arg(
         long,
         default_value_t = 1,
@@ -366,13 +367,13 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) seed: u64,
-    /// What moves the octets: the kernel's sockets by epoll or io_uring (auto: what was measured
-    /// to be faster for the load), frames of an interface by AF_XDP for UDP, DoQ and DoH/3, or a
-    /// simulated network in virtual time
+    /// How data is sent and received: kernel sockets by epoll or io_uring (auto: whichever was
+    /// measured to be faster for the load), frames on an interface by AF_XDP for UDP, DoQ and
+    /// DoH/3, or a simulated network in virtual time
     #[arg(long, default_value = DriverChoice::AUTO, help_heading = "Generator",
           value_parser = none_or(DriverChoice::AUTO, FASTER, DriverKind::ALL))]
     pub(crate) driver: Chosen<DriverKind>,
-    /// The network interface that --driver xdp sends by
+    /// Network interface that --driver xdp sends on
     #[arg(long, value_name = "NAME", help_heading = "Generator")]
     pub(crate) interface: Option<InterfaceName>,
 
@@ -382,14 +383,14 @@ pub(crate) struct RunArguments {
     /// Write the run record (JSON) to this file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) record: Option<PathBuf>,
-    /// Write records and other files also where a symbolic link stands in their place
+    /// Write records and other files even where a symbolic link is in their place
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
-    /// Form of the result on standard output
+    /// Format of the result on standard output
     #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
     pub(crate) format: Format,
-    /// Length of an interval of the record and of the progress display [default: 1s; of the record
-    /// of a run of less than 20s less, so that it has at least 20]
+    /// Length of an interval in the record and of the progress display [default: 1s; in the record
+    /// of a run below 20s shorter, so that it has at least 20]
     #[arg(long, value_name = "TIME", value_parser = interval, help_heading = "Output")]
     pub(crate) interval: Option<Duration>,
     /// RCODEs that count as goodput
@@ -401,7 +402,7 @@ pub(crate) struct RunArguments {
         help_heading = "Output"
     )]
     pub(crate) goodput: Vec<String>,
-    /// Say in the record what it cannot know, such as cpu=2 of the target; may be repeated
+    /// Add to the record what it cannot know, such as cpu=2 for the target; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = "Output")]
     pub(crate) label: Vec<(String, String)>,
     /// Put into the record what a server or a host tells of itself meanwhile: auto (what is found
@@ -413,7 +414,7 @@ pub(crate) struct RunArguments {
         help_heading = "Output"
     )]
     pub(crate) observe: Vec<String>,
-    /// No progress on standard error
+    /// Show no progress on standard error
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,
 
@@ -438,7 +439,7 @@ pub(crate) struct RunArguments {
 /// Flags of `throng schema`.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArguments {
-    /// Whose schema
+    /// What to print the schema of
     #[arg(default_value = "record", value_enum)]
     pub(crate) of: SchemaOf,
 }
@@ -468,7 +469,7 @@ pub(crate) enum SchemaOf {
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("server", |arg| arg
     .value_name("[TRANSPORT=]HOST|IP[:PORT],...")
-    .help("Server under test, for all transports or for one; without it the built-in responder")))]
+    .help("Server under test, for all transports or for one [default: the built-in responder]")))]
 #[command(mut_arg("names", |arg| arg
     .value_name("FILE")
     .help("Questions, one `name type` a line")))]
@@ -477,9 +478,9 @@ pub(crate) enum SchemaOf {
     .default_value(IN_TURN)
     .value_parser(only_transports)))]
 #[command(mut_arg("record", |arg| arg.hide(true).value_parser(only_records)))]
-#[command(mut_arg("format", |arg| arg.help("Form of the comparison on standard output")))]
+#[command(mut_arg("format", |arg| arg.help("Format of the comparison on standard output")))]
 pub(crate) struct CompareArguments {
-    /// Transports to compare, in order; the first is what the others are compared with
+    /// Transports to compare, in order; the first is the baseline
     #[arg(
         long,
         default_value = "udp,tcp,dot",
@@ -488,7 +489,7 @@ pub(crate) struct CompareArguments {
         help_heading = "Comparison"
     )]
     pub(crate) transports: Vec<Transport>,
-    /// Ports of the server, where they are not those of the transport's standard
+    /// Ports of the server that differ from the transport's default
     #[arg(
         long,
         value_name = "TRANSPORT=PORT,...",
@@ -496,7 +497,7 @@ pub(crate) struct CompareArguments {
         help_heading = "Comparison"
     )]
     pub(crate) port: Vec<String>,
-    /// Runs of each transport: in turn, and every other time in reverse order
+    /// Runs of each transport, in turn, with the order reversed every other time
     #[arg(
         long,
         default_value_t = 1,
@@ -535,7 +536,7 @@ pub(crate) struct SimulationArguments {
     /// One-way delay
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = duration)]
     pub(crate) sim_delay: Duration,
-    /// Most that a uniform jitter adds to the delay
+    /// Maximum of a uniform jitter that is added to the delay
     #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = duration)]
     pub(crate) sim_jitter: Duration,
     /// Share of datagrams and segments lost, each way
@@ -583,7 +584,7 @@ pub(crate) struct BehaviourArguments {
     /// Share of responses with another question
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) wrong_question: f64,
-    /// Share of responses that are random octets
+    /// Share of responses that consist of random bytes
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) garbage: f64,
     /// Share of responses of 64 KB
@@ -595,10 +596,10 @@ pub(crate) struct BehaviourArguments {
     /// Shares of HTTP requests answered with a status alone, such as 429=0.1,503=0.01
     #[arg(long, value_name = "STATUS=SHARE[,...]")]
     pub(crate) http_statuses: Option<String>,
-    /// Share of QUIC connections that have to come back with a token (Retry)
+    /// Share of QUIC connections that are asked to prove their address (Retry)
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) quic_retry: f64,
-    /// Share of QUIC connections that are told of no version they speak
+    /// Share of QUIC connections that are offered no version they support (Version Negotiation)
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) quic_version_negotiation: f64,
     /// Share of QUIC connections that are refused
@@ -607,20 +608,20 @@ pub(crate) struct BehaviourArguments {
     /// Share of QUIC connections whose first datagrams are not answered
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) quic_ignore: f64,
-    /// Time in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
+    /// Period in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
     #[arg(long, value_name = "STALL", value_parser = stall)]
     pub(crate) stall: Vec<::responder::Stall>,
-    /// Answer at most that many queries a second: 37000; further ones queue (then=delay, the
+    /// Answer at most this many queries a second: 37000; further ones queue (then=delay, the
     /// default, with queue=10000 before it drops), or are dropped (then=drop, with burst=5ms)
     #[arg(long, value_name = "QPS[,then=delay|drop][,...]")]
     pub(crate) ceiling: Option<String>,
-    /// Accept at most that many TCP, DoT and DoH/2 connections at a time
+    /// Accept at most this many TCP, DoT and DoH/2 connections at a time
     #[arg(long, value_name = "N")]
     pub(crate) tcp_clients: Option<u32>,
-    /// Close a connection that has been idle that long
+    /// Close a connection that has been idle this long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// End each connection after that many queries, as in 100:close (close, reset, half-close,
+    /// End each connection after this many queries, as in 100:close (close, reset, half-close,
     /// stop-reading, tls-alert, goaway, error=CODE; over QUIC, reset is a stateless reset)
     #[arg(long, value_name = "N:HOW")]
     pub(crate) end_after: Option<String>,
@@ -638,34 +639,34 @@ pub(crate) struct ResponderArguments {
     /// Path of DoH
     #[arg(long, default_value = "/dns-query", value_name = "PATH")]
     pub(crate) doh_path: String,
-    /// HTTP requests that a DoH client may have open at once
+    /// Concurrent HTTP requests per DoH client
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pub(crate) doh_streams: u32,
-    /// Queries that a client may have open at once on a DoQ or DoH/3 connection
+    /// Concurrent queries on a DoQ or DoH/3 connection
     #[arg(long, default_value_t = QUIC_STREAMS_MAX, value_name = "N")]
     pub(crate) quic_streams: u32,
-    /// Answer DoQ queries with a message ID other than 0, as kxdpgun sends them, rather than end
+    /// Answer DoQ queries with a message ID other than 0, as kxdpgun sends them, instead of closing
     /// their connection (RFC 9250, section 4.3.3)
     #[arg(long)]
     pub(crate) doq_any_id: bool,
-    /// Stop the streams of DoQ queries (STOP_SENDING) as hickory 0.26 does, for which clients close
-    /// the connection (RFC 9250, section 4.3.3)
+    /// Stop the streams of DoQ queries (STOP_SENDING) as hickory 0.26 does, which makes clients
+    /// close the connection (RFC 9250, section 4.3.3)
     #[arg(long)]
     pub(crate) doq_stop_sending: bool,
-    /// Allow a QUIC connection no streams beyond its first --quic-streams, as Knot DNS does
+    /// Allow a QUIC connection only --quic-streams streams in all, as Knot DNS does
     #[arg(long)]
     pub(crate) quic_streams_final: bool,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     #[serde(with = "paths::option")]
     pub(crate) zone: Option<PathBuf>,
-    /// Origin of relative names in the zone file, unless it says $ORIGIN
+    /// Origin of relative names in the zone file, unless it sets $ORIGIN
     #[arg(long, value_name = "NAME", requires = "zone")]
     pub(crate) origin: Option<String>,
     /// TTL of synthesised records, seconds
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) ttl: u32,
-    /// Certificate chain for TLS (PEM); without it a self-signed one is made
+    /// Certificate chain for TLS (PEM); without it a self-signed certificate is generated
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     #[serde(with = "paths::option")]
     pub(crate) tls_certificate: Option<PathBuf>,
@@ -677,29 +678,29 @@ pub(crate) struct ResponderArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
     #[serde(with = "paths::option")]
     pub(crate) write_certificate: Option<PathBuf>,
-    /// Processes that listen together, each with a worker a CPU: for more connections than one may
-    /// have open files; a session is resumed only by the process that it began with
+    /// Processes that listen together, each with one worker per CPU, for more connections than one
+    /// process may have open files; only the process that started a session can resume it
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_024))]
     pub(crate) processes: u32,
-    /// CPUs to use, one worker each
+    /// CPUs to use, with one worker on each
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
-    /// Do not use UDP GSO and GRO
+    /// Disable UDP GSO and GRO
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// What moves the octets: epoll, io_uring, auto for the faster one that the kernel allows, or
-    /// AF_XDP for the datagrams of an interface
+    /// How data is sent and received: epoll, io_uring, auto for the faster one that the kernel
+    /// allows, or AF_XDP for the datagrams of an interface
     #[arg(long, default_value = DriverChoice::AUTO,
           value_parser = none_or(DriverChoice::AUTO, FASTER, &DRIVERS_OF_SERVERS))]
     pub(crate) driver: Chosen<DriverKind>,
-    /// The network interface that --driver xdp listens on
+    /// Network interface that --driver xdp listens on
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<InterfaceName>,
-    /// Stop after that long
+    /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-    /// Seed of all chances
+    /// Seed of all randomness
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -723,7 +724,7 @@ pub(crate) enum NameSet {
         /// How many
         #[arg(long, default_value_t = 1_000, value_name = "N")]
         count: u32,
-        /// Zone that they are in
+        /// Zone of the records
         #[arg(long, default_value = "throng.test", value_name = "NAME")]
         zone: String,
         /// TTL of the records, seconds
@@ -803,10 +804,10 @@ pub(crate) struct ReportArguments {
     /// Write the report here instead of to standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Write it also where a symbolic link stands in its place
+    /// Write it even where a symbolic link is in its place
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
-    /// Form of the report [default: what the ending of --output says, else text]
+    /// Format of the report [default: by the extension of --output, else text]
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
 }
@@ -816,15 +817,15 @@ pub(crate) struct ReportArguments {
 pub(crate) enum ReportFormat {
     /// For a terminal (.txt)
     Text,
-    /// A page with charts that needs nothing else (.html)
+    /// A self-contained page with charts (.html)
     Html,
     /// GitHub-flavoured Markdown (.md)
     Markdown,
-    /// One run: a row an interval, and a total; several: a row a run (.csv)
+    /// One run: a row per interval, and a total; several: a row per run (.csv)
     Csv,
     /// One run: its record; several: their figures (.json)
     Json,
-    /// The metrics schema of DNS-OARC, an object a line (.jsonl)
+    /// The metrics schema of DNS-OARC, one object per line (.jsonl)
     DnsMetrics,
 }
 
@@ -834,8 +835,8 @@ pub(crate) struct MergeArguments {
     /// The run records
     #[arg(value_name = "RECORD", required = true)]
     pub(crate) records: Vec<PathBuf>,
-    /// Merge although they are not of one concurrent load on one target, which the result says; and
-    /// write --output also where a symbolic link stands in its place
+    /// Merge even if they are not of one concurrent load on one target, and mark the result; and
+    /// write --output even where a symbolic link is in its place
     #[arg(long)]
     pub(crate) force: bool,
     /// Write the merged record here instead of to standard output
@@ -856,14 +857,14 @@ pub(crate) struct CompletionArguments {
 pub(crate) enum NamesFormat {
     /// One `name type` a line
     Text,
-    /// Whole messages, each with a two-octet length prefix
+    /// Whole messages, each with a two-byte length prefix
     Stream,
 }
 
 /// What `auto` is among the drivers.
-const FASTER: &str = "The faster one for the load that the kernel allows";
+const FASTER: &str = "The faster one for the load, of those that the kernel allows";
 
-/// What moves the octets of the responder: it has no part in a simulation.
+/// What sends and receives the data of the responder: it has no part in a simulation.
 const DRIVERS_OF_SERVERS: [DriverKind; 3] = [DriverKind::Epoll, DriverKind::Uring, DriverKind::Xdp];
 
 /// A value of a setting, or that it is left out. (clap takes an `Option` for a flag that may be
@@ -900,14 +901,14 @@ pub(crate) enum Format {
     Text,
     /// The run record
     Json,
-    /// One row an interval, and a total
+    /// One row per interval, and a total
     Csv,
 }
 
 /// Form of a result that is one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DocumentFormat {
-    /// For people
+    /// Human-readable
     Text,
     /// One object
     Json,

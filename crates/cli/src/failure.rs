@@ -137,7 +137,7 @@ pub(crate) fn refuse(flags: &[(&str, bool, &str)], what: &str) -> Result<(), Fai
     match flags.iter().find(|(_, is_given, _)| *is_given) {
         None => Ok(()),
         Some((flag, _, cure)) => Err(Failure::usage(
-            format!("{flag} has no place {what}"),
+            format!("{flag} cannot be used {what}"),
             format!("leave it out: {cure}"),
         )),
     }

@@ -27,7 +27,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
         .map(|path| Destination::check("--plot", path, links))
         .transpose()?;
     let interrupt = signals::watch(|| {
-        tell!("ending the ramp; waiting for open queries (again to abort)");
+        tell!("ending the ramp; waiting for open queries (interrupt again to abort)");
     });
     let mut watch = Watch::new(plan);
     let mut stop: Option<Stop> = None;
@@ -68,7 +68,7 @@ fn plan(arguments: &RampArguments) -> Result<RampPlan, Failure> {
     }
     let point = arguments.run.interval.unwrap_or(run::INTERVAL);
     if point.is_zero() {
-        return Err(Failure::usage("--interval: it is zero", "give 500ms"));
+        return Err(Failure::usage("--interval: must not be zero", "give 500ms"));
     }
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Ok(RampPlan {

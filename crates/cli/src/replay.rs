@@ -246,10 +246,10 @@ fn report_skipped(skipped: &Skipped) {
 /// What is about to be asked.
 fn remark(record: &ReplayRecord, clients: u32) {
     for (reason, count) in &record.skipped {
-        tell!("passed over: {} {reason}", notation::count(*count));
+        tell!("skipped: {} {reason}", notation::count(*count));
     }
     for (count, what) in [
-        (record.filtered, "held back by the filters"),
+        (record.filtered, "excluded by the filters"),
         (record.beyond_limit, "beyond --queries"),
     ] {
         if count > 0 {

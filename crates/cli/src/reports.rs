@@ -113,7 +113,7 @@ fn format(arguments: &ReportArguments) -> Result<ReportFormat, Failure> {
     known.map(|(_, format)| *format).ok_or_else(|| {
         Failure::usage(
             format!(
-                "{}: its ending does not say which form the report has",
+                "{}: its extension does not select a format",
                 output.display()
             ),
             "end it in .html, .md, .csv, .json, .jsonl or .txt, or give --format",
@@ -188,7 +188,7 @@ fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
             ""
         };
         tell!(
-            "note: {}: {} of {} files are no run records and were left out: {}{more}",
+            "note: {}: {} of {} files are not run records and were left out: {}{more}",
             folder.display(),
             left_out.len(),
             files.len(),

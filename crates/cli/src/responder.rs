@@ -76,7 +76,7 @@ fn reject_interface(arguments: &ResponderArguments) -> Result<(), Failure> {
     let any = |it: &&Listen| !it.transport.is_stream() && it.address.ip().is_unspecified();
     match (is_xdp, arguments.interface) {
         (true, None) => Err(Failure::usage(
-            "--driver xdp: which interface?",
+            "--driver xdp needs an interface",
             "add --interface, with the one that queries come by",
         )),
         (false, Some(_)) => Err(Failure::usage(
@@ -312,7 +312,7 @@ fn tickets(flags: &ServerTlsArguments) -> Result<(Tickets, u32), Failure> {
     let count = flags.tls_tickets;
     match (count, flags.tls_early_data) {
         (0, true) => Err(Failure::usage(
-            "--tls-early-data: without tickets nobody resumes a session",
+            "--tls-early-data: without tickets no session can be resumed",
             "leave out --tls-tickets 0",
         )),
         (0, false) => Ok((Tickets::None, 0)),
@@ -398,7 +398,7 @@ const CEILING_BURST: Duration = Duration::from_millis(5);
 fn ceiling(text: &str) -> Result<Ceiling, Failure> {
     let form = |part: &str| {
         Failure::usage(
-            format!("--ceiling {text}: `{part}` is no part of a ceiling"),
+            format!("--ceiling {text}: `{part}` is not part of a ceiling"),
             "give 37000, 37000,then=delay,queue=1000 or 37000,then=drop,burst=5ms",
         )
     };

@@ -36,7 +36,7 @@ pub(crate) fn text(file: &FileName, run: &Run) -> Result<Arc<ScriptText>, Failur
 fn read(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read_input(path)?).map_err(|error| {
         let octet = error.utf8_error().valid_up_to();
-        let what = format!("{}: octet {octet} is not UTF-8", path.display());
+        let what = format!("{}: byte {octet} is not UTF-8", path.display());
         Failure::usage(what, "save the script as UTF-8")
     })
 }

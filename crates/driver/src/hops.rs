@@ -171,7 +171,7 @@ impl HopSocket {
         }
     }
 
-    /// The next ICMP error; errors of this host's own are passed over.
+    /// The next ICMP error; errors of this host's own are skipped.
     fn read_error(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         loop {
             let mut control = [0_u64; CONTROL_OCTETS / size_of::<u64>()];

@@ -380,7 +380,7 @@ pub struct DriverStats {
     pub buffer_shortages: u64,
     /// Requests to send of which io_uring sent a part.
     pub short_sends: u64,
-    /// Connections that could not be accepted, for want of descriptors mostly.
+    /// Connections that could not be accepted, for lack of descriptors mostly.
     pub accepts_failed: u64,
     /// What TCP did for the connections that were opened from here.
     pub tcp: TcpStats,

@@ -63,11 +63,11 @@ pub struct Update {
     pub added: u64,
     /// Files that are no longer there.
     pub removed: u64,
-    /// Files that end in `.json` and are no run records.
+    /// Files that end in `.json` and are not run records.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A file that is no run record.
+/// A file that is not a run record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// From the folder on.

@@ -24,7 +24,7 @@ pub const BURST_MAX: u32 = 10_000;
 /// The shape of arrivals over all workers.
 #[derive(Clone, Debug)]
 pub enum Arrival {
-    /// Closed loop: a new query as soon as one of `outstanding` places is free.
+    /// Closed loop: a new query as soon as fewer than `outstanding` are in flight.
     Closed {
         /// Queries in flight over all workers, at least 1.
         outstanding: u32,
@@ -228,7 +228,7 @@ impl Schedule {
             true => most - skipped,
             false => 0,
         };
-        // The whole bursts in it were passed over.
+        // The whole bursts in it were skipped.
         self.burst_left -= of_last_burst as u32;
         skipped + of_last_burst
     }

@@ -77,7 +77,7 @@ fn validate_without_queries(policy: &ConnectionPolicy, plan: &Plan) -> Result<()
         return refuse(setting, what, "leave it out");
     }
     if policy.tcp_fast_open && plan.transport == Transport::Tcp {
-        let what = "a SYN that waits for the first octets is never sent without a query";
+        let what = "a SYN that waits for the first bytes is never sent without a query";
         return refuse("tcp-fast-open", what, "leave it out, or use dot or doh2");
     }
     Ok(())
@@ -91,7 +91,7 @@ fn validate_values(policy: &ConnectionPolicy) -> Result<(), PlanError> {
     for (setting, time) in times {
         if time.is_some_and(|time| time.is_zero()) {
             let hint = "give a time above zero, such as 10s, or leave it out";
-            return Err(PlanError::new(setting, "it is zero", hint));
+            return Err(PlanError::new(setting, "must not be zero", hint));
         }
     }
     let in_flight_max = u64::from(policy.in_flight_max.unwrap_or(1));

@@ -155,7 +155,7 @@ fn remove(key: &str, edns: &mut Edns) {
 fn parse_padding_block(text: &str) -> Result<NonZeroU16, String> {
     decimal_u16(text)
         .and_then(NonZeroU16::new)
-        .ok_or_else(|| format!("`{text}` is not a block of 1 to 65535 octets"))
+        .ok_or_else(|| format!("`{text}` is not a block of 1 to 65535 bytes"))
 }
 
 /// Reads `CODE:HEX`, an EDNS option (RFC 6891, section 6.1.2), as (code, data).
@@ -175,7 +175,7 @@ pub fn parse_edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
         .map_err(|_| format!("`{hex}` is not an even number of hexadecimal digits"))?;
     if data.len() > usize::from(u16::MAX) {
         return Err(format!(
-            "{} octets do not fit into an EDNS option",
+            "{} bytes do not fit into an EDNS option",
             data.len()
         ));
     }

@@ -44,7 +44,7 @@ impl fmt::Display for NamesError {
             Place::Whole => write!(f, "{}", self.what),
             Place::Line { line, .. } => write!(f, "line {line}: {}", self.what),
             Place::Message { number, offset } => {
-                write!(f, "message {number} at octet {offset}: {}", self.what)
+                write!(f, "message {number} at byte {offset}: {}", self.what)
             }
         }
     }
@@ -104,5 +104,5 @@ pub(crate) fn name_fault(text: &str, error: NameError) -> String {
 }
 
 /// The cure for a domain name with a fault.
-pub(crate) const NAME_HINT: &str = "labels have 1 to 63 octets, names at most 255, the root is \
-     `.`; octets that cannot be typed are written `\\DDD` in decimal";
+pub(crate) const NAME_HINT: &str = "labels have 1 to 63 bytes, names at most 255, the root is \
+     `.`; bytes that cannot be typed are written `\\DDD` in decimal";

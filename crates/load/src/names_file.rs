@@ -52,7 +52,7 @@ pub fn parse_text(text: &[u8], defaults: &QueryOptions) -> Result<QuestionSet, N
 fn empty(hint: &str) -> NamesError {
     NamesError {
         place: Place::Whole,
-        what: "there is nothing to ask in it".into(),
+        what: "it has no questions".into(),
         hint: hint.into(),
     }
 }
@@ -102,7 +102,7 @@ impl TextReader<'_> {
     ) -> Result<(), Fault> {
         self.message.clear();
         write_query(&self.qname, qtype, qclass, options, &mut self.message).map_err(|_| {
-            let what = "a query of more than 65,535 octets";
+            let what = "a query of more than 65,535 bytes";
             place.fault(what, "give fewer or shorter EDNS options")
         })?;
         self.questions.push(&self.message, self.qname.len() + 4);
@@ -170,8 +170,8 @@ fn unexpected(word: &Word<'_>) -> Fault {
     word.fault(format!("unexpected `{}`", word.text), hint)
 }
 
-const STREAM_HINT: &str = "the stream format is whole DNS queries, each after its length in two \
-     octets, as a client writes them to a TCP connection";
+const STREAM_HINT: &str = "the stream format is whole DNS queries, each after its two-byte length, \
+    as a client writes them to a TCP connection";
 
 /// Reads the stream format; messages stay as they are but for their ID, which becomes 0.
 ///
@@ -232,13 +232,13 @@ fn take_message(bytes: &[u8]) -> Result<&[u8], String> {
         .ok_or("cut off within the length prefix")?;
     let octets = usize::from(u16::from_be_bytes(*prefix));
     rest.get(..octets)
-        .ok_or_else(|| format!("cut off: {} of {octets} octets are there", rest.len()))
+        .ok_or_else(|| format!("cut off: {} of {octets} bytes are there", rest.len()))
 }
 
 /// The length of the one question of the query `message`.
 fn question_octets(message: &[u8]) -> Result<usize, String> {
     let header = Header::parse(message)
-        .ok_or_else(|| format!("{} octets are too few for a header", message.len()))?;
+        .ok_or_else(|| format!("{} bytes are too few for a header", message.len()))?;
     if header.is_response {
         return Err("a response (QR is 1), not a query".into());
     }

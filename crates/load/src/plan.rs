@@ -171,7 +171,7 @@ impl Plan {
     fn validate_questions(&self) -> Result<(), PlanError> {
         if self.questions.is_empty() && !matches!(self.arrival, Arrival::Script(_)) {
             let hint = "give at least one question, such as `example.com A`";
-            return Err(PlanError::new("names", "there is nothing to ask", hint));
+            return Err(PlanError::new("names", "there are no questions", hint));
         }
         let signature_octets = self
             .tsig
@@ -192,7 +192,7 @@ impl Plan {
                 ""
             };
             let what = format!(
-                "the longest query has {octets} octets{signed}, {transport} carries {octets_max}"
+                "the longest query has {octets} bytes{signed}, {transport} carries {octets_max}"
             );
             let hint = "shorten its EDNS options, or send less in one update";
             return Err(PlanError::new("names", what, hint));
@@ -350,7 +350,7 @@ impl Plan {
         for (setting, time) in times {
             if time.is_some_and(|time| time.is_zero()) {
                 let hint = "give a time above zero, such as 5s";
-                return Err(PlanError::new(setting, "it is zero", hint));
+                return Err(PlanError::new(setting, "must not be zero", hint));
             }
         }
         if self.interval < INTERVAL_MIN {
@@ -418,7 +418,7 @@ impl Plan {
         }
         let transport = self.transport;
         let (what, hint) = if transport.is_stream() {
-            let why = "has the kernel cut octets into segments, of which none is a query";
+            let why = "has the kernel cut bytes into segments, of which none is a query";
             (format!("{transport} {why}"), OTHER)
         } else if transport.has_connections() {
             let why = "puts several queries into a datagram, encrypted, and sends them again";
@@ -461,7 +461,7 @@ impl Plan {
 }
 
 fn at_least_one(setting: &'static str) -> PlanError {
-    PlanError::new(setting, "it is zero", "give 1 or more")
+    PlanError::new(setting, "must not be zero", "give 1 or more")
 }
 
 #[cfg(test)]

@@ -241,8 +241,8 @@ fn write_txt(fields: &mut Fields<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         out.push(0);
         unescape(word, out)?;
         out[length_at] = u8::try_from(out.len() - length_at - 1).map_err(|_| {
-            let hint = "split it into texts of at most 255 octets, each in quotes";
-            word.fault("a text of more than 255 octets", hint)
+            let hint = "split it into texts of at most 255 bytes, each in quotes";
+            word.fault("a text of more than 255 bytes", hint)
         })?;
         match fields.next() {
             Some(next) => word = next,
@@ -274,13 +274,13 @@ fn write_generic(mut fields: Fields<'_>, out: &mut Vec<u8>) -> Result<(), Fault>
     while let Some(word) = fields.next() {
         digits.push_str(word.text);
     }
-    let hint = "write `\\#`, the number of octets, and two hexadecimal digits for each";
+    let hint = "write `\\#`, the number of bytes, and two hexadecimal digits for each";
     let data = HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).map_err(|_| {
         let what = "generic data is not an even number of hexadecimal digits";
         mark.fault(what, hint)
     })?;
     if data.len() != octets as usize {
-        let what = format!("generic data has {} octets, not {octets}", data.len());
+        let what = format!("generic data has {} bytes, not {octets}", data.len());
         return Err(mark.fault(what, hint));
     }
     out.extend_from_slice(&data);

@@ -47,11 +47,11 @@ impl Replay {
         );
         let Some(last) = queries.last() else {
             let hint = "leave out filters one by one";
-            return Err(PlanError::new("replay", "there is nothing to ask", hint));
+            return Err(PlanError::new("replay", "there are no questions", hint));
         };
         if rounds == 0 {
             let hint = "give 1 or more";
-            return Err(PlanError::new("loops", "it is zero", hint));
+            return Err(PlanError::new("loops", "must not be zero", hint));
         }
         if rounds > 1 && last.at_ns == 0 {
             let what = "no time passes between the queries: there is no length to repeat";

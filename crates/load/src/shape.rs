@@ -43,7 +43,7 @@ impl Shape {
             "steps" => Shape::of_steps(&parse_points(points)?),
             "linear" => Shape::of(parse_points(points)?, None),
             "diurnal" => diurnal(points)?,
-            _ => return Err(wrong(format!("`{kind}` is no shape"))),
+            _ => return Err(wrong(format!("`{kind}` is not a shape"))),
         };
         text.clone_into(&mut shape.text);
         shape.validate().map(|()| shape)
@@ -140,7 +140,7 @@ impl Shape {
                 return Instant::FAR_FUTURE;
             }
             left -= (begin + end) / 2.0 * length_s;
-            // Never stays where it is for want of precision.
+            // Never stays where it is for lack of precision.
             at_s = (base_s + piece_end_s).max(at_s + 1e-9);
         }
         Instant::FAR_FUTURE
@@ -184,7 +184,7 @@ fn parse_points(text: &str) -> Result<Vec<(f64, f64)>, PlanError> {
         Some((at_s, factor.trim().parse().ok()?))
     };
     let each = text.split(',');
-    each.map(|text| point(text).ok_or_else(|| wrong(format!("`{text}` is no point"))))
+    each.map(|text| point(text).ok_or_else(|| wrong(format!("`{text}` is not a point"))))
         .collect()
 }
 

@@ -136,7 +136,7 @@ pub(crate) fn validate(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError
     if !several && policy.order != ServerOrder::First {
         return without_effect(
             "server-order",
-            "give several, with --server again and again",
+            "give several by repeating --server",
         );
     }
     if !several && !policy.failover_rcodes.is_empty() {
@@ -177,7 +177,7 @@ fn validate_values(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
         policy.servers[..place].contains(server).then_some(*server)
     };
     if let Some(server) = policy.servers.iter().enumerate().find_map(is_repeated) {
-        let what = format!("{server} is there twice");
+        let what = format!("{server} occurs twice");
         return Err(PlanError::new("server", what, "leave out one of them"));
     }
     if let Some(server) = policy.servers.iter().find(|server| server.port() == 0) {
@@ -203,7 +203,7 @@ fn validate_values(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
     }
     if policy.race_delay.is_some_and(|delay| delay.is_zero()) {
         let hint = "RFC 8305 recommends 250ms, and 10ms at the least";
-        return Err(PlanError::new("race-delay", "it is zero", hint));
+        return Err(PlanError::new("race-delay", "must not be zero", hint));
     }
     Ok(())
 }

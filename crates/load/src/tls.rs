@@ -50,7 +50,7 @@ impl FromStr for Resume {
                 .ok()
                 .filter(|share| (0.0..=1.0).contains(share))
                 .map(Resume)
-                .ok_or_else(|| format!("`{text}` is no share")),
+                .ok_or_else(|| format!("`{text}` is not a share")),
         }
     }
 }

@@ -152,7 +152,7 @@ impl Reader {
         let octets_max = MESSAGE_OCTETS_MAX - self.opt.len();
         block.command(first, fields)?;
         if block.message.len() > octets_max {
-            let what = "an update message of more than 65,535 octets";
+            let what = "an update message of more than 65,535 bytes";
             return Err(first.fault(what, "send earlier"));
         }
         self.block = Some(block);
@@ -162,7 +162,7 @@ impl Reader {
     fn send(&mut self, mut block: Block, word: &Word<'_>) -> Result<(), Fault> {
         block.message.extend_from_slice(&self.opt);
         if block.message.len() > MESSAGE_OCTETS_MAX {
-            let what = "an update message of more than 65,535 octets";
+            let what = "an update message of more than 65,535 bytes";
             return Err(word.fault(what, "give fewer or shorter EDNS options"));
         }
         let additional = u16::from(!self.opt.is_empty());

@@ -41,8 +41,8 @@ pub(crate) fn line_text(line: &[u8]) -> Result<Option<&str>, Fault> {
         let at = error.valid_up_to();
         Fault::new(
             at + 1,
-            format!("octet 0x{:02x} is not UTF-8", line[at]),
-            "save the file as UTF-8, and write other octets of names as `\\DDD` in decimal",
+            format!("byte 0x{:02x} is not UTF-8", line[at]),
+            "save the file as UTF-8, and write other bytes of names as `\\DDD` in decimal",
         )
     })
 }

@@ -67,7 +67,7 @@ pub struct Settings {
     pub same_within: f64,
     /// Intervals and noise floors.
     pub bootstrap: Bootstrap,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 

@@ -39,7 +39,7 @@ pub struct Capacity {
     pub throng_version: String,
     /// When the first trial started, RFC 3339.
     pub started_at: String,
-    /// What moved the octets.
+    /// What sent and received the data.
     pub driver: DriverKind,
     /// The target was the responder built into this binary.
     pub self_test: bool,
@@ -68,15 +68,15 @@ pub struct Capacity {
     pub notes: Vec<String>,
 }
 
-/// What a load has to leave intact to count as sustained.
+/// What must hold for a load to count as sustained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
-    /// Most of the offered queries that may get no response, 0 to 1.
+    /// Maximum share of the offered queries without a response, 0 to 1.
     pub lost_share_max: f64,
     /// Highest 99th percentile of the latency from the scheduled instant, nanoseconds.
     pub latency_p99_ns_max: u64,
-    /// Least share of responses with an RCODE of the goodput set, 0 to 1.
+    /// Minimum share of responses with an RCODE of the goodput set, 0 to 1.
     pub goodput_share_min: f64,
 }
 
@@ -221,9 +221,10 @@ pub enum TrialOutcome {
     Failed,
     /// It did not, and the generator was the cause.
     Generator,
-    /// It did not, and what else runs on this host may be the cause.
+    /// It did not, and other load on this host may be the cause.
     Host,
-    /// It did not, for nothing came back for a while; before and after that it did.
+    /// It did not, because nothing came back for a while, though before and after that responses
+    /// came.
     Outage,
 }
 
@@ -633,7 +634,9 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
         notes.push("SIMULATION: no server was measured, this is the capacity of a model".into());
     } else if found.first.self_test {
         notes.push(
-            "the target is the responder built into this tool: this is no server's capacity".into(),
+            "the target is the responder built into this tool: this is not the capacity of a \
+                server"
+                .into(),
         );
     }
     for warning in &found.first.warnings {

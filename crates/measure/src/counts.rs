@@ -60,14 +60,14 @@ pub struct Counts {
     pub not_sent: NotSent,
     /// Queries that got a response (matched by socket, ID and question).
     pub responses: u64,
-    /// Queries sent that got no response within the time-out.
+    /// Queries sent that got no response within the timeout.
     pub timeouts: u64,
     /// Queries sent whose connection was lost before the response came.
     pub connection_losses: u64,
     /// Queries sent that HTTP or a QUIC stream ended without a DNS message, by cause.
     pub exchange_failures: ExchangeFailures,
-    /// Queries sent that nobody waited for to their end, because the run was interrupted: what
-    /// would have become of them is unknown, and they are not lost.
+    /// Queries sent that were still open when the run was interrupted: how they would have ended is
+    /// unknown, and they are not lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub interrupted: u64,
     /// Times that a query was sent again on another connection because the target said that it had
@@ -96,9 +96,9 @@ pub struct Counts {
     pub unexpected: Unexpected,
     /// ICMP port unreachable messages received for datagrams sent.
     pub port_unreachable: u64,
-    /// Octets of DNS messages sent, without transport framing.
+    /// Bytes of DNS messages sent, without transport framing.
     pub sent_octets: u64,
-    /// Octets of the DNS messages counted in `responses`, without transport framing.
+    /// Bytes of the DNS messages counted in `responses`, without transport framing.
     pub received_octets: u64,
     /// Queries sent again over TCP because the UDP response was truncated; counted apart from all
     /// of the above.
@@ -138,7 +138,7 @@ impl StampCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotSent {
-    /// The time-out passed while the query waited for its connection.
+    /// The timeout passed while the query waited for its connection.
     pub timed_out_waiting: u64,
     /// The client had 61,440 open queries, the most that it may: a message ID each, and 4,096 IDs
     /// stay with the queries that timed out last, so that late responses are known.
@@ -162,7 +162,8 @@ pub struct SendFailures {
     pub unreachable: u64,
     /// A firewall of this host forbids it (EPERM, EACCES).
     pub forbidden: u64,
-    /// Nobody listens on the port: ICMP port unreachable came for those before (ECONNREFUSED).
+    /// Nothing is listening on the port: ICMP port unreachable came for those before
+    /// (ECONNREFUSED).
     pub refused: u64,
     /// The queue of the interface or the kernel's memory was full (ENOBUFS, ENOMEM).
     pub no_resources: u64,
@@ -196,11 +197,11 @@ pub struct TcpFallback {
     /// it.
     #[serde(default, skip_serializing_if = "Rcodes::is_empty")]
     pub rcodes: Rcodes,
-    /// Time-outs of them, waiting for the connection included.
+    /// Timeouts of them, waiting for the connection included.
     pub timeouts: u64,
     /// Lost with their connection, or never connected.
     pub connection_losses: u64,
-    /// Nobody waited for them to their end, because the run was interrupted.
+    /// They were still open when the run was interrupted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub interrupted: u64,
 }

@@ -24,7 +24,7 @@ pub struct HostFacts {
     pub os: Option<String>,
     /// CPU frequency governor.
     pub governor: Option<String>,
-    /// Memory in octets.
+    /// Memory in bytes.
     pub memory_octets: Option<u64>,
     /// Kernel parameters that matter, by name (`net.core.rmem_max`, ...).
     pub sysctls: BTreeMap<String, String>,
@@ -174,7 +174,7 @@ impl CpuUse {
             false => format!(": {}", each.join(", ")),
         };
         let cpus = decimal(self.others_cpus(), 2);
-        format!("others kept {cpus} CPUs busy{named}")
+        format!("other processes kept {cpus} CPUs busy{named}")
     }
 }
 
@@ -297,7 +297,7 @@ impl TcpFacts {
 pub struct XdpFacts {
     /// Datagrams dropped because the receive ring was full.
     pub receive_ring_full: u64,
-    /// Datagrams dropped for want of a free frame, or because they were longer than one.
+    /// Datagrams dropped for lack of a free frame, or because they were longer than one.
     pub receive_dropped: u64,
     /// How often the kernel found no frame to fill.
     pub fill_ring_empty: u64,
@@ -389,7 +389,7 @@ impl XdpFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResponderFacts {
-    /// Times that a connection could not be accepted, for want of file descriptors mostly; it
+    /// Times that a connection could not be accepted, for lack of file descriptors mostly; it
     /// waits, and is tried again.
     pub accepts_failed: u64,
     /// Time that its threads were ready to run but waited for a CPU, nanoseconds; none if unknown.

@@ -32,7 +32,7 @@ pub struct Direction {
     pub asked: Impairment,
     /// Packets that it took.
     pub packets: u64,
-    /// Their octets, IP headers included.
+    /// Their bytes, IP headers included.
     pub octets: u64,
     /// Packets of which there is a copy, by chance.
     pub duplicated: u64,

@@ -18,7 +18,7 @@ pub use table::Metric;
 pub enum Unit {
     /// Events.
     Count,
-    /// Octets.
+    /// Bytes.
     Octets,
     /// Events a second.
     PerSecond,

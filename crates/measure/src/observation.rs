@@ -204,7 +204,7 @@ pub struct Scrape {
     pub took_ns: u64,
     /// CPU time of the thread that asked. A command that it started is not in it.
     pub cpu_ns: u64,
-    /// Octets that were read.
+    /// Bytes that were read.
     pub octets: u64,
     /// Scrapes that are merged here.
     #[schemars(range(min = 1))]

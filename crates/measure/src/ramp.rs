@@ -31,7 +31,7 @@ pub struct Ramp {
     pub throng_version: String,
     /// When it started, RFC 3339.
     pub started_at: String,
-    /// What moved the octets.
+    /// What sent and received the data.
     pub driver: DriverKind,
     /// The target was the responder built into this binary.
     pub self_test: bool,

@@ -72,7 +72,7 @@ pub struct RunRecord {
     #[serde(default, alias = "runs", skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Agent>,
     /// Why its runs were not one concurrent load on one target, and were merged nevertheless
-    /// (`throng merge --force`), one sentence each. Rates over all of it never were.
+    /// (`throng merge --force`), one sentence each. Rates over all of it never existed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged_by_force: Vec<String>,
     /// How long each phase took.
@@ -87,10 +87,10 @@ pub struct RunRecord {
     /// slower than 99 % of those in the first interval that has any; where more than 1 % of the
     /// queries were lost, up to one and a half times the fastest.
     pub responses_in_window: u64,
-    /// The sum of `intervals`: every query scheduled in the measured phase and what became of it,
+    /// The sum of `intervals`: every query scheduled in the measured phase and how it ended,
     /// in the drain too.
     pub total: Interval,
-    /// Every query scheduled in the warm-up and what became of it.
+    /// Every query scheduled in the warm-up and how it ended.
     pub warmup: Interval,
     /// The measured phase and its drain, successive intervals of all workers together.
     pub intervals: Vec<Interval>,
@@ -223,7 +223,7 @@ struct VersionOnly {
 impl RunRecord {
     /// The record as one line of JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("all keys are strings and memory takes every octet")
+        serde_json::to_string(self).expect("all keys are strings and memory takes every byte")
     }
 
     /// The record as JSON with one field a line; arrays of numbers stay on their line.
@@ -537,13 +537,13 @@ impl RunRecord {
         (!wire.is_empty()).then(|| self.per_second(octets(wire, is_ipv6)) * 8.0)
     }
 
-    /// Mean size of a query in octets; none if none was sent.
+    /// Mean size of a query in bytes; none if none was sent.
     pub fn query_octets_mean(&self) -> Option<f64> {
         let counts = &self.total.counts;
         (counts.sent > 0).then(|| counts.sent_octets as f64 / counts.sent as f64)
     }
 
-    /// Mean size of a response in octets; none if none came.
+    /// Mean size of a response in bytes; none if none came.
     pub fn response_octets_mean(&self) -> Option<f64> {
         let counts = &self.total.counts;
         (counts.responses > 0).then(|| counts.received_octets as f64 / counts.responses as f64)

@@ -68,7 +68,7 @@ pub struct ScenarioRecord {
     pub interval_ns: u64,
     /// The run was to end after that many queries.
     pub queries_max: Option<u64>,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
     /// Local addresses and prefixes the clients used; empty if the kernel chose.
     pub local_addresses: Vec<String>,
@@ -78,11 +78,11 @@ pub struct ScenarioRecord {
     pub connections: ConnectionPolicy,
     /// The HTTP request that carried each query; none without HTTP.
     pub http: Option<HttpRequest>,
-    /// Socket buffers that were asked for, in octets; none for the default.
+    /// Socket buffers that were asked for, in bytes; none for the default.
     pub socket_buffer_octets: Option<u64>,
     /// EDNS of every query in words, such as `1232 octets, DO`; none without EDNS.
     pub edns: Option<String>,
-    /// Queries were padded to a multiple of that many octets (RFC 8467); none without padding.
+    /// Queries were padded to a multiple of that many bytes (RFC 8467); none without padding.
     pub edns_padding_octets: Option<u64>,
     /// Queries asked the target how long it keeps idle connections (RFC 7828).
     pub edns_keepalive: bool,
@@ -93,16 +93,16 @@ pub struct ScenarioRecord {
     pub stub: Option<StubPolicy>,
     /// UDP GSO and GRO were allowed.
     pub offload: bool,
-    /// Who stamped datagrams, if somebody did.
+    /// What timestamped datagrams, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<StampSource>,
-    /// TLS as asked for and as negotiated; none without TLS.
+    /// TLS as requested and negotiated; none without TLS.
     pub tls: Option<TlsFacts>,
     /// TSIG algorithm, such as `hmac-sha256`; none without TSIG.
     pub tsig_algorithm: Option<String>,
     /// RCODEs that count as goodput.
     pub goodput_rcodes: Vec<u16>,
-    /// What the user says of the run that nothing here can know, such as `cpu` = `2` of the
+    /// What the user says about the run that the tool cannot know, such as `cpu` = `2` of the
     /// target; what differs between runs of an experiment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -150,9 +150,9 @@ pub struct HttpRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrival {
-    /// Closed loop: a new query as soon as one of `outstanding` places is free.
+    /// Closed loop: a new query as soon as fewer than `outstanding` are in flight.
     Closed {
-        /// Places over all workers.
+        /// Outstanding queries allowed, over all workers.
         outstanding: u64,
         /// Never more than that many queries a second.
         rate_qps_max: Option<f64>,
@@ -184,9 +184,9 @@ fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
-/// TLS as it was asked for and negotiated, over TCP or within QUIC.
+/// TLS as requested and negotiated, over TCP or within QUIC.
 ///
-/// How many sessions were resumed and what became of early data is counted in
+/// How many sessions were resumed, and whether early data was accepted, is counted in
 /// `counts.connections`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

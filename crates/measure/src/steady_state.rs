@@ -185,8 +185,8 @@ impl SteadyState {
         let Some(sustained) = &self.sustained else {
             let found = counted(self.intervals, "interval");
             return vec![format!(
-                "{found} are too few to tell warm-up and drift from noise: {INTERVALS_MIN} would \
-                 do (a longer run, or a shorter --interval)"
+                "{found} are too few to tell warm-up and drift from noise: {INTERVALS_MIN} are \
+                    enough (a longer run, or a shorter --interval)"
             )];
         };
         let openings = self.openings.iter().map(Opening::sentence);

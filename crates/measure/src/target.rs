@@ -27,7 +27,7 @@ pub struct TargetRecord {
     /// Messages sent to it. A query that was sent again, or to several servers, counts here each
     /// time, and in `total` once.
     pub messages_sent: u64,
-    /// Its measured queries and what became of them; those of all targets add up to the run's. Of a
+    /// Its measured queries and how they ended; those of all targets add up to the run's. Of a
     /// server that clients choose among others it has queries sent, their ends and their latencies
     /// and nothing else: queries that were never sent were no server's.
     pub total: Interval,

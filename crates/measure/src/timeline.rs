@@ -8,7 +8,7 @@
 //!
 //! An event is booked where its name says: `due` and `lost` at the instant in which the query was
 //! due, everything else at the instant in which it happened. So over any span `due - lost` is what
-//! was answered in the end, and a loss shows where the query was asked, not where its time-out
+//! was answered in the end, and a loss shows where the query was asked, not where its timeout
 //! landed.
 //!
 //! [`RunRecord::timeline`](crate::RunRecord) has the whole run's, and of several groups each

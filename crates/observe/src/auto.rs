@@ -44,7 +44,7 @@ pub fn find(target: SocketAddr) -> Found {
         Err(gap) => {
             found
                 .notes
-                .push(format!("{gap}, as far as this user may see"));
+                .push(format!("{gap}, as far as this user can see"));
             return found;
         }
     };

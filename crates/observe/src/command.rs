@@ -32,7 +32,7 @@ pub(crate) fn output(
     let octets = said.recv_timeout(allowance.left()?).unwrap_or_else(|_| {
         allowance
             .left()
-            .and(Err(Gap::Gone(format!("`{program}` ended without a word"))))
+            .and(Err(Gap::Gone(format!("`{program}` ended without output"))))
     })?;
     // Its output has ended, or was more than allowed: it has nothing left to do.
     let (_nobody, never) = mpsc::channel::<()>();
@@ -54,7 +54,7 @@ pub(crate) fn output(
         .and_then(Result::ok);
     let complaint = complaint.unwrap_or_default();
     let complaint = String::from_utf8_lossy(&complaint);
-    let complaint = complaint.lines().next().unwrap_or("without a word").trim();
+    let complaint = complaint.lines().next().unwrap_or("without output").trim();
     Err(Gap::Refused(format!("`{program}` failed: {complaint}")))
 }
 

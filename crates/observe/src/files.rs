@@ -21,7 +21,7 @@ pub(crate) fn read_limited(path: &Path, octets_max: u64) -> Result<Vec<u8>, Stri
     let read = file.take(octets_max + 1).read_to_end(&mut octets);
     read.map_err(|error| named(error.to_string()))?;
     match octets.len() as u64 > octets_max {
-        true => Err(named(format!("longer than {octets_max} octets"))),
+        true => Err(named(format!("longer than {octets_max} bytes"))),
         false => Ok(octets),
     }
 }

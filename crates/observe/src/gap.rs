@@ -23,7 +23,7 @@ impl Gap {
     /// What a failed read or write was.
     pub(crate) fn of_io(error: &io::Error, limit: Duration) -> Gap {
         match error.kind() {
-            // The kernel's time-out of a socket is told as either.
+            // The kernel's timeout of a socket is told as either.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Gap::Slow(limit),
             _ => Gap::Gone(error.to_string()),
         }
@@ -34,11 +34,11 @@ impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Gap::Gone(what) => f.write_str(what),
-            Gap::Slow(limit) => write!(f, "no whole answer within {limit:?}"),
+            Gap::Slow(limit) => write!(f, "no complete answer within {limit:?}"),
             Gap::Large(limit) => {
                 write!(
                     f,
-                    "the answer has more than {limit} octets, the rest was not read"
+                    "the answer has more than {limit} bytes, the rest was not read"
                 )
             }
             Gap::Refused(what) => write!(f, "refused: {what}"),

@@ -268,7 +268,9 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
         match name.trim().to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().ok(),
             "transfer-encoding" | "content-encoding" if value.trim() != "identity" => {
-                return Err(malformed("it is encoded, which nobody asked for"));
+                return Err(malformed(
+                    "it has a content encoding that was not requested",
+                ));
             }
             _ => {}
         }
@@ -277,7 +279,7 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
     body.drain(..end + 4);
     match length {
         Some(length) if body.len() < length => Err(Gap::Malformed(format!(
-            "it ends after {} of {length} octets",
+            "it ends after {} of {length} bytes",
             body.len()
         ))),
         Some(length) => {

@@ -128,7 +128,7 @@ pub(crate) fn parse(body: &[u8], query: &str, columns: &mut Columns) -> Result<(
     let data = &answer["data"];
     let series = match (data["resultType"].as_str(), data["result"].as_array()) {
         (Some("matrix"), Some(series)) => series,
-        _ => return Err("the result is no matrix".to_owned()),
+        _ => return Err("the result is not a matrix".to_owned()),
     };
     for each in series {
         let name = name_of(&each["metric"], query);
@@ -208,7 +208,7 @@ mod tests {
             (r#"{"status":"error","error":"bad query"}"#, "bad query"),
             (
                 r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#,
-                "no matrix",
+                "not a matrix",
             ),
             (
                 r#"{"status":"success","data":{"resultType":"matrix",

@@ -299,7 +299,9 @@ impl Sampler {
 fn restarted(known: &ServerFacts, now: &ServerFacts) -> Option<String> {
     let both = known.started.as_ref().zip(now.started.as_ref());
     let (before, after) = both.filter(|(before, after)| before != after)?;
-    Some(format!("it began again: at {after}, before at {before}"))
+    Some(format!(
+        "it was restarted: started at {after}, before at {before}"
+    ))
 }
 
 /// Nanoseconds from the epoch to an instant, negative before it.

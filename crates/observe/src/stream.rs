@@ -1,7 +1,7 @@
 //! Blocking streams of octets that end at a deadline: TCP, Unix sockets, and TLS above them.
 //!
 //! Of the tasks of a scrape none takes longer than it may, however slowly the peer dribbles: before
-//! each system call the socket's time-out is what is left. rustls is driven by its own blocking
+//! each system call the socket's timeout is what is left. rustls is driven by its own blocking
 //! stream here, and configured by crate proto.
 
 use std::io::{self, Read, Write};
@@ -154,7 +154,7 @@ fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, Gap> {
 
 fn unreachable(place: &str, error: &io::Error, allowance: &Allowance) -> Gap {
     match allowance.gap(error) {
-        Gap::Gone(what) => Gap::Gone(format!("nobody answers at {place}: {what}")),
+        Gap::Gone(what) => Gap::Gone(format!("no answer from {place}: {what}")),
         gap => gap,
     }
 }

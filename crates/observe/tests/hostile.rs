@@ -118,7 +118,7 @@ fn a_closed_endpoint_is_said_once_and_every_scrape_is_a_gap() {
     );
     assert_eq!(observation.notes.len(), 1, "{}", notes(&observation));
     let note = &observation.notes[0];
-    assert!(note.text.contains("nobody answers") && note.text.contains("prometheus 127.0.0.1"));
+    assert!(note.text.contains("no answer from") && note.text.contains("prometheus 127.0.0.1"));
     assert_eq!(note.times as usize, observation.scrapes.len());
 }
 
@@ -160,8 +160,8 @@ fn a_slow_endpoint_a_huge_one_and_garbage_are_gaps_between_good_scrapes() {
     let observation = observed(&endpoint, ",timeout=5s", DEEDS.len());
     let text = notes(&observation);
     for what in [
-        "no whole answer within 5s",
-        "more than 4194304 octets",
+        "no complete answer within 5s",
+        "more than 4194304 bytes",
         "line 1: it does not begin with a name",
         "HTTP status 503",
         "the last line is cut off",

@@ -209,10 +209,10 @@ fn extra_fields(extra: &[(String, String)]) -> Result<Vec<RequestField>, Invalid
     if octets > EXTRA_OCTETS_MAX || extra.len() > EXTRA_FIELDS_MAX {
         return Err(InvalidDohRequest::new(
             format!(
-                "{} header fields of {octets} octets are too many",
+                "{} header fields of {octets} bytes are too many",
                 extra.len()
             ),
-            "give at most 32 fields of 8,192 octets in all",
+            "give at most 32 fields of 8,192 bytes in all",
         ));
     }
     extra

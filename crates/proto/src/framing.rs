@@ -108,7 +108,7 @@ fn take_message<'a>(stream: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// # Panics
 /// If the message is longer than 65,535 octets: a programmer error, templates are checked.
 pub fn write_message(message: &[u8], stream: &mut Vec<u8>) {
-    let length = u16::try_from(message.len()).expect("a DNS message has at most 65,535 octets");
+    let length = u16::try_from(message.len()).expect("a DNS message has at most 65,535 bytes");
     stream.extend_from_slice(&length.to_be_bytes());
     stream.extend_from_slice(message);
 }

@@ -20,7 +20,7 @@
 //! | [`framing`] | the two-octet length prefix of DNS over streams |
 //! | [`quic`] | QUIC connections, the one module that knows quinn-proto |
 //! | [`tls`] | DNS over TLS, the one module that knows rustls |
-//! | [`pending`] | queries in flight of one client: IDs, instants, time-outs |
+//! | [`pending`] | queries in flight of one client: IDs, instants, timeouts |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

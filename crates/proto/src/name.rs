@@ -31,8 +31,8 @@ impl fmt::Display for NameError {
         f.write_str(match self {
             NameError::Empty => "the name is empty (the root is written `.`)",
             NameError::EmptyLabel => "the name has an empty label (a dot first, or two in a row)",
-            NameError::LabelTooLong => "a label of the name has more than 63 octets",
-            NameError::NameTooLong => "the name has more than 255 octets",
+            NameError::LabelTooLong => "a label of the name has more than 63 bytes",
+            NameError::NameTooLong => "the name has more than 255 bytes",
             NameError::BadEscape => {
                 "a backslash in the name must be followed by one character or by three digits up \
                  to 255"
@@ -273,7 +273,7 @@ mod tests {
 
     fn labels() -> impl Strategy<Value = Vec<Vec<u8>>> {
         prop::collection::vec(prop::collection::vec(any::<u8>(), 1..=63), 0..8)
-            .prop_filter("255 octets", |labels| {
+            .prop_filter("255 bytes", |labels| {
                 labels.iter().map(|label| label.len() + 1).sum::<usize>() < 255
             })
     }

@@ -1,4 +1,4 @@
-//! The queries of one client that are waiting or in flight: message IDs, instants, time-outs.
+//! The queries of one client that are waiting or in flight: message IDs, instants, timeouts.
 //!
 //! Queries are numbered in the order of [`Pending::submit`]; the ID is a bijection of the low 16
 //! bits of that number, so consecutive IDs look unrelated and none repeats within 65,536 queries.
@@ -344,7 +344,7 @@ impl Pending {
         id.wrapping_sub(self.id_offset).wrapping_mul(UNSPREAD)
     }
 
-    /// Ends the open query at `position` in `state`. Allocates only for a time-out.
+    /// Ends the open query at `position` in `state`. Allocates only for a timeout.
     #[inline]
     pub fn end(&mut self, position: u32, state: State) {
         let slot = &mut self.slots[position as usize];
@@ -393,7 +393,7 @@ impl Pending {
         [in_flight, waiting].into_iter().flatten().min()
     }
 
-    /// The first open query whose time-out has passed at `now`, if any. End it and ask again.
+    /// The first open query whose timeout has passed at `now`, if any. End it and ask again.
     pub fn expired(&mut self, now: Instant, timeout: std::time::Duration) -> Option<Query> {
         let in_flight = self
             .oldest_in_flight()

@@ -183,7 +183,7 @@ pub struct MessageTooLong;
 
 impl std::fmt::Display for MessageTooLong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the message would be longer than 65,535 octets")
+        f.write_str("the message would be longer than 65,535 bytes")
     }
 }
 

@@ -236,7 +236,7 @@ impl Key {
         let unsigned_end = message.len();
         assert!(
             unsigned_end >= start + 12,
-            "a message starts with a header of twelve octets"
+            "a message starts with a header of twelve bytes"
         );
         let time_and_fudge = time_and_fudge(unix_time);
         message.reserve(self.record_octets());

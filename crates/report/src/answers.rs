@@ -10,7 +10,7 @@ mod capacity;
 mod comparison;
 mod ramp;
 
-/// A document that is no run record.
+/// A document that is not a run record.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// Of `throng capacity`.

@@ -15,7 +15,7 @@ pub fn text(capacity: &Capacity) -> String {
     let mut text = header(capacity);
     let _ = write!(text, "\nCapacity\n{}", answer(capacity));
     if !capacity.latency.is_empty() {
-        let _ = write!(text, "\nLatency below it\n{}", latencies(capacity));
+        let _ = write!(text, "\nLatency below the limit\n{}", latencies(capacity));
     }
     let _ = write!(text, "\nTrials\n{}", trials(capacity));
     if !capacity.notes.is_empty() {
@@ -171,7 +171,10 @@ fn latencies(capacity: &Capacity) -> String {
     }
     let mut text = String::new();
     table.write_to(&mut text);
-    text.push_str("  since each query was due: an open loop hides no waiting\n");
+    text.push_str(
+        "  from the instant at which each query was due: an open loop hides no \
+        waiting\n",
+    );
     text
 }
 

@@ -5,7 +5,7 @@
 //! (a percentile of no responses). The rates of an interval are over its length, those of the total
 //! over the measured window: responses that came in the drain are counted in the total, and not in
 //! its rate. Of a record that was merged by force the last row is named `total, merged by force`:
-//! its rates never were.
+//! its rates never existed.
 
 use std::borrow::Cow;
 

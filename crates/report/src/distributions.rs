@@ -73,7 +73,7 @@ pub(crate) fn chart(subject: Subject, named: &[Line<'_>]) -> Option<Chart> {
         title: subject.title.to_owned(),
         description: subject.description,
         x: Axis::new(
-            format!("{}, by what is left above (log scale)", subject.of),
+            format!("{} (tail on a log scale)", subject.of),
             Scale::Tail,
             Unit::Number,
         ),
@@ -238,7 +238,7 @@ pub(crate) fn over_clients(experience: &ClientExperience, prefix: &str) -> Optio
 /// Bars for each factor of ten of a client's rate.
 const BARS_A_DECADE: i32 = 5;
 
-/// How many clients asked at which rate (S38).
+/// How many clients asked at which rate.
 pub(crate) fn client_rates(
     experience: &ClientExperience,
     window_s: f64,
@@ -277,7 +277,7 @@ pub(crate) fn client_rates(
     }
     let mut notes = Vec::new();
     if silent > 0 {
-        notes.push(format!("{} asked nothing", counted(silent, "client")));
+        notes.push(format!("{} sent no query", counted(silent, "client")));
     }
     Some(Chart {
         description: rates_in_words(experience, window_s),
@@ -307,7 +307,8 @@ fn rates_in_words(experience: &ClientExperience, window_s: f64) -> String {
         decimal(qps, if qps < 10.0 { 2 } else { 1 })
     };
     format!(
-        "Of {}, the median client asked {} queries a second, the least {} and the most {}.",
+        "Of {}, the median client asked {} queries a second, the least active {} and the most \
+            active {}.",
         counted(experience.clients(), "client"),
         rate(0.5),
         rate(0.0),

@@ -23,7 +23,7 @@ pub fn render(record: &RunRecord) -> Result<String, String> {
     let started_at: Timestamp = record
         .started_at
         .parse()
-        .map_err(|_| format!("`started_at` is no instant: {}", record.started_at))?;
+        .map_err(|_| format!("`started_at` is not an instant: {}", record.started_at))?;
     let phases = &record.phases;
     let start_ns =
         started_at.as_nanosecond() + i128::from(phases.connect_ns) + i128::from(phases.warmup_ns);

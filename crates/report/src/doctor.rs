@@ -74,7 +74,7 @@ impl OfHost<'_> {
             (None, false) => "as a generator of load".to_owned(),
             (None, true) => "as a server".to_owned(),
             (Some(clients), false) => format!("as a generator with {clients}"),
-            (Some(clients), true) => format!("as a server of {clients}"),
+            (Some(clients), true) => format!("as a server for {clients}"),
         }
     }
 

@@ -107,9 +107,9 @@ const ROWS: [Row; 24] = [
     }),
     always("packets", |it| Some(count(it.packets))),
     always("delivered", |it| Some(count(it.delivered))),
-    always("lost as asked for", |it| Some(count(it.lost.asked_for))),
+    always("lost as specified", |it| Some(count(it.lost.asked_for))),
     if_any("lost, queue full", |it| some(it.lost.queue_full)),
-    if_any("lost, too much under way", |it| {
+    if_any("lost, too much in transit", |it| {
         some(it.lost.too_much_under_way)
     }),
     if_any("lost, refused by the interface", |it| some(it.lost.refused)),
@@ -187,7 +187,7 @@ mod tests {
              \x20 loss                       1 %         -\n\
              \x20 packets                  1,000         0\n\
              \x20 delivered                  988         0\n\
-             \x20 lost as asked for           10         0\n\
+             \x20 lost as specified           10         0\n\
              \x20 under way at the end         2         -\n\
              \x20 late by p50           11.00 us         -\n\
              \x20 late by p99           11.00 us         -\n\

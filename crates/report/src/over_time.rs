@@ -110,7 +110,7 @@ impl<'a> Timeline<'a> {
         all.filter(Chart::is_worthwhile).collect()
     }
 
-    /// Sent, completed and lost (S28).
+    /// Sent, completed and lost.
     fn rates(&self) -> Chart {
         let names = ("rates", "Queries sent, completed and lost");
         let rates: [Rate; 3] = [
@@ -242,7 +242,7 @@ impl<'a> Timeline<'a> {
         Some(chart)
     }
 
-    /// p50, p95 and p99 (S29).
+    /// p50, p95 and p99.
     fn latencies(&self) -> Option<Chart> {
         let metrics: [Named; 3] = [
             ("p50", |it| p(it, 0.5)),

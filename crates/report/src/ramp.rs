@@ -48,7 +48,7 @@ fn header(ramp: &Ramp) -> String {
     let mut table = Table::new([Align::Left, Align::Left]);
     let then = match plan.sustain_ns {
         0 => String::new(),
-        ns => format!(", then so for {}", seconds(ns)),
+        ns => format!(", then held for {}", seconds(ns)),
     };
     let load = format!(
         "0 to {} within {}{then}",
@@ -81,7 +81,7 @@ fn result(ramp: &Ramp) -> String {
     let peak = match &ramp.peak {
         None => "no response".into(),
         Some(peak) => format!(
-            "{} answered from {} on, while {} stayed without response",
+            "{} answered from {} on, while {} got no response",
             rate(peak.responses_qps),
             seconds(peak.start_ns),
             fraction(peak.lost_share)

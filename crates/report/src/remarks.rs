@@ -117,7 +117,7 @@ fn steadiness(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// How far sent and completed are apart in single intervals (S28).
+/// How far sent and completed are apart in single intervals.
 fn overlap(record: &RunRecord) -> Option<String> {
     let intervals = inner(record);
     let apart = |it: &Interval| it.counts.sent.abs_diff(it.counts.responses);
@@ -129,7 +129,7 @@ fn overlap(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Mean and median are told apart (S30), and the tail against them.
+/// Mean and median are told apart, and the tail against them.
 fn spread(record: &RunRecord) -> Option<String> {
     let values = &record.total.distributions.latency;
     let p = |share| values.percentile(share).map(|ns| ns as f64);
@@ -143,7 +143,7 @@ fn spread(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// The tail at both ends of the run (S29); [`course`] says what to make of it.
+/// The tail at both ends of the run; [`course`] says what to make of it.
 fn ends(record: &RunRecord) -> Option<String> {
     let (first, last) = tail_at_ends(record)?;
     Some(format!(
@@ -184,7 +184,7 @@ fn goodput(record: &RunRecord) -> Option<String> {
     let bad = counts.failures(&record.scenario.goodput_rcodes);
     (bad > 0).then(|| {
         format!(
-            "{} of the responses are no goodput ({}): they are fast, and no use",
+            "{} of the responses are not goodput ({}): fast, but of no use",
             share(bad, responses),
             count(bad)
         )

@@ -113,7 +113,7 @@ fn tiles(record: &RunRecord) -> Vec<Tile> {
         )];
     }
     let places = match record.outstanding() {
-        Some(places) => format!("queries, of {} places", count(places)),
+        Some(places) => format!("queries, of {} allowed", count(places)),
         None => "queries on average".to_owned(),
     };
     vec![
@@ -155,7 +155,7 @@ pub(crate) fn banner(record: &RunRecord) -> Banner {
     }
 }
 
-/// What became of the queries (S27).
+/// How the queries ended.
 pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
     let counts = &record.total.counts;
     let columns = vec![
@@ -166,7 +166,7 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
     ];
     let mut sheet = Sheet::new(
         &format!("{prefix}outcome"),
-        "What became of the queries",
+        "How the queries ended",
         columns,
     );
     let seconds = record.measured_seconds();
@@ -209,7 +209,7 @@ fn volumes(record: &RunRecord) -> Vec<String> {
         let mean = mean?;
         let bits = measure::notation::bit_rate(bits);
         Some(format!(
-            "DNS: {} octets a {what} on average, {bits}",
+            "DNS: {} bytes a {what} on average, {bits}",
             decimal(mean, 1)
         ))
     };
@@ -379,7 +379,7 @@ fn connections(record: &RunRecord, prefix: &str) -> Option<Section> {
     blocks.extend(distributions::set_up(record, prefix).map(Block::from));
     let id = format!("{prefix}connection-counts");
     let columns = vec![Column::words("connections"), Column::figures("number")];
-    let mut sheet = Sheet::new(&id, "What became of the connections", columns);
+    let mut sheet = Sheet::new(&id, "How the connections ended", columns);
     let mut rows = vec![
         ("attempted".to_owned(), all.attempted),
         ("usable".to_owned(), record.scenario.usable(&all)),
@@ -423,7 +423,7 @@ fn generator(record: &RunRecord, prefix: &str) -> Section {
     if !lateness.is_empty() {
         let late = |histogram: &Histogram, p| text::or_dash(histogram.percentile(p));
         let words = format!("p50 {}, p99 {}", late(lateness, 0.5), late(lateness, 0.99));
-        sheet.fact("queries left late by", words);
+        sheet.fact("queries sent late by", words);
     }
     for (name, value) in text::scenario_facts(record) {
         sheet.fact(name, value);

@@ -163,7 +163,7 @@ impl<'a> Sweep<'a> {
         rows.flat_map(|other| &other.cells).find(is_alike).copied()
     }
 
-    /// The rate over a transport as a share of that over UDP (S46).
+    /// The rate over a transport as a share of that over UDP.
     pub(crate) fn share(&self, cell: &Cell, row_of: usize) -> Option<f64> {
         let udp = self.over_udp(cell, self.rows.get(row_of)?)?;
         let whole = self.collection.achieved(udp);
@@ -210,7 +210,7 @@ impl<'a> Sweep<'a> {
         each.collect()
     }
 
-    /// The rate of a single client (S37).
+    /// The rate of a single client.
     fn per_client(&self) -> Option<Chart> {
         if self.axis_name() != CLIENTS {
             return None;
@@ -334,7 +334,7 @@ impl<'a> Sweep<'a> {
         }
         if self.rows.len() > SERIES_MAX {
             let more = count((self.rows.len() - SERIES_MAX) as u64);
-            notes.push(format!("{more} further lines are in the table only"));
+            notes.push(format!("{more} more lines are in the table only"));
         }
         notes
     }
@@ -519,7 +519,7 @@ pub(crate) fn distributions(collection: &Collection) -> Option<Chart> {
 /// What a record says of one figure.
 type FigureOf = fn(&RunRecord) -> Option<f64>;
 
-/// CPU against rate (S33, S40): the generator's, and the target's where labels say it.
+/// CPU against rate: the generator's, and the target's where labels say it.
 pub(crate) fn cpu(collection: &Collection) -> Option<Chart> {
     let named: [(&str, FigureOf); 2] = [
         ("target (label server-cpu)", server_cpu),

@@ -25,8 +25,8 @@ pub(crate) fn sheet(record: &RunRecord, prefix: &str) -> Sheet {
     let messages: u64 = record.targets.iter().map(|it| it.messages_sent).sum();
     if messages > record.total.counts.sent {
         sheet.notes.push(
-            "A query that was asked at several is one of the target that answered it, or was asked \
-             last."
+            "A query sent to several targets counts for the one that answered it, or else for the \
+                last one."
                 .to_owned(),
         );
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// So many responses of 2 ms with an RCODE, and so many time-outs.
+    /// So many responses of 2 ms with an RCODE, and so many timeouts.
     fn total(responses: u64, rcode: u16, timeouts: u64) -> Interval {
         let mut total = Interval::default();
         total
@@ -144,8 +144,8 @@ mod tests {
             "192.0.2.2:53 5 1,234 1,200 97.24 % 2.000 ms 2.000 ms NOERROR 1,200 (NODATA 600) \
              34 timed out",
             "ns3.example (192.0.2.3:53) 5 1,000 1,000 100.00 % 2.000 ms 2.000 ms SERVFAIL 1,000 -",
-            "A query that was asked at several is one of the target that answered it, or was \
-             asked last.",
+            "A query sent to several targets counts for the one that answered it, or else for the \
+                last one.",
         ];
         assert_eq!(lines.collect::<Vec<String>>(), expected, "{text}");
     }

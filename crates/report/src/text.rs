@@ -265,11 +265,11 @@ fn options(record: &RunRecord) -> String {
     if scenario.tcp_fallback {
         options.push("TCP after truncation".into());
     }
-    options.push(format!("time-out {}", latency(scenario.timeout_ns as f64)));
+    options.push(format!("timeout {}", latency(scenario.timeout_ns as f64)));
     options.join("; ")
 }
 
-/// What became of the queries, or of the connections where there were no queries.
+/// How the queries ended, or of the connections where there were no queries.
 fn outcome(record: &RunRecord) -> String {
     match record.asks_nothing() {
         true => without_queries::result(record),
@@ -404,7 +404,7 @@ pub(crate) fn wire_words(record: &RunRecord) -> String {
         None => "with all that carries them, handshakes too".to_owned(),
     };
     if wire.sent_segments + wire.received_segments > 0 {
-        words.push_str("; segments estimated, those without data not among them");
+        words.push_str("; segments estimated, those without data not included");
     }
     words
 }
@@ -418,7 +418,7 @@ pub(crate) fn goodput_names(record: &RunRecord) -> String {
 
 fn mean_octets(mean: Option<f64>, what: &str) -> String {
     mean.map_or_else(String::new, |mean| {
-        format!("{} octets a {what}", decimal(mean, 1))
+        format!("{} bytes a {what}", decimal(mean, 1))
     })
 }
 

@@ -39,7 +39,7 @@ pub fn hop(hop: &Hop) -> String {
         }
     }
     if let Some((rcode, octets)) = answer {
-        let _ = write!(line, "  DNS response: {rcode}, {octets} octets");
+        let _ = write!(line, "  DNS response: {rcode}, {octets} bytes");
     }
     line.push('\n');
     line
@@ -50,13 +50,13 @@ pub fn conclusion(trace: &Trace) -> String {
     let hops = counted(trace.hops.len() as u64, "hop");
     let mut text = match trace.ended {
         TraceEnd::Response => format!("the server answers at a distance of {hops}\n"),
-        TraceEnd::Unreachable => format!("it goes no further: {hops}\n"),
+        TraceEnd::Unreachable => format!("unreachable beyond {hops}\n"),
         TraceEnd::HopsMax => format!("no response within {hops}\n"),
         TraceEnd::Interrupted => format!("interrupted after {hops}\n"),
     };
     if trace.unexpected > 0 {
         let messages = counted(trace.unexpected, "message");
-        let _ = writeln!(text, "note: {messages} came late or belong to no query");
+        let _ = writeln!(text, "note: {messages} came late or match no query");
     }
     text
 }
@@ -107,7 +107,7 @@ mod tests {
         let times = "2001:db8::1  1.000 ms  *  2.000 ms";
         assert_eq!(
             line,
-            format!("  3   {times}  DNS response: NXDOMAIN, 43 octets\n")
+            format!("  3   {times}  DNS response: NXDOMAIN, 43 bytes\n")
         );
     }
 

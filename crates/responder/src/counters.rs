@@ -148,9 +148,9 @@ counters! {
     /// Responses handed to the network, duplicates and faulty ones included.
     responses: ByTransport = "responses sent",
     /// Octets of DNS messages, HTTP, TLS and length prefixes received.
-    octets_received: ByTransport = "octets received",
+    octets_received: ByTransport = "bytes received",
     /// Octets of DNS messages, HTTP, TLS and length prefixes sent.
-    octets_sent: ByTransport = "octets sent",
+    octets_sent: ByTransport = "bytes sent",
     /// UPDATE messages among the queries.
     updates: u64 = "updates",
     /// Queries answered with FORMERR because they could not be parsed.
@@ -162,7 +162,7 @@ counters! {
     /// Second copies of responses (the duplicate share).
     duplicated: u64 = "responses duplicated on purpose",
     /// Responses with a wrong ID or question, garbage, or of 64 KB.
-    spoilt: u64 = "responses spoilt on purpose",
+    spoilt: u64 = "responses corrupted on purpose",
     /// Queries dropped because the queue before the rate ceiling was full.
     rate_dropped: u64 = "queries over the rate ceiling",
     /// Queries dropped because too many datagrams waited for the modelled server.
@@ -201,7 +201,7 @@ counters! {
     unanswered: u64 = "queries after the end of a connection",
     /// Connections accepted and served.
     connections_accepted: ByTransport = "connections accepted",
-    /// Times that a connection could not be accepted, for want of file descriptors mostly; it
+    /// Times that a connection could not be accepted, for lack of file descriptors mostly; it
     /// waits, and is tried again. Known to whoever has the driver, when serving ends.
     accepts_failed: u64 = "connections that could not be accepted",
     /// Connections accepted and ended at once, for the limit on clients.

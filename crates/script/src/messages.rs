@@ -118,7 +118,7 @@ impl Messages {
     pub(crate) fn make(&mut self, name: &str, kind: &str) -> Result<u32, String> {
         self.qname.clear();
         name::parse(name, &mut self.qname).map_err(|error| {
-            format!("`{name}` is no domain name: {error}; labels have 1 to 63 octets, names 255")
+            format!("`{name}` is not a domain name: {error}; labels have 1 to 63 bytes, names 255")
         })?;
         if !self.kinds.contains_key(kind) {
             let read = QueryKind::parse(kind, &self.defaults)?;
@@ -138,7 +138,7 @@ impl Messages {
         let (qtype, qclass) = (kind.qtype, kind.qclass);
         if write_query(&self.qname, qtype, qclass, &kind.options, &mut slot.message).is_err() {
             self.free.push(index);
-            return Err("a query of more than 65,535 octets; give fewer EDNS options".into());
+            return Err("a query of more than 65,535 bytes; give fewer EDNS options".into());
         }
         slot.question_octets = self.qname.len() + TYPE_AND_CLASS_OCTETS;
         slot.generation = Some(self.generation);
@@ -341,7 +341,7 @@ mod tests {
     fn what_cannot_be_asked_is_said() {
         let mut messages = messages();
         let error = messages.make("a..b", "A").unwrap_err();
-        assert!(error.starts_with("`a..b` is no domain name"), "{error}");
+        assert!(error.starts_with("`a..b` is not a domain name"), "{error}");
         let error = messages.make("a.b", "NOPE").unwrap_err();
         assert!(error.starts_with("unknown type `NOPE`"), "{error}");
     }

@@ -583,7 +583,7 @@ function env.xpcall(f, handler, ...)
   return guarded(xpcall(f, handler, ...))
 end
 
--- True of a failure that may have come for want of memory.
+-- True of a failure that may have come for lack of memory.
 local function is_of_memory(failure)
   return type(failure) ~= "string" or find(failure, "memory", 1, true)
     or find(failure, "error handling", 1, true)

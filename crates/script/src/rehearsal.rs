@@ -41,7 +41,7 @@ pub struct Rehearsal {
 }
 
 /// Runs `text` for a few clients and some thousand steps in virtual time. Queries are answered in
-/// turn with NOERROR, NXDOMAIN, a time-out, NOERROR truncated, SERVFAIL and a lost connection.
+/// turn with NOERROR, NXDOMAIN, a timeout, NOERROR truncated, SERVFAIL and a lost connection.
 ///
 /// # Errors
 /// [`ScriptError`] if it does not compile, or fails before its clients run.

@@ -122,7 +122,7 @@ impl std::error::Error for ScriptError {}
 /// How a query ended that got no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its time-out passed.
+    /// Its timeout passed.
     TimedOut,
     /// Its connection or exchange was lost.
     Lost,
@@ -416,7 +416,7 @@ impl Script {
         });
     }
 
-    /// Lua itself failed, in our part of it: for want of memory, as a rule.
+    /// Lua itself failed, in our part of it: for lack of memory, as a rule.
     #[cold]
     fn break_down(&mut self, error: &mlua::Error) {
         let shared = &mut *self.sandbox.shared.borrow_mut();

@@ -32,9 +32,9 @@ pub struct ConnectionPolicy {
     /// Queries that one connection carries at once, its pipelining depth (RFC 7766, section
     /// 6.2.1.1); further ones wait. None for as many as the transport allows.
     pub in_flight_max: Option<u32>,
-    /// The first octets are sent with the SYN (RFC 7413), if the kernel and the target can.
+    /// The first bytes are sent with the SYN (RFC 7413), if the kernel and the target can.
     pub tcp_fast_open: bool,
-    /// STOP_SENDING from a DoQ server is passed over, which is fatal to a connection otherwise (RFC
+    /// STOP_SENDING from a DoQ server is tolerated, which is fatal to a connection otherwise (RFC
     /// 9250, section 4.3.3).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_sending_allowed: bool,

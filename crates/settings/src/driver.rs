@@ -1,4 +1,4 @@
-//! What moves the octets, and who stamps datagrams.
+//! What sends and receives the data, and what timestamps datagrams.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Named;
 
-/// What moves the octets.
+/// What sends and receives the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriverKind {
-    /// The kernel's sockets, by readiness.
+    /// Kernel sockets, by readiness.
     Epoll,
-    /// The kernel's sockets through io_uring.
+    /// Kernel sockets through io_uring.
     Uring,
     /// Frames of a network interface, below the kernel's sockets.
     Xdp,
@@ -43,8 +43,8 @@ impl Named for DriverKind {
 
     fn meaning(self) -> &'static str {
         match self {
-            DriverKind::Epoll => "The kernel's sockets, by readiness",
-            DriverKind::Uring => "The kernel's sockets through io_uring",
+            DriverKind::Epoll => "Kernel sockets, by readiness",
+            DriverKind::Uring => "Kernel sockets through io_uring",
             DriverKind::Xdp => "Frames of --interface, below the kernel's sockets (AF_XDP)",
             DriverKind::Sim => "A simulated network and responder in virtual time",
         }
@@ -64,7 +64,7 @@ pub enum DriverChoice {
     /// What was measured to be faster for the load, if the kernel lets us have it.
     #[default]
     Auto,
-    /// The kernel's sockets, by readiness.
+    /// Kernel sockets, by readiness.
     Epoll,
     /// io_uring, or an error.
     Uring,
@@ -124,7 +124,7 @@ impl FromStr for DriverChoice {
     }
 }
 
-/// Octets of an interface's name with the zero at its end (IFNAMSIZ of Linux).
+/// Bytes of an interface's name with the zero at its end (IFNAMSIZ of Linux).
 const INTERFACE_OCTETS: usize = 16;
 
 /// The name of a network interface.
@@ -144,7 +144,7 @@ impl FromStr for InterfaceName {
     fn from_str(text: &str) -> Result<Self, String> {
         let is_good = |octet: u8| octet.is_ascii_graphic() && octet != b'/';
         if text.is_empty() || text.len() >= INTERFACE_OCTETS || !text.bytes().all(is_good) {
-            return Err(format!("`{text}` is no name of a network interface"));
+            return Err(format!("`{text}` is not a name of a network interface"));
         }
         let mut name = [0; INTERFACE_OCTETS];
         name[..text.len()].copy_from_slice(text.as_bytes());
@@ -176,7 +176,7 @@ impl<'de> Deserialize<'de> for InterfaceName {
     }
 }
 
-/// Who stamps datagrams with the instants at which they left and arrived.
+/// What timestamps datagrams with the instants at which they left and arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StampSource {

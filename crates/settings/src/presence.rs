@@ -13,7 +13,7 @@ use crate::nanos;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Presence {
-    /// When they come, and connect; 0 if they are there from the start.
+    /// When they join and connect; 0 if they are there from the start.
     #[serde(rename = "joined_ns", with = "nanos")]
     #[schemars(with = "u64")]
     pub joins_after: Duration,

@@ -125,11 +125,11 @@ pub struct StubPolicy {
     pub servers: Vec<SocketAddr>,
     /// Which of them is asked first.
     pub order: ServerOrder,
-    /// The time of each attempt, at least one; together the time-out of a query.
+    /// The time of each attempt, at least one; together the timeout of a query.
     #[serde(rename = "waits_ns", with = "nanos::list")]
     #[schemars(with = "Vec<u64>")]
     pub waits: Vec<Duration>,
-    /// RCODEs of responses that are not taken while another server can be asked.
+    /// RCODEs of responses that are not accepted while another server can be asked.
     pub failover_rcodes: Vec<u16>,
     /// How long a client leaves out a server that did not answer it; zero forgets at once.
     #[serde(rename = "dead_for_ns", with = "nanos")]

@@ -63,7 +63,7 @@ fn pcapng_sections_have_their_own_byte_order_and_interfaces_their_clocks() {
     };
     for is_little in [true, false] {
         file.extend(section(is_little));
-        // Name resolution, which is passed over.
+        // Name resolution, which is skipped.
         file.extend(block(is_little, 4, &[0; 4]));
         // Nanoseconds; microseconds after an offset; 2^-10 s.
         file.extend(interface(is_little, 101, (9, 0)));

@@ -28,7 +28,7 @@ impl Outcome {
         self.observed.iter().map(name).collect()
     }
 
-    /// Exactly these were passed over.
+    /// Exactly these were skipped.
     pub(crate) fn assert_skipped(&self, expected: &[(Skip, u64)]) {
         let mut found: Vec<_> = self.skipped.iter().collect();
         let mut expected = expected.to_vec();

@@ -18,9 +18,9 @@ fn of_search(arg: Arg) -> Arg {
 #[command(mut_args(of_search))]
 #[command(mut_arg("timeout", |arg| arg.default_value("1s")))]
 #[command(mut_arg("interval", |arg| arg.default_value("200ms")))]
-#[command(mut_arg("format", |arg| arg.help("Form of the result on standard output")))]
+#[command(mut_arg("format", |arg| arg.help("Format of the result on standard output")))]
 pub(crate) struct CapacityArguments {
-    /// What is searched for
+    /// What to search for
     #[arg(
         long,
         default_value = "rate",
@@ -31,7 +31,7 @@ pub(crate) struct CapacityArguments {
     /// Queries a second of each client, with --search clients
     #[arg(long, value_name = "QPS", help_heading = "Capacity search")]
     pub(crate) rate_per_client: Option<String>,
-    /// Most of the offered queries that may stay without response
+    /// Maximum share of the offered queries without a response
     #[arg(
         long,
         default_value = "0.1%",
@@ -49,7 +49,7 @@ pub(crate) struct CapacityArguments {
         help_heading = "Capacity search"
     )]
     pub(crate) max_p99: Duration,
-    /// Least share of the responses that have an RCODE of --goodput
+    /// Minimum share of responses with an RCODE of --goodput
     #[arg(
         long,
         default_value = "99.9%",
@@ -61,10 +61,11 @@ pub(crate) struct CapacityArguments {
     /// First rate, or number of clients, to try [default: 1k, or 10 clients]
     #[arg(long, value_name = "N", help_heading = "Capacity search")]
     pub(crate) start: Option<String>,
-    /// Try nothing above [default: 10M, or 1M clients; simulated: 1M, or 100k clients]
+    /// Highest rate, or number of clients, to try [default: 10M, or 1M clients; simulated: 1M, or
+    /// 100k clients]
     #[arg(long, value_name = "N", help_heading = "Capacity search")]
     pub(crate) max: Option<String>,
-    /// How near what passed and what failed have to be
+    /// How close the highest pass and the lowest failure must be
     #[arg(
         long,
         default_value = "1%",
@@ -73,7 +74,7 @@ pub(crate) struct CapacityArguments {
         help_heading = "Capacity search"
     )]
     pub(crate) precision: f64,
-    /// How often the limit is looked for; the answer is the median
+    /// How often to search for the limit; the answer is the median
     #[arg(
         long,
         default_value_t = 3,
@@ -91,7 +92,7 @@ pub(crate) struct CapacityArguments {
         help_heading = "Capacity search"
     )]
     pub(crate) trial_duration: Duration,
-    /// Begin no trial that would not end within this time
+    /// Start no trial that would not end within this time
     #[arg(
         long,
         default_value = "2m",
@@ -107,7 +108,7 @@ pub(crate) struct CapacityArguments {
     pub(crate) run: RunArguments,
 }
 
-/// What is searched for.
+/// What to search for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SearchFor {
     /// The highest rate

@@ -10,15 +10,15 @@ use measure::metric::Better;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Conditions")]
 pub(crate) struct ConditionArguments {
-    /// End with exit code 3 if this is so: 'p99 > 5ms', 'loss > 0.1%', 'qps < 50k'; with
+    /// Exit with code 3 if this is true: 'p99 > 5ms', 'loss > 0.1%', 'qps < 50k'; with
     /// --timestamps also 'wire.p99 > 5ms'; in a comparison also 'p99 > +10%' or 'slower'. May be
     /// repeated
     #[arg(long, value_name = "CONDITION", help_heading = "Conditions")]
     pub(crate) fail_if: Vec<String>,
-    /// End with exit code 3 unless this is so: 'p99 < 5ms', 'goodput > 50k'. May be repeated
+    /// Exit with code 3 unless this is true: 'p99 < 5ms', 'goodput > 50k'. May be repeated
     #[arg(long, value_name = "CONDITION", help_heading = "Conditions")]
     pub(crate) require: Vec<String>,
-    /// Write what came of the conditions to this file as JUnit XML
+    /// Write the results of the conditions to this file as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Conditions")]
     pub(crate) junit: Option<PathBuf>,
 }
@@ -26,14 +26,14 @@ pub(crate) struct ConditionArguments {
 /// Flags of `throng compare`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AbArguments {
-    /// What B is compared with: a run record, or a folder of them
+    /// Baseline: a run record, or a folder of them
     #[arg(value_name = "A", requires = "other", required_unless_present = "a")]
     pub(crate) one: Option<PathBuf>,
-    /// What is compared: a run record, or a folder of them
+    /// What to compare with A: a run record, or a folder of them
     #[arg(value_name = "B", id = "other")]
     pub(crate) other: Option<PathBuf>,
 
-    /// Make the runs of A: `throng run` and its flags, or the flags alone
+    /// Command for the runs of A: `throng run` and its flags, or the flags alone
     #[arg(
         long,
         value_name = "COMMAND",
@@ -43,7 +43,7 @@ pub(crate) struct AbArguments {
         help_heading = "Runs in turn"
     )]
     pub(crate) a: Option<String>,
-    /// Make the runs of B
+    /// Command for the runs of B
     #[arg(
         long,
         value_name = "COMMAND",
@@ -52,7 +52,7 @@ pub(crate) struct AbArguments {
         help_heading = "Runs in turn"
     )]
     pub(crate) b: Option<String>,
-    /// Runs of each: A B, B A, A B and so on [default: 10]
+    /// Runs of each, in the order A B, B A, A B and so on [default: 10]
     #[arg(
         long,
         requires = "a",
@@ -70,10 +70,10 @@ pub(crate) struct AbArguments {
     )]
     pub(crate) records: Option<PathBuf>,
 
-    /// Records of the same thing measured again and again: how far apart they lie is noise
+    /// Records of repeated runs of the same thing, whose spread is the noise
     #[arg(long, value_name = "FOLDER", help_heading = "Comparison")]
     pub(crate) noise: Option<PathBuf>,
-    /// Changes up to this are no difference worth telling
+    /// Treat changes up to this as no difference
     #[arg(
         long,
         default_value = "2%",
@@ -82,8 +82,8 @@ pub(crate) struct AbArguments {
         help_heading = "Comparison"
     )]
     pub(crate) same_within: f64,
-    /// Metrics to compare [default: qps,goodput,loss,p50,p95,p99,connect,handshake,cpu, as far as
-    /// they were measured]
+    /// Metrics to compare [default: those measured of
+    /// qps,goodput,loss,p50,p95,p99,connect,handshake,cpu]
     #[arg(
         long,
         value_name = "METRIC,...",
@@ -92,8 +92,8 @@ pub(crate) struct AbArguments {
         help_heading = "Comparison"
     )]
     pub(crate) metrics: Vec<Metric>,
-    /// Compare although hosts or scenarios differ; and write --junit also where a symbolic link
-    /// stands in its place
+    /// Compare even if hosts or scenarios differ; and write --junit even where a symbolic link is
+    /// in its place
     #[arg(long, help_heading = "Comparison")]
     pub(crate) force: bool,
     /// Seed of the bootstrap
@@ -107,11 +107,11 @@ pub(crate) struct AbArguments {
 
     #[command(flatten)]
     pub(crate) conditions: ConditionArguments,
-    /// Conditions that the runs cannot decide fail too
+    /// Fail conditions that the runs cannot decide
     #[arg(long, help_heading = "Conditions")]
     pub(crate) fail_undecided: bool,
 
-    /// Form of the comparison on standard output
+    /// Format of the comparison on standard output
     #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
     pub(crate) format: AbFormat,
 }
@@ -119,13 +119,13 @@ pub(crate) struct AbArguments {
 /// Form of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AbFormat {
-    /// For people
+    /// Human-readable
     Text,
-    /// GitHub-flavoured, for the summary of a CI job
+    /// GitHub-flavoured Markdown, for the summary of a CI job
     Markdown,
     /// Everything that was found
     Json,
-    /// One row a metric
+    /// One row per metric
     Csv,
 }
 

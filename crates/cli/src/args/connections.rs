@@ -11,36 +11,36 @@ use super::duration;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connections")]
 pub(crate) struct ConnectionArguments {
-    /// Close a connection after that many queries and open a new one; 0 opens and closes
-    /// connections and asks nothing [default: no limit]
+    /// Close a connection after this many queries and open a new one; 0 opens and closes
+    /// connections without sending queries [default: no limit]
     #[arg(long, value_name = "N")]
     queries_per_connection: Option<u32>,
-    /// Close a connection that long after it became usable, once its responses are in, and open a
+    /// Close a connection this long after it became usable, once its responses are in, and open a
     /// new one [default: never]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     connection_duration: Option<Duration>,
-    /// Close a connection that has had no query in flight for that long; its client opens the next
+    /// Close a connection that has had no query in flight for this long; its client opens the next
     /// one when it has a query [default: never]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     connection_idle_timeout: Option<Duration>,
-    /// Wait that long after a connection has ended before opening the next one; after failures the
-    /// pause grows to 1s by itself [default: 0s]
+    /// Wait this long after a connection has ended before opening the next one; after failures the
+    /// wait grows to up to 1s [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     reconnect_delay: Option<Duration>,
-    /// Most queries in flight on one connection; further ones wait [default: no limit but the
-    /// protocol's]
+    /// Maximum queries in flight on one connection; further ones wait [default: only the protocol's
+    /// limit]
     #[arg(long, value_name = "N")]
     pipeline: Option<u32>,
-    /// Open at most that many connections a second (100, 2k), evenly spaced, over all clients: at
-    /// the start and later [default: as fast as they can be had]
+    /// Open at most this many connections a second (100, 2k), evenly spaced, over all clients: at
+    /// the start and later [default: as fast as possible]
     #[arg(long, value_name = "RATE")]
     connect_rate: Option<String>,
-    /// Send the first octets with the SYN (RFC 7413), if kernel and server do; over plain TCP a
-    /// connection is then opened by its first query
+    /// Send the first bytes with the SYN (RFC 7413), if kernel and server support it; over plain
+    /// TCP a connection is then opened by its first query
     #[arg(long)]
     tcp_fast_open: bool,
-    /// Go on with a DoQ connection whose server sends STOP_SENDING, as hickory 0.26 does with each
-    /// response, rather than close it (RFC 9250, section 4.3.3)
+    /// Keep a DoQ connection whose server sends STOP_SENDING, as hickory 0.26 does with each
+    /// response, instead of closing it (RFC 9250, section 4.3.3)
     #[arg(long)]
     doq_allow_stop_sending: bool,
 }

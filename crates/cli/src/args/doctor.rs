@@ -9,10 +9,10 @@ use super::DocumentFormat;
 /// Flags of `throng doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Run records, or folders of them, to be looked at instead of this host
+    /// Run records, or folders of them, to diagnose instead of this host
     #[arg(value_name = "RECORD|FOLDER")]
     pub(crate) records: Vec<PathBuf>,
-    /// Judge limits by that many clients
+    /// Judge limits for this many clients
     #[arg(
         long,
         short,
@@ -22,10 +22,10 @@ pub(crate) struct DoctorArguments {
         help_heading = "This host"
     )]
     pub(crate) clients: Option<u64>,
-    /// Judge the host as a server of those clients, rather than as their generator
+    /// Judge the host as the server of those clients, instead of as their generator
     #[arg(long, conflicts_with = "records", help_heading = "This host")]
     pub(crate) server: bool,
-    /// The network interface to look at [default: those of the default routes]
+    /// Network interface to check [default: those of the default routes]
     #[arg(
         long,
         value_name = "NAME",
@@ -33,7 +33,7 @@ pub(crate) struct DoctorArguments {
         help_heading = "This host"
     )]
     pub(crate) interface: Option<String>,
-    /// Read proc, sys and etc in this folder: what was copied from another host
+    /// Read proc, sys and etc in this folder, copied from another host
     #[arg(
         long,
         value_name = "FOLDER",
@@ -41,15 +41,15 @@ pub(crate) struct DoctorArguments {
         help_heading = "This host"
     )]
     pub(crate) root: Option<PathBuf>,
-    /// Measure the generator instead, without network and kernel: what a query costs it over each
-    /// transport, and how many one core could ask; 7 seconds
+    /// Measure the generator alone instead, without network and kernel: the cost of a query over
+    /// each transport, and how many queries one core could send; takes 7 seconds
     #[arg(
         long,
         conflicts_with_all = ["records", "clients", "server", "interface", "root"],
         help_heading = "This host"
     )]
     pub(crate) ceiling: bool,
-    /// Form of the findings on standard output
+    /// Format of the findings on standard output
     #[arg(long, default_value = "text", value_enum)]
     pub(crate) format: DocumentFormat,
 }

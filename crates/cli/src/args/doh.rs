@@ -8,17 +8,17 @@ use proto::doh::Method;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "DNS over HTTPS")]
 pub(crate) struct DohArguments {
-    /// How a query travels: get or post [default: post]
+    /// HTTP method of a query: get or post [default: post]
     #[arg(long, value_name = "METHOD")]
     pub(crate) doh_method: Option<Method>,
-    /// Path of the URI, or its template such as `/dns-query{?dns}` [default: /dns-query]
+    /// Path of the URI, or a URI template such as `/dns-query{?dns}` [default: /dns-query]
     #[arg(long, value_name = "PATH")]
     pub(crate) doh_path: Option<String>,
-    /// Host and port that requests name, if not those of --server
+    /// Host and port named in the requests, if not those of --server
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) doh_authority: Option<String>,
-    /// A further field of every request, `NAME: VALUE`, or a file of such lines, `@FILE`; may be
-    /// repeated. Records have the values of harmless fields only, such as user-agent
+    /// Header field to add to every request, `NAME: VALUE`, or a file of such lines, `@FILE`; may
+    /// be repeated. Records keep only the values of harmless fields, such as user-agent
     #[arg(long, value_name = "FIELD")]
     pub(crate) doh_header: Vec<String>,
 }

@@ -17,7 +17,8 @@ pub(crate) struct ExperimentArguments {
 /// What can be done with an experiment.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExperimentCommand {
-    /// Make the runs that are not yet made; after Ctrl-C or a crash the same command goes on
+    /// Make the runs that are still missing; after Ctrl-C or a crash, repeat the command to
+    /// continue
     Run {
         /// The experiment, a TOML file
         #[arg(value_name = "FILE")]
@@ -29,7 +30,7 @@ pub(crate) enum ExperimentCommand {
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         repetitions: Option<u32>,
     },
-    /// Show what would be run, in which order; runs nothing
+    /// Show what would be run, in which order, without running anything
     Plan {
         /// The experiment, a TOML file
         #[arg(value_name = "FILE")]
@@ -50,10 +51,10 @@ pub(crate) struct HistoryArguments {
 /// Which records are meant.
 #[derive(Debug, Args)]
 pub(crate) struct Selection {
-    /// Folder with run records, in folders within it too
+    /// Folder with run records, searched with its subfolders
     #[arg(long = "in", value_name = "FOLDER", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// Only runs of which this holds: transport, clients, target, limit, throng, or a label
+    /// Only runs that match: transport, clients, target, limit, throng, or a label
     #[arg(long = "where", value_name = "NAME=VALUE", value_parser = condition)]
     pub(crate) conditions: Vec<history::Condition>,
 }
@@ -68,40 +69,40 @@ pub(crate) enum HistoryCommand {
         /// Only the last N of them
         #[arg(long, value_name = "N")]
         last: Option<usize>,
-        /// What is printed
+        /// Format of the output
         #[arg(long, default_value = "text", value_enum)]
         format: Format,
     },
     /// Show one run
     Show {
-        /// Its number in the list, or its record's name in the folder
+        /// Number of the run in the list, or name of its record in the folder
         #[arg(value_name = "RUN")]
         run: String,
         #[command(flatten)]
         selection: Selection,
-        /// What is printed
+        /// Format of the output
         #[arg(long, default_value = "text", value_enum)]
         format: Format,
     },
-    /// Follow a figure over versions, or whatever else differs between runs
+    /// Follow a metric over versions, or over whatever else differs between runs
     Trend {
         /// qps, goodput, loss, mean, p50, p99, max, connect, handshake, cpu, timeouts and others,
         /// which `throng schema metrics` lists
         #[arg(value_name = "METRIC", value_parser = metric)]
         metric: Metric,
-        /// What the runs are grouped by: a label, or throng, transport, clients, target, limit
+        /// What to group the runs by: a label, or throng, transport, clients, target, limit
         #[arg(long, value_name = "NAME", default_value = "throng")]
         by: String,
         #[command(flatten)]
         selection: Selection,
-        /// What is printed
+        /// Format of the output
         #[arg(long, default_value = "text", value_enum)]
         format: Format,
     },
 }
 
 fn metric(text: &str) -> Result<Metric, String> {
-    Metric::named(text).ok_or_else(|| format!("no metric; those known are {}", Metric::names()))
+    Metric::named(text).ok_or_else(|| format!("not a metric; metrics are {}", Metric::names()))
 }
 
 fn condition(text: &str) -> Result<history::Condition, String> {

@@ -16,7 +16,7 @@ pub(crate) struct FitArguments {
     /// Write the profile (TOML) to this file; `-` is standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Keep the names asked for in the profile; without it, only how often each rank was
+    /// Keep the queried names in the profile; without it, only the popularity of each rank
     #[arg(long)]
     pub(crate) keep_names: bool,
     #[command(flatten)]
@@ -27,10 +27,10 @@ pub(crate) struct FitArguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Reading captures")]
 pub(crate) struct ReadingArguments {
-    /// What the captures are [default: found from their content]
+    /// Format of the captures [default: detected from their content]
     #[arg(long, value_name = "pcap|pcapng|dnstap|bind|unbound|coredns")]
     pub(crate) format: Option<Format>,
-    /// Ports that the servers listen on, in captures of packets
+    /// Ports that the servers listen on, in packet captures
     #[arg(
         long,
         default_value = "53",
@@ -38,7 +38,7 @@ pub(crate) struct ReadingArguments {
         value_delimiter = ','
     )]
     pub(crate) port: Vec<u16>,
-    /// What makes a client
+    /// What counts as a client
     #[arg(long, default_value = "address", value_enum)]
     pub(crate) client: ClientChoice,
 }
@@ -48,7 +48,7 @@ pub(crate) struct ReadingArguments {
 pub(crate) enum ClientChoice {
     /// An address
     Address,
-    /// An address and port, where many clients share an address
+    /// An address and port, for clients that share an address
     Port,
 }
 

@@ -162,7 +162,7 @@ pub(crate) const FLAGS: [Flag; 138] = [
         (Capture, NOTHING_TO_SAY),
         (
             Transports,
-            "each run would ask for the names of the one before",
+            "each run would query the names of the one before",
         ),
     ]),
     group("cache-hit-ratio").not_with(&[(Capture, NOTHING_TO_SAY), (Profile, NOTHING_TO_SAY)]),

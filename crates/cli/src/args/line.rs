@@ -12,17 +12,17 @@ use super::{DocumentFormat, duration};
 /// Flags of `throng line`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Values of the line may be given for each direction: `--delay 10ms,50ms` \
-    is 10 ms to the far end and 50 ms back. Needs root, and ip (iproute2)."
+    after_help = "Values of the line may be given for each direction: `--delay 10ms,50ms` is 10 ms \
+    to the far end and 50 ms back. Requires root, and ip (iproute2)."
 )]
 pub(crate) struct LineArguments {
-    /// What to run at the near end, such as `throng run`; the line ends with it. $THRONG_NEAR and
-    /// $THRONG_FAR are the names of the namespaces
+    /// Command to run at the near end, such as `throng run`; the line ends with it. $THRONG_NEAR
+    /// and $THRONG_FAR are the names of the namespaces
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
-    /// Names of the network namespaces, for `ip netns exec`; the line makes them, and at its end
-    /// ends what still runs in them and removes them
+    /// Names of the network namespaces, for `ip netns exec`; the line creates them, and at its end
+    /// stops what still runs in them and removes them
     #[arg(
         long,
         value_name = "NEAR,FAR",
@@ -31,7 +31,7 @@ pub(crate) struct LineArguments {
         help_heading = "Ends"
     )]
     pub(crate) between: EachWay<String>,
-    /// Lay it between namespaces that there are already, and leave them as they were
+    /// Connect existing namespaces, and leave them as they were
     #[arg(long, help_heading = "Ends")]
     pub(crate) join: bool,
     /// Addresses of the near end, in networks of 24 and 64 bits
@@ -57,7 +57,7 @@ pub(crate) struct LineArguments {
     #[arg(long, value_name = "TIME[,BACK]", default_value = "0s", value_parser = times,
           help_heading = "Line")]
     pub(crate) delay: EachWay<Duration>,
-    /// What is added at random, evenly from nothing to this; the order stays as it is
+    /// Maximum of a uniform random extra delay; the order of packets is kept
     #[arg(long, value_name = "TIME[,BACK]", default_value = "0s", value_parser = times,
           help_heading = "Line")]
     pub(crate) jitter: EachWay<Duration>,
@@ -65,11 +65,11 @@ pub(crate) struct LineArguments {
     #[arg(long, value_name = "SHARE[,BACK]", default_value = "0", value_parser = shares,
           help_heading = "Line")]
     pub(crate) loss: EachWay<f64>,
-    /// Share of packets that are held back, so that later ones overtake them
+    /// Share of packets that are delayed, so that later ones overtake them
     #[arg(long, value_name = "SHARE[,BACK]", default_value = "0", value_parser = shares,
           help_heading = "Line")]
     pub(crate) reorder: EachWay<f64>,
-    /// For how long those are held back
+    /// How long those are delayed
     #[arg(long, value_name = "TIME[,BACK]", default_value = "1ms", value_parser = times,
           help_heading = "Line")]
     pub(crate) reorder_by: EachWay<Duration>,
@@ -80,22 +80,22 @@ pub(crate) struct LineArguments {
     /// Bits a second, IP headers included: 512k, 10M, 1G [default: no limit]
     #[arg(long, value_name = "BITS[,BACK]", value_parser = bit_rates, help_heading = "Line")]
     pub(crate) rate: Option<EachWay<u64>>,
-    /// Packets that may wait for their turn at that rate; further ones are dropped, and counted
+    /// Packets that may queue at that rate; further ones are dropped and counted
     #[arg(long, value_name = "PACKETS[,BACK]", default_value = "1000", value_parser = numbers,
           requires = "rate", help_heading = "Line")]
     pub(crate) queue: EachWay<u64>,
-    /// Seed of all chances: the same packets meet the same
+    /// Seed of all randomness: packets that come in the same order meet the same fate
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Line")]
     pub(crate) seed: u64,
 
-    /// End after that long [default: at Ctrl-C]
+    /// End after this time [default: at Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "command")]
     pub(crate) duration: Option<Duration>,
-    /// Write what the line did to this file, rather than to standard output (with COMMAND: to
-    /// standard error)
+    /// Write the line's report to this file instead of standard output (with COMMAND: standard
+    /// error)
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// Form of what the line did [default: json for a file that ends in .json, else text]
+    /// Format of the line's report [default: json for a file that ends in .json, else text]
     #[arg(long, value_enum, help_heading = "Output")]
     pub(crate) format: Option<DocumentFormat>,
 }
@@ -134,13 +134,17 @@ fn shares(text: &str) -> Result<EachWay<f64>, String> {
 }
 
 fn numbers(text: &str) -> Result<EachWay<u64>, String> {
-    let wrong = |text: &str| format!("`{text}` is no number of packets");
+    let wrong = |text: &str| format!("`{text}` is not a number of packets");
     each_way(text, |text| text.parse().map_err(|_| wrong(text)))
 }
 
 fn bit_rates(text: &str) -> Result<EachWay<u64>, String> {
     each_way(text, |text| {
-        lab::line::parse_bit_rate(text)
-            .ok_or_else(|| format!("`{text}` is no rate, write bits a second as in 512k, 10M, 1G"))
+        lab::line::parse_bit_rate(text).ok_or_else(|| {
+            format!(
+                "`{text}` is not a rate, write bits a second as in 512k, 10M, \
+                1G"
+            )
+        })
     })
 }

@@ -14,12 +14,12 @@ use crate::failure::Failure;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Population")]
 pub(crate) struct PopulationArguments {
-    /// How each client asks by itself: constant:2, poisson:0.5, onoff:5,on=2s,off=30s,
+    /// How each client sends queries by itself: constant:2, poisson:0.5, onoff:5,on=2s,off=30s,
     /// bursts:8,every=20s, closed:4,think=1s, or full for as fast as its connection allows
     #[arg(long, value_name = "HOW", conflicts_with_all = ["rate", "outstanding", "max_rate"])]
     pub(crate) per_client: Option<String>,
-    /// What each client does, as a script in Lua: function client(c) ... end (`throng script
-    /// check FILE` tries it out)
+    /// What each client does, as a script in Lua: function client(c) ... end (test it with `throng
+    /// script check FILE`)
     #[arg(
         long,
         value_name = "FILE",
@@ -30,10 +30,10 @@ pub(crate) struct PopulationArguments {
     /// diurnal:24h=0.2..1 (factors on the rates of --per-client or --profile)
     #[arg(long, value_name = "SHAPE")]
     pub(crate) shape: Option<String>,
-    /// The clients come that long after the start, and connect then
+    /// How long after the start the clients join and connect
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) join_after: Option<Duration>,
-    /// The clients leave that long after the start, and close their connections
+    /// How long after the start the clients leave and close their connections
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) leave_after: Option<Duration>,
     /// Reset a share of the connections at a time after the start, such as 90s=0.1; may be repeated

@@ -12,10 +12,10 @@ use super::{DocumentFormat, RunArguments, duration};
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", |arg| arg.long("run-format").hide(true)))]
 pub(crate) struct ProbeArguments {
-    /// What to ask for
+    /// Name to query
     #[arg(value_name = "NAME", required = true)]
     pub(crate) name: String,
-    /// Types to ask for, in turn
+    /// QTYPEs to query, in turn
     #[arg(
         long = "type",
         default_value = "A",
@@ -34,9 +34,9 @@ pub(crate) struct ProbeArguments {
 #[command(mut_arg("interval", |arg| arg
     .value_parser(duration)
     .default_value("1s")
-    .help("Time from query to query, whatever the server does")))]
+    .help("Time between queries, whatever the server does")))]
 pub(crate) struct PingArguments {
-    /// Queries to send; 0 until Ctrl-C
+    /// Queries to send; 0 continues until Ctrl-C
     #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Length")]
     pub(crate) count: u64,
     #[command(flatten)]
@@ -51,9 +51,9 @@ pub(crate) struct PingArguments {
 #[command(mut_arg("interval", |arg| arg
     .value_parser(duration)
     .default_value("100ms")
-    .help("Time from query to query of each server; the servers are asked evenly in between")))]
+    .help("Time between queries to each server; the servers take turns at equal distances")))]
 pub(crate) struct EvalArguments {
-    /// File with servers, one a line; `#` begins a comment
+    /// File with servers, one per line; `#` starts a comment
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     pub(crate) servers: Option<PathBuf>,
     /// Queries for each server
@@ -77,9 +77,10 @@ pub(crate) struct EvalArguments {
 /// Flags of `throng trace`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_all))]
-#[command(mut_arg("timeout", |arg| arg.default_value("1s").help("Wait for each query")))]
+#[command(mut_arg("timeout", |arg| arg.default_value("1s").help("Time to wait for a response to \
+    each query")))]
 pub(crate) struct TraceArguments {
-    /// Give up beyond that many hops
+    /// Maximum number of hops
     #[arg(
         long,
         default_value_t = 30,
@@ -88,7 +89,7 @@ pub(crate) struct TraceArguments {
         help_heading = "Length"
     )]
     pub(crate) max_hops: u8,
-    /// Distance of the first hop that is looked for
+    /// First hop to probe
     #[arg(
         long,
         default_value_t = 1,
@@ -97,7 +98,7 @@ pub(crate) struct TraceArguments {
         help_heading = "Length"
     )]
     pub(crate) first_hop: u8,
-    /// Queries for each distance
+    /// Queries per hop
     #[arg(
         long,
         default_value_t = 3,
@@ -115,7 +116,7 @@ pub(crate) struct TraceArguments {
 /// `--format` of each command, in the place of that of `throng run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Form<F: ValueEnum + Send + Sync + 'static> {
-    /// Form of the result on standard output
+    /// Format of the result on standard output
     #[arg(
         long = "format",
         id = "form",
@@ -130,20 +131,20 @@ pub(crate) struct Form<F: ValueEnum + Send + Sync + 'static> {
 /// Forms of responses one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PingFormat {
-    /// For people
+    /// Human-readable
     Text,
-    /// An object a line: each response as it comes, at last the statistics
+    /// One object per line: each response as it arrives, the statistics last
     Json,
 }
 
 /// Forms of servers side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EvalFormat {
-    /// For people
+    /// Human-readable
     Text,
     /// GitHub-flavoured
     Markdown,
-    /// One row a server
+    /// One row per server
     Csv,
     /// Everything that was found
     Json,

@@ -17,10 +17,11 @@ fn of_ramp(arg: Arg) -> Arg {
 /// Flags of `throng ramp`: its own, and those of its run.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args(of_ramp))]
-#[command(mut_arg("interval", |arg| arg.default_value("500ms").help("Length of a point")))]
-#[command(mut_arg("format", |arg| arg.help("Form of the result on standard output")))]
+#[command(mut_arg("interval", |arg| arg.default_value("500ms").help("Time that each point \
+    covers")))]
+#[command(mut_arg("format", |arg| arg.help("Format of the result on standard output")))]
 pub(crate) struct RampArguments {
-    /// Rate that the ramp leads to
+    /// Rate at the end of the ramp
     #[arg(
         long,
         default_value = "100k",
@@ -28,26 +29,26 @@ pub(crate) struct RampArguments {
         help_heading = "Ramp"
     )]
     pub(crate) to: String,
-    /// How long the rate grows
+    /// How long the rate increases
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = duration,
           help_heading = "Ramp")]
     pub(crate) over: Duration,
-    /// How long it then stays
+    /// How long to hold the final rate
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration,
           help_heading = "Ramp")]
     pub(crate) sustain: Duration,
-    /// Stop when so many queries are outstanding
+    /// Stop when this many queries are outstanding
     #[arg(long, default_value_t = 65_536, value_name = "N", help_heading = "Ramp",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_outstanding: u64,
-    /// Stop when so many queries that are due have not been sent; 0 for any number
+    /// Stop when this many queries that are due have not been sent; 0 for no limit
     #[arg(long, default_value_t = 1_000, value_name = "N", help_heading = "Ramp")]
     pub(crate) max_behind: u64,
-    /// Stop, and take the peak before, when more than this share has no response
+    /// Stop when more than this share has no response, and report the peak before that
     #[arg(long, default_value = "100%", value_name = "SHARE", value_parser = share,
           help_heading = "Ramp")]
     pub(crate) max_loss: f64,
-    /// Write the points to this file as resperf does, for gnuplot
+    /// Write the points to this file in resperf's format, for gnuplot
     #[arg(long, value_name = "FILE", help_heading = "Ramp")]
     pub(crate) plot: Option<PathBuf>,
     #[command(flatten)]

@@ -20,14 +20,14 @@ pub(crate) struct ReplayArguments {
     /// standard input
     #[arg(value_name = "CAPTURE", required = true)]
     pub(crate) captures: Vec<PathBuf>,
-    /// What the captures are [default: found from their content]
+    /// Format of the captures [default: detected from their content]
     #[arg(
         long,
         value_name = "pcap|pcapng|dnstap|bind|unbound|coredns",
         help_heading = "Capture"
     )]
     pub(crate) capture_format: Option<Format>,
-    /// Ports that the servers listen on, in captures of packets
+    /// Ports that the servers listen on, in packet captures
     #[arg(
         long,
         default_value = "53",
@@ -36,10 +36,10 @@ pub(crate) struct ReplayArguments {
         help_heading = "Capture"
     )]
     pub(crate) port: Vec<u16>,
-    /// What makes a client: each has its own socket or connection
+    /// What counts as a client, each with its own socket or connection
     #[arg(long, default_value = "address", value_enum, help_heading = "Capture")]
     pub(crate) client: ClientChoice,
-    /// How many times as fast as they came queries are asked (2, 0.1)
+    /// Speed of the replay relative to the capture (2, 0.1)
     #[arg(
         long,
         default_value_t = 1.0,
@@ -47,7 +47,7 @@ pub(crate) struct ReplayArguments {
         help_heading = "Capture"
     )]
     pub(crate) speed: f64,
-    /// Only queries of these clients
+    /// Only queries from these clients
     #[arg(
         long,
         value_name = "ADDRESS[/BITS][,...]",
@@ -80,10 +80,10 @@ pub(crate) struct ReplayArguments {
         help_heading = "Capture"
     )]
     pub(crate) only_transports: Vec<Transport>,
-    /// Only queries from that long after the first of the capture on
+    /// Only queries at least this long after the first of the capture
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Capture")]
     pub(crate) from: Option<Duration>,
-    /// Only queries less than that long after the first of the capture
+    /// Only queries less than this long after the first of the capture
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Capture")]
     pub(crate) until: Option<Duration>,
     #[command(flatten)]
@@ -97,9 +97,9 @@ fn qtype(text: &str) -> Result<u16, String> {
 /// The flags of a run as a replay has them.
 fn of_replay(arg: Arg) -> Arg {
     match arg.get_long() {
-        Some("duration") => arg.help("End after that long [default: with the last query]"),
-        Some("queries") => arg.help("Only that many queries, the first that pass the filters"),
-        Some("loops") => arg.help("Ask everything that many times [default: once]"),
+        Some("duration") => arg.help("End after this time [default: with the last query]"),
+        Some("queries") => arg.help("Only this many queries, the first that pass the filters"),
+        Some("loops") => arg.help("Replay everything this many times [default: once]"),
         _ => flags::shown(arg, Asker::Capture),
     }
 }

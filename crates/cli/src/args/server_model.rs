@@ -12,40 +12,40 @@ use super::{delay, duration};
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Simulation (--driver sim)")]
 pub(crate) struct ServerModelArguments {
-    /// Time of a worker for a query: 50us, uniform:20us..80us, exponential:50us
+    /// Worker time per query: 50us, uniform:20us..80us, exponential:50us
     #[arg(long, value_name = "DELAY", value_parser = delay)]
     pub(crate) sim_service_time: Option<Delay>,
-    /// Workers of the modelled server, before one queue [default: 1]
+    /// Workers of the modelled server, which share one queue [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sim_workers: Option<u32>,
-    /// Datagrams that may wait for a worker, further ones are dropped; streams wait [default: any
-    /// number]
+    /// Datagrams that may wait for a worker; further ones are dropped, while streams wait [default:
+    /// no limit]
     #[arg(long, value_name = "N")]
     pub(crate) sim_queue: Option<u32>,
-    /// Time of a worker for accepting a connection over TCP
+    /// Worker time to accept a TCP connection
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) sim_accept_time: Option<Duration>,
-    /// Connections that may wait to be accepted; the SYNs of further ones are lost [default: any
-    /// number]
+    /// Connections that may wait to be accepted; the SYNs of further ones are lost [default: no
+    /// limit]
     #[arg(long, value_name = "N")]
     pub(crate) sim_backlog: Option<u32>,
-    /// Time of a worker for a full TLS or QUIC handshake
+    /// Worker time for a full TLS or QUIC handshake
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) sim_handshake_time: Option<Duration>,
-    /// Time of a worker for a handshake that resumes a session [default: as for a full one]
+    /// Worker time for a handshake that resumes a session [default: as for a full one]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) sim_resumption_time: Option<Duration>,
-    /// Let the modelled server be a cache that keeps answers that long, and begins empty
+    /// Make the modelled server a cache that keeps answers for this long and starts empty
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) sim_cache_ttl: Option<Duration>,
-    /// Answers that the cache keeps at once, the least recently used makes room [default: all]
+    /// Maximum answers in the cache; the least recently used is evicted [default: no limit]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub(crate) sim_cache_size: Option<u32>,
-    /// Time from asking upstream to the answer, which takes no worker: 30ms, exponential:30ms
+    /// Time for an upstream query, which occupies no worker: 30ms, exponential:30ms
     #[arg(long, value_name = "DELAY", value_parser = delay)]
     pub(crate) sim_miss_time: Option<Delay>,
-    /// What asking upstream adds to the time of the worker
+    /// Worker time that an upstream query adds
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) sim_miss_service_time: Option<Duration>,
 }

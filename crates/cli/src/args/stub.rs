@@ -17,19 +17,19 @@ pub(crate) struct StubArguments {
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "timeout",
           value_parser = stub::parse_retry)]
     retry: Option<Retry>,
-    /// Which of several servers a client asks first: first, rotate (each in turn), stay (with the
-    /// one that answers), all (at once, UDP only) [default: first, or as --retry NAME does]
+    /// Which of several servers a client queries first: first, rotate (each in turn), stay (with
+    /// the one that answers), all (at once, UDP only) [default: first, or as --retry NAME does]
     #[arg(long, value_name = "ORDER")]
     server_order: Option<ServerOrder>,
-    /// Ask the next server instead of taking a response with one of these RCODEs [default: none, or
-    /// as --retry NAME does]
+    /// Query the next server instead of accepting a response with one of these RCODEs [default:
+    /// none, or as --retry NAME does]
     #[arg(long, value_name = "RCODE[,RCODE...]", value_delimiter = ',')]
     failover_rcodes: Vec<String>,
-    /// Leave a server out for so long after it did not answer [default: not at all]
+    /// Skip a server for this long after it failed to answer [default: never]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     server_dead_for: Option<Duration>,
-    /// Race connections to the servers (RFC 8305): begin the next one that long after the one
-    /// before, the first that is established is used [default if no time is given: 250ms]
+    /// Race connections to the servers (RFC 8305): start each attempt this long after the one
+    /// before, and use the first that is established [default if no time is given: 250ms]
     #[arg(
         long,
         value_name = "TIME",

@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArguments {
-    /// Certificates (PEM) of the authorities that the server's is verified against
+    /// CA certificates (PEM) to verify the server's certificate against
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Name for SNI and verification [default: the server as given]
+    /// Name for SNI and certificate verification [default: the host in --server]
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_name: Option<String>,
     /// Accept any certificate
     #[arg(long, conflicts_with = "tls_ca")]
     pub(crate) tls_insecure: bool,
-    /// Key that the server has to have (SPKI pin: base64 of its SHA-256; RFC 7858); may be
-    /// repeated, one is enough. Without --tls-ca no authority is asked
+    /// Key that the server must have (SPKI pin: base64 of its SHA-256; RFC 7858); may be repeated,
+    /// one match is enough. Without --tls-ca the certificate chain is not verified
     #[arg(long, value_name = "PIN", conflicts_with = "tls_insecure")]
     pub(crate) tls_pin: Vec<String>,
     /// The only version offered: 1.2 or 1.3 [default: both]
     #[arg(long, value_name = "1.2|1.3")]
     pub(crate) tls_version: Option<String>,
-    /// Cipher suites offered, preferred first, by their IANA names [default: all there are; an
-    /// unknown name is answered with them]
+    /// Cipher suites offered, preferred first, by their IANA names [default: all supported; an
+    /// unknown name lists them]
     #[arg(long, value_name = "SUITE[,...]", value_delimiter = ',')]
     pub(crate) tls_ciphers: Vec<String>,
-    /// Key exchange groups offered, preferred first; a share is sent for the first. Further ones
-    /// are SecP256r1MLKEM768, MLKEM768, MLKEM1024
+    /// Key exchange groups offered, preferred first; a key share is sent for the first. Also
+    /// available: SecP256r1MLKEM768, MLKEM768, MLKEM1024
     #[arg(
         long,
         value_name = "GROUP[,...]",
@@ -46,10 +46,10 @@ pub(crate) struct TlsArguments {
     /// Send queries as early data (0-RTT) where a resumed session allows it
     #[arg(long)]
     pub(crate) tls_early_data: bool,
-    /// Certificate (PEM) of the clients, for servers that ask for one
+    /// Client certificate (PEM), for servers that request one
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// Private key (PEM) of the clients' certificate
+    /// Private key (PEM) of the client certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
     /// ALPN protocols offered, preferred first [default: none for dot, h2, h3 or doq for the
@@ -63,8 +63,8 @@ pub(crate) struct TlsArguments {
     /// the file that the environment variable SSLKEYLOGFILE names]
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_keylog: Option<PathBuf>,
-    /// Let rustls do the records of DoT and DoH/2 to the end, rather than the lean record layer
-    /// that takes over after the handshake; to cross-check it
+    /// Let rustls handle the TLS records of DoT and DoH/2 throughout, instead of the lean record
+    /// layer that takes over after the handshake; for cross-checks
     #[arg(long)]
     pub(crate) tls_stock: bool,
 }
@@ -76,10 +76,10 @@ pub(crate) struct ServerTlsArguments {
     /// The only version accepted: 1.2 or 1.3 [default: both]
     #[arg(long, value_name = "1.2|1.3")]
     pub(crate) tls_version: Option<String>,
-    /// Cipher suites accepted, by their IANA names [default: all there are]
+    /// Cipher suites accepted, by their IANA names [default: all supported]
     #[arg(long, value_name = "SUITE[,...]", value_delimiter = ',')]
     pub(crate) tls_ciphers: Vec<String>,
-    /// Key exchange groups accepted [default: all there are]
+    /// Key exchange groups accepted [default: all supported]
     #[arg(long, value_name = "GROUP[,...]", value_delimiter = ',')]
     pub(crate) tls_groups: Vec<String>,
     /// Session tickets after a handshake; 0 for none
@@ -88,7 +88,7 @@ pub(crate) struct ServerTlsArguments {
     /// Accept early data (0-RTT); sessions are then stored, --tls-sessions of them
     #[arg(long)]
     pub(crate) tls_early_data: bool,
-    /// Sessions stored at most
+    /// Maximum number of stored sessions
     #[arg(
         long,
         value_name = "N",
@@ -96,7 +96,7 @@ pub(crate) struct ServerTlsArguments {
         requires = "tls_early_data"
     )]
     pub(crate) tls_sessions: u32,
-    /// Authorities (PEM) of client certificates
+    /// CA certificates (PEM) to verify client certificates against
     #[arg(long, value_name = "FILE")]
     #[serde(with = "super::paths::option")]
     pub(crate) tls_client_ca: Option<PathBuf>,
@@ -113,8 +113,8 @@ pub(crate) struct ServerTlsArguments {
 /// Whether a client has to show a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum ClientCertificatePolicy {
-    /// Taken if it is shown
+    /// Verified if presented
     Optional,
-    /// Needed
+    /// Required
     Required,
 }

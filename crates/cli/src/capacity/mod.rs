@@ -35,7 +35,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         .map(|folder| Destination::check("--records", &make_folder(folder)?, links))
         .transpose()?;
     let interrupt = signals::watch(|| {
-        tell!("ending the search; waiting for open queries (again to abort)");
+        tell!("ending the search; waiting for open queries (interrupt again to abort)");
     });
     let quiet = arguments.run.quiet;
     if !quiet {
@@ -72,8 +72,8 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
 fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::usage(
-            format!("cannot make the folder {}: {error}", folder.display()),
-            "give --records a folder that exists or can be made",
+            format!("cannot create the folder {}: {error}", folder.display()),
+            "give --records a folder that exists or can be created",
         )
     })?;
     Ok(folder.join(ANSWER))
@@ -86,7 +86,7 @@ fn announce(plan: &CapacityPlan) {
     let each_ns = facts.trial_ns + facts.trial_ns / 10;
     let all_ns = (trials * each_ns).min(facts.time_max_ns);
     tell!(
-        "looking for the highest load with {}",
+        "searching for the highest load with {}",
         plan.objective.text()
     );
     tell!(

@@ -49,7 +49,7 @@ pub(super) fn make(
         make_folder(&side.folder)?;
     }
     let interrupt = signals::watch(|| {
-        tell!("ending the comparison; waiting for open queries (again to abort)");
+        tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
     });
     let mut made = [Vec::new(), Vec::new()];
     let turns = turns(sides.len(), rounds, Order::ThereAndBack);
@@ -87,8 +87,8 @@ pub(super) fn make(
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::usage(
-            format!("cannot make the folder {}: {error}", folder.display()),
-            "give --records a folder that can be made",
+            format!("cannot create the folder {}: {error}", folder.display()),
+            "give --records a folder that can be created",
         )
     };
     fs::create_dir_all(folder).map_err(cannot)?;

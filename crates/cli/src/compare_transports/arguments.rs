@@ -32,7 +32,7 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<Group>, Failur
     )?;
     if arguments.run.connections.asks_nothing() {
         return Err(Failure::usage(
-            "--queries-per-connection 0: queries are compared, and this asks none",
+            "--queries-per-connection 0: queries are compared, and this sends none",
             "leave it out, or give 1 for a connection each; `throng run` measures set-up alone",
         ));
     }

@@ -48,7 +48,7 @@ pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure>
     }
     let turns = turns(&each, arguments)?;
     let interrupt = signals::watch(|| {
-        tell!("ending the comparison; waiting for open queries (again to abort)");
+        tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
     });
     let (made, all_kept) = make(&turns, &interrupt)?;
     let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
@@ -75,8 +75,8 @@ fn turns<'a>(each: &'a [Group], arguments: &CompareArguments) -> Result<Vec<Turn
     if let Some(folder) = &arguments.records {
         fs::create_dir_all(folder).map_err(|error| {
             Failure::usage(
-                format!("cannot make the folder {}: {error}", folder.display()),
-                "give --records a folder that exists or can be made",
+                format!("cannot create the folder {}: {error}", folder.display()),
+                "give --records a folder that exists or can be created",
             )
         })?;
     }

@@ -20,7 +20,7 @@ pub(super) fn command(settings: &Settings, plan: &Plan, left_out: usize) -> Stri
     add_questions((settings, plan, left_out), &mut words, &mut differences);
     add_load(settings, plan, &mut words);
     if !settings.timeout.subsec_nanos().is_multiple_of(1_000) {
-        differences.push("-t 0: throng run has no shorter time-out");
+        differences.push("-t 0: throng run has no shorter timeout");
     }
     command_of("throng run", settings, plan, (words, differences))
 }
@@ -101,7 +101,7 @@ fn add_questions(
     if settings.binary {
         words.push("--names-format stream".to_owned());
         if has_strange_messages(plan) {
-            differences.push("throng run refuses messages that are no queries");
+            differences.push("throng run refuses messages that are not queries");
         }
     }
     if left_out > 0 {

@@ -3,7 +3,7 @@
 //! As in dnsperf, a name may be cut short as long as it stays clear which one is meant. Those for
 //! DNS over HTTPS have no effect with the other transports, which also goes for
 //! `qps-threshold-wait`: pacing has no busy wait to tune here. The URI says what requests name, not
-//! where they go: that is said by `-s` and `-p`. What is no number is refused as it is read, all
+//! where they go: that is said by `-s` and `-p`. What is not a number is refused as it is read, all
 //! other values once all options are known.
 
 use proto::doh::{DohRequest, Method};

@@ -87,7 +87,7 @@ fn check_names(cells: &[Turn]) -> Result<(), Failure> {
         }
         if !names.insert(name) {
             return Err(Failure::usage(
-                format!("{cell}: it is there twice"),
+                format!("{cell}: it occurs twice"),
                 "give the levels different names, or use `repetitions`",
             ));
         }

@@ -146,7 +146,7 @@ impl Parser<'_> {
                 ("hooks", DeValue::Table(table)) => {
                     let level = self.level(table, &OF_HOOKS)?;
                     if !level.flags.is_empty() {
-                        let what = format!("`{}` is no hook", level.flags[0].name);
+                        let what = format!("`{}` is not a hook", level.flags[0].name);
                         let hint = format!("hooks are {}", OF_HOOKS.join(", "));
                         return Err(self.reader.fault(at, &what, &hint));
                     }
@@ -189,7 +189,7 @@ impl Parser<'_> {
     fn number<T: std::str::FromStr>(&self, key: &Key<'_>, value: &Value<'_>) -> Result<T, Failure> {
         let text = self.one(key, value)?;
         text.parse().map_err(|_| {
-            let what = format!("`{}` is no number: {text}", key.get_ref());
+            let what = format!("`{}` is not a number: {text}", key.get_ref());
             self.reader
                 .fault(value.span().start, &what, "write a whole number, 0 or more")
         })
@@ -326,7 +326,7 @@ impl Parser<'_> {
             let at = value.span().start;
             let DeValue::Table(table) = value.get_ref() else {
                 let hint = format!("write [[{name}s]], once for each");
-                return Err(self.reader.fault(at, "it is no table", &hint));
+                return Err(self.reader.fault(at, "it is not a table", &hint));
             };
             let level = self.level(table, &keys)?;
             if level.label.is_empty() {
@@ -351,7 +351,7 @@ impl Parser<'_> {
                 .iter()
                 .any(|other| other.label == level.label)
             {
-                let what = format!("`{}` is there twice", level.label);
+                let what = format!("`{}` occurs twice", level.label);
                 let hint = "each value once; `repetitions` says how often it is run";
                 return Err(self.reader.fault(at, &what, hint));
             }

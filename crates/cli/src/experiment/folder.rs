@@ -29,8 +29,8 @@ impl Folder {
     pub(super) fn open(path: &Path, text: &str) -> Result<Folder, Failure> {
         let cannot = |error: std::io::Error| {
             Failure::usage(
-                format!("cannot make the folder {}: {error}", path.display()),
-                "give --output a folder that can be made or written",
+                format!("cannot create the folder {}: {error}", path.display()),
+                "give --output a folder that can be created or written",
             )
         };
         for folder in [RECORDS, LOGS] {

@@ -116,7 +116,7 @@ fn minutes(time: Duration) -> String {
 /// Makes the runs that are not made yet.
 fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitCode, Failure> {
     let interrupt = signals::watch(|| {
-        tell!("ending this run, then the experiment (again to abort)");
+        tell!("ending this run, then the experiment (interrupt again to abort)");
     });
     let waiting: Vec<&Turn> = turns.iter().filter(|it| !folder.has(it)).collect();
     tell!("{}: {}", experiment.name, counts(experiment, turns));

@@ -10,13 +10,13 @@ use measure::notation;
 /// Shares of a mix that are listed; the rest is summed up.
 const LISTED_MAX: usize = 6;
 
-/// One line for each reason that something was passed over.
+/// One line for each reason that something was skipped.
 pub(crate) fn skipped(skipped: &Skipped) -> String {
     let mut text = String::new();
     for (reason, count) in skipped.iter() {
         let _ = writeln!(
             text,
-            "passed over: {} {}",
+            "skipped: {} {}",
             notation::count(count),
             reason.what()
         );

@@ -74,13 +74,13 @@ fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
     let update = history.update()?;
     for unreadable in update.unreadable.iter().take(UNREADABLE_SHOWN) {
         tell!(
-            "warning: {} is no run record: {}",
+            "warning: {} is not a run record: {}",
             unreadable.file,
             unreadable.why
         );
     }
     if let Some(more @ 1..) = update.unreadable.len().checked_sub(UNREADABLE_SHOWN) {
-        tell!("warning: {more} more files are no run records");
+        tell!("warning: {more} more files are not run records");
     }
     if update.runs == 0 {
         let what = format!("no run records in {}", selection.folder.display());

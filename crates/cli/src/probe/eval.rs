@@ -62,7 +62,12 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
             (measured, collector.join())
         });
         record = Some(measured?);
-        (times, missed) = collected.map_err(|_| Failure::in_operation("collecting broke down"))?;
+        (times, missed) = collected.map_err(|_| {
+            Failure::in_operation(
+                "collecting failed \
+            unexpectedly",
+            )
+        })?;
     }
     let written = match (&destination, &record) {
         (Some(destination), Some(record)) => destination.write(record),
@@ -129,7 +134,7 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
     }
     match servers.len() {
         0 => Err(Failure::usage(
-            "nobody to ask: --server is missing",
+            "no server to query: --server is missing",
             "give --server for each of them, or --servers FILE",
         )),
         1..=SERVERS_MAX => Ok(servers),

@@ -24,7 +24,7 @@ fn questions(arguments: &ProbeArguments) -> Result<Vec<String>, Failure> {
     let name = &arguments.name;
     if name.is_empty() || name.contains(char::is_whitespace) || name.starts_with([';', '#', '-']) {
         return Err(Failure::usage(
-            format!("`{name}` is not a name to ask for"),
+            format!("`{name}` is not a name to query"),
             "give a domain name, such as www.example.com",
         ));
     }
@@ -51,7 +51,7 @@ pub(crate) fn reject_hidden(command: &str, arguments: &RunArguments) -> Result<(
     match arguments.given.iter().find(|given| is_hidden(&given.name)) {
         None => Ok(()),
         Some(given) => Err(Failure::usage(
-            format!("--{} has no place with `throng {command}`", given.name),
+            format!("--{} cannot be used with `throng {command}`", given.name),
             format!("leave it out, or use `throng run`; see `throng {command} --help`"),
         )),
     }
@@ -61,13 +61,13 @@ pub(crate) fn reject_hidden(command: &str, arguments: &RunArguments) -> Result<(
 fn rate_of(flags: &RunArguments) -> Result<f64, Failure> {
     if flags.driver == Some(DriverKind::Sim) {
         return Err(Failure::usage(
-            "--driver sim simulates the server, too: there is nobody to ask",
+            "--driver sim simulates the server, too: there is no server to query",
             "leave it out, or use `throng run`",
         ));
     }
     if flags.connections.asks_nothing() {
         return Err(Failure::usage(
-            "--queries-per-connection 0 asks nothing",
+            "--queries-per-connection 0 sends no queries",
             "give 1 for a new connection for each query",
         ));
     }

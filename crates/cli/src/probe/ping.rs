@@ -57,7 +57,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
         (record, printer.join())
     });
     let record = record?;
-    let missed = printed.map_err(|_| Failure::in_operation("printing broke down"))??;
+    let missed = printed.map_err(|_| Failure::in_operation("printing failed unexpectedly"))??;
     let statistics = statistics(&record);
     let words = |_: &RunRecord| shown.statistics(&statistics);
     let handed_over = hand_over(&record, destination.as_ref(), words);
@@ -75,7 +75,7 @@ fn request(arguments: &PingArguments, questions: &[String]) -> Result<RunRequest
         1 => {}
         0 => {
             return Err(Failure::usage(
-                "nobody to ask: --server is missing",
+                "no server to query: --server is missing",
                 "give --server HOST, or start one with `throng responder`",
             ));
         }
@@ -169,7 +169,7 @@ impl Shown {
             } => {
                 let (server, rcode) = (&self.server, rcode_to_text(rcode));
                 let (time, flags) = (latency(time_ns as f64), words_of(flags));
-                format!("{octets} octets from {server}  {rcode}  {time}  {flags}")
+                format!("{octets} bytes from {server}  {rcode}  {time}  {flags}")
             }
             Ending::TimedOut => "no response: timed out".to_owned(),
             Ending::Lost => "no response: the connection or its exchange ended".to_owned(),

@@ -84,7 +84,7 @@ fn request(
     }
     if flags.timeout.is_zero() {
         return Err(Failure::usage(
-            "--timeout: it is zero",
+            "--timeout: must not be zero",
             "give a time such as 1s",
         ));
     }

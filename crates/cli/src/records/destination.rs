@@ -136,7 +136,7 @@ impl Destination {
             Ok(()) => failed.or_hint(&format!("it is in {} instead", kept.display())),
             Err(error) => {
                 let kept = kept.display();
-                failed.or_hint(&format!("nor to {kept}, for want of a place: {error}"))
+                failed.or_hint(&format!("writing it to {kept} instead failed too: {error}"))
             }
         })
     }

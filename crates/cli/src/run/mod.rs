@@ -51,7 +51,7 @@ pub(crate) fn execute_group(group: &Group) -> Result<ExitCode, Failure> {
     let conditions = Conditions::of_run(output)?;
     let destination = Destination::of_record(output)?;
     let interrupt = signals::watch(|| {
-        tell!("ending the run; waiting for open queries (again to abort)");
+        tell!("ending the run; waiting for open queries (interrupt again to abort)");
     });
     let record = measure(group, &interrupt)?;
     let rendered = |record: &RunRecord| records::render(record, output.format);

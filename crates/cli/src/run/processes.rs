@@ -98,7 +98,7 @@ pub(super) fn execute_part(
         (Role::Generator { epoch_ns }, _) => epoch_ns,
         (Role::Target, Some(responder)) => return responder.serve_part(place, addresses),
         (Role::Target, None) => {
-            let what = "the setup of a part is wrong: no responder";
+            let what = "the setup of a process is wrong: no responder";
             return Err(Failure::in_operation(what));
         }
     };

@@ -121,7 +121,7 @@ fn names(
             Ok((names, below(&format!("names of {words}"))))
         }
         None if !has_kept && zone.is_none() => Err(Failure::usage(
-            format!("{}: the profile has no names to ask for", path.display()),
+            format!("{}: the profile has no names to query", path.display()),
             "make them below a zone of the server with --profile-zone ZONE, fit the profile with \
              --keep-names, or give --names FILE",
         )),

@@ -157,7 +157,7 @@ pub(crate) fn refused(error: &TlsConfigError) -> Failure {
     let (flag, hint) = match error.setting {
         TlsSetting::Roots => (
             "--tls-ca",
-            "check the --tls-ca file: it is to hold the certificates of authorities as PEM",
+            "check the --tls-ca file: it must hold CA certificates in PEM format",
         ),
         TlsSetting::Certificate => ("--tls-cert", "give the certificate as a PEM file"),
         TlsSetting::Key | TlsSetting::CertificateAndKey => (
@@ -202,7 +202,7 @@ fn check_early_data(asked: &Tls, versions: TlsVersions) -> Result<(), Failure> {
     }
     if resume(asked).is_never() {
         return Err(Failure::usage(
-            "--tls-early-data: there is early data in resumed sessions only",
+            "--tls-early-data: only resumed sessions have early data",
             "add --tls-resume always, or a share of the connections",
         ));
     }

@@ -50,7 +50,7 @@ pub(crate) fn refuse(run: &RunArguments, asker: Asker, place: &str) -> Result<()
     match given.find_map(|given| Some((&given.name, cure(&given.name)?))) {
         None => Ok(()),
         Some((name, cure)) => Err(Failure::usage(
-            format!("--{name} has no place {place}"),
+            format!("--{name} cannot be used {place}"),
             format!("leave it out: {cure}"),
         )),
     }
@@ -61,7 +61,7 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
     let transport = arguments.transport;
     match (arguments.driver, arguments.interface) {
         (Some(DriverKind::Xdp), None) => Err(Failure::usage(
-            "--driver xdp: which interface?",
+            "--driver xdp needs an interface",
             "add --interface, with the one that leads to the server; `ip route get ADDRESS` tells",
         )),
         (Some(DriverKind::Xdp), _) if transport.is_stream() => Err(Failure::usage(

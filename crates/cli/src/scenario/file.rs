@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
                 }
                 ("targets" | "events", _) => {
                     let hint = format!("write [[{name}]], once for each");
-                    return Err(self.fault(key.span().start, "it is no list of tables", &hint));
+                    return Err(self.fault(key.span().start, "it is not a list of tables", &hint));
                 }
                 _ => file.top.flags.push(self.flag(key, value, &TABLES)?),
             }
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
             let at = value.span().start;
             let DeValue::Table(table) = value.get_ref() else {
                 let hint = format!("write [[{name}]], once for each");
-                return Err(self.fault(at, "it is no table", &hint));
+                return Err(self.fault(at, "it is not a table", &hint));
             };
             self.table(table, self.place(at, &format!("[[{name}]]")), own)
         };
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
             let name = key.get_ref().as_ref();
             if own.contains(&name) {
                 let text = scalar(value.get_ref()).ok_or_else(|| {
-                    let what = format!("`{name}` is no text, number or true");
+                    let what = format!("`{name}` is not a text, number or true");
                     self.fault(value.span().start, &what, "write one value")
                 })?;
                 table.own.push((name.to_owned(), text));

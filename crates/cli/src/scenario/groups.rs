@@ -439,7 +439,7 @@ impl RunArguments {
         let parsed = crate::parse(line).map_err(|error| Failure::of_flags(&error, "run"))?;
         match parsed.command {
             Command::Run(command) => Ok(command.run),
-            _ => Err(Failure::plain("it is no run")),
+            _ => Err(Failure::plain("it is not a run")),
         }
     }
 }
@@ -452,7 +452,7 @@ pub(super) fn value<'a>(flags: &'a [Given], name: &str) -> Option<&'a str> {
 
 fn number(table: &Table, key: &str, text: &str) -> Result<u32, Failure> {
     text.parse().map_err(|_| {
-        let what = format!("{key} `{text}` is no number of clients");
+        let what = format!("{key} `{text}` is not a number of clients");
         table.fault(what, "write a whole number")
     })
 }
@@ -463,7 +463,7 @@ fn weight(table: &Table, text: &str) -> Result<f64, Failure> {
     weight
         .filter(|weight: &f64| weight.is_finite() && *weight > 0.0)
         .ok_or_else(|| {
-            let what = format!("weight `{text}` is no number above zero");
+            let what = format!("weight `{text}` is not a number above zero");
             table.fault(what, "write weight = 2")
         })
 }

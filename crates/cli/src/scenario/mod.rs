@@ -78,7 +78,7 @@ fn read(path: &Path) -> Result<ScenarioFile, Failure> {
 pub(crate) fn execute(path: Option<&Path>, arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let runs = runs(path, arguments)?;
     let interrupt = signals::watch(|| {
-        tell!("ending the run; waiting for open queries (again to abort)");
+        tell!("ending the run; waiting for open queries (interrupt again to abort)");
     });
     let mut in_vain = false;
     let (mut printed, mut all_checks) = (String::new(), Vec::new());

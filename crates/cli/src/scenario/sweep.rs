@@ -91,7 +91,7 @@ fn values(sweep: &Table, given: &Given) -> Result<Vec<String>, Failure> {
     match experiment::range(text, POINTS_MAX) {
         Some(values) => Ok(values),
         None if text.contains("..") => Err(sweep.fault(
-            format!("`{text}` is no range"),
+            format!("`{text}` is not a range"),
             "write FIRST..LAST+STEP or FIRST..LAST*FACTOR, such as \"1..24000*2\"",
         )),
         None => Ok(vec![text.clone()]),

@@ -291,7 +291,7 @@ fn faults_name_line_and_cure() {
             "s.toml, line 1: `tls-insecure` is a text",
         ),
         ("a = \n", "s.toml, line 1: "),
-        ("events = 5", "s.toml, line 1: it is no list of tables"),
+        ("events = 5", "s.toml, line 1: it is not a list of tables"),
         (
             "[[clients]]\nduration = '5s'",
             "s.toml, line 2: `duration` is not of [[clients]]",
@@ -302,7 +302,7 @@ fn faults_name_line_and_cure() {
         ),
         (
             "population = 3\n[[clients]]\nweight = -1",
-            "s.toml, line 2, [[clients]]: weight `-1` is no number above zero",
+            "s.toml, line 2, [[clients]]: weight `-1` is not a number above zero",
         ),
         (
             "[[clients]]\nname = 'a'\n[[clients]]\nname = 'a'",
@@ -337,7 +337,7 @@ fn faults_name_line_and_cure() {
         points.unwrap_err().what().to_owned()
     };
     let found = sweep("[sweep]\nclients = '5..1+1'");
-    assert_eq!(found, "s.toml, line 1, [sweep]: `5..1+1` is no range");
+    assert_eq!(found, "s.toml, line 1, [sweep]: `5..1+1` is not a range");
     let found = sweep("[sweep]\nclients = '1..9999+1'");
     assert_eq!(found, "s.toml, line 1, [sweep]: more than 1000 points");
 }

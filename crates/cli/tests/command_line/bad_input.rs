@@ -69,12 +69,12 @@ fn a_names_file_that_cannot_be_used_is_named_with_the_line_at_fault() {
         ("a.example A 17 x\n", "unexpected", "options follow"),
         (
             "; nothing\n\n",
-            "there is nothing to ask in it",
+            "there are no questions in it",
             "write a name and a type",
         ),
         (
             "",
-            "there is nothing to ask in it",
+            "there are no questions in it",
             "write a name and a type",
         ),
     ] {
@@ -91,7 +91,7 @@ fn a_names_file_that_cannot_be_used_is_named_with_the_line_at_fault() {
     let flags = format!("{run} {stream} --names-format stream");
     check(
         &flags,
-        "message 1 at octet 0: cut off: 3 of 27 octets",
+        "message 1 at byte 0: cut off: 3 of 27 bytes",
         "the stream format is",
     );
 }
@@ -122,7 +122,7 @@ fn a_server_that_cannot_be_found_or_reached_is_named() {
     let udp = closed_udp().to_string();
     check(
         &run(&udp, ""),
-        &format!("nobody listens on {udp} over UDP"),
+        &format!("nothing is listening on {udp} over UDP"),
         listens,
     );
     let tcp = closed_tcp().to_string();
@@ -130,7 +130,7 @@ fn a_server_that_cannot_be_found_or_reached_is_named() {
         let flags = format!("--transport {transport}");
         check(
             &run(&tcp, &flags),
-            &format!("nobody listens on {tcp} over TCP"),
+            &format!("nothing is listening on {tcp} over TCP"),
             listens,
         );
     }
@@ -202,11 +202,7 @@ fn an_unwritable_record_is_found_before_anything_is_sent() {
     }
     let counters = responder.counters();
     assert_eq!(counters.0.lines().count(), 2, "{}", counters.0);
-    for label in [
-        "queries received",
-        "octets received",
-        "connections accepted",
-    ] {
+    for label in ["queries received", "bytes received", "connections accepted"] {
         assert_eq!(counters.get(label), 0, "{}", counters.0);
     }
     assert_eq!(listener.received(), []);
@@ -224,7 +220,7 @@ fn a_run_that_does_not_start_leaves_its_record_as_it_was() {
         let flags = format!("--server {closed} --names {names} --record {record}");
         check(
             &format!("run {flags}"),
-            "nobody listens",
+            "nothing is listening",
             "check address and port",
         );
     }
@@ -363,12 +359,12 @@ fn flags_without_effect_are_refused() {
 #[test]
 fn values_out_of_range_name_their_flag() {
     for (flags, error) in [
-        ("--clients 0", "--clients: it is zero"),
-        ("--workers 0", "--workers: it is zero"),
-        ("--outstanding 0", "--outstanding: it is zero"),
-        ("--queries 0", "--queries: it is zero"),
-        ("--loops 0", "it is zero"),
-        ("--duration 0s", "--duration: it is zero"),
+        ("--clients 0", "--clients: must not be zero"),
+        ("--workers 0", "--workers: must not be zero"),
+        ("--outstanding 0", "--outstanding: must not be zero"),
+        ("--queries 0", "--queries: must not be zero"),
+        ("--loops 0", "must not be zero"),
+        ("--duration 0s", "--duration: must not be zero"),
         (
             "--interval 0s",
             "'0s' for '--interval <TIME>': it is less than 1ms",
@@ -377,7 +373,7 @@ fn values_out_of_range_name_their_flag() {
             "--interval 1us",
             "'1us' for '--interval <TIME>': it is less than 1ms",
         ),
-        ("--timeout 0s", "--timeout: it is zero"),
+        ("--timeout 0s", "--timeout: must not be zero"),
         ("--duration 5", "'--duration <TIME>': `5` is not a duration"),
         ("--rate abc", "--rate: `abc` is not a rate"),
         ("--rate 0", "--rate: 0 a second cannot be offered"),

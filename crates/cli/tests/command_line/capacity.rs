@@ -185,7 +185,7 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
         "\n  limit between  ",
         "(95.0 % confidence, 3 rounds)\n",
         "\n  limited by     the server\n  - at 4,0",
-        "\nLatency below it\n  of it       load",
+        "\nLatency below the limit\n  of it       load",
         "\n   50 %  ",
         "\nTrials\n   1",
         "note: SIMULATION: no server was measured",
@@ -193,7 +193,7 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
         assert!(text.contains(words), "{words}: {text}");
     }
     for words in [
-        "looking for the highest load with at most 0.1 % lost, p99 at most 10.00 ms",
+        "searching for the highest load with at most 0.1 % lost, p99 at most 10.00 ms",
         "some 21 trials of 2.0 s, about 46.2 s, at most 120.0 s (--max-duration)\n",
         "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0.00 %\n",
     ] {
@@ -243,18 +243,18 @@ fn interrupted_search_tells_what_is_known_so_far() {
 #[test]
 fn search_that_makes_no_sense_is_refused_before_anything_is_sent() {
     for (flags, what, cure) in [
-        ("--rate 5k", "--rate has no place", "--start"),
+        ("--rate 5k", "--rate cannot be used", "--start"),
         (
             "--duration 5s",
-            "--duration has no place",
+            "--duration cannot be used",
             "--trial-duration",
         ),
-        ("--record a.json", "--record has no place", "--records"),
+        ("--record a.json", "--record cannot be used", "--records"),
         ("--search clients", "how often", "--rate-per-client 2"),
         ("--rate-per-client 2", "has no effect", "--search clients"),
         (
             "--search clients --rate-per-client 2 --clients 4",
-            "--clients has no place",
+            "--clients cannot be used",
             "--start",
         ),
         ("--start 5k --max 1k", "above --max", "lower --start"),

@@ -291,7 +291,7 @@ fn transports_and_servers_that_make_no_comparison_are_refused() {
     check("--rate 0", "udp: --rate", "rates go from");
     check(
         "--queries-per-connection 0",
-        "queries are compared, and this asks none",
+        "queries are compared, and this sends none",
         "throng run",
     );
 }
@@ -302,12 +302,12 @@ fn folder_that_cannot_keep_records_is_refused_before_anything_starts() {
     let file = folder.write("file", "");
     check(
         &format!("--records {file}"),
-        &format!("cannot make the folder {file}"),
+        &format!("cannot create the folder {file}"),
         "--records",
     );
     check(
         &format!("--records {file}/below"),
-        &format!("cannot make the folder {file}/below"),
+        &format!("cannot create the folder {file}/below"),
         "--records",
     );
     fs::create_dir_all(folder.folder().join("records/dot-1.json")).unwrap();
@@ -334,7 +334,7 @@ fn one_transport_that_nobody_serves_is_named_before_anything_is_sent() {
             "--server udp={},tcp={closed} --transports udp,tcp --names {names}",
             udp.address()
         ),
-        &format!("tcp: nobody listens on {closed} over TCP"),
+        &format!("tcp: nothing is listening on {closed} over TCP"),
         "check address and port",
     );
     assert_eq!(udp.received(), []);

@@ -58,7 +58,7 @@ fn a_host_is_judged_and_each_warning_has_its_command() {
     for line in [
         "this host, as a generator of load",
         "  Test Linux 1, 4 CPUs, 16.0 GiB",
-        "  warning  receive buffers     at most 212,992 octets",
+        "  warning  receive buffers     at most 212,992 bytes",
         "           cure  as root: sysctl -w net.core.rmem_max=4194304",
         "                 as root: echo f > /sys/class/net/eth0/queues/rx-0/rps_cpus",
         "  ok       source ports        32768 to 60999: 28,232 ports an address",

@@ -256,7 +256,7 @@ fn octets_of_a_binary_file_are_sent_as_they_are() {
 fn ports_of_zero_are_those_of_the_transport() {
     for (mode, port) in [("udp", 53), ("dot", 853), ("doh", 443)] {
         let case = case("dnsperf", format!("-p 0 -m {mode}"), b"invalid\n");
-        // Over streams dnsperf waits for a connection for ever, even if there is nothing to ask.
+        // Over streams dnsperf waits for a connection for ever, even if there are no questions.
         let theirs = (mode == "udp").then(|| case.theirs());
         for output in theirs.into_iter().chain([case.ours()]) {
             assert_eq!(output.status.code(), Some(0), "{output:?}");

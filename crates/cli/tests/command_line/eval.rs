@@ -51,7 +51,7 @@ fn a_slow_server_is_slower_and_one_that_is_gone_is_a_row() {
         [("NXDOMAIN".to_owned(), 12)]
     );
     let problem = |row: &Row| row.problem.clone().unwrap_or_default();
-    assert!(problem(&rows[1]).contains("nobody listens"), "{rows:?}");
+    assert!(problem(&rows[1]).contains("nothing is listening"), "{rows:?}");
     assert_eq!(rows[2].statistics.as_ref().unwrap().lost, 12);
     assert_eq!(rows[2].versus, Versus::NoResponse);
     assert_eq!(rows[3].versus, Versus::Fastest);
@@ -133,7 +133,7 @@ fn an_evaluation_without_any_response_ends_with_exit_code_1() {
     let text = throng(&line).ended_with(1);
     assert!(text.contains("  not asked\n"), "{text}");
     assert!(
-        text.contains(&format!("\n{gone}: nobody listens on")),
+        text.contains(&format!("\n{gone}: nothing is listening on")),
         "{text}"
     );
 }
@@ -166,7 +166,7 @@ fn an_evaluation_that_makes_no_sense_is_refused() {
         ),
         (
             "--server 127.0.0.1 --rate 5".to_owned(),
-            "--rate has no place",
+            "--rate cannot be used",
             "eval",
         ),
         (

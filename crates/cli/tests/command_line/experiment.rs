@@ -228,7 +228,7 @@ fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
         ),
         (
             "[matrix]\nclients = [5, 5]",
-            "`5` is there twice",
+            "`5` occurs twice",
             "each value once",
         ),
         (
@@ -327,7 +327,7 @@ fn history_without_records_or_with_other_files_says_so() {
     throng(&format!("run {flags} {record}")).succeeded();
     let list = throng(&format!("history list --in {}", folder.path("")));
     assert!(
-        list.stderr.contains("no.json is no run record"),
+        list.stderr.contains("no.json is not a run record"),
         "{}",
         list.stderr
     );
@@ -341,7 +341,7 @@ fn history_without_records_or_with_other_files_says_so() {
         let mut damaged = index.clone();
         damaged[position] ^= 0x20;
         folder.write("index.sqlite", damaged);
-        assert_eq!(shown(), before, "octet {position}");
+        assert_eq!(shown(), before, "byte {position}");
     }
     folder.write("index.sqlite", "not SQLite at all, whatever its name says");
     assert_eq!(shown(), before);

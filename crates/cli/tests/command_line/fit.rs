@@ -53,7 +53,7 @@ fn a_log_becomes_a_summary_and_a_profile_without_names_and_addresses() {
     assert!(
         finished
             .stderr
-            .contains("passed over: 1 lines other than queries\n")
+            .contains("skipped: 1 lines other than queries\n")
     );
     let text = finished.succeeded();
     for line in [
@@ -183,7 +183,7 @@ fn a_capture_that_is_cut_off_is_read_to_there_with_a_warning() {
     )));
     assert!(remarks.contains("pcap, 2 queries"), "{remarks}");
     assert!(
-        remarks.contains("cut off within the record at octet 150"),
+        remarks.contains("cut off within the record at byte 150"),
         "{remarks}"
     );
     assert!(

@@ -79,7 +79,7 @@ fn the_first_interrupt_ends_the_run_with_a_complete_record() {
         let flags = format!("--rate 500 --transport {transport}");
         let mut running = Running::start(&responder, &folder, &flags);
         signal(&running.child, name);
-        running.wait_for("ending the run; waiting for open queries (again to abort)");
+        running.wait_for("ending the run; waiting for open queries (interrupt again to abort)");
         let (code, stdout) = running.ended();
         assert_eq!(code, Some(exit_code), "{stdout}");
         assert!(

@@ -52,7 +52,7 @@ fn a_run_without_queries_reads_as_expected() {
         "throng {version}: SIMULATION in virtual time, tcp to the built-in responder \
          (192.0.2.53:53), 5.0 s
   load         500.0 connections a second, no queries; 10 clients, 1 worker
-  options      time-out 5.000 s
+  options      timeout 5.000 s
   connections  opened and closed without a query; at most 500.0 opened a second
   started      2026-01-01T00:00:00Z
 
@@ -168,7 +168,7 @@ fn settings_that_contradict_each_other_are_refused() {
         ),
         (
             "--transport tcp --connection-duration 0s",
-            "connection-duration: it is zero",
+            "connection-duration: must not be zero",
         ),
     ] {
         let (said, _) = throng(&format!("run --driver sim {flags}")).refused();

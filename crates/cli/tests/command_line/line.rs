@@ -291,7 +291,7 @@ fn what_no_line_can_be_is_refused_with_its_cure() {
         ("--rate 1M --queue 9000000", "--queue", "at most"),
         ("--between one", "two names", "--help"),
         ("--between same,same", "both ends are `same`", "different"),
-        ("--between a/b,c", "`a/b` is no name", "letters"),
+        ("--between a/b,c", "`a/b` is not a name", "letters"),
         (
             "--near-addresses 10.98.0.2",
             "10.98.0.2 is no address",

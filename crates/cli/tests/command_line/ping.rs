@@ -31,7 +31,7 @@ fn each_response_is_a_line_and_the_statistics_come_last() {
     assert_eq!(lines.next(), Some(head.as_str()));
     for number in 1..=5 {
         let line = lines.next().unwrap();
-        let start = format!("   {number}  49 octets from {address}  NOERROR  ");
+        let start = format!("   {number}  49 bytes from {address}  NOERROR  ");
         assert!(
             line.starts_with(&start) && line.contains(" aa rd"),
             "{text}"
@@ -181,7 +181,7 @@ fn a_ping_that_makes_no_sense_is_refused() {
         (
             "a..example --server 127.0.0.1",
             "a..example",
-            "1 to 63 octets",
+            "1 to 63 bytes",
         ),
         (
             "a.example --server 127.0.0.1 --type AAA",
@@ -190,12 +190,12 @@ fn a_ping_that_makes_no_sense_is_refused() {
         ),
         (
             "a.example --server 127.0.0.1 --outstanding 5",
-            "--outstanding has no place",
+            "--outstanding cannot be used",
             "ping",
         ),
         (
             "a.example --server 127.0.0.1 --run-format csv",
-            "--run-format has no place",
+            "--run-format cannot be used",
             "ping",
         ),
         (
@@ -224,5 +224,5 @@ fn a_ping_that_makes_no_sense_is_refused() {
     let closed = Nobody::new();
     let line = format!("ping a.example --server {}", closed.address());
     let (error, _) = throng(&line).refused();
-    assert!(error.contains("nobody listens"), "{error}");
+    assert!(error.contains("nothing is listening"), "{error}");
 }

@@ -358,7 +358,7 @@ fn a_part_that_is_stopped_does_not_hold_the_others_for_ever() {
     let (code, stdout, stderr) = running.ended();
     assert_eq!(code, Some(1), "{stderr}");
     assert_eq!(stdout, "");
-    assert!(stderr.contains("has said nothing for"), "{stderr}");
+    assert!(stderr.contains("has not reported for"), "{stderr}");
     assert!(stderr.contains("SIGSTOP"), "{stderr}");
     wait_until_gone(&parts);
 }

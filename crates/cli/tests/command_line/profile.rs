@@ -41,7 +41,7 @@ fn clients_are_as_many_as_were_seen_and_ask_as_often() {
     let shares = choice.qtypes.iter().map(|it| (it.qtype.as_str(), it.share));
     assert!(shares.eq([("A", 2.0 / 3.0), ("AAAA", 1.0 / 3.0)]));
     let json = |flags: &str| throng(&format!("run --quiet --format json {flags}")).succeeded();
-    assert_eq!(json(&flags), json(&flags), "the same to the octet");
+    assert_eq!(json(&flags), json(&flags), "the same to the byte");
 
     let text = throng(&format!(
         "run --quiet {flags} --rate-factor 2 --clients 100"

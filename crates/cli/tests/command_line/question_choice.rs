@@ -128,7 +128,7 @@ fn a_cache_hit_ratio_is_kept_and_told() {
     let sim = "run --quiet --driver sim --queries 5000";
     let text = throng(&format!("{sim} {ratio} --cache-ttl 1s --hot-names 50")).succeeded();
     for part in [
-        "random labels under zone.example; random labels of 10 octets; 80.0 % repeat one of 50",
+        "random labels under zone.example; random labels of 10 bytes; 80.0 % repeat one of 50",
         "80.0 % wanted",
     ] {
         assert!(text.contains(part), "{text}");
@@ -230,7 +230,7 @@ fn generated_names_that_cannot_be_are_refused_with_their_cure() {
         ),
         (
             "--water-torture --label-octets 0..3",
-            "0 to 3 octets",
+            "0 to 3 bytes",
             "1 to 63",
         ),
         (
@@ -268,5 +268,5 @@ fn generated_names_that_cannot_be_are_refused_with_their_cure() {
     }
     check("--server 127.0.0.1", "no questions", "--random-labels ZONE");
     let line = "compare-transports --transports udp,tcp --random-labels a --label-seed 5";
-    throng(line).refused_with("--label-seed has no place", "names of the one before");
+    throng(line).refused_with("--label-seed cannot be used", "names of the one before");
 }

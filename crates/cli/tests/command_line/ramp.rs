@@ -46,7 +46,7 @@ fn responses_that_come_in_a_later_point_are_not_lost() {
     let shown = ramp(flags);
     assert_eq!(shown.lost, 0);
     assert!(shown.points.iter().all(|point| point.lost_share == 0.0));
-    // What is lost is lost when it was due, although its time-out comes after the end.
+    // What is lost is lost when it was due, although its timeout comes after the end.
     let shown = ramp(&format!("{flags} --loss 0.1 --timeout 10s"));
     let later = &shown.points[2..];
     assert!(!later.is_empty());
@@ -106,8 +106,8 @@ fn forms_show_the_same_points_and_the_plot_is_that_of_resperf() {
 #[test]
 fn ramp_that_makes_no_sense_is_refused() {
     for (flags, what, cure) in [
-        ("--rate 5k", "--rate has no place", "--to"),
-        ("--duration 5s", "--duration has no place", "--over"),
+        ("--rate 5k", "--rate cannot be used", "--to"),
+        ("--duration 5s", "--duration cannot be used", "--over"),
         ("--over 0s", "both zero", "--over 60s"),
         ("--to lots", "--to: `lots` is not a rate", "50k"),
         ("--plot /nowhere/plot", "cannot write", "--plot"),

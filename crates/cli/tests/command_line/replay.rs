@@ -41,7 +41,7 @@ fn every_query_of_a_log_is_asked_by_its_client_and_nothing_of_the_log_is_kept() 
     let finished = throng(&format!("replay {file} --driver sim --record {record}"));
     for line in [
         "query.log: bind, 600 queries\n",
-        "passed over: 1 lines other than queries\n",
+        "skipped: 1 lines other than queries\n",
         "replaying: 600 queries of 10 clients within 12.0 s\n",
     ] {
         assert!(
@@ -86,7 +86,7 @@ fn every_query_of_a_log_is_asked_by_its_client_and_nothing_of_the_log_is_kept() 
     assert_eq!(lateness.max_ns(), Some(0));
     assert_eq!(record.intervals[3].counts.offered, 50);
     let again = || throng(&format!("replay {file} --driver sim --quiet --format json")).succeeded();
-    assert_eq!(again(), again(), "the same to the octet");
+    assert_eq!(again(), again(), "the same to the byte");
 }
 
 #[test]
@@ -214,7 +214,7 @@ const REFUSED: [(&str, &str, &str); 14] = [
     ("--only-qtypes NONE", "unknown type `NONE`", ""),
     ("--only-clients x", "neither an address nor a prefix", ""),
     ("--only-names a..b", "--only-names a..b", "domain names"),
-    ("--loops 0", "loops: it is zero", "1 or more"),
+    ("--loops 0", "loops: must not be zero", "1 or more"),
     (
         "--queries-per-connection 0 --transport tcp",
         "replay: ",

@@ -97,7 +97,7 @@ fn what_is_no_record_is_an_error_by_name_and_in_a_folder_left_out_and_said() {
     let text = finished.succeeded();
     assert_eq!(text.lines().count(), 5, "{text}");
     assert!(
-        said.contains("1 of 5 files are no run records and were left out"),
+        said.contains("1 of 5 files are not run records and were left out"),
         "{said}"
     );
     assert!(said.contains("package.json"), "{said}");
@@ -116,7 +116,7 @@ fn an_ending_that_says_no_form_and_a_folder_that_is_none_are_refused() {
     ))
     .succeeded();
     throng(&format!("report {record} -o report.pdf"))
-        .refused_with("report.pdf: its ending does not say", ".html");
+        .refused_with("report.pdf: its extension does not select", ".html");
     let file = folder.path("no/such/folder/r.html");
     let (error, _) = throng(&format!("report {record} -o {file}")).refused();
     assert!(error.contains("cannot write to"), "{error}");

@@ -46,12 +46,12 @@ fn its_counters_are_those_of_the_run() {
         let framing = if transport == "tcp" { 2 * 2000 } else { 0 };
         if transport != "dot" {
             assert_eq!(
-                counters.get("octets received"),
+                counters.get("bytes received"),
                 counts.sent_octets + framing,
                 "{text}"
             );
             assert_eq!(
-                counters.get("octets sent"),
+                counters.get("bytes sent"),
                 counts.received_octets + framing,
                 "{text}"
             );
@@ -127,7 +127,7 @@ fn duplicates_and_spoilt_responses_are_told_apart_from_responses() {
     let unexpected = &counts.unexpected;
     assert_eq!(
         counts.timeouts,
-        counters.get("responses spoilt on purpose"),
+        counters.get("responses corrupted on purpose"),
         "{text}"
     );
     assert!(

@@ -28,7 +28,7 @@ fn schedules_that_are_none_are_refused() {
 fn flags_for_several_servers_are_refused_for_one() {
     let no_effect = "it has no effect on clients with one server";
     for (flags, hint) in [
-        ("--server-order rotate", "--server again and again"),
+        ("--server-order rotate", "repeating --server"),
         ("--race-delay --transport tcp", "several servers"),
         ("--failover-rcodes SERVFAIL", "several servers"),
         ("--server-dead-for 30s", "several servers"),
@@ -56,12 +56,12 @@ fn contradictory_flags_are_refused() {
         ),
         (
             "--transport tcp --race-delay 0s",
-            "race-delay: it is zero",
+            "race-delay: must not be zero",
             "RFC 8305",
         ),
         (
             "--server 127.0.0.1:1",
-            "127.0.0.1:1 is there twice",
+            "127.0.0.1:1 occurs twice",
             "leave out one of them",
         ),
         (
@@ -113,7 +113,7 @@ fn run_goes_on_with_the_second_server_and_says_so() {
         "  stub resolver  4 attempts of 1.000 s each; servers in their order, the next after \
          SERVFAIL, NOTIMP, REFUSED\n",
         "  answered    100 (100.00 %) at attempt 2\n",
-        "  failovers   100: 100 nobody listened\n",
+        "  failovers   100: 100 port closed\n",
     ] {
         assert!(text.contains(line), "no `{line}` in\n{text}");
     }

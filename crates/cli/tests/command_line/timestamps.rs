@@ -152,12 +152,12 @@ fn timestamps_that_cannot_be_had_are_refused() {
     for (flags, what, cure) in [
         (
             "--transport tcp",
-            "--timestamps: tcp has the kernel cut octets",
+            "--timestamps: tcp has the kernel cut bytes",
             "udp",
         ),
         (
             "--transport dot",
-            "--timestamps: dot has the kernel cut octets",
+            "--timestamps: dot has the kernel cut bytes",
             "udp",
         ),
         (

@@ -57,7 +57,7 @@ fn choices_of_tls_are_by_name_and_must_go_together() {
             ),
             (
                 "--tls-alpn 0123456789012345678901234567890123456789",
-                "1 to 31 octets, not 40",
+                "1 to 31 bytes, not 40",
                 "registered names",
             ),
         ],
@@ -69,16 +69,16 @@ fn resumption_and_early_data_that_cannot_be_are_refused() {
     check(
         "run -t dot",
         &[
-            ("--tls-resume often", "`often` is no share", "from 0 to 1"),
-            ("--tls-resume 1.5", "`1.5` is no share", "from 0 to 1"),
+            ("--tls-resume often", "`often` is not a share", "from 0 to 1"),
+            ("--tls-resume 1.5", "`1.5` is not a share", "from 0 to 1"),
             (
                 "--tls-early-data",
-                "--tls-early-data: there is early data in resumed sessions only",
+                "--tls-early-data: only resumed sessions have early data",
                 "--tls-resume always",
             ),
             (
                 "--tls-early-data --tls-resume 0",
-                "in resumed sessions only",
+                "only resumed sessions have early data",
                 "--tls-resume always",
             ),
             (
@@ -127,7 +127,7 @@ fn pins_are_sha256_in_base64_and_make_no_sense_with_any_certificate() {
             ("--tls-pin x!", "--tls-pin: `x!` is not base64", "openssl"),
             (
                 "--tls-pin FHky",
-                "3 octets, a SHA-256 digest has 32",
+                "3 bytes, a SHA-256 digest has 32",
                 "openssl",
             ),
         ],
@@ -282,7 +282,7 @@ fn a_responder_refuses_what_cannot_be() {
         &[
             (
                 "--tls-early-data --tls-tickets 0",
-                "without tickets nobody resumes",
+                "without tickets no session",
                 "leave out --tls-tickets 0",
             ),
             ("--tls-groups none", "unknown group `none`", "x25519"),

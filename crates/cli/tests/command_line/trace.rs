@@ -195,7 +195,7 @@ fn a_server_on_this_host_answers_at_the_first_hop_and_a_silent_one_never() {
     );
     assert!(text.contains("\n  1   127.0.0.1  "), "{text}");
     assert!(
-        text.contains("  DNS response: REFUSED, 27 octets\n"),
+        text.contains("  DNS response: REFUSED, 27 bytes\n"),
         "{text}"
     );
 
@@ -217,7 +217,7 @@ fn a_trace_that_makes_no_sense_is_refused() {
         ("--server 192.88.99.1", "public address", "--allow-public"),
         (
             "--server 127.0.0.1 --transport tcp",
-            "--transport has no place",
+            "--transport cannot be used",
             "trace",
         ),
         (

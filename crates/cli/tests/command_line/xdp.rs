@@ -227,7 +227,7 @@ fn what_xdp_cannot_do_is_refused_with_a_cure() {
     for (flags, error_part, hint_part) in [
         (
             format!("{run} --driver xdp"),
-            "which interface",
+            "needs an interface",
             "--interface",
         ),
         (
@@ -262,7 +262,7 @@ fn what_xdp_cannot_do_is_refused_with_a_cure() {
         ),
         (
             "responder --listen udp:127.0.0.1:0 --driver xdp".to_owned(),
-            "which interface",
+            "needs an interface",
             "--interface",
         ),
         (

@@ -139,7 +139,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "all disks are full",
         around: ALL_FULL,
-        ends: Ends::without_record(1, "for want of a place"),
+        ends: Ends::without_record(1, "failed too"),
         ..NONE
     },
     Fault {
@@ -275,7 +275,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     refused("names are empty", ": >$IN/names.txt", "names.txt"),
     refused(
-        "names are octets",
+        "names are bytes",
         r"printf '\000\377\376\001 A\n\200' >$IN/names.txt",
         "names.txt",
     ),
@@ -346,7 +346,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "s.toml, line 1",
     ),
     command(
-        "scenario of octets",
+        "scenario of bytes",
         r"printf '\000\377\n' >$IN/s.toml",
         "run $IN/s.toml --record $OUT/record.json",
         "s.toml",
@@ -408,7 +408,7 @@ pub(crate) const FAULTS: &[Fault] = &[
                 $THRONG report $IN/flipped.json >$IN/text 2>&1 || code=$?; \
                 test $code = 0 -o $code = 2; done",
         ..command(
-            "record with an octet that is another",
+            "record with a byte that is another",
             after_record!("printf '\\377' | dd of=$IN/record.json bs=1 seek=500 conv=notrunc"),
             "report $IN/record.json",
             "not UTF-8",

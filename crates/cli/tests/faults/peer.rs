@@ -129,7 +129,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         name: "nobody listens",
         over: &[Udp, Tcp, Dot, Doh2],
         target: Target::Nobody,
-        ends: Ends::refused("nobody listens on"),
+        ends: Ends::refused("nothing is listening on"),
         ..NONE
     },
     Fault {
@@ -165,7 +165,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         name: "speaks UDP, not QUIC",
         over: QUIC,
         target: Target::Speaks(Udp),
-        ends: Ends::refused("nobody speaks QUIC at"),
+        ends: Ends::refused("no QUIC server answers at"),
         ..NONE
     },
     Fault {
@@ -494,7 +494,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         target: Target::Hostile(Peer::InTls(Conduct::Trickle)),
         flags: "--rate 300 --timeout 5s",
         ends: Ends::measured(&[Rate], ""),
-        ..stream("one octet at a time", Conduct::Trickle)
+        ..stream("one byte at a time", Conduct::Trickle)
     },
     Fault {
         over: &[Tcp, Dot],
@@ -506,7 +506,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         over: &[Tcp, Dot],
         target: Target::Hostile(Peer::InTls(Conduct::Overlong)),
         ends: Ends::in_vain("no response to"),
-        ..stream("promises more octets than it sends", Conduct::Overlong)
+        ..stream("promises more bytes than it sends", Conduct::Overlong)
     },
     Fault {
         over: &[Tcp, Dot],

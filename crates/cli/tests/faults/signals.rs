@@ -174,7 +174,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             When::Shown(4),
             Do::Shell("kill -s STOP $PID; sleep 0.7; kill -s CONT $PID"),
         )],
-        ends: Ends::measured(&[Generator], "this tool was not let run"),
+        ends: Ends::measured(&[Generator], "this tool did not get to run"),
         ..NONE
     },
     Fault {
@@ -187,7 +187,7 @@ pub(crate) const FAULTS: &[Fault] = &[
                 "all=\"$PID $(pgrep -P $PID)\"; kill -s STOP $all; sleep 0.7; kill -s CONT $all",
             ),
         )],
-        ends: Ends::measured(&[Generator], "this tool was not let run"),
+        ends: Ends::measured(&[Generator], "this tool did not get to run"),
         ..NONE
     },
     Fault {
@@ -233,7 +233,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             Do::Shell("kill -s STOP $(pgrep -P $PID | head -n 1)"),
         )],
         flags: "--duration 60s --processes 2 --timeout 100ms",
-        ends: Ends::without_record(1, "has said nothing for"),
+        ends: Ends::without_record(1, "has not reported for"),
         ..NONE
     },
     Fault {

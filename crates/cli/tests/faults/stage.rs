@@ -19,7 +19,7 @@ use crate::hostile::Hostile;
 use crate::left::{LOOK_EVERY, MARK};
 use crate::process::{Folder, Nobody, Responder, THRONG};
 
-/// A run that has said nothing for so long is killed, and fails.
+/// A run that has not reported for so long is killed, and fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the responder of [`Target::Far`] is.
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);

@@ -43,7 +43,7 @@ impl WorldConfig {
     pub(super) fn check(&self) {
         assert!(
             self.stream_window_octets > 0,
-            "a stream window of 0 octets never opens"
+            "a stream window of 0 bytes never opens"
         );
         let links = self.links_towards.iter().map(|(_, link)| link);
         for link in links.chain([&self.link]) {

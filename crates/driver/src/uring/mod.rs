@@ -57,7 +57,7 @@ const SENDS_UNREGISTERED: u8 = 16;
 const REGISTERING_MAX: usize = 64;
 /// Closed sockets whose descriptors wait for the next call.
 const CLOSING_MAX: usize = 64;
-/// How long a listener rests that could not accept for want of descriptors.
+/// How long a listener rests that could not accept for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// Rounds in which requests in flight are awaited when the driver ends.
 const FAREWELL_ROUNDS_MAX: u32 = 100;

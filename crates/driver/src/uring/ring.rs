@@ -167,7 +167,7 @@ impl Ring {
                 return;
             }
             if self.enter(0, None).is_err() {
-                // Refused for want of room for results, or of memory, which results hold.
+                // Refused for lack of room for results, or of memory, which results hold.
                 self.backlog.extend(self.ring.completion());
             }
         }

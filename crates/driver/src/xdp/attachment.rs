@@ -232,7 +232,7 @@ fn attach(program: &OwnedFd, interface: u32) -> io::Result<OwnedFd> {
         match bpf::attach(program, interface, true) {
             Err(error) if is_in_use(&error) && Instant::now() < until => {
                 // Nothing tells when the interface is free.
-                // SAFETY: no descriptor is watched; the time-out is in milliseconds.
+                // SAFETY: no descriptor is watched; the timeout is in milliseconds.
                 unsafe { libc::poll(std::ptr::null_mut(), 0, 5) };
             }
             other => return other,

@@ -280,7 +280,7 @@ fn sum(octets: &[u8], start: u64) -> u64 {
     let mut chunks = octets.chunks_exact(8);
     let mut native: u64 = 0;
     for chunk in &mut chunks {
-        let word = u64::from_le_bytes(chunk.try_into().expect("chunks have eight octets"));
+        let word = u64::from_le_bytes(chunk.try_into().expect("chunks have eight bytes"));
         native += (word & 0xffff_ffff) + (word >> 32);
     }
     let mut last = [0_u8; 8];

@@ -64,7 +64,7 @@ impl Hops {
             let index = route.interface;
             let other = interface_name(index).unwrap_or_else(|_| format!("interface {index}"));
             return Err(io::Error::other(format!(
-                "the way from {from} to {to} leads over `{other}`, not over `{}`",
+                "the route from {from} to {to} leads over `{other}`, not over `{}`",
                 interface.name
             )));
         }

@@ -69,7 +69,7 @@ unsafe impl Sync for Frames {}
 
 impl std::fmt::Debug for Frames {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} octets of frames", self.mapping.octets)
+        write!(f, "{} bytes of frames", self.mapping.octets)
     }
 }
 

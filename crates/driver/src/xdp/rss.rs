@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(parse_table(&table_answer(&[], &KEY, (1, 0))), None);
         let whole = table_answer(&[0, 1], &KEY, (HASH_TOEPLITZ, 0));
         for octets in 0..whole.len() {
-            assert_eq!(parse_table(&whole[..octets]), None, "{octets} octets");
+            assert_eq!(parse_table(&whole[..octets]), None, "{octets} bytes");
         }
         let mut huge = whole;
         huge[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());

@@ -359,7 +359,7 @@ fn bind(fd: &OwnedFd, (interface, queue): (u32, u32), mode: Mode) -> io::Result<
         match bound {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
                 // Nothing tells when a queue is free.
-                // SAFETY: no descriptor is watched; the time-out is in milliseconds.
+                // SAFETY: no descriptor is watched; the timeout is in milliseconds.
                 unsafe { libc::poll(std::ptr::null_mut(), 0, 5) };
             }
             other => return other.map(drop),

@@ -5,7 +5,7 @@
 pub struct XdpStats {
     /// Datagrams dropped because the receive ring was full.
     pub receive_ring_full: u64,
-    /// Datagrams dropped for want of a free frame, or because they were longer than one.
+    /// Datagrams dropped for lack of a free frame, or because they were longer than one.
     pub receive_dropped: u64,
     /// How often the kernel found no frame to fill.
     pub fill_ring_empty: u64,

@@ -44,7 +44,7 @@ pub(super) struct Departure {
     pub(super) due: Instant,
     /// Which of the packets, from 0.
     pub(super) number: u64,
-    /// It is there twice.
+    /// It occurs twice.
     pub(super) is_copy: bool,
     /// From its IP header on.
     pub(super) packet: Vec<u8>,

@@ -86,7 +86,7 @@ pub fn check(request: &LineRequest) -> Result<(), RunError> {
         let begins_well = name.starts_with(|first: char| first.is_ascii_alphanumeric());
         if !begins_well || name.len() > 64 || !name.bytes().all(is_good) {
             return Err(RunError::new(
-                format!("`{name}` is no name for a network namespace"),
+                format!("`{name}` is not a name for a network namespace"),
                 "begin it with a letter or digit, and use letters, digits, `.`, `_` and `-`",
             ));
         }
@@ -102,7 +102,7 @@ pub fn check(request: &LineRequest) -> Result<(), RunError> {
         let is_anybody = address.is_unspecified() || address.is_multicast();
         if is_anybody || (near.contains(address) && far.contains(address)) {
             return Err(RunError::new(
-                format!("{address} is no address for one end of a line"),
+                format!("{address} is not an address for one end of a line"),
                 "give each end its own, such as 10.98.0.1 and 10.98.0.2",
             ));
         }
@@ -132,7 +132,7 @@ fn check_direction(asked: &Impairment) -> Result<(), RunError> {
     for (name, share) in shares {
         if !(0.0..=1.0).contains(&share) {
             return Err(RunError::new(
-                format!("--{name}: {share} is no share"),
+                format!("--{name}: {share} is not a share"),
                 "give a number from 0 to 1",
             ));
         }

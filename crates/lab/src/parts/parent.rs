@@ -159,16 +159,16 @@ impl Parts {
                 "process {} of {count} (PID {pid}) died in the run{how}",
                 index + 1
             ),
-            "the others were ended, and there is no result; if the kernel ended it for want of \
+            "the others were ended, and there is no result; if the kernel ended it for lack of \
              memory (`dmesg` tells), use fewer clients",
         ))
     }
 
-    /// The error of a part that has said nothing for `silence`.
+    /// The error of a part that has not reported for `silence`.
     pub fn silent(&self, index: usize, silence: Duration) -> PartsError {
         PartsError::Broken(RunError::new(
             format!(
-                "process {} of {} (PID {}) has said nothing for {:.0} s",
+                "process {} of {} (PID {}) has not reported for {:.0} s",
                 index + 1,
                 self.count,
                 self.members[index].child.id(),
@@ -195,7 +195,7 @@ impl Parts {
     /// The error of a part that says what cannot be understood.
     pub fn nonsense(index: usize, reason: impl fmt::Display) -> PartsError {
         PartsError::Broken(RunError::plain(format!(
-            "process {} reports nonsense, please report a bug: {reason}",
+            "process {} sent an invalid report, please report this bug: {reason}",
             index + 1
         )))
     }

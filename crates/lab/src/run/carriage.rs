@@ -33,7 +33,7 @@ pub(super) fn http(request: &DohRequest) -> HttpRequest {
     }
 }
 
-/// TLS as asked for and as negotiated first.
+/// TLS as requested and negotiated first.
 pub(super) fn tls<'a>(
     request: &TlsRequest,
     workers: impl Iterator<Item = &'a WorkerOutcome>,

@@ -190,7 +190,12 @@ pub fn check_targets(requests: &[RunRequest]) -> Vec<Result<(), RunError>> {
         let check = |request| scope.spawn(move || check_target(request));
         let checks: Vec<_> = requests.iter().map(check).collect();
         let joined = checks.into_iter().map(|check| check.join());
-        let broken = |_| Err(RunError::new("the check broke down", "report this"));
+        let broken = |_| {
+            Err(RunError::new(
+                "the check failed unexpectedly",
+                "please report this",
+            ))
+        };
         joined
             .map(|outcome| outcome.unwrap_or_else(broken))
             .collect()

@@ -180,7 +180,7 @@ fn check_udp(plan: &Plan) -> Result<(), RunError> {
     refused().map_err(|error| unreachable(&error, plan.target, plan.transport))
 }
 
-/// Receives again where a signal interrupts it: with a time-out on its socket the kernel does not
+/// Receives again where a signal interrupts it: with a timeout on its socket the kernel does not
 /// do so itself, not even after a process was stopped and goes on (signal(7)).
 fn uninterrupted<T>(mut receive: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     for _ in 0..INTERRUPTIONS_MAX {
@@ -215,12 +215,12 @@ fn unreachable(error: &std::io::Error, target: SocketAddr, transport: Transport)
     };
     match error.kind() {
         ErrorKind::ConnectionRefused => RunError::new(
-            format!("nobody listens on {target} over {over}: connection refused"),
+            format!("nothing is listening on {target} over {over}: connection refused"),
             "check address and port, and that the server listens for this transport",
         ),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => RunError::new(
             format!("{target} did not answer over {over} in time"),
-            "check the address and the firewalls on the way",
+            "check the address and the firewalls on the path",
         ),
         _ => RunError::new(
             format!("cannot reach {target} over {over}: {error}"),
@@ -256,7 +256,7 @@ fn check_tls(mut stream: TcpStream, request: &TlsRequest, plan: &Plan) -> Result
             Ok(0) => return Err(failed("the target closed the connection".to_owned())),
             Ok(count) => count,
             Err(_) if Instant::now() >= deadline => {
-                return Err(failed("no answer in time".to_owned()));
+                return Err(failed("no response in time".to_owned()));
             }
             Err(error) => return Err(io(error)),
         };

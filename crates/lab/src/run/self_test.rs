@@ -59,9 +59,9 @@ pub fn note_responder(record: &mut RunRecord, counted: &Counters, waited: Option
     });
     if accepts_failed > 0 {
         record.warnings.push(format!(
-            "the built-in responder could not accept connections {} times, for want of file \
-             descriptors mostly: it shares the limit of a process with the clients, or with others \
-             of its own",
+            "the built-in responder could not accept connections {} times, mostly for lack of file \
+                descriptors: it shares the limit of a process with the clients, or with others of \
+                its own",
             measure::notation::count(accepts_failed)
         ));
     }

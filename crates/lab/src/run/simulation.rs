@@ -235,7 +235,7 @@ fn generator_address(request: &RunRequest) -> IpAddr {
     })
 }
 
-/// Time for the run and a day for what follows, such as queries that wait for their time-out.
+/// Time for the run and a day for what follows, such as queries that wait for their timeout.
 fn bounds(groups: &[RunRequest]) -> Bounds {
     let longest = groups.iter().filter_map(|group| group.plan.duration).max();
     let bounds = Bounds::default();

@@ -160,7 +160,7 @@ fn nobody_there_is_found_before_the_run() {
         let load = load(transport).ca_pem(&pem).preflight();
         let error = load.try_run(address, |_, _| {}).unwrap_err();
         assert!(
-            error.what.contains("nobody listens"),
+            error.what.contains("nothing is listening"),
             "{transport}: {error}"
         );
         assert!(error.hint.is_some());

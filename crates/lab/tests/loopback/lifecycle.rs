@@ -205,7 +205,7 @@ fn fast_open_is_used_or_done_without() {
 
 /// A target keeps the connection IDs of a connection for some time after its end (RFC 9000,
 /// section 10.2): a run that began with those of the run before would find its first Initials
-/// dropped, and learn so after its time-out, for QUIC repeats one after a second.
+/// dropped, and learn so after its timeout, for QUIC repeats one after a second.
 #[test]
 fn run_after_run_with_the_same_seed_finds_no_connection_of_the_one_before() {
     let _alone = alone();

@@ -219,7 +219,7 @@ fn outages_in_all_trials_above_a_rate_are_told_and_end_the_search() {
     assert_eq!(capacity.ended_by, EndedBy::Generator, "{answer:#?}");
     assert!(answer.is_lower_bound && answer.value.is_some_and(|value| value < 400.0));
     let why = &answer.cannot_tell[0];
-    assert!(why.contains("an outage, and no overload"), "{answer:#?}");
+    assert!(why.contains("an outage, not overload"), "{answer:#?}");
     assert!(capacity.trials.len() < 40, "{}", capacity.trials.len());
 }
 

@@ -69,12 +69,9 @@ fn what_sockets_took_and_gave_is_what_both_ends_counted_and_what_protocols_add()
         // Messages, the handshakes, and records or packets around both.
         let connections = &all.connections;
         let least = all.sent_octets + connections.handshake_sent_octets;
-        assert!(sent > least, "{transport}: {sent} octets of {least}");
+        assert!(sent > least, "{transport}: {sent} bytes of {least}");
         let least = all.received_octets + connections.handshake_received_octets;
-        assert!(
-            received > least,
-            "{transport}: {received} octets of {least}"
-        );
+        assert!(received > least, "{transport}: {received} bytes of {least}");
         let rate = run.record.sent_wire_rate().unwrap();
         assert!(rate > run.record.sent_bit_rate(), "{transport}: {rate}");
     }

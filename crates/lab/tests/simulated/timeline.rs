@@ -83,7 +83,7 @@ fn path_that_is_cut_loses_what_was_due_meanwhile() {
         outage.lost >= 1_180 && outage.lost <= run.counts().lost(),
         "{outage:?}"
     );
-    // A loss is booked where the query was due, not where its time-out landed.
+    // A loss is booked where the query was due, not where its timeout landed.
     assert_eq!(found.outside.lost, run.counts().lost() - outage.lost);
     let series = run
         .record

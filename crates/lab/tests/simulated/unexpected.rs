@@ -58,8 +58,8 @@ fn response_after_the_timeout_is_counted_late_and_not_answered() {
 
 #[test]
 fn late_response_is_known_as_late_although_many_queries_came_between() {
-    // Every response takes 300 ms of a time-out of 200: at 1,000 a second, 100 to 300 queries
-    // of the same client lie between a time-out and its late response.
+    // Every response takes 300 ms of a timeout of 200: at 1,000 a second, 100 to 300 queries
+    // of the same client lie between a timeout and its late response.
     for transport in [Transport::Udp, Transport::Tcp, Transport::Dot] {
         let sim = Sim::seed(5)
             .over(transport)

@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<ClientArrival, PlanError> {
             },
             think: Think::Constant(Duration::ZERO),
         },
-        _ => return Err(wrong(format!("`{kind}` is no way to ask"))),
+        _ => return Err(wrong(format!("`{kind}` is not a way of sending queries"))),
     };
     options.reject_unused(kind)?;
     validate(&arrival).map(|()| arrival)

@@ -140,7 +140,7 @@ fn thinking_clients_wait_after_the_response() {
 #[test]
 fn what_is_not_understood_is_named() {
     for (text, what) in [
-        ("twice", "`twice` is no way to ask"),
+        ("twice", "`twice` is not a way of sending queries"),
         ("constant:x", "`x` is not a rate"),
         ("constant:", "`` is not a rate"),
         ("bursts:8", "`every=TIME` is missing"),

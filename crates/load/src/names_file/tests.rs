@@ -128,8 +128,8 @@ fn faults_name_the_line_and_quote_it() {
         assert_eq!(fault(text), expected);
     }
     assert!(fault("a..test A").contains("empty label"));
-    assert!(fault(&format!("{}.test A", "a".repeat(64))).contains("63 octets"));
-    assert!(fault(&format!("{} A", "a.".repeat(128))).contains("255 octets"));
+    assert!(fault(&format!("{}.test A", "a".repeat(64))).contains("63 bytes"));
+    assert!(fault(&format!("{} A", "a.".repeat(128))).contains("255 bytes"));
     assert!(fault("a\\256.test A").contains("backslash"));
     let error = parse_text(b"a A\nb AA\n", &QueryOptions::default()).unwrap_err();
     assert_eq!(error.place, Place::Line { line: 2, column: 3 });
@@ -141,7 +141,7 @@ fn files_without_a_question_and_files_of_another_kind_are_faults() {
     for text in ["", "\n\n", "; nothing\r\n", "\u{feff}"] {
         let error = parse_text(text.as_bytes(), &QueryOptions::default()).unwrap_err();
         assert_eq!(error.place, Place::Whole);
-        assert_eq!(error.to_string(), "there is nothing to ask in it");
+        assert_eq!(error.to_string(), "it has no questions");
     }
     let stream = b"\0\x1d\0\0\x01\0\0\x01";
     let error = parse_text(stream, &QueryOptions::default()).unwrap_err();
@@ -150,7 +150,7 @@ fn files_without_a_question_and_files_of_another_kind_are_faults() {
     assert!(
         error
             .to_string()
-            .starts_with("line 2: octet 0xff is not UTF-8"),
+            .starts_with("line 2: byte 0xff is not UTF-8"),
         "{error}"
     );
     assert_eq!(error.place, Place::Line { line: 2, column: 2 });
@@ -308,7 +308,7 @@ fn bad_options_say_what_is_wrong_with_their_value() {
             "`abc` is not an even number of hexadecimal digits",
         ),
         ("+do=1", "unknown option `+do=1`"),
-        ("+padding=0", "`0` is not a block of 1 to 65535 octets"),
+        ("+padding=0", "`0` is not a block of 1 to 65535 bytes"),
         ("+padding=65536", "`65536` is not a block"),
         ("-padding=1", "unknown option `-padding=1`"),
         ("+keepalive=5", "unknown option `+keepalive=5`"),
@@ -327,7 +327,7 @@ fn bad_options_say_what_is_wrong_with_their_value() {
     );
     let fault = fault(&long);
     assert!(
-        fault.contains("a query of more than 65,535 octets"),
+        fault.contains("a query of more than 65,535 bytes"),
         "{fault}"
     );
     assert!(fault.len() < 200, "long lines are cut: {fault}");
@@ -369,15 +369,15 @@ fn stream_faults_name_message_and_octet() {
     let cases = [
         (
             stream(&[&query, &changed(2, 0x80)]),
-            "message 2 at octet 26: a response (QR is 1)",
+            "message 2 at byte 26: a response (QR is 1)",
         ),
         (
             stream(&[&changed(5, 2)]),
-            "message 1 at octet 0: 2 questions, not one",
+            "message 1 at byte 0: 2 questions, not one",
         ),
         (
             stream(&[&query, &query[..11]]),
-            "message 2 at octet 26: 11 octets are too few",
+            "message 2 at byte 26: 11 bytes are too few",
         ),
         (
             stream(&[&changed(12, 0xc0)]),
@@ -386,17 +386,17 @@ fn stream_faults_name_message_and_octet() {
         (stream(&[&query[..22]]), "cut off within the question"),
         (
             stream(&[&query, &[]]),
-            "message 2 at octet 26: 0 octets are too few",
+            "message 2 at byte 26: 0 bytes are too few",
         ),
         (
             [stream(&[&query]), vec![0]].concat(),
-            "octet 26: cut off within the length prefix",
+            "byte 26: cut off within the length prefix",
         ),
         (
             stream(&[&query])[..20].to_vec(),
-            "octet 0: cut off: 18 of 24 octets are there",
+            "byte 0: cut off: 18 of 24 bytes are there",
         ),
-        (Vec::new(), "there is nothing to ask in it"),
+        (Vec::new(), "it has no questions"),
     ];
     for (bytes, expected) in cases {
         let fault = parse_stream(&bytes).unwrap_err().to_string();

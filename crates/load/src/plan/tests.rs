@@ -70,8 +70,8 @@ fn sound_plans_pass() {
 
 #[test]
 fn settings_of_zero_are_named() {
-    check(|plan| plan.clients = 0, "clients: it is zero");
-    check(|plan| plan.workers = 0, "workers: it is zero");
+    check(|plan| plan.clients = 0, "clients: must not be zero");
+    check(|plan| plan.workers = 0, "workers: must not be zero");
     for (burst, error) in [
         (1, ""),
         (10_000, ""),
@@ -86,11 +86,17 @@ fn settings_of_zero_are_named() {
         };
         check(|plan| plan.arrival = arrival, error);
     }
-    check(|plan| plan.arrival = closed(0), "outstanding: it is zero");
-    check(|plan| plan.timeout = Duration::ZERO, "timeout: it is zero");
+    check(
+        |plan| plan.arrival = closed(0),
+        "outstanding: must not be zero",
+    );
+    check(
+        |plan| plan.timeout = Duration::ZERO,
+        "timeout: must not be zero",
+    );
     check(
         |plan| plan.interval = Duration::ZERO,
-        "interval: it is zero",
+        "interval: must not be zero",
     );
     check(
         |plan| plan.interval = Duration::from_micros(999),
@@ -98,12 +104,15 @@ fn settings_of_zero_are_named() {
     );
     check(
         |plan| plan.duration = Some(Duration::ZERO),
-        "duration: it is zero",
+        "duration: must not be zero",
     );
-    check(|plan| plan.queries_max = Some(0), "queries: it is zero");
+    check(
+        |plan| plan.queries_max = Some(0),
+        "queries: must not be zero",
+    );
     check(
         |plan| plan.questions = Arc::default(),
-        "names: there is nothing to ask",
+        "names: there are no questions",
     );
     check(
         |plan| plan.target.set_port(0),
@@ -231,7 +240,7 @@ fn queries_longer_than_the_transport_carries_are_refused() {
     check(long(Transport::Tcp), "");
     check(
         long(Transport::Udp),
-        "names: the longest query has 65519 octets, udp carries 65507",
+        "names: the longest query has 65519 bytes, udp carries 65507",
     );
 }
 
@@ -319,11 +328,11 @@ fn tcp_fast_open_needs_tcp() {
 fn connection_times_and_rates_of_zero_are_refused() {
     check_connections(
         |it| it.duration = Some(Duration::ZERO),
-        "connection-duration: it is zero",
+        "connection-duration: must not be zero",
     );
     check_connections(
         |it| it.idle_timeout = Some(Duration::ZERO),
-        "connection-idle-timeout: it is zero",
+        "connection-idle-timeout: must not be zero",
     );
     check_connections(
         |it| it.rate_max = Some(0.0),
@@ -397,7 +406,7 @@ fn connections_without_queries_take_nothing_that_only_queries_have() {
     );
     without_query(
         |plan| plan.connections.tcp_fast_open = true,
-        "tcp-fast-open: a SYN that waits for the first octets is never sent without a query",
+        "tcp-fast-open: a SYN that waits for the first bytes is never sent without a query",
     );
     let over_dot = |plan: &mut Plan| {
         plan.transport = Transport::Dot;
@@ -415,7 +424,7 @@ fn timestamps_are_for_datagrams_that_leave_one_by_one() {
     stamped.offload = false;
     assert_eq!(stamped.validate(), Ok(()));
     stamped.transport = Transport::Tcp;
-    assert!(fault(&stamped).starts_with("timestamps: tcp has the kernel cut octets into"));
+    assert!(fault(&stamped).starts_with("timestamps: tcp has the kernel cut bytes into"));
     stamped.transport = Transport::Doq;
     assert!(fault(&stamped).starts_with("timestamps: doq puts several queries into"));
 }

@@ -134,7 +134,7 @@ pub fn questions(
 ) -> Result<(QuestionSet, QuestionSource), ProfileError> {
     if names.listed.is_empty() && names.zone.is_none() {
         return Err(ProfileError {
-            what: "it has no names to ask for".into(),
+            what: "it has no names to query".into(),
             hint: "say below which zone to make them, fit it with --keep-names, or give a list",
         });
     }

@@ -44,7 +44,7 @@ impl Labels {
     pub fn unique(octets: Option<(u8, u8)>, seed: u64) -> Result<Self, PlanError> {
         let octets = octets.unwrap_or((UNIQUE_OCTETS, UNIQUE_OCTETS));
         if octets.0 < UNIQUE_OCTETS {
-            let what = format!("random labels of {} octets would repeat", octets.0);
+            let what = format!("random labels of {} bytes would repeat", octets.0);
             let hint = format!("give {UNIQUE_OCTETS} or more");
             return Err(PlanError::new("label-octets", what, hint));
         }
@@ -68,7 +68,7 @@ impl Labels {
         let octets = octets.unwrap_or((COUNTED_OCTETS, COUNTED_OCTETS));
         if octets.0 != octets.1 || octets.1 > COUNTED_OCTETS_MAX {
             let what = format!(
-                "labels of {} to {} octets cannot be counted",
+                "labels of {} to {} bytes cannot be counted",
                 octets.0, octets.1
             );
             let hint = format!("give one number of digits, at most {COUNTED_OCTETS_MAX}");
@@ -79,7 +79,7 @@ impl Labels {
 
     fn new(form: LabelForm, (min, max): (u8, u8), seed: u64) -> Result<Self, PlanError> {
         if min == 0 || max > OCTETS_MAX || min > max {
-            let what = format!("a label cannot have {min} to {max} octets");
+            let what = format!("a label cannot have {min} to {max} bytes");
             let hint = format!("give 1 to {OCTETS_MAX}, such as 12 or 4..16");
             return Err(PlanError::new("label-octets", what, hint));
         }
@@ -168,7 +168,7 @@ pub fn parse_label_octets(text: &str) -> Result<(u8, u8), PlanError> {
     match (min.parse(), max.parse()) {
         (Ok(min), Ok(max)) if min <= max => Ok((min, max)),
         _ => {
-            let what = format!("`{text}` is no length of labels");
+            let what = format!("`{text}` is not a length of labels");
             Err(PlanError::new("label-octets", what, "write 12, or 4..16"))
         }
     }

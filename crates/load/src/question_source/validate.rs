@@ -69,7 +69,7 @@ impl QuestionSource {
             .find(|qname| qname.len() + added > name::NAME_OCTETS_MAX);
         if let Some(qname) = too_long {
             let text = name::to_text(qname).unwrap_or_default();
-            let what = format!("with a label of {max} octets {text} is longer than a name can be");
+            let what = format!("with a label of {max} bytes {text} is longer than a name can be");
             let hint = "give shorter labels, or leave out the name";
             return Err(PlanError::new("label-octets", what, hint));
         }
@@ -89,7 +89,7 @@ impl QuestionSource {
         }
         if repeats.ttl.is_some_and(|ttl| ttl.is_zero()) {
             let hint = "give a time above zero, such as 60s";
-            return Err(PlanError::new("cache-ttl", "it is zero", hint));
+            return Err(PlanError::new("cache-ttl", "must not be zero", hint));
         }
         let (setting, names) = match plan.questions.len() as u64 - 1 {
             0 => ("hot-names", u64::from(repeats.names_max)),

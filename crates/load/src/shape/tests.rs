@@ -55,9 +55,9 @@ fn shape_counts_from_the_start_of_the_run() {
 #[test]
 fn what_is_not_understood_is_named() {
     for (text, what) in [
-        ("wave:1s=1", "`wave` is no shape"),
-        ("steps:", "`` is no point"),
-        ("steps:1s", "`1s` is no point"),
+        ("wave:1s=1", "`wave` is not a shape"),
+        ("steps:", "`` is not a point"),
+        ("steps:1s", "`1s` is not a point"),
         ("steps:5s=1,1s=2", "its times are not in order"),
         ("steps:0s=0", "its factor is always zero"),
         ("linear:0s=-1,1s=1", "a factor is not within 0 to 1000000"),

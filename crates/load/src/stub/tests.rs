@@ -88,7 +88,7 @@ fn servers_are_few_and_different_and_have_ports() {
     check(
         3,
         |_, policy| policy.servers[2] = policy.servers[1],
-        "server: 127.0.0.1:54 is there twice",
+        "server: 127.0.0.1:54 occurs twice",
     );
     check(
         2,

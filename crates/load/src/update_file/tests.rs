@@ -215,7 +215,7 @@ fn faults_in_lines_are_named() {
     ]);
     let label = "a".repeat(63);
     let long = format!("example.com\ndelete {label}.{label}.{label}.{label}\nsend");
-    assert!(fault(&long).contains("more than 255 octets"));
+    assert!(fault(&long).contains("more than 255 bytes"));
 }
 
 #[test]
@@ -243,17 +243,14 @@ fn faults_in_data_are_named() {
         ("add a 60 TXT \"a", "a quote that is not closed"),
         ("add a 60 TXT a\\25", "bad escape in `a\\25`"),
         ("add a 60 TXT a\\256", "bad escape"),
-        (
-            "add a 60 A \\# 4 c00002",
-            "generic data has 3 octets, not 4",
-        ),
+        ("add a 60 A \\# 4 c00002", "generic data has 3 bytes, not 4"),
         (
             "add a 60 A \\# 1 c",
             "not an even number of hexadecimal digits",
         ),
     ]);
     let long = format!("example.com\nadd a 1 TXT {}\nsend", "x".repeat(256));
-    assert!(fault(&long).contains("a text of more than 255 octets"));
+    assert!(fault(&long).contains("a text of more than 255 bytes"));
 }
 
 #[test]
@@ -286,7 +283,7 @@ fn a_message_that_grows_too_long_is_a_fault_at_its_line() {
     let line = format!("add a 60 TXT {}\n", "x".repeat(255));
     let text = format!("example.com\n{}send\n", line.repeat(300));
     let error = parse_text(text.as_bytes(), None).unwrap_err();
-    assert!(error.what.contains("more than 65,535 octets"), "{error}");
+    assert!(error.what.contains("more than 65,535 bytes"), "{error}");
     let Place::Line { line, .. } = error.place else {
         panic!("a line")
     };
@@ -296,7 +293,7 @@ fn a_message_that_grows_too_long_is_a_fault_at_its_line() {
         "example.com\nadd a 60 TYPE1000 \\# 65535 {}\nsend",
         "00".repeat(65_535)
     );
-    assert!(fault(&generic).contains("more than 65,535 octets"));
+    assert!(fault(&generic).contains("more than 65,535 bytes"));
 }
 
 proptest! {

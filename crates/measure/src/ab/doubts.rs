@@ -34,7 +34,7 @@ pub fn doubts(a: &Side<'_>, b: &Side<'_>) -> Doubts {
             if !record.merged_by_force.is_empty() {
                 doubts.warnings.push(format!(
                     "{name} ({file}) was merged by force from runs that were not one concurrent \
-                     load on one target: its rates never were"
+                        load on one target: its rates never existed"
                 ));
             }
         }
@@ -83,7 +83,7 @@ impl Doubts {
         let keys = differing_keys(first, other);
         if !keys.is_empty() {
             self.refusals.push(format!(
-                "the scenario of {whose} is another than that of A's first run: {}",
+                "the scenario of {whose} differs from that of A's first run: {}",
                 keys.join(", ")
             ));
         }

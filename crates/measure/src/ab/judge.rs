@@ -239,7 +239,7 @@ impl Basis<'_> {
             return;
         }
         let (Some(interval), Some(p_value)) = (reckoned.interval, record.p_value_corrected) else {
-            record.reason = Some("too few runs and intervals to see the noise".into());
+            record.reason = Some("too few runs and intervals to estimate the noise".into());
             return;
         };
         let margin = match metric.unit() {
@@ -265,7 +265,7 @@ impl Basis<'_> {
         } else {
             record.reason = Some(match is_significant {
                 true => "the change is within the noise".into(),
-                false => "the change is no more than chance makes".into(),
+                false => "the change may be chance".into(),
             });
         }
     }
@@ -299,7 +299,7 @@ impl Basis<'_> {
         {
             notes.push(format!(
                 "{} of A compared with A are too few to tell single runs apart: {NOISE_RUNS_MIN} \
-                 would do",
+                    are enough",
                 counted(self.noise.len() as u64, "run")
             ));
         }
@@ -341,8 +341,8 @@ impl Basis<'_> {
                 most.ceil()
             ),
             _ => format!(
-                "differences of {same_within:.1} % cannot be told on this host: longer runs, less \
-                 beside them, or a greater --same-within"
+                "differences of {same_within:.1} % cannot be told on this host: make longer runs, \
+                    stop other load, or use a greater --same-within"
             ),
         })
     }

@@ -78,7 +78,7 @@ impl Answer {
         self.is_lower_bound = self.value.is_some();
         self.evidence = vec![
             format!("at {at}: {}", trial.breaches.join("; ")),
-            "it ended before that was confirmed by repetition".into(),
+            "the search ended before repetition confirmed that".into(),
         ];
         let disturbed = found.trials.iter().rev();
         let mut disturbed = disturbed.filter_map(disturbance);
@@ -126,7 +126,7 @@ impl Answer {
             self.high = None;
             if let Some(late) = trial.send_lateness_p99_ns {
                 let late = latency(late as f64);
-                let words = format!("queries left up to {late} late (p99)");
+                let words = format!("queries were sent up to {late} late (p99)");
                 if !self.evidence.iter().any(|line| line.contains(&words)) {
                     self.evidence.push(words);
                 }
@@ -144,7 +144,7 @@ impl Answer {
             below.partition(|trial| trial.outcome == TrialOutcome::Passed);
         let sustained = plan.search.sought.text(proven);
         self.evidence = vec![format!(
-            "{} of {} failed at that or less",
+            "{} of {} at that load or less failed",
             count(failed.len() as u64),
             counted((passed.len() + failed.len()) as u64, "trial")
         )];
@@ -167,22 +167,22 @@ impl Answer {
         let (limit, evidence, advice) = match ended_by {
             EndedBy::RangeEnd => (
                 Limit::Rate,
-                format!("{max} is the most that was to be tried, and it passed"),
+                format!("{max} is the highest load to be tried, and it passed"),
                 "raise --max",
             ),
             EndedBy::Time => (
                 Limit::Unknown,
-                "the time was over before anything failed".into(),
+                "time ran out before anything failed".into(),
                 "give it more time: --max-duration",
             ),
             EndedBy::Interrupted => (
                 Limit::Unknown,
                 "interrupted before anything failed".into(),
-                "let it run to its end",
+                "let it finish",
             ),
             _ => (
                 Limit::Unknown,
-                "nothing failed that could be tried".into(),
+                "nothing that could be tried failed".into(),
                 "see the notes",
             ),
         };
@@ -193,7 +193,7 @@ impl Answer {
 }
 
 const QUIET: &str =
-    "end what else runs on this host, or run the generator on another one, and search again";
+    "stop other load on this host, or run the generator on another one, and search again";
 
 /// Why a trial says nothing about the target, and the cure, if the generator is not the cause.
 fn disturbance(trial: &Trial) -> Option<(String, &'static str)> {
@@ -202,7 +202,7 @@ fn disturbance(trial: &Trial) -> Option<(String, &'static str)> {
         TrialOutcome::Host => Some((format!("this host is not quiet, because {why}"), QUIET)),
         TrialOutcome::Outage => Some((
             why.clone(),
-            "find out what the target, or the way to it, did then, and search again",
+            "find out what happened then to the target, or on the path to it, and search again",
         )),
         _ => None,
     }

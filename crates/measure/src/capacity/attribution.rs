@@ -87,15 +87,15 @@ fn of_outage(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
     let lasted = latency(longest.length_ns() as f64);
     Some(match longest.kind {
         OutageKind::OwnFreeze => {
-            Excuse::Host(format!("the generator was not let run for {lasted}"))
+            Excuse::Host(format!("the generator did not get to run for {lasted}"))
         }
         OutageKind::Unsendable => Excuse::Host(format!("it could send nothing for {lasted}")),
         OutageKind::NoResources => Excuse::Host(format!(
             "it had no open file, memory or local port for new connections for {lasted}"
         )),
         _ => Excuse::Outage(format!(
-            "no usable response came for {lasted}, while before and after all was well: an outage, \
-             and no overload"
+            "no usable response came for {lasted}, though all was well before and after: an \
+                outage, not overload"
         )),
     })
 }
@@ -172,7 +172,7 @@ fn of_delayed_generator(objective: &Objective, record: &RunRecord) -> Option<Exc
         return is_of_verdict.then_some(Excuse::Generator);
     }
     let p99 = lateness.percentile(0.99).unwrap_or(0);
-    let mut why = format!("queries left up to {} late (p99)", latency(p99 as f64));
+    let mut why = format!("queries were sent up to {} late (p99)", latency(p99 as f64));
     if waited >= WAITED {
         why = format!("{}, and {why}", waited_text(waited));
     }

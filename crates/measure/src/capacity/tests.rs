@@ -308,7 +308,7 @@ fn generator_that_gives_in_first_makes_a_lower_bound_with_its_evidence() {
     );
     assert_eq!(answer.evidence[1], "worker 0 used 99.0 % of its CPU");
     assert!(
-        answer.evidence[2].starts_with("queries left up to "),
+        answer.evidence[2].starts_with("queries were sent up to "),
         "{answer:?}"
     );
     assert_eq!(answer.advice, ["--workers 2"]);

@@ -31,7 +31,7 @@ pub(super) fn claim(text: &str) -> Result<Claim, ConditionError> {
     if reader.peek("slower") {
         let (at, _) = reader.word();
         if metric.better() == Better::Neither {
-            let what = format!("of {} neither more nor less is slower", metric.name());
+            let what = format!("neither more nor less of {} is slower", metric.name());
             return Err(reader.error(at, &what, "give a number, as in '< -5%'"));
         }
         return reader.end(Claim::Slower(Some(metric)));
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
     fn metric(&self, (start, name): (usize, &str)) -> Result<Metric, ConditionError> {
         Metric::named(name).ok_or_else(|| {
             let what = match name {
-                "" => "no metric".to_owned(),
+                "" => "not a metric".to_owned(),
                 name => format!("unknown metric `{name}`"),
             };
             self.error(start, &what, &format!("metrics are {}", Metric::names()))
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
             _ => {
                 let what = match found {
                     "" => "no comparison after the metric".to_owned(),
-                    found => format!("`{found}` is no comparison"),
+                    found => format!("`{found}` is not a comparison"),
                 };
                 let hint = format!("<, <=, > or >=, as in '{}'", example(metric));
                 Err(self.error(start, &what, &hint))
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         known.map(|(_, size)| *size).ok_or_else(|| {
             let what = match unit {
                 "" => "no unit after the number".to_owned(),
-                "%" => "% without a sign, of a metric that is no share".to_owned(),
+                "%" => "% without a sign, for a metric that is not a share".to_owned(),
                 unit => format!("unknown unit `{unit}`"),
             };
             let hint = match metric.unit() {

@@ -21,7 +21,7 @@ pub struct Connections {
     /// TCP connections established, TLS handshakes not included. None over QUIC, where
     /// `handshakes` counts those that became usable.
     pub established: u64,
-    /// TCP connections whose target took octets from the SYN (RFC 7413).
+    /// TCP connections whose target took bytes from the SYN (RFC 7413).
     pub fast_opened: u64,
     /// Times that octets from TCP or TLS ended within a DNS message, whose rest came later: the
     /// target writes length and message, or long messages, apart, and each may wait for an
@@ -41,14 +41,14 @@ pub struct Connections {
     pub tickets_missed: u64,
     /// Early data (0-RTT) of TLS 1.3 and QUIC.
     pub early_data: EarlyData,
-    /// Octets of handshakes sent, completed or not: TLS records, or the UDP payload of QUIC
+    /// Bytes of handshakes sent, completed or not: TLS records, or the UDP payload of QUIC
     /// packets, until the handshake was complete.
     pub handshake_sent_octets: u64,
-    /// Octets of handshakes received, counted alike.
+    /// Bytes of handshakes received, counted alike.
     pub handshake_received_octets: u64,
     /// Attempts that never became usable, by cause.
     pub failed: ConnectionFailures,
-    /// Attempts that were under way when the run was over.
+    /// Attempts that were in progress when the run ended.
     pub abandoned: u64,
     /// Usable connections closed by us, for whatever reason.
     pub closed_by_client: u64,
@@ -79,7 +79,7 @@ pub struct Connections {
     pub quic_application: Codes,
     /// Usable QUIC connections ended by a transport error (RFC 9000, section 20.1), by code.
     pub quic_transport: Codes,
-    /// Usable QUIC connections that fell silent for longer than QUIC's idle timeout.
+    /// Usable QUIC connections that stopped responding for longer than QUIC's idle timeout.
     pub quic_idle_timeouts: u64,
     /// Times that a QUIC connection had used up the streams that the target allowed it until then
     /// (RFC 9000, section 4.6): queries wait until it allows more.
@@ -138,7 +138,7 @@ pub struct ConnectionFailures {
     pub reset: u64,
     /// Closed by the target before it was usable.
     pub closed: u64,
-    /// Not usable within the time-out.
+    /// Not usable within the timeout.
     pub timed_out: u64,
     /// Network or host unreachable.
     pub unreachable: u64,
@@ -221,7 +221,7 @@ impl Connections {
         }
     }
 
-    /// Octets of handshakes, sent and received.
+    /// Bytes of handshakes, sent and received.
     pub fn handshake_octets(&self) -> u64 {
         self.handshake_sent_octets + self.handshake_received_octets
     }

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Queries that were sent more than once, and servers that were left for others. Nothing of it
-/// where clients have one server and ask once.
+/// Queries that were sent more than once, and servers that were left for others. All zero where
+/// clients have one server and ask once.
 ///
 /// A query is one query however often it was sent: `sent`, `responses` and its latency, from the
 /// instant at which it was scheduled, count it once. What a target receives is `sent` and
@@ -15,7 +15,7 @@ pub struct StubCounts {
     /// Messages that were sent beside the first one of each query: later attempts, and the copies
     /// for further servers where all are asked at once.
     pub retransmitted: u64,
-    /// Octets of these, without transport framing.
+    /// Bytes of these, without transport framing.
     pub retransmitted_octets: u64,
     /// Later attempts that the socket did not take.
     pub not_retransmitted: u64,
@@ -28,7 +28,7 @@ pub struct StubCounts {
     pub sent_by_server: Vec<u64>,
     /// Times that a client went on to another server, by cause.
     pub failovers: Failovers,
-    /// Responses that were not taken because of their RCODE: another server was asked instead.
+    /// Responses that were not accepted because of their RCODE: another server was asked instead.
     pub responses_not_taken: u64,
     /// Connections given up because a query on them had no response within the time of its
     /// attempt.
@@ -45,7 +45,7 @@ pub struct StubCounts {
 pub struct Failovers {
     /// The time of an attempt was over.
     pub timed_out: u64,
-    /// The server's host said that nobody listens (ICMP port unreachable).
+    /// The server's host said that nothing is listening (ICMP port unreachable).
     pub refused: u64,
     /// The RCODE was one of those that send a client on.
     pub rcode: u64,

@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 pub struct WireCounts {
     /// UDP datagrams sent, those of QUIC included.
     pub sent_datagrams: u64,
-    /// Octets in them.
+    /// Bytes in them.
     pub sent_datagram_octets: u64,
     /// UDP datagrams received.
     pub received_datagrams: u64,
-    /// Octets in them.
+    /// Bytes in them.
     pub received_datagram_octets: u64,
-    /// Octets that TCP streams took.
+    /// Bytes that TCP streams took.
     pub sent_stream_octets: u64,
-    /// TCP segments that these take at least: each write its own, of 1,448 octets at most.
+    /// TCP segments that these take at least: each write its own, of 1,448 bytes at most.
     pub sent_segments: u64,
-    /// Octets that TCP streams gave.
+    /// Bytes that TCP streams gave.
     pub received_stream_octets: u64,
     /// TCP segments that these take at least, counted alike by reads.
     pub received_segments: u64,
@@ -35,13 +35,13 @@ impl_add!(
     groups: []
 );
 
-/// Octets of a TCP segment on a path of 1,500 octets, with the timestamps option (RFC 7323).
+/// Bytes of a TCP segment on a path of 1,500 bytes, with the timestamps option (RFC 7323).
 const SEGMENT_OCTETS: u64 = 1_448;
-/// Octets of the headers of an IPv4 packet (RFC 791) and of an IPv6 packet (RFC 8200).
+/// Bytes of the headers of an IPv4 packet (RFC 791) and of an IPv6 packet (RFC 8200).
 const IP_OCTETS: [u64; 2] = [20, 40];
-/// Octets of the header of a UDP datagram (RFC 768).
+/// Bytes of the header of a UDP datagram (RFC 768).
 const UDP_OCTETS: u64 = 8;
-/// Octets of the header of a TCP segment (RFC 9293), with the timestamps option.
+/// Bytes of the header of a TCP segment (RFC 9293), with the timestamps option.
 const TCP_OCTETS: u64 = 32;
 
 impl WireCounts {
@@ -50,48 +50,48 @@ impl WireCounts {
         *self == WireCounts::default()
     }
 
-    /// So many datagrams were sent with so many octets.
+    /// So many datagrams were sent with so many bytes.
     #[inline]
     pub fn send_datagrams(&mut self, datagrams: usize, octets: usize) {
         self.sent_datagrams += datagrams as u64;
         self.sent_datagram_octets += octets as u64;
     }
 
-    /// So many datagrams were received with so many octets.
+    /// So many datagrams were received with so many bytes.
     #[inline]
     pub fn receive_datagrams(&mut self, datagrams: usize, octets: usize) {
         self.received_datagrams += datagrams as u64;
         self.received_datagram_octets += octets as u64;
     }
 
-    /// A stream took so many octets at once.
+    /// A stream took so many bytes at once.
     #[inline]
     pub fn write(&mut self, octets: usize) {
         self.sent_stream_octets += octets as u64;
         self.sent_segments += (octets as u64).div_ceil(SEGMENT_OCTETS);
     }
 
-    /// A stream gave so many octets at once.
+    /// A stream gave so many bytes at once.
     #[inline]
     pub fn read(&mut self, octets: usize) {
         self.received_stream_octets += octets as u64;
         self.received_segments += (octets as u64).div_ceil(SEGMENT_OCTETS);
     }
 
-    /// Octets of the IP packets sent.
+    /// Bytes of the IP packets sent.
     pub fn sent_octets(&self, is_ipv6: bool) -> u64 {
         let payload = self.sent_datagram_octets + self.sent_stream_octets;
         payload + headers(is_ipv6, self.sent_datagrams, self.sent_segments)
     }
 
-    /// Octets of the IP packets received.
+    /// Bytes of the IP packets received.
     pub fn received_octets(&self, is_ipv6: bool) -> u64 {
         let payload = self.received_datagram_octets + self.received_stream_octets;
         payload + headers(is_ipv6, self.received_datagrams, self.received_segments)
     }
 }
 
-/// Octets of the headers of so many datagrams and segments.
+/// Bytes of the headers of so many datagrams and segments.
 fn headers(is_ipv6: bool, datagrams: u64, segments: u64) -> u64 {
     let ip = IP_OCTETS[usize::from(is_ipv6)];
     datagrams * (ip + UDP_OCTETS) + segments * (ip + TCP_OCTETS)

@@ -22,8 +22,8 @@ fn port_range(host: &HostReading) -> Option<(u64, u64)> {
 
 /// Ports of an address from which clients send.
 pub(super) fn ports(host: &HostReading, aim: Aim) -> Diagnosis {
-    const MATTERS: &str = "a UDP client has a port of its own, and so has each connection to one \
-                           target: there are no more of them than ports, for each source address";
+    const MATTERS: &str = "each UDP client, and each connection to one target, needs a port of its \
+        own: a source address can have only as many as it has ports";
     let Some((first, last)) = port_range(host) else {
         let seen = "net.ipv4.ip_local_port_range cannot be read";
         return Diagnosis::new("source ports", State::Unknown, seen, MATTERS);
@@ -63,8 +63,8 @@ pub(super) fn ports(host: &HostReading, aim: Aim) -> Diagnosis {
 
 /// How soon a port may be used again after its connection ended.
 pub(super) fn time_wait(host: &HostReading, aim: Aim) -> Diagnosis {
-    const MATTERS: &str = "who closes a TCP connection keeps its port for 60 s: with short-lived \
-                           connections ports run out";
+    const MATTERS: &str = "the side that closes a TCP connection keeps its port for 60 s: with \
+        short-lived connections ports run out";
     let Some(reuse) = host.number("net.ipv4.tcp_tw_reuse") else {
         let seen = "net.ipv4.tcp_tw_reuse cannot be read";
         return Diagnosis::new("TIME-WAIT", State::Unknown, seen, MATTERS);
@@ -98,10 +98,10 @@ pub(super) fn time_wait(host: &HostReading, aim: Aim) -> Diagnosis {
 
 /// Whether the firewall follows every flow, and has room for them.
 pub(super) fn conntrack(host: &HostReading, aim: Aim) -> Diagnosis {
-    const MATTERS: &str = "a firewall that follows flows spends CPU time on each packet, and drops \
-                           new flows once its table is full";
+    const MATTERS: &str = "a firewall that tracks flows spends CPU time on each packet, and drops \
+        new flows once its table is full";
     let Some(most) = host.number("net.netfilter.nf_conntrack_max") else {
-        let seen = "not loaded: nothing follows flows here";
+        let seen = "not loaded: flows are not tracked here";
         return Diagnosis::new("conntrack", State::Ok, seen, MATTERS);
     };
     let entries = host.conntrack_entries.unwrap_or(0);

@@ -35,7 +35,7 @@ pub struct HostReading {
     pub cores_online: Option<u64>,
     /// CPUs' worth of time that the process's control group may use; none without a quota.
     pub quota_cpus: Option<f64>,
-    /// Memory that is free for use, in octets.
+    /// Memory that is free for use, in bytes.
     pub memory_available_octets: Option<u64>,
     /// Clock sources that the kernel offers.
     pub clock_sources: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Interface {
     pub state: Option<String>,
     /// Mbit/s; none if it does not tell.
     pub speed_mbit_s: Option<u64>,
-    /// Its largest packet in octets.
+    /// Its largest packet in bytes.
     pub mtu_octets: Option<u64>,
     /// Receive queues.
     pub receive_queues: u64,

@@ -8,7 +8,7 @@ const NO_ROOM: [&str; 3] = ["rx_missed_errors", "rx_fifo_errors", "rx_over_error
 
 /// No interface was named, and none leads anywhere.
 pub(super) fn none() -> Diagnosis {
-    let seen = "none was looked at: there is no default route";
+    let seen = "none was checked: there is no default route";
     let matters = "its queues and offloads decide how many CPUs can take what arrives";
     Diagnosis::new("interface", State::Unknown, seen, matters)
         .cure(Cure::shell("throng doctor --interface NAME"))
@@ -90,9 +90,9 @@ pub(super) fn drops(interface: &Interface) -> Diagnosis {
     });
     let met: Vec<String> = met.collect();
     if met.is_empty() {
-        return Diagnosis::new(topic, State::Ok, "none for want of room", MATTERS);
+        return Diagnosis::new(topic, State::Ok, "none for lack of room", MATTERS);
     }
-    let seen = format!("{} since it is there, of all traffic", met.join(", "));
+    let seen = format!("{} since it came up, of all traffic", met.join(", "));
     Diagnosis::new(topic, State::Warning, seen, MATTERS)
         .cure(Cure::shell(format!("ethtool -g {name}")))
         .cure(Cure::new(Place::Root, format!("ethtool -G {name} rx 4096")))
@@ -108,7 +108,7 @@ pub(super) fn offloads(interface: &Interface) -> Diagnosis {
         let seen = "those of the kernel: a virtual interface";
         return Diagnosis::new(topic, State::Ok, seen, MATTERS);
     }
-    let seen = "/sys does not tell them";
+    let seen = "/sys does not show them";
     Diagnosis::new(topic, State::Unknown, seen, MATTERS)
         .cure(Cure::shell(format!(
             "ethtool -k {name} | grep -E 'segmentation|receive-offload'"

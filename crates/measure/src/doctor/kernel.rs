@@ -24,7 +24,7 @@ pub(super) fn receive_buffers(host: &HostReading) -> Diagnosis {
         return Diagnosis::new("receive buffers", State::Unknown, seen, MATTERS);
     };
     let mut seen = format!(
-        "at most {} octets (rmem_max), and throng asks for {}",
+        "at most {} bytes (rmem_max), and throng asks for {}",
         count(most),
         count(BUFFER_OCTETS)
     );
@@ -40,7 +40,7 @@ pub(super) fn receive_buffers(host: &HostReading) -> Diagnosis {
     Diagnosis::new("receive buffers", State::Warning, seen, MATTERS)
         .cure(Cure::sysctl("net.core.rmem_max", BUFFER_OCTETS))
         .cure(Cure::words(
-            "or run throng as root, which is not held to rmem_max",
+            "or run throng as root, which is not bound by rmem_max",
         ))
 }
 
@@ -54,7 +54,7 @@ pub(super) fn send_buffers(host: &HostReading) -> Diagnosis {
         let seen = "net.core.wmem_max cannot be read";
         return Diagnosis::new("send buffers", State::Unknown, seen, MATTERS);
     };
-    let mut seen = format!("default {} octets, at most {}", count(default), count(most));
+    let mut seen = format!("default {} bytes, at most {}", count(default), count(most));
     let refused = host.losses(&["Udp.SndbufErrors", "Udp6.SndbufErrors"]);
     seen.push_str(&refused.words("datagram", " refused"));
     if !refused.go_on() {
@@ -112,8 +112,8 @@ pub(super) fn backlog(host: &HostReading) -> Diagnosis {
 
 /// Whether reading spins for packets instead of waiting for an interrupt.
 pub(super) fn busy_polling(host: &HostReading, aim: Aim) -> Diagnosis {
-    const MATTERS: &str = "with it a server waits for packets on its CPU instead of going to \
-                           rest: a few percent more queries for all of the CPU";
+    const MATTERS: &str = "with it a server polls for packets on its CPU instead of sleeping: a \
+        few percent more queries at the cost of the whole CPU";
     let names = ["net.core.busy_read", "net.core.busy_poll"];
     let [Some(read), Some(poll)] = names.map(|name| host.number(name)) else {
         let seen = "net.core.busy_read cannot be read";

@@ -14,8 +14,8 @@ const OTHERS_PROBLEM: f64 = 0.5;
 
 /// Frequency scaling.
 pub(super) fn governor(host: &HostReading) -> Diagnosis {
-    const MATTERS: &str = "a governor that saves power lets the clock fall between queries: the \
-                           first ones after a pause are slow, and so are light loads";
+    const MATTERS: &str = "a power-saving governor lowers the clock between queries: the first \
+        ones after a pause are slow, and so are light loads";
     let mut governors = host.governors.clone();
     if governors.is_empty() {
         governors.extend(host.facts.governor.clone().map(|name| (name, 1)));
@@ -64,8 +64,8 @@ pub(super) fn second_threads(host: &HostReading) -> Diagnosis {
 
 /// The CPUs and the time on them that the control group allows.
 pub(super) fn quota(host: &HostReading) -> Diagnosis {
-    const MATTERS: &str = "a container that has used up its quota stands still for the rest of \
-                           each 100 ms, which shows as latency of the target";
+    const MATTERS: &str = "a container that has used up its quota is stopped for the rest of each \
+        100 ms, which shows as latency of the target";
     let cpus = host.cores();
     let mut seen = match host.cores_online {
         Some(online) if online > cpus => format!("{} of {}", count(cpus), counted(online, "CPU")),
@@ -101,8 +101,8 @@ pub(super) fn quota(host: &HostReading) -> Diagnosis {
 
 /// Time that the hypervisor took.
 pub(super) fn steal(host: &HostReading) -> Diagnosis {
-    const MATTERS: &str = "a virtual CPU that is taken away stalls every query on it; its time is \
-                           missing from the result";
+    const MATTERS: &str = "while a virtual CPU is taken away, every query on it stalls; its time \
+        is missing from the result";
     let Some((share, is_now)) = host.cpu_share("Cpu.Steal") else {
         let seen = "/proc/stat cannot be read";
         return Diagnosis::new("CPU steal", State::Unknown, seen, MATTERS);
@@ -126,11 +126,11 @@ fn when(is_now: bool) -> &'static str {
 
 /// Time that other processes use.
 pub(super) fn other_load(host: &HostReading) -> Diagnosis {
-    const MATTERS: &str = "what else runs here takes CPU time from generator and server, at \
-                           moments that nobody chose";
+    const MATTERS: &str = "other processes here take CPU time from generator and server, at \
+        unpredictable moments";
     let idle = host.cpu_share("Cpu.Idle").filter(|(_, is_now)| *is_now);
     let Some((idle, _)) = idle else {
-        let seen = "it was not watched";
+        let seen = "it was not measured";
         return Diagnosis::new("other load", State::Unknown, seen, MATTERS);
     };
     let busy = (1.0 - idle).max(0.0);

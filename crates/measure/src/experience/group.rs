@@ -20,7 +20,7 @@ pub struct GroupRecord {
     pub clients: u64,
     /// What its clients did; what the run had as a whole, such as its length, is alike in all.
     pub scenario: ScenarioRecord,
-    /// Every measured query of the group and what became of it; the totals of all groups add up
+    /// Every measured query of the group and how it ended; the totals of all groups add up
     /// to that of the run.
     pub total: Interval,
     /// What happened to its queries when; none if it is the only group, or in a record of a version

@@ -147,7 +147,7 @@ fn record_of_scattered_latencies_is_small_however_long_the_run() {
     let octets = run.to_json_pretty().len();
     assert!(
         octets < 50_000_000,
-        "{octets} octets, {} intervals",
+        "{octets} bytes, {} intervals",
         run.intervals.len()
     );
 }

@@ -231,7 +231,7 @@ fn refusal(change: impl Fn(&mut RunRecord)) -> Vec<(String, bool)> {
             assert_eq!(merged.merged_by_force.iter().collect::<Vec<_>>(), reasons);
             assert_eq!(merged.verdict.limit, Limit::Unknown);
             assert!(
-                merged.verdict.evidence[0].starts_with("merged by force, its rates never were")
+                merged.verdict.evidence[0].starts_with("merged by force, its rates never existed")
             );
             assert_eq!(merged.check(), Ok(()));
         }

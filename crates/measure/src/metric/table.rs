@@ -121,9 +121,9 @@ metrics! {
     Unexpected "unexpected_messages" "unexpected_messages" Count [Detail Target Lower]
         "Messages received that match no query": |it| count(it.counts().unexpected.total());
     SentOctets "sent_octets" "sent_octets" Octets [Detail Load Neither]
-        "Octets of queries, without framing": |it| count(it.counts().sent_octets);
+        "Bytes of queries, without framing": |it| count(it.counts().sent_octets);
     ReceivedOctets "received_octets" "received_octets" Octets [Detail Target Neither]
-        "Octets of responses, without framing": |it| count(it.counts().received_octets);
+        "Bytes of responses, without framing": |it| count(it.counts().received_octets);
 
     // Clients that ask again.
     Retransmitted "retransmitted" "retransmitted" Count [Detail Target Lower]
@@ -176,10 +176,10 @@ metrics! {
         "Connections whose early data was rejected":
         |it| count(it.connections().early_data.rejected);
     HandshakeOctets "handshake_octets" "handshake_octets" Octets [Detail Target Neither]
-        "Octets of handshakes, sent and received": |it| count(it.connections().handshake_octets());
+        "Bytes of handshakes, sent and received": |it| count(it.connections().handshake_octets());
 
     WireOctets "wire_octets" "wire_octets_per_query" Number [Detail Target Lower]
-        "Octets of IP packets both ways for each query, with all headers and handshakes":
+        "Bytes of IP packets both ways for each query, with all headers and handshakes":
         |it| it.wire_octets_per_query();
 
     // What it cost the generator.

@@ -41,7 +41,7 @@ impl Formatter for ArraysOnOneLine {
 /// The record as indented JSON.
 pub(super) fn to_string(record: &RunRecord) -> String {
     let mut octets = Vec::new();
-    write(record, &mut octets).expect("all keys are strings and memory takes every octet");
+    write(record, &mut octets).expect("all keys are strings and memory takes every byte");
     String::from_utf8(octets).expect("serde_json writes UTF-8")
 }
 

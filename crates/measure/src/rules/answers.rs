@@ -86,7 +86,7 @@ fn meaning(rcode: u16) -> &'static str {
                      not answer, DNSSEC that does not validate, or too many questions open at once"
         }
         NXDOMAIN => "these names do not exist, and --goodput does not count that as an answer",
-        NOTIMP => "the server does not do such queries: the wrong opcode, type or server",
+        NOTIMP => "the server does not support such queries: the wrong opcode, type or server",
         REFUSED => {
             "the server does not serve these names, or not to this client: a refusal costs \
                     it next to nothing"

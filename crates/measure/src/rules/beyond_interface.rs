@@ -10,7 +10,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let matters = "no server saw these queries: the host at the other end had no time to read them";
     let diagnosis = Diagnosis::new("queues beyond the interface", State::Warning, seen, matters)
         .cure(Cure::words(
-            "ask for fewer queries at a time: lower --rate or --outstanding",
+            "send fewer queries at a time: lower --rate or --outstanding",
         ))
         .cure(Cure::words("give the target a core of its own"));
     Some(Finding::met(diagnosis).beside())

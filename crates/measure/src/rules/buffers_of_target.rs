@@ -24,8 +24,8 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         .cure(Cure::server_sysctl("net.core.rmem_default", BUFFER_OCTETS))
         .cure(Cure::server_sysctl("net.core.rmem_max", BUFFER_OCTETS))
         .cure(Cure::words(
-            "let each of its threads have a socket of its own (BIND: reuseport yes; and \
-             named -n THREADS; Unbound: so-reuseport: yes and num-threads)",
+            "give each of its threads a socket of its own (BIND: reuseport yes; and named -n \
+             THREADS; Unbound: so-reuseport: yes and num-threads)",
         ));
     Some(Finding::met(diagnosis).beside())
 }

@@ -13,7 +13,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         return None;
     }
     let seen = format!(
-        "conntrack of this host refused {}: its table was full, or two flows met in it",
+        "conntrack of this host refused {}: its table was full, or two flows collided in it",
         counted(refused, "new flow")
     );
     let matters = "the first packet of a refused flow is dropped: a query without response, or a \

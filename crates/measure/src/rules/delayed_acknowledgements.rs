@@ -45,21 +45,20 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         return None;
     }
     let seen = format!(
-        "{} of the responses took {} to {} ms, and hardly any a little less or more (p50 {}; {} \
-         queries a connection): as when small segments wait for an acknowledgement that Linux \
-         delays by 40 ms",
+        "{} of the responses took {} to {} ms, and hardly any slightly less or more (p50 {}; {} \
+            queries a connection): the pattern of small segments that wait for an acknowledgement, \
+            which Linux delays by 40 ms",
         share(delayed, service.count()),
         DELAYED.start / MS,
         DELAYED.end / MS,
         latency(p50_ns as f64),
         decimal(each, 0)
     );
-    let matters = "meanwhile neither the server nor the network has anything to do: Nagle's \
-                   algorithm at the server waits for what this host's kernel delays";
+    let matters = "meanwhile both server and network are idle: Nagle's algorithm at the server \
+        waits for the acknowledgement that this host's kernel delays";
     let diagnosis = Diagnosis::new("delayed acknowledgements", State::Warning, seen, matters)
         .cure(Cure::words(
-            "run the same over UDP to find out: what a server takes 40 ms for, it takes as long \
-             for there",
+            "run the same over UDP to find out: what takes a server 40 ms takes as long there",
         ))
         .cure(Cure::words(
             "turn Nagle's algorithm off in the server: TCP_NODELAY on its connections",

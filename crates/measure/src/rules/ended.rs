@@ -53,14 +53,14 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         share if share >= 0.01 => State::Problem,
         _ => State::Warning,
     };
-    let matters = "each end costs a new connection, with TLS a new handshake, and the queries that \
-                   were on their way";
+    let matters = "each one costs a new connection, with TLS a new handshake, and the queries in \
+        flight";
     let mut diagnosis = Diagnosis::new("closed connections", state, seen, matters);
     if is_habit && each > 0 {
         if each <= MIEKG_QUERIES && each as f64 >= NEAR * MIEKG_QUERIES as f64 {
             diagnosis = diagnosis.cure(Cure::words(
-                "CoreDNS and other servers built on miekg/dns close after 128 queries: with them \
-                 that is how they work",
+                "CoreDNS and other servers built on miekg/dns close after 128 queries: for them \
+                    that is normal",
             ));
         }
         let earlier = (each * 8 / 10).max(1);

@@ -23,7 +23,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         true => State::Problem,
         false => State::Warning,
     };
-    let matters = "they are no DNS responses: the figures are those of the other queries";
+    let matters = "they are not DNS responses: the figures are those of the other queries";
     let diagnosis = Diagnosis::new("queries without a DNS message", state, seen, matters);
     let advice = is_much.then(|| Cure::words(advice(figures)));
     Some(

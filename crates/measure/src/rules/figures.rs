@@ -67,7 +67,7 @@ impl<'a> Figures<'a> {
     }
 
     /// Places that queries without response held on average until they timed out; never more
-    /// than the answered ones left, for the time-out may reach beyond the window.
+    /// than the answered ones left, for the timeout may reach beyond the window.
     pub(crate) fn held_by_lost(&self) -> f64 {
         let held_s = self.counts.timeouts as f64 * self.record.scenario.timeout_ns as f64 / 1e9;
         let left = (self.in_flight - self.answered_in_flight()).max(0.0);
@@ -179,7 +179,7 @@ impl<'a> Figures<'a> {
             .filter_map(GroupRecord::script_failure)
             .next();
         if let (0, Some(failure)) = (counts.offered, failed_script) {
-            return format!("no query was asked: the script of every client failed: {failure}");
+            return format!("no query was sent: the script of every client failed: {failure}");
         }
         if counts.offered == 0 {
             let why = match self.record.ended_by {

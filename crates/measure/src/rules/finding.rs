@@ -30,8 +30,8 @@ pub(super) enum Stage {
     NoUse,
     /// Connections that this tool closed for a broken rule, where that lost the queries.
     RuleBroken,
-    /// For a while nothing came back, or this tool was not let run; the rate outside of it is what
-    /// was sustained.
+    /// For a while nothing came back, or this tool did not get to run; the rate outside of it is
+    /// what was sustained.
     Outage,
     /// Clients without any answer, where this tool cannot be the reason.
     BeyondThisTool,

@@ -8,7 +8,7 @@ use crate::notation::{count, counted};
 use super::figures::list;
 use super::{Figures, Finding, enough, unserved};
 
-/// From this share of the queries on, what was lost for want of a connection matters.
+/// From this share of the queries on, what was lost for lack of a connection matters.
 const LOST_MAX: f64 = 0.001;
 
 /// Some failed, and that explains what was lost.
@@ -40,9 +40,8 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     if completed > 0 {
         seen.push_str(&format!("; {} succeeded", count(completed)));
     }
-    let matters = "clients without a connection ask nothing; where some handshakes succeed and \
-                   others do not, certificate or settings changed, or servers behind one address \
-                   differ";
+    let matters = "clients without a connection send nothing; where some handshakes succeed and \
+        others do not, the certificate or settings changed, or servers behind one address differ";
     let diagnosis = Diagnosis::new("handshakes", State::Problem, seen, matters);
     let mut cures = Vec::new();
     if refused.tls_certificate > 0 {

@@ -38,7 +38,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     }
     let overflow = losses::sign_of_queue(figures).filter(|_| is_udp(figures));
     let seen = format!(
-        "{} of {} places were held by lost queries ({} timed out after {} each){}{}",
+        "{} of {} outstanding slots were held by lost queries ({} timed out after {} each){}{}",
         decimal(held, 0),
         count(places),
         count(figures.counts.timeouts),
@@ -52,9 +52,9 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         true => State::Problem,
         false => State::Warning,
     };
-    let matters = "a lost query holds its place until it times out, and nothing else is asked \
-                   from there: the rate is lower than what the target takes";
-    let diagnosis = Diagnosis::new("places held by lost queries", state, seen, matters);
+    let matters = "a lost query holds its slot until it times out, and no other query is sent from \
+        it: the rate is lower than what the target can take";
+    let diagnosis = Diagnosis::new("slots held by lost queries", state, seen, matters);
     let diagnosis = match overflow {
         Some(_) => diagnosis.cures(of_full_buffer(figures)),
         None => diagnosis.cure(Cure::throng(format!(
@@ -65,7 +65,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let diagnosis = diagnosis
         .cure(Cure::throng("--timeout 1s"))
         .cure(Cure::words(format!(
-            "or ask in open loop, where nothing is held: --rate {:.0}",
+            "or use the open loop, which has no slots: --rate {:.0}",
             figures.achieved_qps
         )));
     let found = Finding::met(diagnosis).beside();
@@ -104,7 +104,7 @@ fn when(figures: &Figures<'_>) -> String {
         Some((of_burst, all)) => {
             let since = match of_burst as f64 >= OF_BURST * all as f64 {
                 true => "nearly all in the burst with which the run began",
-                false => "all along",
+                false => "throughout the run",
             };
             format!(
                 ", {since} ({} were asked in the first 0.1 s)",

@@ -8,7 +8,7 @@ use crate::notation::{counted, latency, share};
 
 use super::{Figures, Finding, Stage};
 
-/// From this share of the queries that timed out on, the time-out is what lost them.
+/// From this share of the queries that timed out on, the timeout is what lost them.
 const MOST: f64 = 0.5;
 /// How much longer to wait.
 const LONGER: u64 = 4;
@@ -20,17 +20,17 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     }
     let timeout_ns = figures.record.scenario.timeout_ns;
     let seen = format!(
-        "{} came after the time-out of {} ({} of the queries that timed out): the target answers, \
-         later than is waited for",
+        "{} came after the timeout of {} ({} of the queries that timed out): the target answers, \
+            but too late",
         counted(counts.late, "response"),
         latency(timeout_ns as f64),
         share(counts.late, counts.timeouts)
     );
-    let matters = "a query that times out is lost, whatever comes later: latency beyond the \
-                   time-out is not in the figures";
+    let matters = "a query that times out is lost, even if a response comes later: latency beyond \
+        the timeout is not in the figures";
     let longer = timeout_ns.saturating_mul(LONGER);
     let cure = Cure::throng(format!("--timeout {}ms", longer.div_ceil(1_000_000)));
-    let diagnosis = Diagnosis::new("time-out", State::Problem, seen, matters);
+    let diagnosis = Diagnosis::new("timeout", State::Problem, seen, matters);
     let found = Finding::met(diagnosis.cure(cure)).beside();
     let is_all = counts.responses == 0;
     Some(

@@ -25,14 +25,14 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let (_, busy) = figures.busiest_worker().unwrap_or((0, 0.0));
     let (_, waited) = processor::longest_wait(figures);
     let seen = format!(
-        "queries left up to {} late (p99) although the busiest worker used {} of its CPU and \
+        "queries were sent up to {} late (p99) although the busiest worker used {} of its CPU and \
          waited for it {} of the time: the host stalled them",
         latency(figures.lateness_p99_ns as f64),
         percent(busy),
         percent(waited)
     );
-    let matters = "what leaves late is answered late: the latency is partly this host's";
-    let advice = "look for other load on this host, or a virtual CPU that is taken away";
+    let matters = "what is sent late is answered late: part of the latency is this host's";
+    let advice = "look for other load on this host, or CPU steal by the hypervisor";
     let diagnosis = Diagnosis::new("lateness", State::Problem, seen, matters)
         .cure(Cure::words(advice))
         .cure(Cure::busiest_processes());

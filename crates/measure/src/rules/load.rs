@@ -55,7 +55,7 @@ fn conclusion(limit: Limit, evidence: String, advice: &str) -> Finding {
 fn waiting_clients(figures: &Figures<'_>) -> Finding {
     let clients = counted(figures.record.scenario.clients, "client");
     let evidence = format!(
-        "{clients} waited for responses before they asked again, with {} queries in flight on \
+        "{clients} waited for responses before they sent again, with {} queries in flight on \
          average",
         decimal(figures.in_flight, 1)
     );
@@ -158,7 +158,7 @@ fn places_unused(figures: &Figures<'_>, places: u64, usable: u64) -> Finding {
     let advice = if figures.record.scenario.transport.has_connections() {
         "see how often connections end and how long they take to open: throng doctor RECORD"
     } else {
-        "run for longer, on an idle host: --duration 30s"
+        "run longer, on an idle host: --duration 30s"
     };
     conclusion(Limit::Unknown, evidence, advice)
 }
@@ -228,8 +228,8 @@ fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
         return conclusion(Limit::Rate, evidence, advice);
     }
     let evidence = format!(
-        "{} of {} asked were offered, {} of them were answered, and queries left up to {lateness} \
-         late (p99), with no single cause to blame",
+        "{} of {} asked were offered, {} of them were answered, and queries were sent up to \
+            {lateness} late (p99), with no single cause to blame",
         rate(offered_qps),
         rate(asked),
         percent(answered)

@@ -167,7 +167,7 @@ fn plateau(figures: &Figures<'_>) -> Option<String> {
     let is_scattered_less = variance < random / PLATEAU;
     (answered.len() >= PLATEAU_BINS && mean >= PLATEAU_RESPONSES && is_scattered_less).then(|| {
         format!(
-            "and as many were answered in each moment: the target stops at {}",
+            "and as many were answered at any moment: the target stops at {}",
             rate(figures.achieved_qps)
         )
     })
@@ -222,15 +222,15 @@ fn without_load(figures: &Figures<'_>) -> Option<Finding> {
         latency(figures.path_ns.unwrap_or(p50) as f64)
     );
     let matters = "a server that cannot keep up lets queries wait before it drops them; losses \
-                   without waiting are those of the path, or of a limit on the rate of a client";
+        without waiting come from the path, or from a limit on the rate of each client";
     let diagnosis = Diagnosis::new("losses without a queue", State::Warning, seen, matters)
         .cures(tenth(figures));
     let diagnosis = match scenario.transport {
         Transports::One(Transport::Udp) => diagnosis
             .cure(Cure::trace_path("udp", &scenario.target))
             .cure(Cure::words(
-                "if BIND limits the rate of responses, leave the generator out of it: \
-                 rate-limit { exempt-clients { GENERATOR; }; };",
+                "if BIND limits the rate of responses, exempt the generator: rate-limit { \
+                 exempt-clients { GENERATOR; }; };",
             )),
         _ => diagnosis,
     };

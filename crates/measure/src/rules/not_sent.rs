@@ -59,22 +59,22 @@ fn refused_because(causes: &SendFailures) -> (Limit, &'static str, &'static str)
             (
                 Limit::Network,
                 "there was no route to the target: the interface is down or gone",
-                "look at the interface: ip -s link; ip route",
+                "check the interface: ip -s link; ip route",
             ),
         ),
         (
             forbidden,
             (
                 Limit::Generator,
-                "a firewall of this host forbids them",
-                "look at its rules: nft list ruleset; iptables -S OUTPUT",
+                "a firewall on this host rejects them",
+                "check its rules: nft list ruleset; iptables -S OUTPUT",
             ),
         ),
         (
             refused,
             (
                 Limit::Server,
-                "nobody listened at the target's port",
+                "nothing was listening on the target's port",
                 "start the server again, and look at its log",
             ),
         ),
@@ -103,7 +103,7 @@ fn reasons(figures: &Figures<'_>) -> Vec<Finding> {
         (
             timed_out_waiting,
             "timed out while they waited for their connection",
-            "connections are not there when they are needed: their set-up is what the run shows",
+            "connections are not ready when they are needed: what the run shows is their set-up",
             Cure::throng(format!("--clients {more_clients}")),
         ),
         (

@@ -24,7 +24,7 @@ pub(super) fn decides(figures: &Figures<'_>) -> bool {
     found(figures).is_some_and(|it| it.is_decisive())
 }
 
-/// They are more of the run than can be passed over.
+/// They are more of the run than can be ignored.
 fn are_much(figures: &Figures<'_>) -> bool {
     let all = &figures.outages.each;
     let met = all.iter().map(|it| it.lost + it.late).sum();
@@ -46,7 +46,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     if alike.len() > 1 {
         let together = alike.iter().map(|it| it.length_ns()).sum();
         seen.push_str(&format!(
-            "; with {} alike, {} in all",
+            "; with {} similar ones, {} in all",
             count(alike.len() as u64 - 1),
             seconds(together)
         ));
@@ -68,7 +68,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
 
 fn words(outage: &Outage, figures: &Figures<'_>) -> String {
     let who = match outage.kind {
-        OutageKind::OwnFreeze => "this tool was not let run",
+        OutageKind::OwnFreeze => "this tool did not get to run",
         OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
         OutageKind::NoResources => {
             "this host ran out of file descriptors, memory or local ports for new connections"
@@ -115,12 +115,12 @@ fn meaning(kind: OutageKind) -> (Limit, &'static str) {
     match kind {
         OutageKind::OwnFreeze => (
             Limit::Generator,
-            "what a generator that stands still sends late is answered late: latencies and losses \
-             of that time are its own",
+            "what a stalled generator sends late is answered late: latencies and losses of that \
+                time are its own",
         ),
         OutageKind::NoResources => (
             Limit::Generator,
-            "clients without a connection ask nothing, which says nothing about the target",
+            "clients without a connection send nothing, which says nothing about the target",
         ),
         OutageKind::Unsendable => (
             Limit::Network,
@@ -128,8 +128,8 @@ fn meaning(kind: OutageKind) -> (Limit, &'static str) {
         ),
         _ => (
             Limit::Server,
-            "an outage is no overload: a lower rate does not prevent it, and percentiles of the \
-             whole run are a mixture of two states",
+            "an outage is not overload: a lower rate does not prevent it, and percentiles of the \
+                whole run mix two states",
         ),
     }
 }
@@ -143,7 +143,7 @@ fn cures(outage: &Outage, figures: &Figures<'_>) -> Vec<Cure> {
     match outage.kind {
         OutageKind::OwnFreeze => vec![
             Cure::busiest_processes(),
-            Cure::words("run again where nothing stops or starves this tool"),
+            Cure::words("run again where nothing suspends or starves this tool"),
         ],
         OutageKind::Unsendable => vec![Cure::shell("ip -s link; ip route")],
         OutageKind::NoResources => {

@@ -26,7 +26,7 @@ pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
         share(lost, sent),
         count(lost)
     );
-    let advice = "look for drops on the way to the target";
+    let advice = "look for drops on the path to the target";
     let found = found_by(figures, seen, advice).advising(advice);
     Some(found.limits(Stage::Network, Limit::Network))
 }
@@ -39,7 +39,7 @@ pub(super) fn of_model(figures: &Figures<'_>) -> Option<Finding> {
 }
 
 fn found_by(figures: &Figures<'_>, seen: String, advice: &str) -> Finding {
-    let matters = "what the path loses is no loss of the target's; over TCP it shows as latency";
+    let matters = "what the path loses is not lost by the target; over TCP it shows as latency";
     let diagnosis = Diagnosis::new("path", State::Problem, seen, matters);
     Finding::met(diagnosis.cure(match figures.record.simulation {
         Some(_) => Cure::words(advice),

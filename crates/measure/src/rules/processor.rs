@@ -19,7 +19,7 @@ const CPU_WAIT_SHARE_LATE: f64 = 0.05;
 
 const TOPIC: &str = "generator's CPU";
 const MATTERS: &str =
-    "a generator without time to spare measures itself: rate and latency are its own";
+    "a generator without CPU time to spare measures itself: rate and latency are its own";
 
 pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     if let Some(finding) = out_of_cpu(figures) {
@@ -66,7 +66,7 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
             String::new()
         } else {
             let p99 = latency(figures.lateness_p99_ns as f64);
-            format!(" and queries left up to {p99} late (p99)")
+            format!(" and queries were sent up to {p99} late (p99)")
         };
         let evidence = format!(
             "worker {worker} used {} of its CPU{}{lateness}: this tool, not the target, set the \
@@ -90,7 +90,7 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
         percent(waited),
         match late && !closed {
             true => format!(
-                ", and queries left up to {} late (p99)",
+                ", and queries were sent up to {} late (p99)",
                 latency(figures.lateness_p99_ns as f64)
             ),
             false => String::new(),

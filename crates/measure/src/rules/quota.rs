@@ -13,16 +13,15 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     }
     let stood = network.kernel_counter("Cgroup.ThrottledMicroseconds") as f64 * 1e3;
     let seen = format!(
-        "the CPU quota of this container was used up {}, and its threads stood still for {} \
-         together",
+        "the CPU quota of this container was used up {}, and its threads were throttled for {} in \
+            total",
         match periods {
             1 => "once".to_owned(),
             _ => format!("{} times", count(periods)),
         },
         latency(stood)
     );
-    let matters =
-        "what stands still sends late and reads late, which shows as the target's latency";
+    let matters = "throttled threads send late and read late, which shows as the target's latency";
     let cure = "in Kubernetes: leave out limits.cpu, or set it and requests.cpu to the same whole \
                 number under the static CPU manager policy";
     let diagnosis = Diagnosis::new("CPU quota", State::Problem, seen, matters)

@@ -14,9 +14,8 @@ pub(super) const BUFFER_OCTETS: u64 = 16 << 20;
 const LOSS_MIN: f64 = 0.0001;
 
 /// What to do about queues of an interface whose length is given.
-const QUEUES_ADVICE: &str = "ask for fewer queries at a time (--rate, --outstanding), \
-    or give the generator a core of its own: a queue of AF_XDP holds 4,096 frames, one of a veth \
-    pair 256";
+const QUEUES_ADVICE: &str = "send fewer queries at a time (--rate, --outstanding), or give the \
+    generator a core of its own: a queue of AF_XDP holds 4,096 frames, one of a veth pair 256";
 
 pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let network = &figures.record.network;
@@ -44,7 +43,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     )
 }
 
-const MATTERS: &str = "responses that came, and were dropped here, count as lost by the target";
+const MATTERS: &str = "responses that arrived but were dropped here count as lost by the target";
 
 fn of_queues(state: State, seen: String) -> Diagnosis {
     let diagnosis = Diagnosis::new("receive queues", state, seen, MATTERS);

@@ -1,4 +1,4 @@
-//! Connections that could not be opened for want of open files or ports.
+//! Connections that could not be opened for lack of open files or ports.
 
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::limit::Limit;
@@ -27,7 +27,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
 
 fn of_files(figures: &Figures<'_>, seen: String) -> Diagnosis {
     let needed = 2 * figures.record.scenario.clients + 1_024;
-    let matters = "clients without a socket ask nothing, and the others ask more for them";
+    let matters = "clients without a socket send nothing, and the others send more in their place";
     Diagnosis::new("open files", State::Problem, seen, matters)
         .cure(Cure::open_files(needed))
         .cure(Cure::throng("--processes 2"))

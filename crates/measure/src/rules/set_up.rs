@@ -81,7 +81,7 @@ pub(super) fn queued_or_not(
             "{busy_with}, but nothing queued: {compared} is near the shortest {shortest_text}"
         );
         let clients = figures.record.scenario.clients;
-        let advice = format!("have more of them: --clients {}", 4 * clients);
+        let advice = format!("use more clients: --clients {}", 4 * clients);
         Finding::concluded(Stage::Load, Limit::Outstanding, evidence, &advice)
     })
 }

@@ -75,7 +75,7 @@ const SETTINGS: [Setting; 4] = [
         labels: &["tcpclients"],
         topic: "TCP clients",
         better: Better::More,
-        matters: "clients beyond the cap have no connection and ask nothing",
+        matters: "clients beyond the cap have no connection and send nothing",
         cures: |best| {
             vec![
                 Cure::named(format!("tcp-clients {best};")),
@@ -149,7 +149,7 @@ fn compare(records: &[&RunRecord], key: &str, setting: &Setting) -> Option<Diagn
         let diagnosis = Diagnosis::new(setting.topic, State::Problem, seen, setting.matters);
         diagnosis.cures((setting.cures)(rise.to))
     } else {
-        let seen = format!("{seen}: no gain that these runs show");
+        let seen = format!("{seen}: these runs show no gain");
         Diagnosis::new(setting.topic, State::Ok, seen, setting.matters)
     })
 }

@@ -24,7 +24,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         "the hypervisor took {} of this host's CPU time during the run",
         percent(stolen)
     );
-    let matters = "a virtual CPU that is taken away stalls every query on it";
+    let matters = "while a virtual CPU is taken away, every query on it stalls";
     let diagnosis = Diagnosis::new("CPU steal", state, seen, matters);
     Some(Finding::met(diagnosis.cure(Cure::dedicated_cpus())))
 }

@@ -18,7 +18,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         count(each),
         count(all)
     );
-    let matters = "latency from the scheduled instant has that wait in it";
+    let matters = "latency from the scheduled instant includes that wait";
     let cure = Cure::throng(format!("--clients {}", 4 * clients));
     let diagnosis = Diagnosis::new("streams", State::Warning, seen, matters).cure(cure);
     let statement = Cure::named("http-streams-per-connection 1000;");

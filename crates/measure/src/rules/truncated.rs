@@ -22,8 +22,8 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         share(truncated, responses),
         share(counts.timeouts, counts.sent)
     );
-    let matters = "responses that do not fit are to be asked for again over TCP; beside losses, \
-                   that is what a limit on the rate of responses looks like";
+    let matters = "truncated responses tell clients to retry over TCP; together with losses, they \
+        are the sign of a limit on the rate of responses";
     let diagnosis = Diagnosis::new("truncated responses", State::Warning, seen, matters);
     Some(Finding::met(match counts.timeouts > counts.sent / 100 {
         true => diagnosis.cure(Cure::named(

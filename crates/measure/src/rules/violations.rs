@@ -55,7 +55,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let mut names = rules.named();
     let cure = match names.any(|(rule, _)| rule.contains("STOP_SENDING from a server")) {
         true => Cure::throng("--doq-allow-stop-sending"),
-        false => Cure::words("report it to the makers of the server: it breaks the protocol"),
+        false => Cure::words("report it to the developers of the server: it breaks the protocol"),
     };
     let found = Finding::met(diagnosis.cure(cure)).beside();
     Some(

@@ -31,7 +31,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let is_late_reader = p99(reader) > p99(generator);
     let matters = "only the part between is the target's and the network's; judge them by that \
                    part, as with --require 'wire.p99 < 5ms'";
-    let fewer = "ask for fewer queries at a time: lower --rate or --outstanding";
+    let fewer = "send fewer queries at a time: lower --rate or --outstanding";
     let more = processor::more_cpu(figures);
     let mut cures = [Cure::words(fewer), Cure::words(more)];
     if is_late_reader {

@@ -142,7 +142,7 @@ fn clients_in_use(figures: &Figures<'_>) -> Option<Finding> {
             decimal(waiting, 1),
             count(scenario.clients)
         );
-        let advice = format!("have more of them: --clients {}", 4 * scenario.clients);
+        let advice = format!("use more clients: --clients {}", 4 * scenario.clients);
         return Some(conclusion(Limit::Outstanding, evidence, &advice));
     }
     let busy_with = format!(
@@ -164,6 +164,6 @@ fn not_held(figures: &Figures<'_>) -> Finding {
         decimal(figures.record.opened_per_second(), 1),
         counted(figures.counts.connections.failed.total(), "attempt")
     );
-    let advice = "run for longer, on an idle host";
+    let advice = "run longer, on an idle host";
     conclusion(Limit::Unknown, evidence, advice)
 }

@@ -19,7 +19,7 @@ pub struct ProfileRecord {
     pub queries_seen: u64,
     /// Names that those asked for.
     pub names_seen: u64,
-    /// How many times as often as those the clients of the run were to ask.
+    /// Factor by which the clients of the run were to ask more often than those.
     pub rate_factor: f64,
 }
 
@@ -31,7 +31,7 @@ pub struct ReplayRecord {
     pub captures: Vec<CaptureRecord>,
     /// What made a client.
     pub clients_by: ClientsBy,
-    /// How many times as fast as they came the queries were to be asked.
+    /// Speed at which the queries were to be asked, relative to the capture.
     pub speed: f64,
     /// How many times all of them were to be asked.
     pub rounds: u64,
@@ -41,7 +41,7 @@ pub struct ReplayRecord {
     pub span_ns: u64,
     /// Filters, as they were written, such as `only-qtypes A,AAAA`.
     pub filters: Vec<String>,
-    /// Queries of the captures that the filters held back.
+    /// Queries of the captures that the filters excluded.
     pub filtered: u64,
     /// Queries beyond the number asked for.
     pub beyond_limit: u64,

@@ -53,7 +53,7 @@ pub enum QuestionOrder {
     InOrder,
     /// Any, all equally likely.
     Uniform,
-    /// Each once in a random order, then each once in another.
+    /// Each once in a random order, then each once in another random order.
     Shuffled,
     /// By Zipf's law: the `k`-th with a probability in proportion to `k^-exponent`.
     Zipf {
@@ -82,9 +82,9 @@ pub struct QtypeShare {
 pub struct GeneratedLabels {
     /// What they were made of.
     pub form: LabelForm,
-    /// Octets of the shortest, its length octet not counted.
+    /// Bytes of the shortest, its length byte not counted.
     pub octets_min: u64,
-    /// Octets of the longest.
+    /// Bytes of the longest.
     pub octets_max: u64,
     /// Their seed; a run with the same seed asks for the same names. 0 for those counted up.
     pub seed: u64,
@@ -94,7 +94,7 @@ pub struct GeneratedLabels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelForm {
-    /// Letters and digits; those of ten octets or more never came twice in a run.
+    /// Letters and digits; those of ten bytes or more never came twice in a run.
     Random,
     /// Decimal numbers counted up from 0.
     Counted,
@@ -102,7 +102,7 @@ pub enum LabelForm {
 
 /// Questions that were asked again, as a target for the share that a cache could answer.
 ///
-/// How many it were is counted, see [`Counts::repeated`](crate::Counts::repeated).
+/// How many there were is counted, see [`Counts::repeated`](crate::Counts::repeated).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepeatedQuestions {

@@ -1,4 +1,4 @@
-//! Courses of the articles (requirement S29 and S32), made up again with noise.
+//! Courses of the articles, made up again with noise.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -4,7 +4,7 @@
 //! long, and if many responses would have come in it at the rate outside. Which queries waited is
 //! told by the bins: those that were due and would be answered later, and those that were due
 //! within the span, but for its last moments. A query that was lost before the span waits for
-//! nobody: places of a closed loop that wait for time-outs, one after the other, are loss and no
+//! nobody: places of a closed loop that wait for timeouts, one after the other, are loss and no
 //! outage. Overload and random loss leave no such span, for some responses always come.
 //!
 //! The bins of a long run are wide. There outages are looked for in shorter [`Steps`], as long as
@@ -47,7 +47,7 @@ const CUT_OFF_SHARE: u64 = 4;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum OutageKind {
-    /// Workers of the generator were not let run: stopped, or starved of their CPU.
+    /// Workers of the generator did not get to run: they were stopped, or starved of their CPU.
     OwnFreeze,
     /// The generator's kernel sent nothing: interface down or gone, no carrier, no route.
     Unsendable,
@@ -78,7 +78,7 @@ pub struct Outage {
     pub recovered_ns: u64,
     /// What was in the way.
     pub kind: OutageKind,
-    /// Queries due within it. In closed loop none are, while all places wait.
+    /// Queries due within it. In a closed loop none are due while all outstanding queries wait.
     pub due: u64,
     /// Of those, the ones that got no response.
     pub lost: u64,
@@ -424,7 +424,7 @@ impl<'a> Search<'a> {
     }
 
     /// A closed loop asks nothing while it has no connection, or while its places wait for the
-    /// time-outs of queries that were refused.
+    /// timeouts of queries that were refused.
     fn is_told(&self, (first, end): Span) -> bool {
         let is_told = |bin: &Bin| {
             let failed = bin.handshakes_failed + bin.attempts_failed + bin.no_resources;

@@ -387,7 +387,7 @@ fn random_loss_is_no_outage_at_any_rate() {
         let mut lossy = || (numbers.below(100) >= percent).then_some(2 * MS);
         let found = found_in(&open_loop(|_| lossy()), None);
         assert_eq!(found.each, [], "{percent} %");
-        // All places of a small closed loop come to wait for their time-outs.
+        // All places of a small closed loop come to wait for their timeouts.
         for places in [1, 10, 100] {
             let found = found_in(&closed_loop(places, |_| lossy()), Some(places));
             assert_eq!(found.each, [], "{percent} %, {places} places");

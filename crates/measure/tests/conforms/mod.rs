@@ -1,5 +1,5 @@
 //! Whether a document is as a JSON Schema says, for the part of draft 2020-12 that our schemas use.
-//! A keyword that is not known here fails the test, so that none is passed over.
+//! A keyword that is not known here fails the test, so that none is skipped.
 //!
 //! Included by the tests of several crates by its path. The published schemas are what others read
 //! our documents by, with validators of their own.

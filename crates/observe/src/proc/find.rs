@@ -37,7 +37,8 @@ impl Target {
         }
         match text.is_empty() || text.contains(['/', ':']) {
             true => Err(format!(
-                "`{text}` is no process: expected its number, its name, `:port` or `address:port`"
+                "`{text}` is not a process: expected its number, its name, `:port` or \
+                    `address:port`"
             )),
             false => Ok(Target::Name(text.to_owned())),
         }

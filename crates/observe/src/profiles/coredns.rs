@@ -117,7 +117,7 @@ const ROWS: &[Row] = &[
         "upstream.time",
         "seconds",
         &["coredns_proxy_request_duration_seconds_sum"],
-        "time that they took, added up",
+        "time that they took, in total",
     )
     .or_zero("coredns_build_info"),
     Row::counter(

@@ -71,14 +71,14 @@ const ROWS: &[Row] = &[
         "frontend.received",
         "bytes",
         &["haproxy_frontend_bytes_in_total"],
-        "octets from clients",
+        "bytes from clients",
     )
     .each("proxy"),
     Row::counter(
         "frontend.sent",
         "bytes",
         &["haproxy_frontend_bytes_out_total"],
-        "octets to clients",
+        "bytes to clients",
     )
     .each("proxy"),
     Row::gauge(

@@ -101,14 +101,14 @@ const ROWS: &[Row] = &[
         "octets.received",
         "bytes",
         &["mod-stats.request-bytes"],
-        "octets of queries",
+        "bytes of queries",
     )
     .or_zero("mod-stats."),
     Row::counter(
         "octets.sent",
         "bytes",
         &["mod-stats.response-bytes"],
-        "octets of responses",
+        "bytes of responses",
     )
     .or_zero("mod-stats."),
     Row::gauge(

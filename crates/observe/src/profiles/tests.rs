@@ -46,7 +46,7 @@ fn rows_are_named_once_and_say_what_they_mean() {
         let mut names = std::collections::BTreeSet::new();
         for row in profile.rows {
             let name = format!("{} {}", profile.name, row.name);
-            assert!(names.insert(row.name), "{name} is there twice");
+            assert!(names.insert(row.name), "{name} occurs twice");
             assert!(
                 !row.meaning.is_empty() && !row.meaning.ends_with('.'),
                 "{name}"
@@ -59,7 +59,7 @@ fn rows_are_named_once_and_say_what_they_mean() {
         for program in profile.programs {
             assert!(
                 program.len() <= 15,
-                "{program}: the kernel keeps 15 octets of a name"
+                "{program}: the kernel keeps 15 bytes of a name"
             );
         }
         assert_eq!(by_name(profile.name).unwrap().name, profile.name);

@@ -66,9 +66,9 @@ fn wrong_uri_says_what_is_wrong_and_what_to_write() {
     let cases = [
         (
             "dns.example/dns-query",
-            "`dns.example/dns-query` is no URI of DNS over HTTPS",
+            "`dns.example/dns-query` is not a URI of DNS over HTTPS",
         ),
-        ("ftp://h/", "`ftp://h/` is no URI of DNS over HTTPS"),
+        ("ftp://h/", "`ftp://h/` is not a URI of DNS over HTTPS"),
         ("https:///q", "`https:///q`: it has no valid host"),
         ("https://[::1/q", "`https://[::1/q`: it has no valid host"),
         ("https://[v6]/q", "`https://[v6]/q`: it has no valid host"),
@@ -102,7 +102,7 @@ fn wrong_uri_says_what_is_wrong_and_what_to_write() {
     let long = format!("https://h/{}", "a".repeat(5_000));
     assert_eq!(
         request(Method::Get, &long).unwrap_err().fault,
-        "the path of the URI has 5001 octets"
+        "the path of the URI has 5001 bytes"
     );
 }
 
@@ -210,7 +210,7 @@ mod rfc8484 {
             assert!(!decoded(wrong), "{wrong}");
         }
         assert!(decoded(&"A".repeat(87_380)));
-        assert!(!decoded(&"A".repeat(87_382)), "65,536 octets");
+        assert!(!decoded(&"A".repeat(87_382)), "65,536 bytes");
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn scheme(uri: &str) -> Result<(Scheme, &str), InvalidDohRequest> {
         None => uri.to_owned(),
     };
     Err(InvalidDohRequest::new(
-        format!("`{shown}` is no URI of DNS over HTTPS"),
+        format!("`{shown}` is not a URI of DNS over HTTPS"),
         "write https://HOST/PATH, or http://HOST/PATH without TLS",
     ))
 }
@@ -158,7 +158,7 @@ fn check_characters(uri: &str, before: &str, after: &str) -> Result<(), InvalidD
     if before.len() + after.len() > PATH_OCTETS_MAX {
         return Err(InvalidDohRequest::new(
             format!(
-                "the path of the URI has {} octets",
+                "the path of the URI has {} bytes",
                 before.len() + after.len()
             ),
             "use at most 4,096",

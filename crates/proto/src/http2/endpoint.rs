@@ -290,7 +290,7 @@ impl Endpoint {
         block.continuations += 1;
         let octets = block.octets.len() + frame.payload.len();
         if block.continuations > CONTINUATIONS_MAX || octets > BLOCK_OCTETS_MAX {
-            let what = "a field block of too many frames or octets";
+            let what = "a field block of too many frames or bytes";
             return Err(Http2Error::new(ErrorCode::ENHANCE_YOUR_CALM, what));
         }
         block.octets.extend_from_slice(frame.payload);
@@ -384,7 +384,7 @@ impl Endpoint {
     ) -> Result<Event<'a>, Http2Error> {
         on_connection(frame)?;
         if frame.payload.len() != 8 {
-            return Err(Http2Error::frame_size("PING has not eight octets"));
+            return Err(Http2Error::frame_size("PING has not eight bytes"));
         }
         self.count_trifle()?;
         if !frame.has(flag::ACK) {
@@ -419,7 +419,7 @@ impl Endpoint {
     /// Section 6.3; what it says is ignored.
     fn handle_priority<'a>(&mut self, frame: Frame<'a>) -> Result<Event<'a>, Http2Error> {
         if on_stream(frame)?.payload.len() != 5 {
-            return Err(Http2Error::frame_size("PRIORITY has not five octets"));
+            return Err(Http2Error::frame_size("PRIORITY has not five bytes"));
         }
         self.count_trifle().map(|()| Event::Handled)
     }

@@ -202,7 +202,7 @@ impl<'a> Frame<'a> {
     pub(super) fn number(&self) -> Result<u32, Http2Error> {
         <[u8; 4]>::try_from(self.payload)
             .map(u32::from_be_bytes)
-            .map_err(|_| Http2Error::frame_size("a frame of four octets has another length"))
+            .map_err(|_| Http2Error::frame_size("a frame of four bytes has another length"))
     }
 }
 
@@ -285,7 +285,7 @@ fn payload_octets(header: &[u8; FRAME_HEADER_OCTETS]) -> Result<usize, Http2Erro
     match octets <= PAYLOAD_OCTETS_MAX {
         true => Ok(octets),
         false => Err(Http2Error::frame_size(
-            "a frame is longer than 16,384 octets",
+            "a frame is longer than 16,384 bytes",
         )),
     }
 }

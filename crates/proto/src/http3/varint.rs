@@ -50,7 +50,7 @@ mod tests {
             write(value, &mut written);
             assert_eq!(written, octets);
         }
-        assert_eq!(read(&mut &[0x40, 0x25][..]), Some(37), "in two octets");
+        assert_eq!(read(&mut &[0x40, 0x25][..]), Some(37), "in two bytes");
     }
 
     proptest! {

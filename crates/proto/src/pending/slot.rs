@@ -30,7 +30,7 @@ pub enum State {
     InFlight,
     /// A matching response came.
     Answered,
-    /// Its time-out passed.
+    /// Its timeout passed.
     TimedOut,
     /// Its connection was lost, or it was given up before it was sent.
     Lost,

@@ -271,7 +271,7 @@ fn retry_tag(orig_dst_cid: &[u8], parts: &[&[u8]]) -> [u8; 16] {
         .iter()
         .for_each(|part| pseudo_packet.extend_from_slice(part));
     let key = aead::UnboundKey::new(&aead::AES_128_GCM, &RETRY_KEY)
-        .expect("AES-128 takes a key of 16 octets");
+        .expect("AES-128 takes a key of 16 bytes");
     let sealed = aead::LessSafeKey::new(key).seal_in_place_separate_tag(
         aead::Nonce::assume_unique_for_key(RETRY_NONCE),
         aead::Aad::from(pseudo_packet),

@@ -174,7 +174,7 @@ mod tests {
         let whole = response(0, NOERROR, [&[], &[TYPE_SOA], &[]]);
         for octets in 0..whole.len() {
             let kind = ResponseKind::of(&whole[..octets]);
-            assert_eq!(kind, ResponseKind::default(), "{octets} octets");
+            assert_eq!(kind, ResponseKind::default(), "{octets} bytes");
         }
         // The header alone: it says of no question that it has no data.
         let kind = ResponseKind::of(&[0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -49,7 +49,7 @@ fn a_question_is_repeated_if_no_octet_of_it_and_its_count_differs() {
             changed[octet] ^= 1;
             assert!(
                 !repeats_question(&sent, octets, &changed),
-                "{text}: octet {octet}"
+                "{text}: byte {octet}"
             );
         }
         let cut_off = &answer[..12 + octets - 1];

@@ -407,7 +407,7 @@ pub(super) fn checked_alpn(protocols: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, TlsCon
     let unusable = protocols.iter().find(|name| Alpn::new(name).is_none());
     if let Some(name) = unusable {
         let what = format!(
-            "an ALPN protocol has a name of 1 to {} octets, not {}",
+            "an ALPN protocol has a name of 1 to {} bytes, not {}",
             Alpn::OCTETS_MAX,
             name.len()
         );

@@ -43,7 +43,7 @@ impl FromStr for SpkiPin {
         let digest = <[u8; 32]>::try_from(octets.as_slice());
         digest.map(SpkiPin).map_err(|_| {
             let octets = octets.len();
-            format!("`{text}` stands for {octets} octets, a SHA-256 digest has 32")
+            format!("`{text}` stands for {octets} bytes, a SHA-256 digest has 32")
         })
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! What a peer may do is what rustls lets it do, with the same limits, and failures are rustls'
 //! own errors. Tickets are not for this layer: the handover waits for them (`channel.rs`), and
-//! those that come later still are passed over.
+//! those that come later still are skipped.
 
 use super::failure::TlsFailure;
 use super::stream::Progress;

@@ -61,9 +61,9 @@ fn tiles(capacity: &Capacity, rows: &[[String; 2]]) -> Vec<Tile> {
         let trial = capacity.trials.get(index.wrapping_sub(1));
         let p99 = trial.and_then(|trial| trial.latency.as_ref());
         tiles.extend(p99.map(|it| Tile {
-            label: "p99 latency below it",
+            label: "p99 latency below the limit",
             value: latency(it.p99_ns as f64),
-            note: format!("at {} of it", chosen_fraction(row.share)),
+            note: format!("at {} of the limit", chosen_fraction(row.share)),
         }));
     }
     tiles

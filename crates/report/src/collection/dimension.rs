@@ -103,7 +103,7 @@ const FIELDS: [(&str, ValueOf); 20] = [
     }),
     ("shape", |it| Value::text(it.scenario.shape.as_ref())),
     ("script", |it| Value::text(it.scenario.script.as_ref())),
-    ("idle time-out, ms", |it| {
+    ("idle timeout, ms", |it| {
         Value::of(
             it.scenario
                 .connections
@@ -114,11 +114,11 @@ const FIELDS: [(&str, ValueOf); 20] = [
     ("queries at once", |it| {
         Value::of(it.scenario.connections.in_flight_max.map(u64::from))
     }),
-    ("time-out, ms", |it| {
+    ("timeout, ms", |it| {
         Value::of(Some(it.scenario.timeout_ns / 1_000_000))
     }),
     ("EDNS", |it| Value::text(it.scenario.edns.as_ref())),
-    ("padding, octets", |it| {
+    ("padding, bytes", |it| {
         Value::of(it.scenario.edns_padding_octets)
     }),
     (RESUMED, |it| {

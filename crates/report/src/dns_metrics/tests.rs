@@ -114,6 +114,6 @@ fn a_start_that_is_no_instant_is_named() {
     record.started_at = "yesterday".into();
     assert_eq!(
         render(&record),
-        Err("`started_at` is no instant: yesterday".into())
+        Err("`started_at` is not an instant: yesterday".into())
     );
 }

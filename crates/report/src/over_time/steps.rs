@@ -1,6 +1,6 @@
 //! Charts of the record's timeline: what was due when, and whether it was answered.
 //!
-//! Intervals count a loss when its time-out lands, which may be after the load, and a query when
+//! Intervals count a loss when its timeout lands, which may be after the load, and a query when
 //! the generator came to it. The timeline has both at the instant in which the query was due.
 
 use measure::timeline::Point as Step;

@@ -134,7 +134,7 @@ fn limits(collection: &Collection, cell: &Cell) -> String {
     }
 }
 
-/// Sent, completed and lost of a run (S34), as means over the runs of each row, with success and
+/// Sent, completed and lost of a run, as means over the runs of each row, with success and
 /// failure of all of them.
 pub(super) fn outcomes(collection: &Collection) -> Sheet {
     let rcodes = common_rcodes(collection);

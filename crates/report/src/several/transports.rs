@@ -27,7 +27,7 @@ pub(crate) fn comparison_of(collection: &Collection) -> Option<Comparison> {
     Comparison::new(&runs)
 }
 
-/// The table of transports with what each costs (S30, S31).
+/// The table of transports with what each costs.
 pub(super) fn section(collection: &Collection) -> Option<Section> {
     let comparison = comparison_of(collection)?;
     let sheet = figures(collection, &comparison);

@@ -71,7 +71,7 @@ fn costs(collection: &Collection) -> Vec<Remark> {
             text.push_str(&format!(": the same rate takes {words} times the servers"));
         }
         if cost.ranges_overlap == Some(true) {
-            text.push_str("; the runs overlap, so more of them may turn the order");
+            text.push_str("; the runs overlap, so more of them may reverse the order");
         }
         remarks.push(shows(text, "costs"));
     }
@@ -164,7 +164,7 @@ fn line_name(collection: &Collection, axis: usize, cell: &Cell) -> String {
     }
 }
 
-/// Transports as a share of UDP at the far end of a sweep (S46).
+/// Transports as a share of UDP at the far end of a sweep.
 fn shares(collection: &Collection) -> Vec<Remark> {
     let Some(sweep) = Sweep::of(collection) else {
         return Vec::new();
@@ -209,8 +209,8 @@ fn alike(collection: &Collection) -> Vec<Remark> {
         if records.all(|record| record.verdict.limit == Limit::Unknown) {
             remarks.push(limit(
                 format!(
-                    "the rate of {a} and {b} is no limit that these runs show: the verdict on each \
-                     is unknown, so what they differ in was not put to the test"
+                    "these runs do not show the limit of {a} and {b}: the verdict on each is \
+                        unknown, so what they differ in was not tested"
                 ),
                 "results",
             ));
@@ -301,13 +301,13 @@ fn limits(collection: &Collection) -> Vec<Remark> {
             Limit::Generator,
             "the generator was the limit, so they say nothing about the target",
         ),
-        (Limit::Network, "drops on the way were the limit"),
+        (Limit::Network, "drops on the path were the limit"),
         (
             Limit::Outstanding,
             "the number of queries allowed in flight was the limit",
         ),
         (Limit::Rate, "the rate asked for was held"),
-        (Limit::Unknown, "the figures do not tell what the limit was"),
+        (Limit::Unknown, "the figures do not show what the limit was"),
     ];
     let runs = collection.runs.len() as u64;
     for (each, words) in all {
@@ -345,7 +345,7 @@ fn cautions(collection: &Collection) -> Vec<Remark> {
     };
     caution(
         records().any(|it| !are_like(&it.hosts, &first.hosts)),
-        "the generating hosts differ between the runs: so may the rates for that alone",
+        "the generating hosts differ between the runs, which alone may change the rates",
     );
     caution(
         records().any(|it| it.throng_version != first.throng_version),

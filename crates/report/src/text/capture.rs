@@ -28,8 +28,8 @@ pub(super) fn profile(profile: &ProfileRecord) -> String {
 /// When queries of a replay were due, in words.
 pub(super) fn replayed(replay: &ReplayRecord) -> String {
     let speed = match replay.speed {
-        1.0 => "as they came".to_owned(),
-        speed => format!("{speed} times as fast as they came"),
+        1.0 => "at the speed of the capture".to_owned(),
+        speed => format!("{speed} times the speed of the capture"),
     };
     let rounds = match replay.rounds {
         1 => String::new(),
@@ -56,7 +56,7 @@ pub(super) fn section(record: &RunRecord) -> String {
         table.row([capture.file.clone(), count(capture.queries), words]);
     }
     let filters = replay.filters.join("; ");
-    let held_back = format!("queries held back ({filters})");
+    let held_back = format!("queries excluded ({filters})");
     for (label, number, words) in [
         ("filtered", replay.filtered, held_back),
         (
@@ -70,7 +70,7 @@ pub(super) fn section(record: &RunRecord) -> String {
         }
     }
     for (reason, number) in &replay.skipped {
-        table.row(["passed over".into(), count(*number), reason.clone()]);
+        table.row(["skipped".into(), count(*number), reason.clone()]);
     }
     let by = match replay.clients_by {
         ClientsBy::Address => "clients, each an address of the capture",

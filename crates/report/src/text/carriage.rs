@@ -101,10 +101,7 @@ pub(super) fn connections(scenario: &ScenarioRecord) -> String {
             .map(|idle| format!("closed when idle for {}", time(idle))),
     );
     if !policy.reconnect_delay.is_zero() {
-        words.push(format!(
-            "opened again after {}",
-            time(policy.reconnect_delay)
-        ));
+        words.push(format!("reopened after {}", time(policy.reconnect_delay)));
     }
     words.extend(
         policy
@@ -115,7 +112,7 @@ pub(super) fn connections(scenario: &ScenarioRecord) -> String {
         words.push("TCP Fast Open".into());
     }
     if policy.stop_sending_allowed {
-        words.push("STOP_SENDING passed over".into());
+        words.push("STOP_SENDING tolerated".into());
     }
     words.extend(
         policy

@@ -76,7 +76,7 @@ fn spread(group: &GroupRecord, experience: &ClientExperience) -> Table<5> {
         share(ppm, PPM)
     });
     if experience.unsuccessful_ppm != experience.unanswered_ppm {
-        row("or of no use", &experience.unsuccessful_ppm, |ppm| {
+        row("or no useful answer", &experience.unsuccessful_ppm, |ppm| {
             share(ppm, PPM)
         });
     }

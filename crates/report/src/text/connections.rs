@@ -36,7 +36,7 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         rows.push(("established", connections.established, none()));
     }
     if record.scenario.connections.tcp_fast_open || connections.fast_opened > 0 {
-        let note = "the target took the first octets with the SYN".into();
+        let note = "the target accepted the first bytes with the SYN".into();
         rows.push(("fast opened", connections.fast_opened, note));
     }
     if connections.messages_cut > 0 {
@@ -52,7 +52,7 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
         rows.push((label, handshakes, handshake_kinds(record, connections)));
     }
     if connections.tickets_missed > 0 {
-        let note = "closed without a ticket to resume, which did not come in time".into();
+        let note = "closed because no session ticket came in time".into();
         rows.push(("tickets missed", connections.tickets_missed, note));
     }
     rows.extend(early_data(record, connections));
@@ -67,12 +67,12 @@ fn begin(record: &RunRecord, connections: &Connections) -> Vec<Row> {
                 _ => format!("; {} each", decimal(octets as f64 / handshakes as f64, 0)),
             }
         );
-        rows.push(("handshake octets", octets, note));
+        rows.push(("handshake bytes", octets, note));
     }
     let failed = connections.failed.by_cause(transport);
     rows.push(("failed", connections.failed.total(), list(failed)));
     if connections.abandoned > 0 {
-        let note = "under way when the run was over".into();
+        let note = "in progress when the run ended".into();
         rows.push(("abandoned", connections.abandoned, note));
     }
     if !record.asks_nothing() {
@@ -140,10 +140,10 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
     let own = &connections.closed_by_client_for;
     let reasons = list_of([
         ("when idle".to_owned(), own.idle),
-        ("after their time".to_owned(), own.duration),
+        ("after --connection-duration".to_owned(), own.duration),
         ("without a query".to_owned(), own.without_query),
         (
-            "because they got no more streams".to_owned(),
+            "because no more streams were allowed".to_owned(),
             own.no_streams,
         ),
         ("reset by the scenario".to_owned(), own.reset),
@@ -155,7 +155,7 @@ fn end(record: &RunRecord, connections: &Connections) -> Vec<Row> {
     let mut rows = vec![
         ("closed by us", connections.closed_by_client, reasons),
         (
-            "closed by us for a rule",
+            "closed by us for a protocol violation",
             connections.closed_for_violation.total(),
             list(violations.collect()),
         ),

@@ -71,12 +71,12 @@ pub(crate) fn path_notes(record: &RunRecord) -> Vec<String> {
     )];
     if stamps.missing > 0 {
         let responses = counted(stamps.missing, "response");
-        notes.push(format!("{responses} not among them: stamps are missing"));
+        notes.push(format!("{responses} not included: timestamps are missing"));
     }
     if stamps.implausible > 0 {
         let responses = counted(stamps.implausible, "response");
         notes.push(format!(
-            "{responses} not among them: a clock was set meanwhile"
+            "{responses} not included: a clock was set meanwhile"
         ));
     }
     notes
@@ -150,7 +150,7 @@ pub(super) fn oddities(record: &RunRecord) -> String {
     let fallback = &counts.tcp_fallback;
     if fallback.sent > 0 {
         let outcome = format!(
-            "queries again over TCP: {} answered, {} timed out, {} connection lost",
+            "queries retried over TCP: {} answered, {} timed out, {} connection lost",
             count(fallback.responses),
             count(fallback.timeouts),
             count(fallback.connection_losses)
@@ -199,7 +199,7 @@ fn odd_messages(record: &RunRecord) -> [(&'static str, u64, &'static str); 9] {
         (
             "malformed",
             counts.unexpected.malformed,
-            "messages that are no response",
+            "messages that are not responses",
         ),
         (
             "dropped here",
@@ -221,7 +221,7 @@ fn odd_queries(counts: &Counts) -> [(&'static str, u64, &'static str); 2] {
         (
             "kept waiting",
             counts.waited_for_stream,
-            "queries whose connection carried as many as it may",
+            "queries whose connection was already carrying its maximum",
         ),
     ]
 }
@@ -240,7 +240,7 @@ fn frames_dropped(record: &RunRecord) -> [(&'static str, u64, &'static str); 2] 
         (
             "dropped before",
             of(XdpFacts::dropped_before_ring),
-            "frames to the interface, which had no room before AF_XDP saw them",
+            "frames to the interface, which had no room for them before AF_XDP saw them",
         ),
         (
             "dropped beyond",

@@ -53,7 +53,7 @@ fn of_servers(stub: &StubPolicy) -> String {
     }
     if !stub.dead_for.is_zero() {
         let time = words_of(stub.dead_for);
-        words.push_str(&format!(", one that did not answer left out for {time}"));
+        words.push_str(&format!(", one that did not answer skipped for {time}"));
     }
     if let Some(delay) = stub.race_delay {
         let time = words_of(delay);
@@ -92,7 +92,7 @@ pub(super) fn section(record: &RunRecord) -> String {
     let failovers = &stub.failovers;
     let causes = [
         ("timed out", failovers.timed_out),
-        ("nobody listened", failovers.refused),
+        ("port closed", failovers.refused),
         ("after their RCODE", failovers.rcode),
         ("connection failed", failovers.connection),
     ];
@@ -104,14 +104,14 @@ pub(super) fn section(record: &RunRecord) -> String {
     }
     for (label, number, what) in [
         (
-            "not taken",
+            "not accepted",
             stub.responses_not_taken,
-            "responses, for their RCODE",
+            "responses, because of their RCODE",
         ),
         (
             "given up",
             stub.connections_given_up,
-            "connections that fell silent",
+            "connections that stopped responding",
         ),
         ("raced", stub.raced, "connection attempts beside another"),
         ("races lost", stub.races_lost, "connection attempts closed"),

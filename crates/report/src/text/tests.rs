@@ -70,9 +70,9 @@ fn fast_opened_and_abandoned_connections_are_told() {
     record.total.counts.connections.fast_opened = 190;
     record.total.counts.connections.abandoned = 2;
     let text = render(&record);
-    let fast = "  fast opened             190  the target took the first octets with the SYN\n";
+    let fast = "  fast opened             190  the target accepted the first bytes with the SYN\n";
     assert!(text.contains(fast), "{text}");
-    let abandoned = "  abandoned                 2  under way when the run was over\n";
+    let abandoned = "  abandoned                 2  in progress when the run ended\n";
     assert!(text.contains(abandoned), "{text}");
 }
 
@@ -156,7 +156,7 @@ fn policy_of_connections_and_tls_is_told_in_plain_words() {
     tls.settings.stock_records = true;
     let text = render(&record);
     let connections = "  connections  opened and closed without a query; closed after 3.000 s; \
-        opened again after 500.0 ms; 1 query at once; TCP Fast Open; at most 1,000.0 opened a \
+        reopened after 500.0 ms; 1 query at once; TCP Fast Open; at most 1,000.0 opened a \
         second\n";
     assert!(text.contains(connections), "{text}");
     let trust = "; certificate not verified, 2 key pins; client certificate; sessions resumed; \
@@ -235,7 +235,8 @@ fn tcp_fallback_shows_its_queries_and_connections() {
     });
     let text = render(&record);
     for row in [
-        "  dropped before  5  frames to the interface, which had no room before AF_XDP saw them\n",
+        "  dropped before  5  frames to the interface, which had no room for them before AF_XDP \
+            saw them\n",
         "  dropped beyond  9  frames from the interface, on leaving it or at the other end of a",
     ] {
         assert!(text.contains(row), "{text}");
@@ -243,7 +244,7 @@ fn tcp_fallback_shows_its_queries_and_connections() {
     let row = "  not accepted    3  times that the built-in responder had no file descriptor for a";
     assert!(text.contains(row), "{text}");
     let oddity =
-        "  TCP fallback    7  queries again over TCP: 6 answered, 1 timed out, 0 connection";
+        "  TCP fallback    7  queries retried over TCP: 6 answered, 1 timed out, 0 connection";
     assert!(text.contains(oddity), "{text}");
     assert!(
         text.contains("  TCP fallback latency: p50 2.000 ms, p99 2.000 ms"),
@@ -301,7 +302,7 @@ fn choice_of_questions_is_told_where_it_is_not_the_default() {
     record.total.counts.repeated = record.total.counts.offered / 2;
     let text = render(&record);
     for line in [
-        "random labels under a.test; random labels of 4 to 16 octets; \
+        "random labels under a.test; random labels of 4 to 16 bytes; \
          80.0 % repeat one of 10,000 asked before within 60.0 s\n",
         " of them asked before (50.00 %, 80.0 % wanted)\n",
     ] {

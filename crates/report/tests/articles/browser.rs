@@ -146,6 +146,6 @@ pub(crate) fn check_picture(name: &str, page: &Path) {
     let octets = std::fs::metadata(&picture)
         .expect("there is a picture")
         .len();
-    assert!(octets > 40_000, "{}: {octets} octets", picture.display());
+    assert!(octets > 40_000, "{}: {octets} bytes", picture.display());
     std::fs::rename(&picture, folder().join(format!("{name}.png"))).expect("the same folder");
 }

@@ -51,7 +51,7 @@ fn report(name: &str, runs: &[Printed]) -> String {
 /// Writes the page of the report.
 fn write(name: &str, runs: &[Printed]) -> PathBuf {
     let page = html::render(&several::document(&collection(runs)));
-    assert!(page.len() < 2 << 20, "{name}: {} octets", page.len());
+    assert!(page.len() < 2 << 20, "{name}: {} bytes", page.len());
     browser::put(&format!("{name}.html"), &page)
 }
 
@@ -86,7 +86,7 @@ fn what_the_article_on_transports_misses_is_said() {
         &text,
         &[
             // Lost queries held more than half of the places of the UDP run for 5 s each.
-            "590 of 1,000 places were held by lost queries",
+            "590 of 1,000 outstanding slots were held by lost queries",
             // Latency of a closed loop with all places in use is the number of places.
             "983.3 (TCP), 969.8 (DoT) queries in flight, of the 1,000 allowed",
         ],
@@ -119,7 +119,7 @@ fn the_coredns_limit_had_idle_places() {
         &text,
         &[
             "reached the same rate (118,500 qps and 118,500 qps, 0.0 % apart)",
-            "is no limit that these runs show: the verdict on each is unknown",
+            "the verdict on each is unknown, so what they differ in was not tested",
             "of at most 1,000 queries were in flight on average, though no worker was out of CPU",
         ],
     );

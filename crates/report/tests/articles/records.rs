@@ -258,7 +258,7 @@ impl Printed {
     }
 }
 
-/// Red Hat's runs of UDP, TCP and DoT, 200 clients and 1,000 outstanding (S41, S42).
+/// Red Hat's runs of UDP, TCP and DoT, 200 clients and 1,000 outstanding.
 pub(crate) fn transports() -> Vec<Printed> {
     let run = |transport, sent, lost, seconds, latency, round| Printed {
         transport,
@@ -304,7 +304,7 @@ pub(crate) fn transports() -> Vec<Printed> {
     ]
 }
 
-/// Red Hat's runs through CoreDNS over UDP, with UDP and with DoT behind it (S44).
+/// Red Hat's runs through CoreDNS over UDP, with UDP and with DoT behind it.
 pub(crate) fn through_coredns() -> Vec<Printed> {
     let run = |upstream: &str, latency, round| Printed {
         labels: vec![("upstream", upstream.to_owned())],
@@ -326,7 +326,7 @@ pub(crate) fn through_coredns() -> Vec<Printed> {
     ]
 }
 
-/// Red Hat's steps of tuning, with the CPU of the server (S40).
+/// Red Hat's steps of tuning, with the CPU of the server.
 pub(crate) fn tuning() -> Vec<Printed> {
     let steps = [
         ("default, 4 clients", 4, 100, 14_194_210, 0, 0.827, 29),
@@ -353,7 +353,7 @@ pub(crate) fn tuning() -> Vec<Printed> {
     .collect()
 }
 
-/// The same steps by what was set: clients that BIND takes, its query log, busy polling (S8, S40).
+/// The same steps by what was set: clients that BIND takes, its query log, busy polling.
 pub(crate) fn settings() -> Vec<Printed> {
     let steps = [
         ("150", "on", "0", 13_699_647, 0.609, 57),
@@ -380,7 +380,7 @@ pub(crate) fn settings() -> Vec<Printed> {
     .collect()
 }
 
-/// Northflank's runs by CPU size, ten of each (S45).
+/// Northflank's runs by CPU size, ten of each.
 pub(crate) fn cpu_sizes() -> Vec<Printed> {
     let sizes = [
         (1, 9_195_050_u64, 213_u64, 15_324.57, 6.497_399),
@@ -414,7 +414,7 @@ pub(crate) fn cpu_sizes() -> Vec<Printed> {
     runs
 }
 
-/// Sinodun's servers by clients, UDP and TCP (S22, S37, S46): the shares and the 20 queries a
+/// Sinodun's servers by clients, UDP and TCP: the shares and the 20 queries a
 /// second of each client at 24,000 clients are printed, the course up to there is drawn only.
 pub(crate) fn by_clients(servers: &[(&str, f64, f64)]) -> Vec<Printed> {
     let counts = [100_u64, 1_000, 5_000, 10_000, 16_000, 24_000];

@@ -212,8 +212,8 @@ fn counters_are_added_and_shown_without_zeros() {
         [
             "queries received 2 (udp 2)",
             "responses sent 2 (udp 2)",
-            "octets received 60 (udp 60)",
-            "octets sent 86 (udp 86)",
+            "bytes received 60 (udp 60)",
+            "bytes sent 86 (udp 86)",
             "messages ignored 2",
             "NOERROR 2",
         ]

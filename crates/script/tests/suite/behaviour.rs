@@ -219,7 +219,7 @@ fn misuse_of_the_methods_is_an_error_with_the_line_of_the_call() {
             "c:query(nil)",
             "a name must be a string, or the number of a question, not nil",
         ),
-        ("c:query('a..b')", "`a..b` is no domain name"),
+        ("c:query('a..b')", "`a..b` is not a domain name"),
         ("c:query('a.b', 'NOPE')", "unknown type `NOPE`"),
         ("c:query('a.b', 'A', '+nope')", "unknown option `+nope`"),
         (

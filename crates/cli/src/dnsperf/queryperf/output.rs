@@ -24,7 +24,7 @@ pub(super) fn beginning(server: IpAddr) -> String {
 /// What a block of statistics is about.
 pub(super) struct Span<'a> {
     pub(super) figures: &'a Figures,
-    /// From the first query to the last response or time-out.
+    /// From the first query to the last response or timeout.
     pub(super) seconds: f64,
     /// From the first query to the last.
     pub(super) sending_seconds: f64,

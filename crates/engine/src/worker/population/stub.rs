@@ -206,7 +206,7 @@ impl Stub {
         tried.count_ones() < u32::from(self.servers())
     }
 
-    /// The server after `server`, those left out passed over.
+    /// The server after `server`, those left out skipped.
     pub(crate) fn after(&self, client: u32, server: u8, now: Instant) -> u8 {
         self.living_from(client, (server + 1) % self.servers(), now)
     }

@@ -132,7 +132,7 @@ fn refused(reason: &LostReason, request: &RunRequest, tls: &TlsRequest) -> RunEr
     match reason {
         LostReason::Tls(failure) => refused_tls(failure, tls, target),
         LostReason::IdleTimeout | LostReason::HandshakeTimeout => RunError::new(
-            format!("nobody speaks QUIC at {target}: no answer in time"),
+            format!("no QUIC server answers at {target}: no response in time"),
             format!(
                 "check address, port and firewalls ({transport}: UDP port {})",
                 transport.default_port()

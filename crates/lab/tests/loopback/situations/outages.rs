@@ -126,9 +126,9 @@ fn a_generator_that_stands_still_has_the_outage_itself() {
     let expected = Expected {
         name: "this tool stopped",
         limit: Limit::Generator,
-        evidence: "of the run this tool was not let run",
+        evidence: "of the run this tool did not get to run",
         topic: "outage",
-        cure: "run again where nothing stops or starves this tool",
+        cure: "run again where nothing suspends or starves this tool",
     };
     expected.check(|| run(true), || run(false), &[Limit::Rate]);
 }

@@ -123,7 +123,7 @@ fn server_bound() -> Vec<Situation> {
                 .rate(3_000.0)
                 .behaviour(|it| it.rate_burst = Some(ms(1))),
             limit: Limit::Server,
-            evidence: "as many were answered in each moment",
+            evidence: "as many were answered at any moment",
             topic: "limit: server",
             state: State::Ok,
             cure: "find its limit: try --rate 1",
@@ -405,14 +405,14 @@ fn load_bound() -> Vec<Situation> {
 fn too_little() -> Vec<Situation> {
     vec![
         Situation {
-            name: "places held by lost queries",
+            name: "slots held by lost queries",
             sim: sim(Transport::Udp)
                 .outstanding(20)
                 .timeout_ms(1_000)
                 .behaviour(|it| it.faults.loss = 0.01),
             limit: Limit::Outstanding,
             evidence: "held by lost queries",
-            topic: "places held by lost queries",
+            topic: "slots held by lost queries",
             state: State::Problem,
             cure: "--timeout 1s",
             follow: None,
@@ -424,20 +424,20 @@ fn too_little() -> Vec<Situation> {
                 .timeout_ms(1_000),
             limit: Limit::Outstanding,
             evidence: "queries waited at the target on average",
-            topic: "places held by lost queries",
+            topic: "slots held by lost queries",
             state: State::Problem,
             cure: "give throng --outstanding",
             follow: Some((|sim| sim.outstanding(50), Limit::Server)),
         },
         Situation {
-            name: "every response after its time-out",
+            name: "every response after its timeout",
             sim: sim(Transport::Udp)
                 .rate(1_000.0)
                 .timeout_ms(20)
                 .behaviour(|it| it.delay = Delay::Constant(ms(30))),
             limit: Limit::Server,
-            evidence: "came after the time-out of 20.00 ms (",
-            topic: "time-out",
+            evidence: "came after the timeout of 20.00 ms (",
+            topic: "timeout",
             state: State::Problem,
             cure: "--timeout 80ms",
             follow: Some((|sim| sim.timeout_ms(80), Limit::Rate)),
@@ -487,7 +487,7 @@ fn on_the_way() -> Vec<Situation> {
             sim: lossy(Transport::Udp).outstanding(20).timeout_ms(500),
             limit: Limit::Network,
             evidence: "of the queries got no response",
-            topic: "places held by lost queries",
+            topic: "slots held by lost queries",
             state: State::Problem,
             cure: "--outstanding 40",
             follow: None,
@@ -496,7 +496,7 @@ fn on_the_way() -> Vec<Situation> {
             name: "lossy path, TCP",
             sim: lossy(Transport::Tcp).rate(1_000.0),
             limit: Limit::Network,
-            evidence: "segments, whose octets were sent again later",
+            evidence: "segments, whose data was sent again later",
             topic: "path",
             state: State::Problem,
             cure: "--sim-loss",

@@ -186,7 +186,7 @@ fn repeats_that_cannot_be_are_refused() {
         (
             "z A",
             source(0.8, Some(Duration::ZERO), 10),
-            "cache-ttl: it is zero",
+            "cache-ttl: must not be zero",
         ),
         (
             "z A",

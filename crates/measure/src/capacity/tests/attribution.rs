@@ -123,7 +123,8 @@ fn target_here_that_waited_for_a_cpu_that_others_used_is_excused() {
     let why = trial(&slow, Some(host(98, Some(40)))).excuse.unwrap();
     assert_eq!(
         why,
-        "the target on it waited for a CPU 40.0 % of the time; others kept 0.98 CPUs busy: stress \
+        "the target on it waited for a CPU 40.0 % of the time; other processes kept 0.98 CPUs \
+            busy: stress \
          (4711) 98.0 %"
     );
 }

@@ -87,7 +87,7 @@ pub(super) struct Connection {
     pub(super) memory: Option<ClientSession>,
     /// What the peer did against the rules, if that ended the connection.
     pub(super) broken: Option<&'static str>,
-    /// STOP_SENDING is passed over, over DoQ too.
+    /// STOP_SENDING is tolerated, over DoQ too.
     pub(super) allows_stop_sending: bool,
     phase: Phase,
 }

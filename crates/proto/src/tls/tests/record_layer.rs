@@ -319,9 +319,9 @@ fn changed_octet_anywhere_in_a_record_is_refused_as_rustls_refuses_it() {
             let is_refused = own.3.is_empty() && own.1 >= 5 && own.2.is_err();
             // Of the header, which has no part in the text, rustls protects less.
             let is_in_header = own.1 < 5 && (own.3.is_empty() || own.3 == stock.3);
-            assert!(is_refused || is_in_header, "{suite}: octet {}", own.1);
+            assert!(is_refused || is_in_header, "{suite}: byte {}", own.1);
             if is_refused {
-                assert_eq!(own.2, stock.2, "{suite}: octet {}", own.1);
+                assert_eq!(own.2, stock.2, "{suite}: byte {}", own.1);
             }
         }
     }
