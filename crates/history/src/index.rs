@@ -234,7 +234,7 @@ fn take_in(transaction: &Transaction<'_>, file: &File) -> Result<bool, HistoryEr
 
 fn read(file: &File) -> Result<RunRecord, String> {
     if file.octets > OCTETS_MAX {
-        return Err(format!("{} octets are too many for a record", file.octets));
+        return Err(format!("{} bytes are too many for a record", file.octets));
     }
     let text = fs::read_to_string(&file.path).map_err(|error| error.to_string())?;
     RunRecord::from_json(&text)

@@ -82,7 +82,7 @@ impl Shape {
             return Err(wrong("a factor is not within 0 to 1000000".into()));
         }
         if factors.clone().all(|factor| factor == 0.0) {
-            return Err(wrong("its factor is always zero".into()));
+            return Err(wrong("its factor must not always be zero".into()));
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ fn diurnal(text: &str) -> Result<Shape, PlanError> {
         return Err(wrong(format!("`{text}` is not PERIOD=LOW..HIGH")));
     };
     if period.is_zero() {
-        return Err(wrong("its period is zero".into()));
+        return Err(wrong("its period must not be zero".into()));
     }
     let period_s = period.as_secs_f64();
     let point = |piece: u32| {

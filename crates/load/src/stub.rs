@@ -69,7 +69,7 @@ fn time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).filter(|time| !time.is_zero());
     time.ok_or_else(|| {
         format!(
-            "`{text}` is no time above zero: write the time of each attempt, such as 3s,3s, or \
+            "`{text}` is not a time above zero: write the time of each attempt, such as 3s,3s, or \
              glibc, musl, systemd-resolved or windows"
         )
     })
@@ -165,7 +165,8 @@ pub(crate) fn validate(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError
 fn validate_values(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
     let servers = policy.servers.len();
     if servers > SERVERS_MAX {
-        let what = format!("{servers} servers for one client, which may have {SERVERS_MAX}");
+        let what = format!("{servers} servers for one client, which may have at most \
+            {SERVERS_MAX}");
         let hint = "give fewer, or spread clients over [[targets]] of a scenario";
         return Err(PlanError::new("server", what, hint));
     }
@@ -190,7 +191,7 @@ fn validate_values(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
     }
     let attempts = policy.waits.len();
     if !(1..=ATTEMPTS_MAX).contains(&attempts) {
-        let what = format!("{attempts} attempts, and a query has 1 to {ATTEMPTS_MAX}");
+        let what = format!("{attempts} attempts; a query has 1 to {ATTEMPTS_MAX}");
         return Err(PlanError::new("retry", what, "give fewer times"));
     }
     if policy.waits.iter().any(Duration::is_zero) {
@@ -202,7 +203,7 @@ fn validate_values(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
         return Err(PlanError::new("timeout", what, "leave it to --retry"));
     }
     if policy.race_delay.is_some_and(|delay| delay.is_zero()) {
-        let hint = "RFC 8305 recommends 250ms, and 10ms at the least";
+        let hint = "RFC 8305 recommends 250ms, and at least 10ms";
         return Err(PlanError::new("race-delay", "must not be zero", hint));
     }
     Ok(())

@@ -563,7 +563,7 @@ const OTHERS_BEFORE: f64 = 0.2;
 pub fn not_quiet(before: &CpuUse) -> Option<String> {
     (before.others_cpus() >= OTHERS_BEFORE).then(|| {
         format!(
-            "this host is not quiet: {}; trials that it disturbs decide nothing and are made again",
+            "this host is not quiet: {}; trials that it disturbs decide nothing and are repeated",
             before.others_text()
         )
     })
@@ -609,8 +609,8 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
     let disturbed = trials.filter(of_here).count();
     if disturbed >= DISTURBED_MAX && found.ended_by != EndedBy::Generator {
         notes.push(format!(
-            "{} decided nothing, for the generator or its host was at fault: use an idle host \
-             of its own for it",
+            "{} decided nothing, because the generator or its host was at fault: give it an idle \
+                host of its own",
             counted(disturbed as u64, "trial")
         ));
     }
@@ -628,7 +628,7 @@ fn notes(plan: &CapacityPlan, answer: &Answer, found: &Found<'_>) -> Vec<String>
         ));
     }
     if matches!(found.first.scenario.arrival, Arrival::Closed { .. }) {
-        notes.push("this was no open loop: please report a bug".into());
+        notes.push("this was not an open loop: please report this bug".into());
     }
     if found.first.driver == DriverKind::Sim {
         notes.push("SIMULATION: no server was measured, this is the capacity of a model".into());

@@ -277,8 +277,8 @@ fn notes(comparison: &Comparison, cells: &[Cell<'_>]) -> Vec<String> {
     };
     if cells.iter().any(|cell| is_full(cell.record)) {
         notes.push(
-            "closed loop with all places in use: mean latency is places / rate, so it says the \
-             same as the rate; for the latency of each transport run with --rate"
+            "closed loop with all outstanding queries in use: mean latency is outstanding / rate, \
+                so it says the same as the rate; for the latency of each transport run with --rate"
                 .into(),
         );
     }

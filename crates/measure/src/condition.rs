@@ -144,7 +144,7 @@ impl Condition {
         let claim = parse::claim(text)?;
         if let Claim::Slower(_) = claim {
             return Err(ConditionError {
-                what: format!("`{text}`: nobody requires that"),
+                what: format!("`{text}` cannot be required"),
                 hint: "--fail-if slower is the opposite".into(),
             });
         }

@@ -249,7 +249,7 @@ impl Metric {
     pub fn show(self, value: f64) -> String {
         match self.unit() {
             Unit::Count => notation::decimal(value, 0),
-            Unit::Octets => format!("{} octets", notation::decimal(value, 0)),
+            Unit::Octets => format!("{} bytes", notation::decimal(value, 0)),
             Unit::PerSecond => notation::rate(value),
             Unit::Share => notation::fraction(value),
             Unit::Nanoseconds => notation::latency(value),

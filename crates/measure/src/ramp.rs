@@ -361,7 +361,7 @@ impl Ramp {
 
 fn notes(plan: &RampPlan, record: &RunRecord) -> Vec<String> {
     let mut notes = vec![
-        "a ramp passes every rate but for a moment: it shows where to look; `throng capacity` \
+        "a ramp is at every rate for a moment only: it shows where to look; `throng capacity` \
          says what is sustained"
             .to_owned(),
     ];

@@ -208,7 +208,7 @@ fn where_its_time_goes(mut diagnosis: Diagnosis) -> Diagnosis {
         .cure(Cure::new(Place::Server, status))
         .cure(Cure::words(
             "label the runs (--label querylog=on), change one thing (rndc querylog off), \
-             measure again (--label querylog=off), and hand both records to throng doctor",
+             measure again (--label querylog=off), and pass both records to throng doctor",
         ))
 }
 

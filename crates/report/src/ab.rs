@@ -221,15 +221,15 @@ fn method(comparison: &AbComparison) -> Vec<String> {
         ),
         Method::Runs => format!("medians of runs; {level} interval by bootstrap; {ranks}"),
         Method::FewRuns => format!(
-            "few runs: means with Welch's {level} interval and test (from 6 runs a side on: \
-             medians and ranks)"
+            "few runs: means with Welch's {level} interval and test (6 runs a side or more: \
+                medians and ranks)"
         ),
         Method::Blocks(length) => format!(
             "one run a side: {level} interval by bootstrap of blocks of {}, widened by what runs \
              differ by",
             counted(length, "interval")
         ),
-        Method::None => "nothing to tell the noise from".into(),
+        Method::None => "nothing to estimate the noise from".into(),
     };
     let noise = match comparison.noise {
         Noise::Spread => "noise: how far such medians of the same thing lie apart, by the spread \
@@ -239,7 +239,7 @@ fn method(comparison: &AbComparison) -> Vec<String> {
             "noise: how far {} of A compared with A lie apart",
             counted(runs, "run")
         ),
-        Noise::Assumed => "noise: assumed, nobody measured it".into(),
+        Noise::Assumed => "noise: assumed, not measured".into(),
     };
     let rule = format!(
         "slower or faster: p below {:.2} after Holm's correction for all metrics, no change \

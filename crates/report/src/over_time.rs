@@ -58,8 +58,8 @@ pub(crate) fn bins(record: &RunRecord, most: usize) -> Vec<Bin<'_>> {
 /// Where a loss is shown.
 const BY_DUE: &str = "lost: where the queries were due, not when their loss became known";
 /// The same of records without a timeline.
-const BY_TIMEOUT: &str = "lost: when it became known, for this record does not tell when they were \
-                          due; after the load it is not shown";
+const BY_TIMEOUT: &str = "lost: when it became known, because this record does not say when they \
+    were due; after the load it is not shown";
 
 /// A figure of an interval; none where it has none.
 type Metric = fn(&Interval) -> Option<f64>;

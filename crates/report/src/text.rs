@@ -327,7 +327,7 @@ fn result(record: &RunRecord) -> String {
         row(&format!("  {}", end.name), number, "queries", note);
     }
     if counts.interrupted > 0 {
-        let note = "of offered; not waited for any longer".to_owned();
+        let note = "of offered; still open when interrupted".to_owned();
         row("still open", counts.interrupted, "queries", note);
     }
     rates(record, &mut table);
@@ -401,7 +401,7 @@ pub(crate) fn wire_words(record: &RunRecord) -> String {
         Some(Transport::Doh2) => "with HTTP, TLS, TCP and IP, handshakes too".to_owned(),
         Some(Transport::Doh3) => "with HTTP, QUIC, UDP and IP, handshakes too".to_owned(),
         Some(Transport::Doq) => "with QUIC, UDP and IP, handshakes too".to_owned(),
-        None => "with all that carries them, handshakes too".to_owned(),
+        None => "with everything that carries them, handshakes too".to_owned(),
     };
     if wire.sent_segments + wire.received_segments > 0 {
         words.push_str("; segments estimated, those without data not included");

@@ -80,7 +80,7 @@ fn forms_show_the_same_points_and_the_plot_is_that_of_resperf() {
         "\nRamp\n  peak           ",
         "\n  ended because  the ramp was complete\n",
         "\nOver time\n   from ",
-        "note: a ramp passes every rate but for a moment",
+        "note: a ramp is at every rate for a moment only",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -17,6 +17,7 @@ mod shape;
 mod source;
 mod unfinished;
 mod unsafety;
+mod words;
 
 use repository::{Repository, passes};
 
@@ -92,4 +93,11 @@ fn links_in_documents_lead_somewhere_and_documents_are_short() {
     let repository = Repository::read();
     passes(documents::links(&repository));
     passes(repository.each_file(documents::lengths));
+}
+
+#[test]
+fn help_output_and_documents_use_the_usual_words() {
+    let repository = Repository::read();
+    passes(repository.each_rust_file_outside_tests(words::in_output));
+    passes(repository.each_file(words::in_documents));
 }

@@ -3,12 +3,16 @@
 //! Knows nothing of the grammar but comments, literals and brackets. The parts keep their places:
 //! what does not belong to a part is blank there, so offsets and lines are those of the file.
 
-/// The two readable parts of a source text.
+use std::ops::Range;
+
+/// The three parts of a source text.
 pub(crate) struct Source {
     /// Without comments and without the contents of literals.
     pub(crate) code: String,
     /// Comments only.
     pub(crate) comments: String,
+    /// Literals only.
+    pub(crate) literals: String,
 }
 
 /// One function with a body.
@@ -31,7 +35,7 @@ enum Part {
 impl Source {
     pub(crate) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
-        let (mut code, mut comments) = (Vec::new(), Vec::new());
+        let (mut code, mut comments, mut literals) = (Vec::new(), Vec::new(), Vec::new());
         let mut at = 0;
         while at < bytes.len() {
             let (part, end) = part_at(bytes, at);
@@ -39,6 +43,7 @@ impl Source {
                 let blank = if byte == b'\n' { b'\n' } else { b' ' };
                 code.push(if part == Part::Code { byte } else { blank });
                 comments.push(if part == Part::Comment { byte } else { blank });
+                literals.push(if part == Part::Literal { byte } else { blank });
             }
             at = end;
         }
@@ -47,6 +52,7 @@ impl Source {
         Source {
             code: text(code),
             comments: text(comments),
+            literals: text(literals),
         }
     }
 }
@@ -214,16 +220,31 @@ fn end_of_item(code: &str, start: usize) -> usize {
 
 const TEST_ONLY: &str = "#[cfg(test)]";
 
+/// Where the items are that only tests compile.
+fn items_of_tests(code: &str) -> impl Iterator<Item = Range<usize>> {
+    let found = code.match_indices(TEST_ONLY);
+    found.map(|(offset, _)| offset..end_of_item(code, offset))
+}
+
+/// The text with these parts made blank; its lines stay.
+fn without(text: &str, parts: impl Iterator<Item = Range<usize>>) -> String {
+    let mut rest = text.to_owned();
+    for part in parts {
+        let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
+        let blanks: String = text[part.clone()].bytes().map(|b| blank(b.into())).collect();
+        rest.replace_range(part, &blanks);
+    }
+    rest
+}
+
 /// The code with all items that only tests compile made blank.
 pub(crate) fn without_tests(code: &str) -> String {
-    let mut product = code.to_owned();
-    for (offset, _) in code.match_indices(TEST_ONLY) {
-        let end = end_of_item(code, offset);
-        let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
-        let blanks: String = code[offset..end].bytes().map(|b| blank(b.into())).collect();
-        product.replace_range(offset..end, &blanks);
-    }
-    product
+    without(code, items_of_tests(code))
+}
+
+/// The literals outside of items that only tests compile.
+pub(crate) fn product_literals(source: &Source) -> String {
+    without(&source.literals, items_of_tests(&source.code))
 }
 
 /// Names of the modules that only tests compile and that are in files of their own.

@@ -144,9 +144,9 @@ fn what_is_not_understood_is_named() {
         ("constant:x", "`x` is not a rate"),
         ("constant:", "`` is not a rate"),
         ("bursts:8", "`every=TIME` is missing"),
-        ("bursts:0,every=1s", "a burst of no queries"),
+        ("bursts:0,every=1s", "a burst needs a query"),
         ("bursts:8,every=0s", "`0s` is not a time above zero"),
-        ("closed:0", "no query at once"),
+        ("closed:0", "at least one query at a time is needed"),
         ("closed:1,pause=2s", "`closed` has no option `pause`"),
         ("closed:1,think", "`think` is not NAME=VALUE"),
         (

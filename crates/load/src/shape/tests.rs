@@ -59,10 +59,10 @@ fn what_is_not_understood_is_named() {
         ("steps:", "`` is not a point"),
         ("steps:1s", "`1s` is not a point"),
         ("steps:5s=1,1s=2", "its times are not in order"),
-        ("steps:0s=0", "its factor is always zero"),
+        ("steps:0s=0", "its factor must not always be zero"),
         ("linear:0s=-1,1s=1", "a factor is not within 0 to 1000000"),
         ("diurnal:24h", "`24h` is not PERIOD=LOW..HIGH"),
-        ("diurnal:0s=1..2", "its period is zero"),
+        ("diurnal:0s=1..2", "its period must not be zero"),
     ] {
         assert_eq!(Shape::parse(text).unwrap_err().what, what, "{text}");
     }

@@ -142,13 +142,13 @@ fn document_fits_its_schema() {
 fn full_closed_loop_is_said_to_make_latency_and_rate_one() {
     let full = compare(&[run(Transport::Udp, 1_000, SECOND / 10)]);
     assert!(
-        full.notes[0].contains("mean latency is places / rate"),
+        full.notes[0].contains("mean latency is outstanding / rate"),
         "{:?}",
         full.notes
     );
     let empty = compare(&[run(Transport::Udp, 1_000, SECOND / 100)]);
     assert!(
-        !empty.notes[0].contains("places / rate"),
+        !empty.notes[0].contains("outstanding / rate"),
         "{:?}",
         empty.notes
     );
