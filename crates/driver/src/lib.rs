@@ -21,7 +21,7 @@
 //!   are the memory shared with the kernel, `xdp::frame` headers and checksums. `xdp::hops` and
 //!   `xdp::peers` know link-layer addresses, of targets from the kernel and of clients from their
 //!   queries. `xdp::drops` counts what the interface and the other end of a veth pair drop.
-//!   `xdp::rss` knows which queue a card puts a response into, `xdp::moderation` how often a veth
+//!   `xdp::rss` knows which queue a card puts a response into, `xdp::read_pace` how often a veth
 //!   interface is read.
 //! * `kernel`: which of these a run gets (`--driver`), and why.
 //! * `datagram` batches with sendmmsg and recvmmsg, and with UDP GSO and GRO where the load

@@ -12,8 +12,8 @@ use settings::InterfaceName;
 
 use super::bpf::{self, Map};
 use super::interface::Interface;
-use super::moderation::Moderation;
 use super::program;
+use super::read_pace::ReadPace;
 use super::rss::Rss;
 use super::socket::{Mode, XdpSocket};
 use crate::netlink::Netlink;
@@ -149,13 +149,13 @@ impl Attachment {
     }
 
     /// What says how often the queues of a worker are read; none where that is not ours to say.
-    pub(super) fn moderation(&self, queues: usize, worker: u32) -> Option<Moderation> {
+    pub(super) fn read_pace(&self, queues: usize, worker: u32) -> Option<ReadPace> {
         if !self.is_native || !self.interface.is_read_for_us {
             return None;
         }
         let workers = self.boxes.len();
         let own = (0..queues).map(|place| place * workers + worker as usize);
-        Moderation::of(&self.interface, own)
+        ReadPace::of(&self.interface, own)
     }
 
     fn remember(&self, mode: Mode, opened: io::Result<XdpSocket>) -> io::Result<XdpSocket> {

@@ -11,7 +11,7 @@
 //! About 250 instructions (two sums over 50 octets are 60 of them), no system call but one for
 //! each 64 frames sent, of which the kernel takes 256 a call, and one when there is nothing to do.
 //!
-//! Under load a veth interface is read by a timer, see `moderation`.
+//! Under load a veth interface is read by a timer, see `read_pace`.
 //!
 //! What it does not do: send fragments, IPv4 options or extension headers, follow a neighbour that
 //! changes its link-layer address during a run, or listen on a wildcard address.
@@ -22,11 +22,11 @@ mod drops;
 mod flow;
 #[doc(hidden)]
 pub mod frame;
-mod hops;
 mod interface;
-mod moderation;
+mod next_hops;
 mod peers;
 mod program;
+mod read_pace;
 pub(crate) mod ring;
 mod rss;
 mod socket;
@@ -51,10 +51,10 @@ use attachment::{Attachment, Letters};
 use drops::Drops;
 use flow::{Arrived, Flow, Flows};
 use frame::{Checksum, Template};
-use hops::Hops;
 use interface::Interface;
-use moderation::Moderation;
+use next_hops::NextHops;
 use peers::Peers;
+use read_pace::ReadPace;
 use socket::XdpSocket;
 
 pub use interface::receive_queues;
@@ -98,8 +98,8 @@ pub struct XdpDriver {
     /// With the first worker.
     drops: Option<Drops>,
     /// How often the interface is read under load, where that is ours to say.
-    moderation: Option<Moderation>,
-    hops: Hops,
+    read_pace: Option<ReadPace>,
+    next_hops: NextHops,
     flows: Flows,
     peers: Peers,
     /// Sockets that have datagrams to be delivered, in order of arrival.
@@ -144,9 +144,9 @@ impl XdpDriver {
             drops: drops.transpose()?,
             worker: place.worker,
             workers: place.workers,
-            moderation: shared.moderation(queues.len(), place.worker),
+            read_pace: shared.read_pace(queues.len(), place.worker),
             queues,
-            hops: Hops::new()?,
+            next_hops: NextHops::new()?,
             flows: Flows::new(),
             peers: Peers::default(),
             ready: VecDeque::new(),
@@ -168,8 +168,8 @@ impl XdpDriver {
     /// Where and how, in the words of the record.
     pub fn words(&self) -> String {
         let words = self.shared.words(self.queues.len());
-        match &self.moderation {
-            Some(_) => format!("{words}, read every {} us under load", moderation::TIMER_US),
+        match &self.read_pace {
+            Some(_) => format!("{words}, read every {} us under load", read_pace::TIMER_US),
             None => words,
         }
     }
@@ -187,7 +187,7 @@ impl XdpDriver {
         let template = match spec.peer {
             None => None,
             Some(peer) => {
-                let hop = self.hops.find(interface, local, peer)?;
+                let hop = self.next_hops.find(interface, local, peer)?;
                 Some(Template::new(hop, local, peer))
             }
         };
@@ -300,8 +300,8 @@ impl XdpDriver {
             };
             self.arrive(place, datagram);
         }
-        if let Some(moderation) = &mut self.moderation {
-            moderation.note_read(taken);
+        if let Some(read_pace) = &mut self.read_pace {
+            read_pace.note_read(taken);
         }
     }
 

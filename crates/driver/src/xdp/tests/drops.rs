@@ -68,7 +68,7 @@ fn what_a_veth_pair_has_no_room_for_is_seen_from_both_ends() {
     ends[1].enter();
     let Some(netlink) = Generic::open()
         .ok()
-        .filter(|_| pair.far.moderation.is_some())
+        .filter(|_| pair.far.read_pace.is_some())
     else {
         eprintln!("not tried: this kernel has no settings of NAPI instances");
         return;

@@ -185,11 +185,11 @@ fn under_load_a_timer_reads_the_interface_until_there_is_little_and_leaves_with_
         return;
     };
     let mut pair = Pair::open(&ends, 0);
-    if pair.far.moderation.is_none() {
+    if pair.far.read_pace.is_none() {
         eprintln!("not tried: this kernel has no settings of NAPI instances");
         return;
     }
-    let is_on = |pair: &Pair| pair.far.moderation.as_ref().unwrap().is_on();
+    let is_on = |pair: &Pair| pair.far.read_pace.as_ref().unwrap().is_on();
     let device = pair.far.interface.device;
     ends[1].enter();
     let netlink = Generic::open().unwrap();

@@ -20,14 +20,14 @@ const NEIGHBOUR_WAIT: Duration = Duration::from_secs(3);
 const KNOWN_MAX: usize = 65_536;
 
 /// The next hops of one interface.
-pub(super) struct Hops {
+pub(super) struct NextHops {
     netlink: Netlink,
     known: HashMap<(IpAddr, IpAddr), Mac>,
 }
 
-impl Hops {
-    pub(super) fn new() -> io::Result<Hops> {
-        Ok(Hops {
+impl NextHops {
+    pub(super) fn new() -> io::Result<NextHops> {
+        Ok(NextHops {
             netlink: Netlink::open()?,
             known: HashMap::new(),
         })

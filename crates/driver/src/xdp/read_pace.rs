@@ -28,7 +28,7 @@ const FEW_FRAMES: usize = 16;
 const FEW_READS_MAX: u32 = 8;
 
 /// Says how often the queues of one worker are read.
-pub(super) struct Moderation {
+pub(super) struct ReadPace {
     netlink: Generic,
     /// Of our queues.
     napis: Vec<u32>,
@@ -59,19 +59,19 @@ impl State {
     }
 }
 
-impl Moderation {
+impl ReadPace {
     /// For some queues of an interface; none if the kernel has no such settings.
     pub(super) fn of(
         interface: &Interface,
         queues: impl Iterator<Item = usize>,
-    ) -> Option<Moderation> {
+    ) -> Option<ReadPace> {
         let netlink = Generic::open().ok()?;
         let napis = netlink.napis(interface.device).ok()?;
         if napis.len() != interface.queues as usize {
             return None;
         }
         let napis = queues.map(|queue| napis.get(queue).copied());
-        let moderation = Moderation {
+        let moderation = ReadPace {
             netlink,
             napis: napis.collect::<Option<_>>()?,
             state: State::default(),
@@ -105,7 +105,7 @@ impl Moderation {
     }
 }
 
-impl Drop for Moderation {
+impl Drop for ReadPace {
     fn drop(&mut self) {
         if self.state.is_on {
             self.set(false);
