@@ -17,7 +17,6 @@ use crate::table::{Align, Table};
 use crate::{plain, servers, targets};
 
 mod capture;
-mod carriage;
 mod clients;
 mod connections;
 pub(crate) mod questions;
@@ -27,6 +26,7 @@ mod simulation;
 mod stub;
 #[cfg(test)]
 mod tests;
+mod transport_settings;
 mod without_queries;
 
 pub(crate) use sections::path_notes;
@@ -168,9 +168,9 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
         ("questions", questions),
         ("profile", profile),
         ("options", options(record)),
-        ("HTTP", carriage::http(scenario)),
-        ("TLS", carriage::tls(scenario)),
-        ("connections", carriage::connections(scenario)),
+        ("HTTP", transport_settings::http(scenario)),
+        ("TLS", transport_settings::tls(scenario)),
+        ("connections", transport_settings::connections(scenario)),
         ("stub resolver", stub::words(record)),
         ("labels", labels(scenario)),
         ("driver", driver(record)),

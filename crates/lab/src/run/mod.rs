@@ -1,11 +1,11 @@
 //! One run from request to record: look before, start what is needed, run, judge.
 
 mod addresses;
-mod carriage;
 mod division;
 mod local;
 mod preflight;
 pub(crate) mod record;
+mod recorded_transport;
 mod self_test;
 pub mod shares;
 mod simulation;

@@ -19,7 +19,7 @@ use measure::verdict::Verdict;
 use proto::query::{Edns, OPTION_KEEPALIVE};
 
 use super::local::{TargetScope, target_scope};
-use super::{RunRequest, carriage};
+use super::{RunRequest, recorded_transport};
 use crate::host::Host;
 
 mod population;
@@ -417,7 +417,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         local_addresses: local_addresses(plan, asked),
         local_port: plan.local_port,
         connections: plan.connections,
-        http: plan.doh.as_deref().map(carriage::http),
+        http: plan.doh.as_deref().map(recorded_transport::http),
         socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
         edns: edns.map(describe_edns),
         edns_padding_octets: edns.and_then(|edns| edns.padding_octets.map(u64::from)),
@@ -429,7 +429,7 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         tls: request
             .tls
             .as_ref()
-            .map(|tls| carriage::tls(tls, outcome.of_group(group))),
+            .map(|tls| recorded_transport::tls(tls, outcome.of_group(group))),
         tsig_algorithm: plan
             .tsig
             .as_ref()
