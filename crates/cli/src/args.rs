@@ -74,7 +74,7 @@ pub(crate) enum Command {
     /// runs
     Compare(Box<AbArguments>),
     /// Measure the same load over several transports in turn, and what each step costs
-    CompareTransports(Box<CompareArguments>),
+    CompareTransports(Box<CompareTransportsArguments>),
     /// Find the highest rate that a server sustains, or the most clients
     Capacity(Box<CapacityArguments>),
     /// Raise the rate until the server fails or a limit is reached
@@ -479,7 +479,7 @@ pub(crate) enum SchemaOf {
     .value_parser(only_transports)))]
 #[command(mut_arg("record", |arg| arg.hide(true).value_parser(only_records)))]
 #[command(mut_arg("format", |arg| arg.help("Format of the comparison on standard output")))]
-pub(crate) struct CompareArguments {
+pub(crate) struct CompareTransportsArguments {
     /// Transports to compare, in order; the first is the baseline
     #[arg(
         long,

@@ -43,7 +43,7 @@ pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<Group>, Failur
 
 /// The run over one transport: without the flags that it does not have and another has.
 fn of_one(
-    arguments: &CompareArguments,
+    arguments: &CompareTransportsArguments,
     transport: Transport,
     server: Option<String>,
 ) -> Result<Group, Failure> {
@@ -75,7 +75,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn read(arguments: &CompareArguments) -> Result<Self, Failure> {
+    fn read(arguments: &CompareTransportsArguments) -> Result<Self, Failure> {
         let mut servers = Servers {
             of_all: None,
             of_one: Vec::new(),
@@ -123,7 +123,7 @@ impl Servers {
     }
 
     /// Ports need a server, and one port cannot be that of transports which differ in it.
-    fn check(&self, arguments: &CompareArguments) -> Result<(), Failure> {
+    fn check(&self, arguments: &CompareTransportsArguments) -> Result<(), Failure> {
         let any = self.of_all.is_some() || !self.of_one.is_empty();
         let transports = &arguments.transports;
         if !any {
@@ -188,7 +188,11 @@ impl Servers {
 }
 
 /// A transport by its name, which has to be one of those compared.
-fn named(flag: &str, name: &str, arguments: &CompareArguments) -> Result<Transport, Failure> {
+fn named(
+    flag: &str,
+    name: &str,
+    arguments: &CompareTransportsArguments,
+) -> Result<Transport, Failure> {
     let transport: Transport = name
         .parse()
         .map_err(|reason: String| Failure::plain(format!("{flag}: {reason}")))?;
@@ -232,7 +236,7 @@ mod tests {
     use super::*;
     use crate::args::Command;
 
-    fn parse(flags: &str) -> CompareArguments {
+    fn parse(flags: &str) -> CompareTransportsArguments {
         let words = ["throng", "compare-transports"].into_iter();
         let line = words.chain(flags.split_whitespace()).map(Into::into);
         match crate::parse(line.collect()).unwrap().command {

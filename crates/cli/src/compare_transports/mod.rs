@@ -40,7 +40,7 @@ struct Made {
 }
 
 /// Compares and prints.
-pub(crate) fn execute(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode, Failure> {
     let each = arguments::of_each(arguments)?;
     for group in &each {
         let transport = group.run.transport;
@@ -96,7 +96,7 @@ fn turns<'a>(each: &'a [Group], arguments: &CompareArguments) -> Result<Vec<Turn
 fn destination(
     run: &Run,
     round: u32,
-    arguments: &CompareArguments,
+    arguments: &CompareTransportsArguments,
 ) -> Result<Option<Destination>, Failure> {
     let Some(folder) = &arguments.records else {
         return Ok(None);
