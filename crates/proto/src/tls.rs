@@ -24,7 +24,7 @@ pub use server::ServerTls;
 pub use server_config::{
     ClientCertificates, ServerTlsOptions, Tickets, server_config, server_config_with,
 };
-pub use stream::Progress;
+pub use stream::PeerState;
 
 mod accepted_chain;
 mod channel;

@@ -119,7 +119,7 @@ impl fmt::Debug for Connection {
 
 /// What one delivery of octets led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum Continuation {
     /// The connection goes on.
     Continues,
     /// TLS or HTTP failed: send what is in the scratch buffer (an alert, a GOAWAY) and close.
@@ -173,7 +173,7 @@ impl Connection {
         (bytes, at): (&[u8], Instant),
         respondent: &mut Respondent,
         scratch: &mut Scratch,
-    ) -> Progress {
+    ) -> Continuation {
         self.last_active = at;
         let mut received = std::mem::take(&mut scratch.received);
         let mut peer_closed = false;
@@ -221,8 +221,8 @@ impl Connection {
         }
         self.write(scratch);
         match failed {
-            true => Progress::Broken,
-            false => Progress::Continues,
+            true => Continuation::Broken,
+            false => Continuation::Continues,
         }
     }
 

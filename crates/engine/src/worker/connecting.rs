@@ -15,7 +15,7 @@ use super::disconnecting::Ended;
 use super::ledger::connections::failure_counter;
 use super::phases::Phase;
 use super::population::client::{Link, Role};
-use super::population::connection::{Channel, Connection, Progress, Reason};
+use super::population::connection::{Channel, Connection, Reason, Stage};
 
 /// Pause before the next attempt after a first failure; doubles with each.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -179,7 +179,7 @@ impl Worker {
         let Some(connection) = self.population.connection(index) else {
             return;
         };
-        connection.progress = Progress::Usable;
+        connection.stage = Stage::Usable;
         connection.early.is_open = false;
         connection.times.usable_at = now;
         connection.times.active_at = now;

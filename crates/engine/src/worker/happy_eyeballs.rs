@@ -160,7 +160,7 @@ impl Worker {
         let Some(connection) = client.connection() else {
             return false;
         };
-        if racers.is_empty() || connection.progress != Progress::Connecting {
+        if racers.is_empty() || connection.stage != Stage::Connecting {
             return false;
         }
         let next = racers.remove(0);

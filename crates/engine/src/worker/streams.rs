@@ -9,7 +9,7 @@ use super::Worker;
 use super::disconnecting::Ended;
 use super::inputs::TlsSettings;
 use super::population::client::Role;
-use super::population::connection::{Channel, Progress, Reason};
+use super::population::connection::{Channel, Reason, Stage};
 
 /// Room that there has to be for early data, so that the first queries fit: HTTP/2's first octets
 /// and some requests.
@@ -57,7 +57,7 @@ impl Worker {
         let early = tls.can_write_early(EARLY_OCTETS);
         if let Some(connection) = client.connection() {
             connection.tls = Some(Box::new(tls));
-            connection.progress = Progress::Handshaking;
+            connection.stage = Stage::Handshaking;
             connection.early.is_open = early;
         }
         if early {

@@ -9,7 +9,7 @@ use super::frame::{
 use super::known_fields;
 use super::response::{Step, Stream, Surplus};
 use super::streams::Streams;
-use super::{Http2Options, Progress, finish_headers};
+use super::{Continuation, Http2Options, finish_headers};
 use crate::doh::{DohRequest, Method, Scheme};
 use crate::exchange::ExchangeEnd;
 use crate::hpack::NumberField;
@@ -300,7 +300,7 @@ impl Http2Client {
         bytes: &[u8],
         out: &mut Vec<u8>,
         mut on_end: impl FnMut(u32, ExchangeEnd<'_>),
-    ) -> Result<Progress, Http2Error> {
+    ) -> Result<Continuation, Http2Error> {
         if let Some(error) = self.endpoint.failure() {
             return Err(error);
         }
@@ -314,7 +314,7 @@ impl Http2Client {
             return Err(error);
         }
         let is_drained = self.is_going_away() && self.streams.len() == 0;
-        Ok(Progress::new(is_drained))
+        Ok(Continuation::new(is_drained))
     }
 
     fn handle_frame(

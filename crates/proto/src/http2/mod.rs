@@ -58,18 +58,18 @@ impl Http2Options {
 
 /// What octets from the peer led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum Continuation {
     /// The connection goes on.
     Continues,
     /// One side has said GOAWAY and no exchange is open: close the connection once `out` is sent.
     Drained,
 }
 
-impl Progress {
+impl Continuation {
     fn new(is_drained: bool) -> Self {
         match is_drained {
-            true => Progress::Drained,
-            false => Progress::Continues,
+            true => Continuation::Drained,
+            false => Continuation::Continues,
         }
     }
 }

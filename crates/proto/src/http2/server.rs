@@ -8,7 +8,7 @@ use super::frame::{
     flag, setting, write_goaway, write_reset, write_settings,
 };
 use super::streams::Streams;
-use super::{Http2Options, Progress, finish_headers};
+use super::{Continuation, Http2Options, finish_headers};
 use crate::doh::{MESSAGE_OCTETS_MAX, Method};
 use crate::hpack::{FieldRef, NumberField};
 use std::sync::Arc;
@@ -213,7 +213,7 @@ impl Http2Server {
         bytes: &[u8],
         out: &mut Vec<u8>,
         mut on_request: impl FnMut(u32, Result<DohQuery<'_>, u16>),
-    ) -> Result<Progress, Http2Error> {
+    ) -> Result<Continuation, Http2Error> {
         if let Some(error) = self.endpoint.failure() {
             return Err(error);
         }
@@ -226,7 +226,7 @@ impl Http2Server {
             }
             return Err(error);
         }
-        Ok(Progress::new(self.is_drained()))
+        Ok(Continuation::new(self.is_drained()))
     }
 
     /// True if one side has said GOAWAY and every stream is answered.

@@ -80,7 +80,7 @@ impl Client {
         self.http2.request(message, token, &mut self.out)
     }
 
-    fn receive(&mut self, bytes: &[u8]) -> Result<Progress, Http2Error> {
+    fn receive(&mut self, bytes: &[u8]) -> Result<Continuation, Http2Error> {
         let ends = &mut self.ends;
         self.http2.handle_bytes(bytes, &mut self.out, |token, end| {
             ends.push((token, End::from(end)));
@@ -134,7 +134,7 @@ impl Server {
         server
     }
 
-    fn receive(&mut self, bytes: &[u8]) -> Result<Progress, Http2Error> {
+    fn receive(&mut self, bytes: &[u8]) -> Result<Continuation, Http2Error> {
         let requests = &mut self.requests;
         self.http2
             .handle_bytes(bytes, &mut self.out, |id, request| {

@@ -8,7 +8,7 @@ use super::failure::TlsFailure;
 use super::handshake::{HandshakeKind, Negotiated};
 use super::record_layer::{Handover, RecordLayer, ToldSecrets, Version};
 use super::records::RecordBoundaries;
-use super::stream::{Progress, Side, receive, receive_piece, send, take_records};
+use super::stream::{PeerState, Side, receive, receive_piece, send, take_records};
 use crate::framing::framed_messages;
 use rustls::{ProtocolVersion, SupportedCipherSuite};
 use std::io::Write;
@@ -97,7 +97,7 @@ impl<S: Side> Channel<S> {
         &mut self,
         bytes: &mut &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<Progress, TlsFailure> {
+    ) -> Result<PeerState, TlsFailure> {
         let Layer::Rustls(session) = &mut self.layer else {
             return self.receive(std::mem::take(bytes), plaintext);
         };
@@ -109,7 +109,7 @@ impl<S: Side> Channel<S> {
             let has_data = !was_handshaking && plaintext.len() > start;
             pending.records = pending.records.saturating_add(has_data.into());
         }
-        if !matches!(progress, Ok(Progress { peer_closed: false })) {
+        if !matches!(progress, Ok(PeerState { peer_closed: false })) {
             self.pending = None;
         }
         progress
@@ -121,7 +121,7 @@ impl<S: Side> Channel<S> {
         &mut self,
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<Progress, TlsFailure> {
+    ) -> Result<PeerState, TlsFailure> {
         match &mut self.layer {
             Layer::Own(records) => records.handle_bytes(bytes, plaintext),
             Layer::Rustls(session) => {

@@ -4,7 +4,7 @@ use super::channel::Channel;
 use super::client_session::ClientSession;
 use super::failure::TlsFailure;
 use super::handshake::{EarlyData, Handshake, HandshakeKind, Negotiated};
-use super::stream::{Progress, send, take_records};
+use super::stream::{PeerState, send, take_records};
 use crate::framing::framed_messages;
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
@@ -102,7 +102,7 @@ impl ClientTls {
         &mut self,
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<Progress, TlsFailure> {
+    ) -> Result<PeerState, TlsFailure> {
         // Nothing is remembered any more: tickets are for rustls.
         if let Some(records) = self.channel.own() {
             return records.handle_bytes(bytes, plaintext);
@@ -121,7 +121,7 @@ impl ClientTls {
         &mut self,
         mut bytes: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<Progress, TlsFailure> {
+    ) -> Result<PeerState, TlsFailure> {
         // A record at a time, because the handshake's octets are counted to its very end.
         while !bytes.is_empty() && (self.is_handshaking() || self.channel.is_handing_over()) {
             let (was_handshaking, octets) = (self.is_handshaking(), bytes.len());

@@ -10,7 +10,7 @@
 //! those that come later still are skipped.
 
 use super::failure::TlsFailure;
-use super::stream::Progress;
+use super::stream::PeerState;
 use crate::framing::framed_messages;
 use key_schedule::Told;
 use rustls::{
@@ -196,7 +196,7 @@ impl RecordLayer {
         &mut self,
         bytes: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<Progress, TlsFailure> {
+    ) -> Result<PeerState, TlsFailure> {
         if let Some(failure) = &self.failure {
             return Err(TlsFailure::clone(failure));
         }
@@ -211,7 +211,7 @@ impl RecordLayer {
                 Err(invalid) => return Err(self.fail(invalid)),
             }
         }
-        Ok(Progress {
+        Ok(PeerState {
             peer_closed: self.peer_closed,
         })
     }

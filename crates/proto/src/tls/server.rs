@@ -3,7 +3,7 @@
 use super::channel::Channel;
 use super::failure::TlsFailure;
 use super::handshake::{HandshakeKind, Negotiated};
-use super::stream::Progress;
+use super::stream::PeerState;
 use rustls::ServerConnection;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl ServerTls {
         &mut self,
         mut bytes: &[u8],
         plaintext: &mut Vec<u8>,
-    ) -> Result<Progress, TlsFailure> {
+    ) -> Result<PeerState, TlsFailure> {
         while !bytes.is_empty() && self.channel.is_handing_over() {
             let progress = self.channel.receive_record(&mut bytes, plaintext)?;
             if progress.peer_closed {

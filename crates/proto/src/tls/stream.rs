@@ -8,7 +8,7 @@ use std::ops::DerefMut;
 
 /// What a batch of octets from the peer led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct PeerState {
     /// The peer sent close_notify.
     pub peer_closed: bool,
 }
@@ -74,9 +74,9 @@ pub(super) fn receive(
     boundaries: &mut RecordBoundaries,
     bytes: &[u8],
     plaintext: &mut Vec<u8>,
-) -> Result<Progress, TlsFailure> {
+) -> Result<PeerState, TlsFailure> {
     let mut rest = bytes;
-    let mut progress = Progress { peer_closed: false };
+    let mut progress = PeerState { peer_closed: false };
     while !rest.is_empty() && !progress.peer_closed {
         let piece = boundaries.take_piece(&mut rest);
         progress = receive_piece(session, piece, plaintext)?;
@@ -91,8 +91,8 @@ pub(super) fn receive_piece(
     session: &mut impl Side,
     mut piece: &[u8],
     plaintext: &mut Vec<u8>,
-) -> Result<Progress, TlsFailure> {
-    let mut progress = Progress { peer_closed: false };
+) -> Result<PeerState, TlsFailure> {
+    let mut progress = PeerState { peer_closed: false };
     while !piece.is_empty() && !progress.peer_closed {
         let taken = session.read_tls(&mut piece);
         let processed = session.process_new_packets();

@@ -77,8 +77,8 @@ struct Pair {
     server: ServerTls,
     client_received: Vec<u8>,
     server_received: Vec<u8>,
-    client_progress: Result<Progress, TlsFailure>,
-    server_progress: Result<Progress, TlsFailure>,
+    client_progress: Result<PeerState, TlsFailure>,
+    server_progress: Result<PeerState, TlsFailure>,
 }
 
 impl Pair {
@@ -107,8 +107,8 @@ impl Pair {
             server: ServerTls::new(server).unwrap(),
             client_received: Vec::new(),
             server_received: Vec::new(),
-            client_progress: Ok(Progress { peer_closed: false }),
-            server_progress: Ok(Progress { peer_closed: false }),
+            client_progress: Ok(PeerState { peer_closed: false }),
+            server_progress: Ok(PeerState { peer_closed: false }),
         }
     }
 
@@ -337,12 +337,12 @@ fn close_notify_is_seen_with_what_was_written_before_it() {
     pair.server.close();
     pair.server.write(b"too late");
     pair.exchange(usize::MAX);
-    assert_eq!(pair.client_progress, Ok(Progress { peer_closed: true }));
+    assert_eq!(pair.client_progress, Ok(PeerState { peer_closed: true }));
     assert_eq!(pair.client_received, b"last words");
     let again = pair
         .client
         .handle_bytes(b"junk after the end", &mut pair.client_received);
-    assert_eq!(again, Ok(Progress { peer_closed: true }));
+    assert_eq!(again, Ok(PeerState { peer_closed: true }));
     pair.client.write(b"half-open");
     pair.exchange(usize::MAX);
     assert_eq!(pair.server_received, b"half-open");

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use driver::SocketId;
 use proto::Instant;
 use proto::http2::{
-    ErrorCode, Http2Error, Http2Server, Http2ServerOptions, Progress, RespondError, ServerCounts,
+    Continuation, ErrorCode, Http2Error, Http2Server, Http2ServerOptions, RespondError,
+    ServerCounts,
 };
 
 use super::{Delivery, Framing, Phase, Scratch};
@@ -172,8 +173,8 @@ impl super::Connection {
         }
         http2.count(&mut respondent.counters);
         match handled {
-            Ok(Progress::Continues) => {}
-            Ok(Progress::Drained) => self.handle_drained(),
+            Ok(Continuation::Continues) => {}
+            Ok(Continuation::Drained) => self.handle_drained(),
             Err(_) => respondent.counters.http_failed += 1,
         }
         handled.is_ok()
@@ -193,12 +194,12 @@ impl super::Connection {
         (bytes, at): (&[u8], Instant),
         respondent: &mut Respondent,
         scratch: &mut Scratch,
-    ) -> Result<Progress, Http2Error> {
+    ) -> Result<Continuation, Http2Error> {
         let Scratch {
             replies, responses, ..
         } = scratch;
         let Framing::Http2(http2) = &mut self.framing else {
-            return Ok(Progress::Continues);
+            return Ok(Continuation::Continues);
         };
         let options = &http2.options;
         let server = http2

@@ -7,7 +7,7 @@ use proto::Instant;
 
 use super::ResponderWorker;
 use crate::sockets::Role;
-use crate::stream::{Connection, Progress};
+use crate::stream::{Connection, Continuation};
 
 /// Timers of connections that are gone are cleared when there are more than so many beside one
 /// for each live connection.
@@ -70,7 +70,7 @@ impl ResponderWorker {
             connection.handle_bytes(socket, input, &mut self.respondent, &mut self.scratch);
         self.hold_begun(socket);
         self.send_wire(driver, socket);
-        if progress == Progress::Broken {
+        if progress == Continuation::Broken {
             // Orderly, so that the alert is not lost.
             self.end(driver, socket, Close::Graceful);
         }

@@ -7,7 +7,7 @@ use driver::{Close, Event, SocketId};
 use hickory_proto::op::{Message, ResponseCode};
 use proto::doh::{DohRequest, Method};
 use proto::exchange::ExchangeEnd;
-use proto::http2::{Blocked, ErrorCode, Http2Client, Http2Error, Http2Options, Progress};
+use proto::http2::{Blocked, Continuation, ErrorCode, Http2Client, Http2Error, Http2Options};
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTls, ClientTlsOptions, Roots, client_config};
 use proto::{Instant, Transport};
@@ -32,7 +32,7 @@ struct Doh {
     out: Vec<u8>,
     ends: Vec<(u32, End)>,
     /// What the last octets led to.
-    progress: Result<Progress, Http2Error>,
+    progress: Result<Continuation, Http2Error>,
 }
 
 impl Doh {
@@ -63,7 +63,7 @@ impl Doh {
             http2,
             out,
             ends: Vec::new(),
-            progress: Ok(Progress::Continues),
+            progress: Ok(Continuation::Continues),
         };
         doh.exchange();
         doh
@@ -350,7 +350,7 @@ fn goaway_after_so_many_queries_refuses_the_rest_and_waits_for_the_client() {
         });
         doh.ask(0..15);
         doh.run_until(at_ms(5));
-        assert_eq!(doh.progress, Ok(Progress::Drained));
+        assert_eq!(doh.progress, Ok(Continuation::Drained));
         assert_eq!(doh.http2.goaway_code(), Some(ErrorCode::NO_ERROR));
         let not_processed = End::Other("NotProcessed".to_owned());
         let refused: Vec<u32> = { doh.ends.iter() }
@@ -549,7 +549,7 @@ fn over_tls_both_agree_on_h2_and_queries_are_answered() {
         assert_eq!(u32::from(id(message)), token);
         answered.push(token);
     });
-    assert_eq!(handled, Ok(Progress::Continues));
+    assert_eq!(handled, Ok(Continuation::Continues));
     assert_eq!(answered, (0..20).collect::<Vec<_>>());
     let counters = target.worker.counters();
     assert_eq!((counters.handshakes_completed, counters.tls_failed), (1, 0));

@@ -12,7 +12,7 @@ use crate::worker::ledger::open_connections::Standing;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum Stage {
     /// SYN or first QUIC packet sent.
     Connecting,
     /// TCP is established, the TLS handshake is not.
@@ -59,7 +59,7 @@ pub(crate) enum Channel {
 /// One connection of a transport that has them.
 pub(crate) struct Connection {
     pub(crate) socket: SocketId,
-    pub(crate) progress: Progress,
+    pub(crate) stage: Stage,
     pub(crate) channel: Channel,
     /// Apart, because a session is a kilobyte that a TCP connection does not need.
     pub(crate) tls: Option<Box<ClientTls>>,
@@ -123,7 +123,7 @@ impl Connection {
     pub(crate) fn new(socket: SocketId, channel: Channel, attempted_at: Instant) -> Self {
         Connection {
             socket,
-            progress: Progress::Connecting,
+            stage: Stage::Connecting,
             channel,
             tls: None,
             early: Early::default(),
@@ -151,13 +151,13 @@ impl Connection {
     /// True once the handshakes are over.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
-        self.progress == Progress::Usable
+        self.stage == Stage::Usable
     }
 
     /// True if queries may be written now.
     #[inline]
     pub(crate) fn takes_queries(&self) -> bool {
-        let is_ready = self.progress == Progress::Usable || self.early.is_open;
+        let is_ready = self.stage == Stage::Usable || self.early.is_open;
         is_ready && self.retired_for.is_none() && !self.is_blocked()
     }
 

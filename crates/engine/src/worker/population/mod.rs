@@ -27,7 +27,7 @@ use proto::quic::ConnectionKey;
 use super::summary::Timeline;
 use super::wire::mix;
 use client::{Client, Link, Role};
-use connection::{Channel, Connection, Progress, Reason};
+use connection::{Channel, Connection, Reason, Stage};
 use events::Events;
 use set_up::SetUp;
 use stub::Stub;
@@ -225,7 +225,7 @@ impl Population {
         let Link::Connected(connection) = &self.clients[index as usize].link else {
             return None;
         };
-        if connection.progress != Progress::Connecting || !stub.has_untried(index) {
+        if connection.stage != Stage::Connecting || !stub.has_untried(index) {
             return None;
         }
         let last = stub.racers[index as usize].last();

@@ -113,7 +113,10 @@ fn message_in_one_frame_is_handed_out_in_place() {
                 in_place.push(bytes.as_ptr_range().contains(&octets.as_ptr()));
             }
         });
-    assert_eq!((progress, in_place), (Ok(Progress::Continues), vec![true]));
+    assert_eq!(
+        (progress, in_place),
+        (Ok(Continuation::Continues), vec![true])
+    );
 }
 
 #[test]

@@ -102,7 +102,7 @@ async fn our_client(mut pipe: DuplexStream, setup: Setup) {
         }
         let octets = step(&mut pipe, &mut client.out).await;
         assert!(!octets.is_empty(), "h2 has hung up");
-        assert_eq!(client.receive(&octets), Ok(Progress::Continues));
+        assert_eq!(client.receive(&octets), Ok(Continuation::Continues));
         for (token, end) in client.take_ends() {
             if end == End::NotProcessed && token < 100 {
                 // Refused, because the limit on streams was not known yet.

@@ -123,7 +123,7 @@ fn section_5_1_frames_on_ended_streams_do_no_harm() {
     client.receive(&response).unwrap();
     assert_eq!(client.take_ends().len(), 1);
     for octets in [reset(1, ErrorCode::NO_ERROR), window_update(1, 5), response] {
-        assert_eq!(client.receive(&octets), Ok(Progress::Continues));
+        assert_eq!(client.receive(&octets), Ok(Continuation::Continues));
     }
     assert_eq!(client.take_ends(), []);
 }
@@ -436,8 +436,8 @@ fn section_6_8_streams_above_the_last_were_not_processed_and_others_end() {
     assert_eq!(client.http2.streams_free(), 0);
     assert_eq!(client.request(&[1; 20], 4), Err(Blocked::Ending));
     let answer = |stream| [headers(stream, false, &OK), data(stream, true, b"m")].concat();
-    assert_eq!(client.receive(&answer(1)), Ok(Progress::Continues));
-    assert_eq!(client.receive(&answer(3)), Ok(Progress::Drained));
+    assert_eq!(client.receive(&answer(1)), Ok(Continuation::Continues));
+    assert_eq!(client.receive(&answer(3)), Ok(Continuation::Drained));
     let message = End::Message(b"m".to_vec());
     assert_eq!(client.take_ends(), [(0, message.clone()), (1, message)]);
     check_connection_error(
@@ -458,7 +458,7 @@ fn section_6_8_server_that_goes_away_answers_what_it_has_and_refuses_the_rest() 
         .unwrap();
     server.http2.go_away(ErrorCode::NO_ERROR, &mut server.out);
     let later = [headers(3, false, &POST), data(3, true, b"m")].concat();
-    assert_eq!(server.receive(&later), Ok(Progress::Continues));
+    assert_eq!(server.receive(&later), Ok(Continuation::Continues));
     server.answer_all(None);
     assert!(server.http2.is_drained());
     let frames = server.take_frames();
@@ -497,7 +497,7 @@ fn section_6_8_client_says_goodbye_once() {
     assert_eq!(client.take_frames().len(), 1);
     assert_eq!(client.request(&[1; 20], 4), Err(Blocked::Ending));
     let answer = [headers(1, false, &OK), data(1, true, b"m")].concat();
-    assert_eq!(client.receive(&answer), Ok(Progress::Drained));
+    assert_eq!(client.receive(&answer), Ok(Continuation::Drained));
     assert_eq!(client.take_ends().len(), 1);
 }
 
@@ -591,7 +591,7 @@ fn section_6_9_2_initial_window_changes_open_streams_even_below_zero() {
     let overflow = settings(&[(setting::INITIAL_WINDOW_SIZE, (1 << 31) - 1)]);
     client.receive(&window_update(1, 1)).unwrap();
     client.receive(&window_update(1, 1)).unwrap();
-    assert_eq!(client.receive(&overflow), Ok(Progress::Continues));
+    assert_eq!(client.receive(&overflow), Ok(Continuation::Continues));
     assert_eq!(client.take_frames().pop().unwrap().flags, flag::END_STREAM);
 }
 
@@ -753,7 +753,7 @@ fn section_10_5_floods_end_the_connection() {
     for _ in 0..20_000 {
         assert_eq!(
             client.receive(&ping),
-            Ok(Progress::Continues),
+            Ok(Continuation::Continues),
             "one at a time is no flood"
         );
     }

@@ -44,10 +44,10 @@ pub(super) struct Buffers<'a> {
 /// One query and its response, on a stream of their own.
 pub(super) struct Exchange {
     pub(super) token: u32,
-    pub(super) progress: Progress,
+    pub(super) state: ExchangeState,
 }
 
-pub(super) enum Progress {
+pub(super) enum ExchangeState {
     /// Sent whole; nothing of the response has come.
     Waiting,
     /// Octets that flow control has held back, or that are an incomplete response.
@@ -202,17 +202,17 @@ impl Connection {
 
     fn send(&mut self, stream: StreamId, octets: &[u8], token: u32) {
         self.spare = None;
-        let progress = match write_and_finish(&mut self.quic, stream, octets) {
-            Some([]) => Progress::Waiting,
-            Some(unsent) => Progress::Partial(Box::new(Partial {
+        let state = match write_and_finish(&mut self.quic, stream, octets) {
+            Some([]) => ExchangeState::Waiting,
+            Some(unsent) => ExchangeState::Partial(Box::new(Partial {
                 unsent: unsent.to_vec(),
                 received: Vec::new(),
             })),
             // A stream just opened is there; if the connection has closed meanwhile, its loss is
             // reported and ends the exchange.
-            None => Progress::Waiting,
+            None => ExchangeState::Waiting,
         };
-        let exchange = Exchange { token, progress };
+        let exchange = Exchange { token, state };
         self.exchanges.insert(number(stream), exchange);
     }
 
@@ -340,7 +340,7 @@ impl Connection {
         // The response may still come (RFC 9114, section 4.1); the rest of the request is not sent.
         // After FIN it means nothing (RFC 9000, section 3.5).
         let exchange = self.exchanges.get_mut(&number(id))?;
-        if let Progress::Partial(partial) = &mut exchange.progress {
+        if let ExchangeState::Partial(partial) = &mut exchange.state {
             partial.unsent.clear();
         }
         None
@@ -386,7 +386,7 @@ impl Connection {
         let Some(exchange) = self.exchanges.get_mut(&number(id)) else {
             return;
         };
-        let Progress::Partial(partial) = &mut exchange.progress else {
+        let ExchangeState::Partial(partial) = &mut exchange.state else {
             return;
         };
         if partial.unsent.is_empty() {
@@ -454,7 +454,8 @@ impl Connection {
         let exchange = self.remove(id)?;
         // Either fails only if the stream is gone already.
         let _ = self.quic.recv_stream(id).stop(code);
-        if matches!(&exchange.progress, Progress::Partial(partial) if !partial.unsent.is_empty()) {
+        if matches!(&exchange.state, ExchangeState::Partial(partial) if !partial.unsent.is_empty())
+        {
             let _ = self.quic.send_stream(id).reset(code);
         }
         Some(exchange)
@@ -471,15 +472,15 @@ impl Connection {
 
 impl Exchange {
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self.progress, Progress::Ended)
+        matches!(self.state, ExchangeState::Ended)
     }
 
     pub(super) fn keep_received(&mut self, received: Vec<u8>) {
-        match &mut self.progress {
-            Progress::Partial(partial) => partial.received = received,
-            Progress::Waiting if received.is_empty() => {}
-            Progress::Waiting | Progress::Ended => {
-                self.progress = Progress::Partial(Box::new(Partial {
+        match &mut self.state {
+            ExchangeState::Partial(partial) => partial.received = received,
+            ExchangeState::Waiting if received.is_empty() => {}
+            ExchangeState::Waiting | ExchangeState::Ended => {
+                self.state = ExchangeState::Partial(Box::new(Partial {
                     received,
                     unsent: Vec::new(),
                 }));

@@ -1,6 +1,6 @@
 //! What comes back on the streams of queries, in DoQ and in HTTP/3.
 
-use super::connection::{Buffers, Connection, Progress, Step, number};
+use super::connection::{Buffers, Connection, ExchangeState, Step, number};
 use crate::doq::{self, StreamState, Violation};
 use crate::exchange::ExchangeEnd;
 use crate::http3::response::{self, Response};
@@ -24,9 +24,9 @@ impl Connection {
         buffers: &mut Buffers<'_>,
     ) -> Option<Step> {
         let exchange = self.exchanges.get_mut(&number(id))?;
-        let earlier = match &mut exchange.progress {
-            Progress::Partial(partial) => std::mem::take(&mut partial.received),
-            Progress::Waiting | Progress::Ended => Vec::new(),
+        let earlier = match &mut exchange.state {
+            ExchangeState::Partial(partial) => std::mem::take(&mut partial.received),
+            ExchangeState::Waiting | ExchangeState::Ended => Vec::new(),
         };
         let has_ended = exchange.has_ended();
         let (octets, read_to) = read(&mut self.quic, id, earlier);
@@ -71,7 +71,7 @@ impl Connection {
         let is_late = self.abandoned.contains(&id);
         let exchange = self.exchanges.get_mut(&number(id))?;
         let token = exchange.token;
-        exchange.progress = Progress::Ended;
+        exchange.state = ExchangeState::Ended;
         if is_gone {
             self.remove(id);
         }

@@ -131,8 +131,8 @@ proptest! {
             pair.exchange(usize::MAX);
             prop_assert!(pair.server_received == up, "{mixture:?}");
             prop_assert!(pair.client_received == down, "{mixture:?}");
-            prop_assert_eq!(&pair.client_progress, &Ok(Progress { peer_closed: false }));
-            prop_assert_eq!(&pair.server_progress, &Ok(Progress { peer_closed: true }));
+            prop_assert_eq!(&pair.client_progress, &Ok(PeerState { peer_closed: false }));
+            prop_assert_eq!(&pair.server_progress, &Ok(PeerState { peer_closed: true }));
         }
     }
 }
@@ -145,9 +145,9 @@ fn outcome(
     records: &[(bool, u8, Vec<u8>)],
     chunk_octets: usize,
 ) -> (
-    Result<Progress, TlsFailure>,
+    Result<PeerState, TlsFailure>,
     Vec<u8>,
-    Result<Progress, TlsFailure>,
+    Result<PeerState, TlsFailure>,
 ) {
     let mut pair = pair((client_stock, false), suite);
     for (is_sealed, kind, content) in records {
@@ -194,7 +194,7 @@ fn check_alike(suite: CipherSuite, records: &[(bool, u8, Vec<u8>)], chunk_octets
 }
 
 /// Without what cannot be read in a message that is not to come: rustls may see that first.
-fn named(progress: Result<Progress, TlsFailure>) -> Result<Progress, TlsFailure> {
+fn named(progress: Result<PeerState, TlsFailure>) -> Result<PeerState, TlsFailure> {
     let odd = ["received corrupt message", "received unexpected"];
     progress.map_err(|failure| match failure {
         TlsFailure::Protocol(text) if odd.iter().any(|odd| text.starts_with(odd)) => {
@@ -377,7 +377,7 @@ fn rfc_8446_section_5_5_key_is_changed_before_it_has_sealed_too_many_records() {
             false => {
                 // The Finished was sealed with the same key. There is no other: it ends.
                 assert_eq!(pair.server_received, b"xx", "{suite}");
-                assert_eq!(pair.server_progress, Ok(Progress { peer_closed: true }));
+                assert_eq!(pair.server_progress, Ok(PeerState { peer_closed: true }));
             }
         }
     }
@@ -445,7 +445,7 @@ fn session_that_is_closed_before_the_handover_stays_with_rustls() {
     pair.exchange(usize::MAX);
     assert_eq!(pair.client_received, b"late");
     assert!(pair.client.own_records().is_none());
-    assert_eq!(pair.server_progress, Ok(Progress { peer_closed: true }));
+    assert_eq!(pair.server_progress, Ok(PeerState { peer_closed: true }));
 }
 
 #[test]
