@@ -7,7 +7,7 @@ mod shared;
 
 use libfuzzer_sys::fuzz_target;
 use load::QuestionSet;
-use load::names_error::{NamesError, Place};
+use load::names_error::{NamesError, FilePosition};
 use load::{names_file, update_file};
 use proto::query::{Edns, QueryOptions};
 use proto::{name, rr};
@@ -22,8 +22,8 @@ fn check_error(error: &NamesError, octets: &[u8]) {
     check_words(&error.to_string());
     check_words(&error.hint);
     match error.place {
-        Place::Whole => {}
-        Place::Line { line, column } => {
+        FilePosition::Whole => {}
+        FilePosition::Line { line, column } => {
             check_line(line, octets);
             let text = octets.split(|&octet| octet == b'\n').nth(line - 1);
             // A byte order mark belongs to no line.
@@ -33,7 +33,7 @@ fn check_error(error: &NamesError, octets: &[u8]) {
                 "column {column} of {columns}"
             );
         }
-        Place::Message { number, offset } => {
+        FilePosition::Message { number, offset } => {
             assert!(number > 0 && offset < octets.len(), "{number} at {offset}");
         }
     }

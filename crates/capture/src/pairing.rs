@@ -41,13 +41,13 @@ pub(crate) struct Seen<'a> {
 }
 
 /// When a query came, and how many were seen before it.
-type Place = (u64, u64);
+type QueryOrder = (u64, u64);
 
 /// Queries that wait.
 pub(crate) struct Pairing {
-    waiting: BTreeMap<Place, Entry>,
+    waiting: BTreeMap<QueryOrder, Entry>,
     seen: u64,
-    open: HashMap<Key, Place>,
+    open: HashMap<Key, QueryOrder>,
     timeout_ns: u64,
 }
 
@@ -92,7 +92,7 @@ impl Pairing {
         self.insert(observed, None);
     }
 
-    fn insert(&mut self, observed: Observed, key: Option<Key>) -> Place {
+    fn insert(&mut self, observed: Observed, key: Option<Key>) -> QueryOrder {
         let place = (observed.at_ns, self.seen);
         self.seen += 1;
         self.waiting.insert(place, Entry { observed, key });

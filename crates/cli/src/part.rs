@@ -89,7 +89,7 @@ impl Setup {
 
 /// A part's place among those of its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PartIndex {
     /// From 0.
     pub(crate) index: u32,
     /// How many there are.
@@ -147,9 +147,9 @@ fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
 pub(crate) type Shared = (Option<Identity>, Option<Vec<(Transport, SocketAddr)>>);
 
 /// `0/3`.
-fn place(text: &OsString) -> Option<Place> {
+fn place(text: &OsString) -> Option<PartIndex> {
     let (index, count) = text.to_str()?.split_once('/')?;
-    Some(Place {
+    Some(PartIndex {
         index: index.parse().ok()?,
         count: count.parse().ok()?,
     })

@@ -25,7 +25,7 @@ use crate::args::{
 };
 use crate::failure::{Failure, print};
 use crate::inputs;
-use crate::part::{self, Place, Setup, Shared, Work};
+use crate::part::{self, PartIndex, Setup, Shared, Work};
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
 use crate::signals;
 
@@ -153,7 +153,7 @@ fn serve_in_parts(
 pub(crate) fn serve_part(
     arguments: &ResponderArguments,
     (given, addresses): Shared,
-    place: Place,
+    place: PartIndex,
 ) -> Result<(), Failure> {
     let identity = identity(arguments, given)?;
     let config = config_of_part(config(arguments, identity.as_ref())?, place);
@@ -168,7 +168,7 @@ pub(crate) fn serve_part(
 }
 
 /// The configuration of one of several processes: limits of all are divided.
-pub(crate) fn config_of_part(mut config: ResponderConfig, place: Place) -> ResponderConfig {
+pub(crate) fn config_of_part(mut config: ResponderConfig, place: PartIndex) -> ResponderConfig {
     let share = |all: u32| load::plan::share(all.into(), place.index, place.count) as u32;
     let behaviour = &mut config.behaviour;
     behaviour.tcp_clients_max = behaviour.tcp_clients_max.map(share);

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use measure::Interval;
 
-use crate::gathering::{Gathering, Place, Progress, places};
+use crate::gathering::{Gathering, Progress, WorkerId, worker_ids};
 use crate::threads::{Outcome, WorkerOutcome};
 use crate::watchdog::Watchdog;
 use crate::worker::RunInputs;
@@ -19,7 +19,7 @@ use crate::worker::RunInputs;
 pub struct Collected {
     gathering: Gathering,
     /// All intervals of each worker together, until it has finished.
-    totals: BTreeMap<Place, Option<Interval>>,
+    totals: BTreeMap<WorkerId, Option<Interval>>,
     workers: Vec<WorkerOutcome>,
 }
 
@@ -28,7 +28,7 @@ impl Collected {
     pub fn of(groups: &[RunInputs], threads: &Range<u32>) -> Self {
         Collected {
             gathering: Gathering::of(groups, threads),
-            totals: places(groups, threads).map(|it| (it, None)).collect(),
+            totals: worker_ids(groups, threads).map(|it| (it, None)).collect(),
             workers: Vec::new(),
         }
     }

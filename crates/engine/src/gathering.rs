@@ -14,8 +14,8 @@ use measure::{Interval, Intervals};
 
 use crate::worker::RunInputs;
 
-/// A worker's place: its thread and its group.
-pub(crate) type Place = (usize, usize);
+/// A worker: its thread and its group.
+pub(crate) type WorkerId = (usize, usize);
 
 /// An interval that all workers have finished.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Progress {
 #[derive(Debug)]
 pub struct Gathering {
     /// Intervals that each worker at work has told.
-    told: BTreeMap<Place, usize>,
+    told: BTreeMap<WorkerId, usize>,
     /// Those that are not complete, by group; the first is number `complete`.
     waiting: VecDeque<Vec<Option<Interval>>>,
     complete: usize,
@@ -40,7 +40,10 @@ pub struct Gathering {
 }
 
 /// The workers that the groups have on some of the threads.
-pub(crate) fn places(groups: &[RunInputs], threads: &Range<u32>) -> impl Iterator<Item = Place> {
+pub(crate) fn worker_ids(
+    groups: &[RunInputs],
+    threads: &Range<u32>,
+) -> impl Iterator<Item = WorkerId> {
     groups.iter().enumerate().flat_map(move |(group, inputs)| {
         let of_group = threads.start..threads.end.min(inputs.plan.workers);
         of_group.map(move |thread| (thread as usize, group))
@@ -50,13 +53,13 @@ pub(crate) fn places(groups: &[RunInputs], threads: &Range<u32>) -> impl Iterato
 impl Gathering {
     /// Of the workers that the groups have on some of the threads.
     pub fn of(groups: &[RunInputs], threads: &Range<u32>) -> Self {
-        Gathering::at(places(groups, threads), groups.len())
+        Gathering::at(worker_ids(groups, threads), groups.len())
     }
 
-    /// Of workers at these places, in so many groups.
-    pub fn at(places: impl Iterator<Item = Place>, groups: usize) -> Self {
+    /// Of these workers, in so many groups.
+    pub fn at(workers: impl Iterator<Item = WorkerId>, groups: usize) -> Self {
         Gathering {
-            told: places.map(|place| (place, 0)).collect(),
+            told: workers.map(|worker| (worker, 0)).collect(),
             waiting: VecDeque::new(),
             complete: 0,
             intervals: Intervals::default(),
@@ -65,7 +68,7 @@ impl Gathering {
     }
 
     /// Takes the next interval of a worker that has not ended.
-    pub fn add(&mut self, place: Place, interval: Interval) {
+    pub fn add(&mut self, place: WorkerId, interval: Interval) {
         let told = self.told.get_mut(&place).expect("made for every worker");
         let index = *told - self.complete;
         *told += 1;
@@ -79,7 +82,7 @@ impl Gathering {
     }
 
     /// The worker has told all its intervals.
-    pub fn end(&mut self, place: Place) {
+    pub fn end(&mut self, place: WorkerId) {
         self.told.remove(&place);
     }
 

@@ -14,7 +14,7 @@ use driver::{Driver, SocketOptions, cpu};
 use measure::{Interval, Intervals};
 
 use crate::collected::Collected;
-use crate::gathering::{Gathering, Place, Progress};
+use crate::gathering::{Gathering, Progress, WorkerId};
 use crate::watchdog::{Beat, LOOK_EVERY, Watchdog};
 use crate::worker::{RunInputs, WorkerSummary};
 use crate::{Control, SetupError, ThreadWorkers};
@@ -92,9 +92,9 @@ impl Outcome {
 }
 
 enum Report {
-    Interval(Place, Box<Interval>),
+    Interval(WorkerId, Box<Interval>),
     /// No more intervals of this worker.
-    Ended(Place),
+    Ended(WorkerId),
     /// All workers of a thread.
     Finished(Vec<WorkerOutcome>),
     /// The thread could not begin.

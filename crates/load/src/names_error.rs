@@ -10,7 +10,7 @@ use proto::name::NameError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamesError {
     /// Where in the input.
-    pub place: Place,
+    pub place: FilePosition,
     /// What is wrong there.
     pub what: String,
     /// What to do about it.
@@ -19,7 +19,7 @@ pub struct NamesError {
 
 /// A place in an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FilePosition {
     /// The file as a whole.
     Whole,
     /// A line of a text.
@@ -41,9 +41,9 @@ pub enum Place {
 impl fmt::Display for NamesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Whole => write!(f, "{}", self.what),
-            Place::Line { line, .. } => write!(f, "line {line}: {}", self.what),
-            Place::Message { number, offset } => {
+            FilePosition::Whole => write!(f, "{}", self.what),
+            FilePosition::Line { line, .. } => write!(f, "line {line}: {}", self.what),
+            FilePosition::Message { number, offset } => {
                 write!(f, "message {number} at byte {offset}: {}", self.what)
             }
         }
@@ -73,7 +73,7 @@ impl Fault {
     /// The error at `line` (from 1), quoting the line's text.
     pub(crate) fn at_line(self, line: usize, text: &str) -> NamesError {
         NamesError {
-            place: Place::Line {
+            place: FilePosition::Line {
                 line,
                 column: self.column,
             },

@@ -16,7 +16,7 @@ use proto::response::Header;
 use proto::{name, rr};
 
 use crate::line_options;
-use crate::names_error::{Fault, NAME_HINT, NamesError, Place, name_fault};
+use crate::names_error::{Fault, FilePosition, NAME_HINT, NamesError, name_fault};
 use crate::questions::{EdnsUses, QuestionSet};
 use crate::words::{self, Quotes, Word};
 
@@ -51,7 +51,7 @@ pub fn parse_text(text: &[u8], defaults: &QueryOptions) -> Result<QuestionSet, N
 
 fn empty(hint: &str) -> NamesError {
     NamesError {
-        place: Place::Whole,
+        place: FilePosition::Whole,
         what: "it has no questions".into(),
         hint: hint.into(),
     }
@@ -201,7 +201,7 @@ fn read_stream(
             Err(what) => {
                 let number = questions.len() + 1;
                 return Err(NamesError {
-                    place: Place::Message { number, offset },
+                    place: FilePosition::Message { number, offset },
                     what,
                     hint: STREAM_HINT.into(),
                 });

@@ -134,10 +134,7 @@ pub(crate) fn validate(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError
     validate_values(policy, plan)?;
     let several = policy.servers.len() > 1;
     if !several && policy.order != ServerOrder::First {
-        return without_effect(
-            "server-order",
-            "give several by repeating --server",
-        );
+        return without_effect("server-order", "give several by repeating --server");
     }
     if !several && !policy.failover_rcodes.is_empty() {
         return without_effect("failover-rcodes", "give several servers");
@@ -165,8 +162,10 @@ pub(crate) fn validate(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError
 fn validate_values(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
     let servers = policy.servers.len();
     if servers > SERVERS_MAX {
-        let what = format!("{servers} servers for one client, which may have at most \
-            {SERVERS_MAX}");
+        let what = format!(
+            "{servers} servers for one client, which may have at most \
+            {SERVERS_MAX}"
+        );
         let hint = "give fewer, or spread clients over [[targets]] of a scenario";
         return Err(PlanError::new("server", what, hint));
     }

@@ -23,7 +23,7 @@
 use proto::query::{Edns, QueryOptions, write_query};
 use proto::rr;
 
-use crate::names_error::{Fault, NamesError, Place, excerpt};
+use crate::names_error::{Fault, FilePosition, NamesError, excerpt};
 use crate::questions::QuestionSet;
 use crate::rdata::{self, Compression, Fields, Origin};
 use crate::words::{self, Quotes, Word};
@@ -64,19 +64,23 @@ pub fn parse_text(text: &[u8], edns: Option<&Edns>) -> Result<QuestionSet, Names
     }
     if let Some(block) = reader.block {
         let what = format!("the block of zone `{}` does not end", block.zone);
-        let place = Place::Line {
+        let place = FilePosition::Line {
             line: block.line,
             column: 1,
         };
         return Err(error(place, what, "end it by a line `send`"));
     }
     if reader.updates.is_empty() {
-        return Err(error(Place::Whole, "there is no update in it", BLOCK_HINT));
+        return Err(error(
+            FilePosition::Whole,
+            "there is no update in it",
+            BLOCK_HINT,
+        ));
     }
     Ok(reader.updates)
 }
 
-fn error(place: Place, what: impl Into<String>, hint: &str) -> NamesError {
+fn error(place: FilePosition, what: impl Into<String>, hint: &str) -> NamesError {
     NamesError {
         place,
         what: what.into(),
@@ -96,7 +100,11 @@ fn opt_record(edns: Option<&Edns>) -> Result<Vec<u8>, NamesError> {
     let mut query = Vec::new();
     write_query(&[0], TYPE_SOA, CLASS_IN, &options, &mut query).map_err(|_| {
         let what = "the EDNS options do not fit into a message";
-        error(Place::Whole, what, "give fewer or shorter EDNS options")
+        error(
+            FilePosition::Whole,
+            what,
+            "give fewer or shorter EDNS options",
+        )
     })?;
     // The query's question is the root's: one octet of name, four of type and class.
     Ok(query.split_off(HEADER_OCTETS + 5))

@@ -295,7 +295,9 @@ impl RunRecord {
         }
         if !self.intervals_merged.is_power_of_two() {
             let merged = self.intervals_merged;
-            return Err(format!("intervals_merged is {merged}, which is not a power of two"));
+            return Err(format!(
+                "intervals_merged is {merged}, which is not a power of two"
+            ));
         }
         let (counts, latency) = (&self.total.counts, &self.total.distributions.latency);
         if latency.count() != counts.responses {

@@ -56,9 +56,9 @@ fn refuse_user(authority: &str) -> Result<(), Failure> {
 pub(crate) fn lookup_failure(server: &str) -> Option<String> {
     let authority = Server::parse(server).authority;
     refuse_user(authority).ok()?;
-    match Place::parse(authority, 53) {
-        Ok(Place::Name { host, port }) => look_up(host, port).err(),
-        Ok(Place::Address(_)) | Err(_) => None,
+    match HostAndPort::parse(authority, 53) {
+        Ok(HostAndPort::Name { host, port }) => look_up(host, port).err(),
+        Ok(HostAndPort::Address(_)) | Err(_) => None,
     }
 }
 
@@ -74,23 +74,23 @@ fn with_port(authority: &str) -> Option<SocketAddr> {
 }
 
 /// What a server is called.
-enum Place<'a> {
+enum HostAndPort<'a> {
     Address(SocketAddr),
     Name { host: &'a str, port: u16 },
 }
 
-impl<'a> Place<'a> {
+impl<'a> HostAndPort<'a> {
     /// Reads `HOST`, `HOST:PORT`, an address, or `[IPV6]:PORT`.
     fn parse(authority: &'a str, default_port: u16) -> Result<Self, Failure> {
         if let Ok(address) = authority.parse::<SocketAddr>() {
-            return Ok(Place::Address(address));
+            return Ok(HostAndPort::Address(address));
         }
         let bare = authority.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = bare.parse::<IpAddr>() {
-            return Ok(Place::Address(SocketAddr::new(address, default_port)));
+            return Ok(HostAndPort::Address(SocketAddr::new(address, default_port)));
         }
         let Some((host, text)) = authority.rsplit_once(':') else {
-            return Ok(Place::Name {
+            return Ok(HostAndPort::Name {
                 host: authority,
                 port: default_port,
             });
@@ -101,7 +101,7 @@ impl<'a> Place<'a> {
                 "give HOST, HOST:PORT, or [IPV6]:PORT",
             )
         })?;
-        Ok(Place::Name { host, port })
+        Ok(HostAndPort::Name { host, port })
     }
 }
 

@@ -28,7 +28,7 @@ use settings::Run;
 use crate::args::RunArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
-use crate::part::{Place, Role, Shared};
+use crate::part::{PartIndex, Role, Shared};
 use crate::records::{self, Destination};
 use crate::scenario::{self, Group};
 use crate::signals::{self, Interrupt};
@@ -201,7 +201,7 @@ pub(crate) fn execute_part(
     groups: &[Group],
     role: Role,
     shared: Shared,
-    place: Place,
+    place: PartIndex,
 ) -> Result<(), Failure> {
     processes::execute_part(groups, role, shared, place)
 }

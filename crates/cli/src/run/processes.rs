@@ -91,7 +91,7 @@ pub(super) fn execute_part(
     groups: &[Group],
     role: Role,
     (identity, addresses): Shared,
-    place: Place,
+    place: PartIndex,
 ) -> Result<(), Failure> {
     let mut prepared = prepare(groups, identity)?;
     let epoch_ns = match (role, &prepared.responder) {

@@ -15,7 +15,7 @@ use settings::DriverChoice;
 use super::{Prepared, request, tls};
 use crate::args::doh::Server;
 use crate::failure::Failure;
-use crate::part::Place;
+use crate::part::PartIndex;
 use crate::responder::{behaviour, config_of_part};
 use crate::scenario::{self, Group};
 use crate::secrets;
@@ -60,7 +60,7 @@ impl Responder {
     /// Serves as one of several processes, until the parent ends it.
     pub(super) fn serve_part(
         &self,
-        place: Place,
+        place: PartIndex,
         addresses: Option<Vec<(Transport, SocketAddr)>>,
     ) -> Result<(), Failure> {
         let share = ResponderShare {

@@ -51,7 +51,10 @@ fn a_slow_server_is_slower_and_one_that_is_gone_is_a_row() {
         [("NXDOMAIN".to_owned(), 12)]
     );
     let problem = |row: &Row| row.problem.clone().unwrap_or_default();
-    assert!(problem(&rows[1]).contains("nothing is listening"), "{rows:?}");
+    assert!(
+        problem(&rows[1]).contains("nothing is listening"),
+        "{rows:?}"
+    );
     assert_eq!(rows[2].statistics.as_ref().unwrap().lost, 12);
     assert_eq!(rows[2].versus, Versus::NoResponse);
     assert_eq!(rows[3].versus, Versus::Fastest);

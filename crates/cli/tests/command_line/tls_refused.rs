@@ -69,7 +69,11 @@ fn resumption_and_early_data_that_cannot_be_are_refused() {
     check(
         "run -t dot",
         &[
-            ("--tls-resume often", "`often` is not a share", "from 0 to 1"),
+            (
+                "--tls-resume often",
+                "`often` is not a share",
+                "from 0 to 1",
+            ),
             ("--tls-resume 1.5", "`1.5` is not a share", "from 0 to 1"),
             (
                 "--tls-early-data",

@@ -231,7 +231,10 @@ fn without(text: &str, parts: impl Iterator<Item = Range<usize>>) -> String {
     let mut rest = text.to_owned();
     for part in parts {
         let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
-        let blanks: String = text[part.clone()].bytes().map(|b| blank(b.into())).collect();
+        let blanks: String = text[part.clone()]
+            .bytes()
+            .map(|b| blank(b.into()))
+            .collect();
         rest.replace_range(part, &blanks);
     }
     rest

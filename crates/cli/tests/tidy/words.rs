@@ -5,8 +5,14 @@ use crate::source::{Source, line_of, product_literals};
 
 /// What is not written, with what is.
 const WORDS: [(&str, &str); 12] = [
-    ("octet", "say `byte`: octets are those of protocols, in code"),
-    ("octets", "say `bytes`: octets are those of protocols, in code"),
+    (
+        "octet",
+        "say `byte`: octets are those of protocols, in code",
+    ),
+    (
+        "octets",
+        "say `bytes`: octets are those of protocols, in code",
+    ),
     ("time-out", "say `timeout`"),
     ("time-outs", "say `timeouts`"),
     ("again and again", "say `repeatedly`, or `may be repeated`"),

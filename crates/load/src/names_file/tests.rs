@@ -132,7 +132,7 @@ fn faults_name_the_line_and_quote_it() {
     assert!(fault(&format!("{} A", "a.".repeat(128))).contains("255 bytes"));
     assert!(fault("a\\256.test A").contains("backslash"));
     let error = parse_text(b"a A\nb AA\n", &QueryOptions::default()).unwrap_err();
-    assert_eq!(error.place, Place::Line { line: 2, column: 3 });
+    assert_eq!(error.place, FilePosition::Line { line: 2, column: 3 });
     assert!(!error.hint.is_empty());
 }
 
@@ -140,7 +140,7 @@ fn faults_name_the_line_and_quote_it() {
 fn files_without_a_question_and_files_of_another_kind_are_faults() {
     for text in ["", "\n\n", "; nothing\r\n", "\u{feff}"] {
         let error = parse_text(text.as_bytes(), &QueryOptions::default()).unwrap_err();
-        assert_eq!(error.place, Place::Whole);
+        assert_eq!(error.place, FilePosition::Whole);
         assert_eq!(error.to_string(), "it has no questions");
     }
     let stream = b"\0\x1d\0\0\x01\0\0\x01";
@@ -153,7 +153,7 @@ fn files_without_a_question_and_files_of_another_kind_are_faults() {
             .starts_with("line 2: byte 0xff is not UTF-8"),
         "{error}"
     );
-    assert_eq!(error.place, Place::Line { line: 2, column: 2 });
+    assert_eq!(error.place, FilePosition::Line { line: 2, column: 2 });
 }
 
 #[test]

@@ -284,7 +284,7 @@ fn a_message_that_grows_too_long_is_a_fault_at_its_line() {
     let text = format!("example.com\n{}send\n", line.repeat(300));
     let error = parse_text(text.as_bytes(), None).unwrap_err();
     assert!(error.what.contains("more than 65,535 bytes"), "{error}");
-    let Place::Line { line, .. } = error.place else {
+    let FilePosition::Line { line, .. } = error.place else {
         panic!("a line")
     };
     // Each record takes 270 octets after a header and zone section of 29.

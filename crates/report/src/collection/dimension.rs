@@ -40,7 +40,7 @@ impl Value {
 
 /// Where a value is found.
 #[derive(Clone, Debug)]
-enum Place {
+enum ValueSource {
     Field(fn(&RunRecord) -> Value),
     Label(String),
     /// In the scenario as JSON.
@@ -51,7 +51,7 @@ enum Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Dimension {
     pub(crate) name: String,
-    place: Place,
+    place: ValueSource,
     /// Each value once: numbers ascending, words in the order in which they were run.
     pub(crate) values: Vec<Value>,
 }
@@ -171,7 +171,7 @@ pub(crate) fn server_cpu(record: &RunRecord) -> Option<f64> {
 }
 
 impl Dimension {
-    fn new(name: &str, place: Place, records: &[&RunRecord]) -> Self {
+    fn new(name: &str, place: ValueSource, records: &[&RunRecord]) -> Self {
         let mut dimension = Dimension {
             name: name.to_owned(),
             place,
@@ -203,14 +203,14 @@ impl Dimension {
     /// The value of a run.
     pub(crate) fn value(&self, record: &RunRecord) -> Value {
         match &self.place {
-            Place::Field(field) => field(record),
-            Place::Setting(path) => match settings::of(&record.scenario).remove(path) {
+            ValueSource::Field(field) => field(record),
+            ValueSource::Setting(path) => match settings::of(&record.scenario).remove(path) {
                 None => Value::None,
                 Some(Json::Number(number)) => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
                 Some(Json::String(text)) => Value::Text(text),
                 Some(other) => Value::Text(other.to_string()),
             },
-            Place::Label(key) => match record.scenario.labels.get(key) {
+            ValueSource::Label(key) => match record.scenario.labels.get(key) {
                 None => Value::None,
                 Some(text) => match text.parse::<f64>() {
                     Ok(number) if number.is_finite() => Value::Number(number),
@@ -241,8 +241,8 @@ impl Dimension {
     pub(crate) fn words(&self, value: &Value) -> String {
         match value {
             Value::Text(text) if self.name == TRANSPORT => transport(text).to_owned(),
-            Value::Text(text) if matches!(self.place, Place::Label(_)) => text.clone(),
-            Value::Number(_) if matches!(self.place, Place::Label(_)) => {
+            Value::Text(text) if matches!(self.place, ValueSource::Label(_)) => text.clone(),
+            Value::Number(_) if matches!(self.place, ValueSource::Label(_)) => {
                 format!("{}={}", self.name, value.words())
             }
             Value::Number(_) if self.name == CLIENTS => format!("{} clients", value.words()),
@@ -262,7 +262,7 @@ impl Dimension {
 /// Everything that has more than one value.
 pub(crate) fn varying(records: &[&RunRecord]) -> Vec<Dimension> {
     let fields = FIELDS.iter();
-    let fields = fields.map(|(name, of)| Dimension::new(name, Place::Field(*of), records));
+    let fields = fields.map(|(name, of)| Dimension::new(name, ValueSource::Field(*of), records));
     let mut all: Vec<Dimension> = fields.collect();
     let mut keys: Vec<&String> = records
         .iter()
@@ -275,10 +275,13 @@ pub(crate) fn varying(records: &[&RunRecord]) -> Vec<Dimension> {
         !REPEATS.contains(&key) && !SERVER_CPU.contains(&key)
     });
     let labels = keys.into_iter();
-    let labels = labels.map(|key| Dimension::new(key, Place::Label(key.clone()), records));
+    let labels = labels.map(|key| Dimension::new(key, ValueSource::Label(key.clone()), records));
     // What the user named comes first, after the transport.
     all.splice(1..1, labels);
-    all.insert(1, Dimension::new("target", Place::Field(target), records));
+    all.insert(
+        1,
+        Dimension::new("target", ValueSource::Field(target), records),
+    );
     all.retain(|dimension| dimension.values.len() > 1);
     all.retain(|dimension| !is_told_by_transport(dimension, records));
     all.extend(further(&all, records));
@@ -306,7 +309,7 @@ fn further(known: &[Dimension], records: &[&RunRecord]) -> Vec<Dimension> {
     paths.sort();
     paths.dedup();
     let each = paths.into_iter();
-    each.map(|path| Dimension::new(&settings::name(&path), Place::Setting(path), records))
+    each.map(|path| Dimension::new(&settings::name(&path), ValueSource::Setting(path), records))
         .collect()
 }
 
@@ -314,11 +317,11 @@ fn further(known: &[Dimension], records: &[&RunRecord]) -> Vec<Dimension> {
 fn is_told_by_transport(dimension: &Dimension, records: &[&RunRecord]) -> bool {
     let is_of_transport = match (&dimension.place, dimension.name.as_str()) {
         // A transport has a port of its own.
-        (Place::Field(_), "target") => true,
+        (ValueSource::Field(_), "target") => true,
         // Some have no sessions.
-        (Place::Field(_), RESUMED) => matches!(dimension.values[..], [_, Value::None]),
+        (ValueSource::Field(_), RESUMED) => matches!(dimension.values[..], [_, Value::None]),
         // An experiment whose variants are the transports.
-        (Place::Label(_), VARIANT) => differ_by_transport(dimension, records),
+        (ValueSource::Label(_), VARIANT) => differ_by_transport(dimension, records),
         _ => false,
     };
     is_of_transport && is_by_transport(dimension, records)

@@ -123,7 +123,7 @@ struct Tree {
 }
 
 /// Where a name lies.
-enum Place<'a> {
+enum NameStatus<'a> {
     /// Outside the zone, or delegated.
     Elsewhere,
     Exists(&'a Rrsets),
@@ -375,19 +375,19 @@ impl Tree {
         topmost
     }
 
-    fn place(&self, name: &[u8]) -> Place<'_> {
+    fn place(&self, name: &[u8]) -> NameStatus<'_> {
         let is_inside = upwards(name).any(|above| above == self.apex);
         if !is_inside || self.cut(name).is_some() {
-            return Place::Elsewhere;
+            return NameStatus::Elsewhere;
         }
         if let Some(rrsets) = self.names.get(name) {
-            return Place::Exists(rrsets);
+            return NameStatus::Exists(rrsets);
         }
         let wildcard = upwards(name)
             .skip(1)
             .find(|above| self.names.contains_key(*above))
             .and_then(|encloser| self.names.get(&wildcard_below(encloser)));
-        wildcard.map_or(Place::Nonexistent, Place::Exists)
+        wildcard.map_or(NameStatus::Nonexistent, NameStatus::Exists)
     }
 
     /// What answers (`owner`, `qtype`), with CNAMEs followed; the first owner is QNAME itself.
@@ -407,9 +407,9 @@ impl Tree {
             draft.push(0, &owner, TYPE_CNAME, cname);
             owner = cname.rdata[0].clone();
             match self.place(&owner.to_ascii_lowercase()) {
-                Place::Exists(next) => rrsets = next,
-                Place::Elsewhere => return draft,
-                Place::Nonexistent => {
+                NameStatus::Exists(next) => rrsets = next,
+                NameStatus::Elsewhere => return draft,
+                NameStatus::Nonexistent => {
                     draft.sections.rcode = NXDOMAIN;
                     draft.push_soa(&self.soa);
                     return draft;
@@ -428,7 +428,7 @@ impl Tree {
                 break;
             };
             match self.place(&cname.rdata[0].to_ascii_lowercase()) {
-                Place::Exists(next) => rrsets = next,
+                NameStatus::Exists(next) => rrsets = next,
                 _ => return Vec::new(),
             }
         }

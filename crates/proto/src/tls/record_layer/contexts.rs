@@ -21,16 +21,16 @@ thread_local! {
 
 /// What finds a key among those that are ready; it frees the place when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct KeyHandle {
     number: u64,
     /// Where it was last.
     at: u32,
 }
 
-impl Place {
+impl KeyHandle {
     /// That of a key which is not ready.
-    pub(super) fn new() -> Place {
-        Place {
+    pub(super) fn new() -> KeyHandle {
+        KeyHandle {
             number: KEYS.fetch_add(1, Ordering::Relaxed),
             at: u32::MAX,
         }
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for KeyHandle {
     fn drop(&mut self) {
         // A thread that ends has freed them all.
         let _ = READY.try_with(|ready| ready.borrow_mut().release(self));
@@ -76,7 +76,7 @@ impl ReadyKeys {
     }
 
     #[inline]
-    fn key(&mut self, place: &mut Place, make: impl FnOnce() -> LessSafeKey) -> &LessSafeKey {
+    fn key(&mut self, place: &mut KeyHandle, make: impl FnOnce() -> LessSafeKey) -> &LessSafeKey {
         if !self.is_at(place) {
             place.at = self.admit(Ready {
                 number: place.number,
@@ -88,7 +88,7 @@ impl ReadyKeys {
     }
 
     #[inline]
-    fn is_at(&self, place: &Place) -> bool {
+    fn is_at(&self, place: &KeyHandle) -> bool {
         let slot = self.slots.get(place.at as usize).and_then(Option::as_ref);
         slot.is_some_and(|ready| ready.number == place.number)
     }
@@ -116,7 +116,7 @@ impl ReadyKeys {
         ((mixed >> 32) as usize % READY_MAX) as u32
     }
 
-    fn release(&mut self, place: &Place) {
+    fn release(&mut self, place: &KeyHandle) {
         if self.is_at(place) {
             self.slots[place.at as usize] = None;
             self.free.push(place.at);
@@ -134,7 +134,7 @@ mod tests {
         LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).unwrap())
     }
 
-    fn made_by(place: &mut Place) -> bool {
+    fn made_by(place: &mut KeyHandle) -> bool {
         let made = Cell::new(false);
         let make = || {
             made.set(true);
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn key_is_made_ready_once_and_again_only_after_it_had_to_give_way() {
-        let mut first = Place::new();
+        let mut first = KeyHandle::new();
         assert!(made_by(&mut first));
         assert!(!made_by(&mut first));
-        let mut others: Vec<_> = (0..READY_MAX * 8).map(|_| Place::new()).collect();
+        let mut others: Vec<_> = (0..READY_MAX * 8).map(|_| KeyHandle::new()).collect();
         assert!(others.iter_mut().all(made_by));
         let len = READY.with_borrow(|ready| ready.slots.len());
         assert_eq!(len, READY_MAX);

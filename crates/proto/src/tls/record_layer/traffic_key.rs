@@ -1,7 +1,7 @@
 //! The protection of one direction: a key, an IV and a sequence number (RFC 8446, sections 5.2 and
 //! 5.3; RFC 5246, section 6.2.3.3; RFC 5288; RFC 7905).
 
-use super::contexts::Place;
+use super::contexts::KeyHandle;
 use super::key_schedule::TrafficSecret;
 use super::{
     APPLICATION_DATA, CONTENT_OCTETS_MAX, HEADER_OCTETS, InvalidRecord, Version, record_header,
@@ -70,7 +70,7 @@ impl From<Refused> for InvalidRecord {
 
 /// The key of one direction of a session.
 pub(super) struct TrafficKey {
-    place: Place,
+    place: KeyHandle,
     pub(super) sequence: u64,
     key: [u8; 32],
     iv: [u8; NONCE_LEN],
@@ -106,7 +106,7 @@ impl TrafficKey {
         let mut own_iv = [0; NONCE_LEN];
         own_iv.copy_from_slice(iv.as_ref());
         Ok(TrafficKey {
-            place: Place::new(),
+            place: KeyHandle::new(),
             sequence,
             key,
             iv: own_iv,
@@ -120,7 +120,7 @@ impl TrafficKey {
         let mut iv = [0; NONCE_LEN];
         secret.expand(cipher, b"iv", &mut iv);
         TrafficKey {
-            place: Place::new(),
+            place: KeyHandle::new(),
             sequence: 0,
             key: key_of(cipher, &secret),
             iv,
