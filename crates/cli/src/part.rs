@@ -127,7 +127,7 @@ fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
         )
     };
     let place = arguments.first().and_then(place);
-    let place = place.ok_or_else(|| by_hand("it has no place".to_owned()))?;
+    let place = place.ok_or_else(|| by_hand("it does not say which process it is".to_owned()))?;
     let setup = child::receive_setup().map_err(by_hand)?;
     let setup: Setup = serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))?;
     inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;

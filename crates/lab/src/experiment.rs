@@ -112,7 +112,7 @@ fn in_file_name(text: &str) -> String {
 }
 
 /// The values of a range, `1..100+10` by addition or `1..24000*2` by multiplication; the last one
-/// is always among them. Of more than `number_max` the rest is left out. None if it is no range.
+/// is always among them. Of more than `number_max` the rest is left out. None if it is not a range.
 pub fn range(text: &str, number_max: usize) -> Option<Vec<String>> {
     let (first, rest) = text.split_once("..")?;
     let at = rest.find(['+', '*'])?;

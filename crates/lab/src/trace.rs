@@ -60,7 +60,7 @@ fn refused(request: &TraceRequest, error: &std::io::Error) -> RunError {
     RunError::new(
         format!("cannot trace the path to {}: {error}", request.target),
         "check the address and the route to it; ICMP errors are read with IP_RECVERR, which needs \
-         no special right",
+            no special privileges",
     )
 }
 

@@ -247,7 +247,9 @@ pub(crate) fn load(arrival: &Arrival) -> String {
 fn options(record: &RunRecord) -> String {
     let scenario = &record.scenario;
     let mut options = Vec::new();
-    options.extend(scenario.edns.as_ref().map(|edns| format!("EDNS {edns}")));
+    // Records say octets, as they did from the first.
+    let edns = scenario.edns.as_ref();
+    options.extend(edns.map(|edns| format!("EDNS {}", edns.replace("octets", "bytes"))));
     options.extend(
         scenario
             .tsig_algorithm
@@ -257,7 +259,7 @@ fn options(record: &RunRecord) -> String {
     options.extend(
         scenario
             .edns_padding_octets
-            .map(|octets| format!("padding to multiples of {}", counted(octets, "octet"))),
+            .map(|octets| format!("padding to multiples of {}", counted(octets, "byte"))),
     );
     if scenario.edns_keepalive {
         options.push("EDNS keepalive".into());

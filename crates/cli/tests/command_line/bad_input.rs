@@ -69,14 +69,10 @@ fn a_names_file_that_cannot_be_used_is_named_with_the_line_at_fault() {
         ("a.example A 17 x\n", "unexpected", "options follow"),
         (
             "; nothing\n\n",
-            "there are no questions in it",
+            "it has no questions",
             "write a name and a type",
         ),
-        (
-            "",
-            "there are no questions in it",
-            "write a name and a type",
-        ),
+        ("", "it has no questions", "write a name and a type"),
     ] {
         let names = folder.write("bad.txt", content);
         let (found, cure) = throng(&format!("{run} {names}")).refused();

@@ -265,7 +265,7 @@ fn search_that_makes_no_sense_is_refused_before_anything_is_sent() {
         ("--max-loss 200%", "expected a share", "capacity --help"),
         (
             "--ceiling 5k,then=explode",
-            "no part of a ceiling",
+            "not part of a ceiling",
             "then=drop",
         ),
         (

@@ -81,7 +81,7 @@ fn a_problem_for_what_is_planned_ends_with_exit_code_3() {
     assert!(text.contains("  problem  source ports"), "{text}");
     assert!(text.contains("--local-address"), "{text}");
     let text = doctor(&host, "--clients 3000 --server").ended_with(3);
-    assert!(text.contains("as a server of 3,000 clients"), "{text}");
+    assert!(text.contains("as a server for 3,000 clients"), "{text}");
     assert!(text.contains("cure  shell: ulimit -n 3032"), "{text}");
 }
 

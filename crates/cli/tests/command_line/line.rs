@@ -286,7 +286,7 @@ fn what_no_line_can_be_is_refused_with_its_cure() {
         ("--loss 1.5", "1.5", ""),
         ("--loss 0,0,0", "two directions", "--help"),
         ("--rate 0", "0 bits", "such as 10M"),
-        ("--rate fast", "no rate", "--help"),
+        ("--rate fast", "not a rate", "--help"),
         ("--queue 5", "--rate", "--help"),
         ("--rate 1M --queue 9000000", "--queue", "at most"),
         ("--between one", "two names", "--help"),
@@ -294,7 +294,7 @@ fn what_no_line_can_be_is_refused_with_its_cure() {
         ("--between a/b,c", "`a/b` is not a name", "letters"),
         (
             "--near-addresses 10.98.0.2",
-            "10.98.0.2 is no address",
+            "10.98.0.2 is not an address",
             "each end",
         ),
         (

@@ -130,7 +130,7 @@ fn flags_that_contradict_a_profile_are_refused() {
         (format!("--profile {file} --profile-zone a..b"), "a..b"),
         (
             format!("--profile {file} --server 127.0.0.1"),
-            "the profile has no names to ask for",
+            "the profile has no names to query",
         ),
         ("--rate-factor 2".into(), "--profile"),
         (format!("--profile {broken}"), "version 7 is not 1"),

@@ -235,7 +235,7 @@ fn generated_names_that_cannot_be_are_refused_with_their_cure() {
         ),
         (
             "--water-torture --label-octets x",
-            "`x` is no length",
+            "`x` is not a length",
             "4..16",
         ),
         (

@@ -52,7 +52,7 @@ fn every_query_of_a_log_is_asked_by_its_client_and_nothing_of_the_log_is_kept() 
     }
     let text = finished.succeeded();
     for words in [
-        "replay of 600 queries within 12.0 s, as they came; 10 clients, 1 worker",
+        "replay of 600 queries within 12.0 s, at the speed of the capture; 10 clients, 1 worker",
         "lines other than queries",
         "clients, each an address of the capture",
     ] {

@@ -13,8 +13,8 @@ fn check(flags: &str, error_part: &str, hint_part: &str) {
 fn schedules_that_are_none_are_refused() {
     check("--retry 3s,3s --timeout 2s", "--timeout", "leave out one");
     for (flags, error) in [
-        ("--retry soon", "`soon` is no time above zero"),
-        ("--retry 3s,0s", "`0s` is no time above zero"),
+        ("--retry soon", "`soon` is not a time above zero"),
+        ("--retry 3s,0s", "`0s` is not a time above zero"),
         (
             "--retry glibc,rotate",
             "`rotate`: write timeout=5 or attempts=2",

@@ -228,7 +228,7 @@ fn a_trace_that_makes_no_sense_is_refused() {
         ("--server 127.0.0.1 --timeout 0s", "--timeout", "1s"),
         (
             "--server 127.0.0.1 --local-address 192.0.2.77",
-            "cannot trace the way",
+            "cannot trace the path",
             "route",
         ),
     ] {

@@ -76,14 +76,16 @@ fn found(file: &File, text: &str) -> Vec<Offence> {
 }
 
 /// The words of a text with their offsets, without punctuation and in lower case. Names in braces
-/// or backticks, and literals of one word, are names and not words.
+/// or backticks, and literals of one word, are names and not words; what is counted by the word is
+/// no name.
 fn tokens(text: &str) -> impl Iterator<Item = (usize, String)> {
     let is_mark = |c: char| "'(),.;:!?*_[]".contains(c);
     let split = text.split(|c: char| c.is_whitespace() || c == '\\');
     split.filter_map(move |token| {
         let offset = token.as_ptr() as usize - text.as_ptr() as usize;
         let token = token.trim_matches(is_mark);
-        let is_name = token.len() > 1 && token.starts_with('"') && token.ends_with('"');
+        let is_one_word = token.len() > 1 && token.starts_with('"') && token.ends_with('"');
+        let is_name = is_one_word && token != "\"octet\"";
         let word = token.trim_matches('"').trim_matches(is_mark);
         let is_line_of_comment = ["//", "///", "//!"].contains(&word);
         let is_word = !word.is_empty() && !is_name && !is_line_of_comment;

@@ -61,11 +61,11 @@ fn schedules_are_those_of_the_stub_resolvers_that_they_are_named_after() {
 #[test]
 fn schedules_that_are_none_are_refused_with_an_example() {
     for (text, expected) in [
-        ("", "`` is no time above zero"),
-        ("3s,", "`` is no time above zero"),
-        ("3s,0s", "`0s` is no time above zero"),
-        ("3", "`3` is no time above zero"),
-        ("bind", "`bind` is no time above zero"),
+        ("", "`` is not a time above zero"),
+        ("3s,", "`` is not a time above zero"),
+        ("3s,0s", "`0s` is not a time above zero"),
+        ("3", "`3` is not a time above zero"),
+        ("bind", "`bind` is not a time above zero"),
         ("glibc,rotate", "`rotate`: write timeout=5 or attempts=2"),
         ("glibc,timeout=31", "`timeout=31`: timeout is 1 to 30"),
         ("musl,attempts=0", "`attempts=0`: attempts is 1 to 5"),
@@ -83,7 +83,7 @@ fn servers_are_few_and_different_and_have_ports() {
     check(
         SERVERS_MAX + 1,
         |_, _| {},
-        "server: 9 servers for one client, which may have 8",
+        "server: 9 servers for one client, which may have at most 8",
     );
     check(
         3,

@@ -60,7 +60,7 @@ fn faults_name_their_column_and_the_cure() {
         ("wire > 5ms", "column 1: unknown metric `wire`", "wire.p99"),
         ("", "column 1: not a metric", "qps"),
         ("p99", "column 4: no comparison", "p99 > 5ms"),
-        ("p99 = 5ms", "column 5: `=` is no comparison", ">="),
+        ("p99 = 5ms", "column 5: `=` is not a comparison", ">="),
         ("p99 > ", "column 7: no number", "p99 > 5ms"),
         ("p99 > ++5ms", "column 7: no number", "p99 > 5ms"),
         ("p99 > 5", "column 8: no unit", "ms"),

@@ -322,7 +322,7 @@ fn interfaces_are_judged_by_their_queues_and_drops() {
     counters.insert("rx_missed_errors".into(), 9);
     on(&host, GENERATOR, "drops of eth0").warning("errors 9", "ethtool -G eth0 rx 4096");
     let topic = "offloads of eth0";
-    on(&host, GENERATOR, topic).unknown("does not tell", "ethtool -k eth0");
+    on(&host, GENERATOR, topic).unknown("does not show", "ethtool -k eth0");
     host.interfaces[0] = Interface {
         driver: None,
         receive_queues: 1,

@@ -134,8 +134,8 @@ mod tests {
             outstanding: 1_000,
             rate_qps_max: None,
         };
-        let evidence = "590 of 1,000 places were held by lost queries (14,163 timed out after \
-                        5.000 s each)";
+        let evidence = "590 of 1,000 outstanding slots were held by lost queries (14,163 timed out \
+            after 5.000 s each)";
         // Queries waited at the target: of those that fit in, no more came than before.
         let verdict = judged(&record, Limit::Outstanding, evidence, "--outstanding 175");
         assert!(
@@ -172,9 +172,9 @@ mod tests {
         let mut timeline = Timeline::new();
         (0..600).for_each(|at| timeline.lose(at * 6 * MS, 1));
         record.timeline = Some(timeline);
-        let evidence = "600 of 1,000 places were held by lost queries (600 timed out after 4.000 s \
-                        each), all along (17 were asked in the first 0.1 s), and the target's \
-                        receive buffers were full: they dropped 600 datagrams";
+        let evidence = "600 of 1,000 outstanding slots were held by lost queries (600 timed out \
+            after 4.000 s each), throughout the run (17 were asked in the first 0.1 s), and the \
+            target's receive buffers were full: they dropped 600 datagrams";
         for cure in ["--outstanding 200", "rmem_default=16777216", "so-rcvbuf"] {
             judged(&record, Limit::Outstanding, evidence, cure);
         }
@@ -203,7 +203,10 @@ mod tests {
         change_last(&mut record, |it| {
             it.in_flight_ns += 400 * 5 * u128::from(SECOND)
         });
-        let topic = "places held by lost queries";
-        told(&record, topic).problem("of 100 places were held by lost queries", "--timeout 1s");
+        let topic = "slots held by lost queries";
+        told(&record, topic).problem(
+            "of 100 outstanding slots were held by lost queries",
+            "--timeout 1s",
+        );
     }
 }

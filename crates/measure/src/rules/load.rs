@@ -237,6 +237,6 @@ fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
     conclusion(
         Limit::Unknown,
         evidence,
-        "run again for longer, on an idle host",
+        "run again, longer, on an idle host",
     )
 }

@@ -192,7 +192,7 @@ mod tests {
         let mut record = in_time(10_000.0);
         late(&mut record, 4 * MS);
         busy(&mut record, 0.92);
-        let evidence = "worker 0 used 92.0 % of its CPU and queries left up to 4.00";
+        let evidence = "worker 0 used 92.0 % of its CPU and queries were sent up to 4.00";
         judged(&record, Limit::Generator, evidence, "--workers 2");
     }
 

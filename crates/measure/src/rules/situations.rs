@@ -41,7 +41,7 @@ pub(crate) fn in_time(rate_qps: f64) -> RunRecord {
     open_loop(&[(MS, 1_000)], rate_qps)
 }
 
-/// Turns responses that never came into time-outs: `number` more queries, all lost.
+/// Turns responses that never came into timeouts: `number` more queries, all lost.
 pub(crate) fn lose(record: &mut RunRecord, number: u64) {
     change_last(record, |interval| {
         interval.counts.offered += number;

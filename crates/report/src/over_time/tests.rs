@@ -170,7 +170,7 @@ fn losses_are_shown_where_the_queries_were_due_and_a_stall_offers_what_it_should
     old.timeline = None;
     let notes = Timeline::new(&old, "").rates().notes;
     assert!(
-        notes.iter().any(|note| note.contains("does not tell")),
+        notes.iter().any(|note| note.contains("does not say")),
         "{notes:?}"
     );
 }

@@ -41,8 +41,8 @@ fn qtypes(choice: &QuestionChoice) -> Option<String> {
 
 fn labels(labels: &GeneratedLabels) -> String {
     let octets = match (labels.octets_min, labels.octets_max) {
-        (min, max) if min == max => counted(max, "octet"),
-        (min, max) => format!("{min} to {}", counted(max, "octet")),
+        (min, max) if min == max => counted(max, "byte"),
+        (min, max) => format!("{min} to {}", counted(max, "byte")),
     };
     match labels.form {
         LabelForm::Random => format!("random labels of {octets}"),
