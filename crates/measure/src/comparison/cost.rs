@@ -97,7 +97,7 @@ fn doubt(from: &Contender, to: &Contender) -> Option<String> {
     let reasons = [
         (Limit::Rate, "held the rate asked for"),
         (Limit::Generator, "measured the generator"),
-        (Limit::Network, "lost queries on the way"),
+        (Limit::Network, "lost queries on the path"),
         (Limit::Outstanding, "had no more queries in flight"),
         (Limit::Unknown, "cannot be judged"),
     ];

@@ -68,7 +68,7 @@ mod tests {
         };
         record.network.tcp = Some(tcp.clone());
         let evidence = "2.00 % of the TCP segments of this run's connections (2,000) were lost";
-        judged(&record, Limit::Network, evidence, "drops on the way");
+        judged(&record, Limit::Network, evidence, "drops on the path");
         // What the target had already was not lost.
         tcp.segments_repeated_in_vain = 1_500;
         record.network.tcp = Some(tcp);

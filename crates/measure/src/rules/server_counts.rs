@@ -66,7 +66,7 @@ fn differing(figures: &Figures<'_>, server: &QueryUse<'_>, sent: u64, received: 
     let programs = figures.record.programs();
     let dropped = programs.first().map_or(0, |program| program.udp_drops);
     let why = match dropped {
-        0 => "they were lost on the way, or it does not count what it drops".to_owned(),
+        0 => "they were lost on the path, or it does not count what it drops".to_owned(),
         dropped => format!("its sockets had no room for {}", count(dropped)),
     };
     format!(

@@ -119,7 +119,7 @@ fn segments_sent_again_are_the_networks_limit() {
         ..TcpFacts::default()
     });
     let evidence = "5.00 % of the TCP segments of this run's connections (500) were lost";
-    judged(&record, Limit::Network, evidence, "drops on the way");
+    judged(&record, Limit::Network, evidence, "drops on the path");
 }
 
 #[test]
