@@ -57,7 +57,7 @@ impl Assembly {
         }
     }
 
-    /// Nothing more comes: what is not whole is passed over.
+    /// Nothing more comes: what is not whole is skipped.
     pub(crate) fn finish(&mut self) {
         self.fragments.finish(&mut self.skipped);
         self.streams.finish(&mut self.skipped);

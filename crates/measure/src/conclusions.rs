@@ -20,7 +20,7 @@ impl RunRecord {
             reasons => Verdict {
                 limit: Limit::Unknown,
                 evidence: (reasons.iter())
-                    .map(|reason| format!("merged by force, its rates never were: {reason}"))
+                    .map(|reason| format!("merged by force, its rates never existed: {reason}"))
                     .collect(),
                 ..Verdict::default()
             },

@@ -15,7 +15,7 @@ pub struct Verdict {
     pub advice: Vec<String>,
 }
 
-/// The thing that kept the rate from being higher.
+/// What kept the rate from being higher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -23,7 +23,7 @@ pub enum Limit {
     Server,
     /// This tool or the host it ran on.
     Generator,
-    /// Drops on the way, as far as this host can see them.
+    /// Drops on the path, as far as this host can see them.
     Network,
     /// The number of queries allowed in flight.
     Outstanding,
@@ -52,13 +52,13 @@ impl Limit {
         match self {
             Limit::Server => "The figures are those of the target",
             Limit::Generator => "The figures are those of this tool or its host, not of the target",
-            Limit::Network => "Queries or responses were dropped on the way",
+            Limit::Network => "Queries or responses were dropped on the path",
             Limit::Outstanding => {
                 "No more queries were allowed in flight; the target may be able to do more"
             }
             Limit::Rate => "The target kept up with the load asked for; its own limit is higher",
             Limit::Unknown => {
-                "The record does not tell what set the rate; it is no limit of the target"
+                "The record does not show what set the rate; it is not a limit of the target"
             }
         }
     }

@@ -7,7 +7,7 @@ use proto::Instant;
 
 use super::Worker;
 use super::ledger::connections::failure_counter;
-use super::population::connection::Progress;
+use super::population::connection::Stage;
 use super::population::racer::Racer;
 
 /// What becomes of the participants of a race that did not win it.

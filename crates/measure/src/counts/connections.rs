@@ -23,7 +23,7 @@ pub struct Connections {
     pub established: u64,
     /// TCP connections whose target took bytes from the SYN (RFC 7413).
     pub fast_opened: u64,
-    /// Times that octets from TCP or TLS ended within a DNS message, whose rest came later: the
+    /// Times that bytes from TCP or TLS ended within a DNS message, whose rest came later: the
     /// target writes length and message, or long messages, apart, and each may wait for an
     /// acknowledgement.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -11,7 +11,7 @@ use crate::timeline::Outages;
 
 /// Queries that leave later than this (p99) are not on time.
 pub(super) const LATENESS_MAX_NS: u64 = 1_000_000;
-/// Above this share of its CPU a worker that is late is late for want of it.
+/// Above this share of its CPU a worker that is late is late for lack of it.
 pub(super) const BUSY_SHARE_WHEN_LATE: f64 = 0.9;
 
 pub(crate) struct Figures<'a> {

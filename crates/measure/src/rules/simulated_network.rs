@@ -30,7 +30,7 @@ fn sent_again(figures: &Figures<'_>, network: &SimulatedNetwork) -> Option<Strin
     let is_enough = lost > 0 && lost as f64 >= SEGMENTS_LOST_MAX * figures.counts.sent as f64;
     is_enough.then(|| {
         format!(
-            "the modelled network lost {}, whose octets were sent again later",
+            "the modelled network lost {}, whose data was sent again later",
             counted(lost, what)
         )
     })
