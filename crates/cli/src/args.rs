@@ -896,7 +896,7 @@ fn listed<T: Named>(values: &'static [T]) -> impl Iterator<Item = PossibleValue>
 /// Form of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Human-readable
     #[default]
     Text,
     /// The run record

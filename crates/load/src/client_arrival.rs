@@ -32,17 +32,19 @@ pub fn validate(arrival: &ClientArrival) -> Result<(), PlanError> {
         ClientArrival::OnOff {
             on_mean, off_mean, ..
         } if on_mean.is_zero() || off_mean.is_zero() => wrong(
-            "a period of no length is none",
+            "a period must not be zero",
             "give both on and off, such as on=2s,off=10s",
         ),
         ClientArrival::Turns { clients: 0, .. } => wrong(
-            "turns of no clients",
+            "turns need clients",
             "give 1 or more, such as turns:2,of=10",
         ),
         ClientArrival::Bursts { queries: 0, .. } => {
-            wrong("a burst of no queries", "give 1 or more queries")
+            wrong("a burst needs a query", "give 1 or more queries")
         }
-        ClientArrival::Closed { outstanding: 0, .. } => wrong("no query at once", "give 1 or more"),
+        ClientArrival::Closed { outstanding: 0, .. } => {
+            wrong("at least one query at a time is needed", "give 1 or more")
+        }
         _ => match arrival.rate_qps() {
             Some(rate) => crate::arrival::check_rate("per-client", rate).map(drop),
             None => Ok(()),

@@ -58,7 +58,7 @@ pub struct RunRecord {
     /// that did not write it. What was none there has been decided in `scenario`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedGroup>,
-    /// What moved the octets.
+    /// What sent and received the data.
     pub driver: DriverKind,
     /// Why it was that one: asked for, measured to be faster, or the other one is forbidden here.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use crate::{FileName, Named, Transport, nanos};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrival {
-    /// Closed loop: a new query as soon as one of `outstanding` places is free.
+    /// Closed loop: a new query as soon as fewer than `outstanding` are in flight.
     Closed {
         /// Queries in flight over all workers.
         outstanding: u32,

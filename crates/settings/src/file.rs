@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The name of a file as it was given; `-` is standard input. In JSON a text, or the octets of a
+/// The name of a file as it was given; `-` is standard input. In JSON a text, or the bytes of a
 /// name that is none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName(PathBuf);
@@ -60,7 +60,7 @@ impl JsonSchema for FileName {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The name of a file as it was given: a text, or the octets of a name \
+            "description": "The name of a file as it was given: a text, or the bytes of a name \
                             that is none",
             "anyOf": [
                 { "type": "string" },

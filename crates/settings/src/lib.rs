@@ -13,7 +13,7 @@
 //! | [`questions`] | what is asked, and what each query carries |
 //! | [`http`] | the requests of DoH |
 //! | [`tls`] | how TLS is asked for |
-//! | [`driver`] | what moves the octets, and who stamps datagrams |
+//! | [`driver`] | what sends and receives the data, and what timestamps datagrams |
 //! | [`arrival`] | when queries are due |
 //! | [`connections`] | how long connections live, and how they are opened |
 //! | [`presence`] | when clients are there |

@@ -31,7 +31,7 @@ pub struct Questions {
 pub enum Names {
     /// In a file of lines, `name type` each.
     Text(FileName),
-    /// In a file of whole messages, each with a two-octet length prefix.
+    /// In a file of whole messages, each with a two-byte length prefix.
     Messages(FileName),
     /// Here, `name type` a line.
     Lines(String),
@@ -56,7 +56,7 @@ pub enum QuestionOrder {
     InOrder,
     /// Any, all equally likely.
     Uniform,
-    /// Each once in a random order, then each once in another.
+    /// Each once in a random order, then each once in another random order.
     Shuffled,
     /// The first ones most often, by Zipf's law.
     Zipf {
@@ -94,7 +94,7 @@ pub enum Labels {
     },
 }
 
-/// Octets of a label.
+/// Bytes of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelOctets {
@@ -167,7 +167,7 @@ pub struct Edns {
     pub dnssec_ok: bool,
     /// Options.
     pub options: Vec<EdnsOption>,
-    /// Queries are padded to a multiple of that many octets (RFC 8467); none without padding.
+    /// Queries are padded to a multiple of that many bytes (RFC 8467); none without padding.
     pub padding_octets: Option<u16>,
     /// Queries ask how long idle connections are kept (RFC 7828).
     pub keepalive: bool,
@@ -179,7 +179,7 @@ pub struct Edns {
 pub struct EdnsOption {
     /// Its code.
     pub code: u16,
-    /// What is in it, octet by octet.
+    /// What is in it, byte by byte.
     pub data: Vec<u8>,
 }
 

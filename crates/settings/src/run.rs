@@ -143,15 +143,15 @@ pub struct Generator {
     pub local_addresses: Vec<String>,
     /// First local port, client n has this plus n; 0 if the kernel chooses.
     pub local_port: u16,
-    /// Socket send and receive buffers in octets; none for the default.
+    /// Socket send and receive buffers in bytes; none for the default.
     pub socket_buffer_octets: Option<u32>,
     /// UDP GSO and GRO are used where the kernel has them.
     pub offload: bool,
     /// Who stamps datagrams, if somebody does.
     pub timestamps: Option<StampSource>,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// What moves the octets; none for the faster one.
+    /// What sends and receives the data; none for the faster one.
     pub driver: Option<DriverKind>,
     /// The network interface of AF_XDP.
     #[schemars(with = "Option<String>")]

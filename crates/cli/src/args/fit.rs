@@ -43,7 +43,7 @@ pub(crate) struct ReadingArguments {
     pub(crate) client: ClientChoice,
 }
 
-/// What makes a client.
+/// What counts as a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientChoice {
     /// An address

@@ -12,8 +12,9 @@ use crate::failure::Failure;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Stub resolver")]
 pub(crate) struct StubArguments {
-    /// Ask again: the time of each attempt (3s,3s), or a stub resolver's: glibc[,timeout=S]
-    /// [,attempts=N], musl, systemd-resolved, windows [default: one attempt at each server]
+    /// Retry unanswered queries: the timeout of each attempt (3s,3s), or the schedule of a stub
+    /// resolver: glibc[,timeout=S] [,attempts=N], musl, systemd-resolved, windows [default: one
+    /// attempt at each server]
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "timeout",
           value_parser = stub::parse_retry)]
     retry: Option<Retry>,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use proto::Transport;
 
-use crate::args::CompareArguments;
+use crate::args::CompareTransportsArguments;
 use crate::args::doh::Server;
 use crate::args::flags::{self, Asker, Flag};
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::scenario::Group;
 ///
 /// Flags that only some transports have go to those that have them. A flag that none of them has is
 /// refused by the first run, as anywhere else.
-pub(super) fn of_each(arguments: &CompareArguments) -> Result<Vec<Group>, Failure> {
+pub(super) fn of_each(arguments: &CompareTransportsArguments) -> Result<Vec<Group>, Failure> {
     let transports = &arguments.transports;
     for (index, transport) in transports.iter().enumerate() {
         if transports[..index].contains(transport) {

@@ -15,7 +15,7 @@ use measure::comparison::{Cell, Comparison};
 use measure::record::EndedBy;
 use settings::Run;
 
-use crate::args::{CompareArguments, Format};
+use crate::args::{CompareTransportsArguments, Format};
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
 use crate::run;
@@ -71,7 +71,10 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
 }
 
 /// All runs in the order in which they are made: there and back again.
-fn turns<'a>(each: &'a [Group], arguments: &CompareArguments) -> Result<Vec<Turn<'a>>, Failure> {
+fn turns<'a>(
+    each: &'a [Group],
+    arguments: &CompareTransportsArguments,
+) -> Result<Vec<Turn<'a>>, Failure> {
     if let Some(folder) = &arguments.records {
         fs::create_dir_all(folder).map_err(|error| {
             Failure::usage(

@@ -14,9 +14,9 @@ pub(crate) fn address_of(server: &str, run: &Run) -> Result<(SocketAddr, String)
     let parts = Server::parse(server);
     refuse_user(parts.authority)?;
     let port = parts.default_port(run.transport);
-    let (target, host) = match Place::parse(parts.authority, port)? {
-        Place::Address(address) => (address, address.ip().to_string()),
-        Place::Name { host, port } => (resolve(host, port, run)?, host.to_owned()),
+    let (target, host) = match HostAndPort::parse(parts.authority, port)? {
+        HostAndPort::Address(address) => (address, address.ip().to_string()),
+        HostAndPort::Name { host, port } => (resolve(host, port, run)?, host.to_owned()),
     };
     if let Some(meant) = with_port(parts.authority)
         && target_scope(meant.ip()) != TargetScope::Public

@@ -10,7 +10,7 @@ use measure::RunRecord;
 use super::progress::Display;
 use super::{Prepared, prepare};
 use crate::failure::Failure;
-use crate::part::{self, Place, Role, Setup, Shared, Work};
+use crate::part::{self, PartIndex, Role, Setup, Shared, Work};
 use crate::scenario::Group;
 use crate::signals::Interrupt;
 

@@ -27,7 +27,7 @@ const WORDS: [(&str, &str); 12] = [
 
 /// Names of columns, and words that records keep: they stay as they are.
 const KEPT_IN: [&str; 4] = [
-    "crates/cli/src/run/request.rs",
+    "crates/lab/src/run/record.rs",
     "crates/history/src/index.rs",
     "crates/measure/src/example.rs",
     "crates/report/src/example.rs",
