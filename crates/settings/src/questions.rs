@@ -51,7 +51,7 @@ impl Names {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionOrder {
-    /// One after the other.
+    /// One after another.
     #[default]
     InOrder,
     /// Any, all equally likely.

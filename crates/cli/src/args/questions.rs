@@ -13,7 +13,7 @@ pub(crate) struct QuestionArguments {
     /// Which question is asked next
     #[arg(long, value_enum, default_value = "in-order")]
     pub(crate) question_order: QuestionOrder,
-    /// Ask the first questions most often, by Zipf's law: number k in proportion to k^-EXPONENT
+    /// Ask the first questions most often, by Zipf's law: question k in proportion to k^-EXPONENT
     #[arg(long, value_name = "EXPONENT", conflicts_with = "question_order")]
     pub(crate) zipf: Option<f64>,
     /// Ask for these QTYPEs instead of those of the names, by weight (A=60,AAAA=30,HTTPS=10)
@@ -59,7 +59,7 @@ pub(crate) struct QuestionArguments {
 /// Which question is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum QuestionOrder {
-    /// One after the other
+    /// One after another
     InOrder,
     /// Any, all equally likely
     Uniform,
