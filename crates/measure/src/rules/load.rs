@@ -158,7 +158,7 @@ fn places_unused(figures: &Figures<'_>, places: u64, usable: u64) -> Finding {
     let advice = if figures.record.scenario.transport.has_connections() {
         "see how often connections end and how long they take to open: throng doctor RECORD"
     } else {
-        "run longer, on an idle host: --duration 30s"
+        "run for longer, on an idle host: --duration 30s"
     };
     conclusion(Limit::Unknown, evidence, advice)
 }
@@ -237,6 +237,6 @@ fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
     conclusion(
         Limit::Unknown,
         evidence,
-        "run again, longer, on an idle host",
+        "run again for longer, on an idle host",
     )
 }

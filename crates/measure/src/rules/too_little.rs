@@ -31,7 +31,7 @@ pub(super) fn too_short(figures: &Figures<'_>) -> Option<Finding> {
         "only {} were measured: less than 1 s says little about a limit",
         latency(figures.record.measured_ns as f64)
     );
-    Some(unknown(evidence, "run longer: --duration 10s"))
+    Some(unknown(evidence, "run for longer: --duration 10s"))
 }
 
 fn too_few(figures: &Figures<'_>) -> Option<Finding> {

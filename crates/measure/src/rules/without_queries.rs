@@ -164,6 +164,6 @@ fn not_held(figures: &Figures<'_>) -> Finding {
         decimal(figures.record.opened_per_second(), 1),
         counted(figures.counts.connections.failed.total(), "attempt")
     );
-    let advice = "run longer, on an idle host";
+    let advice = "run for longer, on an idle host";
     conclusion(Limit::Unknown, evidence, advice)
 }

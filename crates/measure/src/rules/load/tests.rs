@@ -132,7 +132,12 @@ fn rate_cap_of_the_closed_loop_is_the_limit() {
 fn unused_places_without_a_cause_are_not_blamed_on_the_target() {
     let evidence =
         "only 10.0 of at most 100 queries were in flight on average, though no worker was";
-    judged(&run(&[(MS, 1_000)]), Limit::Unknown, evidence, "run longer");
+    judged(
+        &run(&[(MS, 1_000)]),
+        Limit::Unknown,
+        evidence,
+        "run for longer",
+    );
 }
 
 #[test]
