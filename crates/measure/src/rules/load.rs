@@ -55,7 +55,7 @@ fn conclusion(limit: Limit, evidence: String, advice: &str) -> Finding {
 fn waiting_clients(figures: &Figures<'_>) -> Finding {
     let clients = counted(figures.record.scenario.clients, "client");
     let evidence = format!(
-        "{clients} waited for responses before they sent again, with {} queries in flight on \
+        "{clients} waited for responses before they asked again, with {} queries in flight on \
          average",
         decimal(figures.in_flight, 1)
     );
