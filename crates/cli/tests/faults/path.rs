@@ -157,7 +157,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         before: "nsenter --target $NEAR --net -- ip link set near mtu 1000",
         // Probes, which are smaller, go through after a second.
         flags: "--timeout 400ms",
-        ends: Ends::refused("no answer in time"),
+        ends: Ends::refused("no response in time"),
         ..FAR
     },
     Fault {

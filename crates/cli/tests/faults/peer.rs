@@ -264,7 +264,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         over: TLS,
         flags: "--timeout 500ms",
-        ends: Ends::refused("no answer in time"),
+        ends: Ends::refused("no response in time"),
         ..stream("reads nothing of the handshake", Conduct::Hold)
     },
     Fault {
@@ -364,19 +364,19 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         over: QUIC,
         flags: "--timeout 500ms",
-        ends: Ends::refused("no answer in time"),
+        ends: Ends::refused("no response in time"),
         ..responder("ignores QUIC connections", "--quic-ignore 1")
     },
     Fault {
         over: QUIC,
         flags: "--timeout 500ms",
-        ends: Ends::refused("no answer in time"),
+        ends: Ends::refused("no response in time"),
         ..datagrams("noise in place of QUIC", Manner::Instead(&[0x5a; 1200]))
     },
     Fault {
         over: QUIC,
         flags: "--timeout 500ms",
-        ends: Ends::refused("no answer in time"),
+        ends: Ends::refused("no response in time"),
         ..datagrams("sends QUIC back", Manner::Echo)
     },
     Fault {

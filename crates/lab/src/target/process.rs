@@ -178,7 +178,7 @@ impl Drop for ServerProcess {
         let _ = self.child.wait();
         let until = Instant::now() + END_MAX;
         while is_alive(group) && Instant::now() < until {
-            thread::sleep(LOOK_EVERY);
+            thread::park_timeout(LOOK_EVERY);
         }
     }
 }
