@@ -31,6 +31,8 @@ use server_model::ServerModelArguments;
 use stub::StubArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 
+use crate::servers::LabArguments;
+
 pub(crate) mod capacity;
 pub(crate) mod compare;
 pub(crate) mod connections;
@@ -91,6 +93,8 @@ pub(crate) enum Command {
     History(HistoryArguments),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
+    /// Start real servers to measure, list them, end them
+    Lab(Box<LabArguments>),
     /// Connect two network namespaces by a line with delay, jitter, loss or a rate limit
     Line(Box<LineArguments>),
     /// Generate sets of names to query, and the zones or updates that make a server answer them

@@ -1,15 +1,21 @@
-//! Runs in processes of their own, which end with the command that made them.
+//! Runs in processes of their own, which end with the command that made them, and commands of a
+//! person's own beside a line or a server.
 
-use std::io::Result;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, Result};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use rustix::process::{
     Pid, Signal, getppid, kill_process, kill_process_group, set_parent_process_death_signal,
 };
 
-use crate::signals::Interrupt;
+use signal_hook::consts::SIGINT;
+
+use crate::failure::Failure;
+use crate::signals::{BY_SIGNAL, Interrupt};
 
 /// Tells a run which process it ends with.
 const ENDS_WITH: &str = "THRONG_ENDS_WITH";
@@ -34,6 +40,55 @@ pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitSt
         }
         interrupt.wait(LOOK_EVERY);
     }
+}
+
+/// Runs a command and waits for its end; signals are passed on to it. It ends with this process:
+/// `setpriv` has the kernel kill it then.
+pub(crate) fn run_beside(
+    words: &[&OsStr],
+    environment: impl IntoIterator<Item = (String, OsString)>,
+    signals: &Receiver<i32>,
+) -> std::result::Result<ExitCode, Failure> {
+    // A terminal sends Ctrl-C to all of its foreground, and lets nobody else read.
+    let has_terminal = std::io::stdin().is_terminal();
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(words);
+    command.envs(environment);
+    if !has_terminal {
+        command.process_group(0);
+    }
+    let mut child = command.spawn().map_err(|error| {
+        let words = words.join(OsStr::new(" "));
+        let what = format!("cannot start `{}`: {error}", words.display());
+        Failure::usage(what, "install the package util-linux, which has setpriv")
+    })?;
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait().map_err(Failure::in_operation)? {
+            return Ok(code_of(status));
+        }
+        let Ok(number) = signals.recv_timeout(LOOK_EVERY) else {
+            continue;
+        };
+        let signal_now = match is_told {
+            true => Signal::KILL,
+            false => Signal::from_named_raw(number).unwrap_or(Signal::TERM),
+        };
+        if has_terminal && (number != SIGINT || is_told) {
+            signal_alone(&child, signal_now);
+        } else if !has_terminal {
+            signal(&child, signal_now);
+        }
+        is_told = true;
+    }
+}
+
+/// As a shell has it.
+fn code_of(status: ExitStatus) -> ExitCode {
+    let code = status.code();
+    let code = code.or_else(|| status.signal().map(|signal| BY_SIGNAL + signal));
+    code.and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Sends a signal to a child and all that it has started; one that has gone hears nothing.

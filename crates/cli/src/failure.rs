@@ -174,6 +174,24 @@ impl From<lab::run::RunError> for Failure {
     }
 }
 
+impl From<anyhow::Error> for Failure {
+    /// A server that could not be started: a message may end with its hint.
+    fn from(error: anyhow::Error) -> Self {
+        let mut whats = Vec::new();
+        let mut hint = None;
+        for message in error.chain().map(ToString::to_string) {
+            let (what, cure) = message.split_once("\nhint: ").unwrap_or((&message, ""));
+            whats.push(what.to_owned());
+            hint = hint.or_else(|| (!cure.is_empty()).then(|| cure.to_owned()));
+        }
+        Failure {
+            what: whats.join(": "),
+            hint,
+            code: USAGE,
+        }
+    }
+}
+
 impl From<load::PlanError> for Failure {
     fn from(error: load::PlanError) -> Self {
         Failure::usage(format!("--{}: {}", error.setting, error.what), error.hint)

@@ -31,6 +31,7 @@
 //!   of their queries, `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
 //!   are read, pipes but once; `reports`: `throng report`.
+//! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
 //! * `experiment`: the runs of a matrix, each a `throng run` in a process of its own, so that
@@ -84,6 +85,7 @@ mod run;
 mod scenario;
 mod script;
 mod secrets;
+mod servers;
 mod shell;
 mod signals;
 
@@ -204,6 +206,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Experiment(arguments) => experiment::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
+        Command::Lab(arguments) => servers::execute(&arguments),
         Command::Line(arguments) => line::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),

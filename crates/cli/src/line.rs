@@ -1,24 +1,20 @@
 //! `throng line`: a delay line between two network namespaces, and a command at its near end.
 
-use std::ffi::OsStr;
-use std::io::IsTerminal;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use lab::line::{Ended, Line, LineRequest, clear_leftovers};
 use measure::line::Impairment;
 use measure::notation::counted;
-use rustix::process::Signal;
-use signal_hook::consts::SIGINT;
 
 use crate::args::DocumentFormat;
 use crate::args::line::{EachWay, LineArguments};
-use crate::child::{self, LOOK_EVERY};
+use crate::child;
 use crate::failure::{Failure, print};
 use crate::records;
-use crate::signals::{self, BY_SIGNAL};
+use crate::signals;
 
 /// How long a line without --duration may last: a forgotten one must end some day.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -90,55 +86,17 @@ fn announcement(request: &LineRequest) -> String {
     format!("{} are joined: {asked}; Ctrl-C ends it", ends.join(" and "))
 }
 
-/// Runs the command at the near end and waits for its end; signals are passed on to it.
+/// Runs the command at the near end and waits for its end.
 fn run_near(arguments: &LineArguments, signals: &Receiver<i32>) -> Result<ExitCode, Failure> {
-    // A terminal sends Ctrl-C to all of its foreground, and lets nobody else read.
-    let has_terminal = std::io::stdin().is_terminal();
-    let mut child = start_near(arguments, has_terminal)?;
-    let mut is_told = false;
-    loop {
-        if let Some(status) = child.try_wait().map_err(Failure::in_operation)? {
-            return Ok(code_of(status));
-        }
-        let Ok(number) = signals.recv_timeout(LOOK_EVERY) else {
-            continue;
-        };
-        let signal = match is_told {
-            true => Signal::KILL,
-            false => Signal::from_named_raw(number).unwrap_or(Signal::TERM),
-        };
-        if has_terminal && (number != SIGINT || is_told) {
-            child::signal_alone(&child, signal);
-        } else if !has_terminal {
-            child::signal(&child, signal);
-        }
-        is_told = true;
-    }
-}
-
-/// It ends with this process: `setpriv` has the kernel kill it then.
-fn start_near(arguments: &LineArguments, has_terminal: bool) -> Result<Child, Failure> {
     let [near, far] = &arguments.between.0;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--", "ip", "netns", "exec", near]);
-    command.args(&arguments.command);
-    command.env("THRONG_NEAR", near).env("THRONG_FAR", far);
-    if !has_terminal {
-        command.process_group(0);
-    }
-    command.spawn().map_err(|error| {
-        let words = arguments.command.join(OsStr::new(" "));
-        let what = format!("cannot start `{}`: {error}", words.display());
-        Failure::usage(what, "install the package util-linux, which has setpriv")
-    })
-}
-
-/// As a shell has it.
-fn code_of(status: ExitStatus) -> ExitCode {
-    let code = status.code();
-    let code = code.or_else(|| status.signal().map(|signal| BY_SIGNAL + signal));
-    code.and_then(|code| u8::try_from(code).ok())
-        .map_or(ExitCode::FAILURE, ExitCode::from)
+    let words = ["ip", "netns", "exec", near].map(OsStr::new);
+    let words: Vec<&OsStr> = words
+        .into_iter()
+        .chain(arguments.command.iter().map(OsString::as_os_str))
+        .collect();
+    let environment = [("THRONG_NEAR", near), ("THRONG_FAR", far)];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.into()));
+    child::run_beside(&words, environment, signals)
 }
 
 /// Says what the line did, where it was asked to.

@@ -25,6 +25,7 @@ mod experiment;
 mod fit;
 mod flags;
 mod interrupt;
+mod lab;
 mod lifecycle;
 mod line;
 mod manual;

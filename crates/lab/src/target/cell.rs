@@ -1,9 +1,10 @@
 //! A cell: a product with its factors set, and what it serves.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::start::Place;
-use super::{Families, Product, RunningServer, Service, Zone};
+use super::{Families, Product, Resources, RunningServer, Service, Zone};
 
 /// Something of a product that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,7 @@ pub enum Values {
     Numbers(u32, u32),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// Lines of the product's own configuration.
+    /// Lines of the product's own configuration, or any other text.
     Lines,
 }
 
@@ -59,14 +60,19 @@ impl Factor {
         }
     }
 
-    /// More lines of the configuration.
-    pub(super) const fn lines(meaning: &'static str) -> Factor {
+    /// Any text.
+    pub(super) const fn text(name: &'static str, meaning: &'static str) -> Factor {
         Factor {
-            name: "options",
+            name,
             default: "",
             values: Values::Lines,
             meaning,
         }
+    }
+
+    /// More lines of the configuration.
+    pub(super) const fn lines(meaning: &'static str) -> Factor {
+        Factor::text("options", meaning)
     }
 }
 
@@ -102,8 +108,15 @@ pub struct Cell {
     pub services: Vec<Service>,
     /// Where it listens.
     pub families: Families,
-    /// The one core to run on; `None` leaves it to the kernel.
-    pub cpu: Option<usize>,
+    /// What it may use.
+    pub resources: Resources,
+    /// Where its program is, if not where it is installed.
+    pub path: Option<PathBuf>,
+    /// The name under which it goes on when the thread that starts it has ended; none if it is to
+    /// end then.
+    pub lasting: Option<String>,
+    /// The name of the proxy that it stands behind.
+    pub front: Option<String>,
     values: BTreeMap<&'static str, String>,
 }
 
@@ -117,7 +130,10 @@ impl Cell {
             zone,
             services: product.services().to_vec(),
             families: Families::V4,
-            cpu: None,
+            resources: Resources::default(),
+            path: None,
+            lasting: None,
+            front: None,
             values: defaults.collect(),
         }
     }

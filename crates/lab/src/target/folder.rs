@@ -11,6 +11,9 @@ use anyhow::Context;
 /// Names tried before giving up; more than one is needed only after a killed run left its folder.
 const NAMES_MAX: u32 = 1_000;
 
+/// What all their names begin with.
+pub(super) const PREFIX: &str = "throng-";
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A new folder under the system's temporary folder, readable by its owner alone because it
@@ -18,17 +21,18 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub(crate) struct TempFolder {
     path: PathBuf,
+    is_kept: bool,
 }
 
 impl TempFolder {
     /// Creates an empty folder whose name contains `label`.
     pub(crate) fn new(label: &str) -> anyhow::Result<TempFolder> {
-        let parent = std::env::temp_dir();
+        let parent = TempFolder::parent();
         for _ in 0..NAMES_MAX {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = parent.join(format!("throng-{label}-{}-{number}", std::process::id()));
+            let path = parent.join(format!("{PREFIX}{label}-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(TempFolder { path }),
+                Ok(()) => return Ok(TempFolder::at(path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(error)
@@ -40,6 +44,30 @@ impl TempFolder {
             "{NAMES_MAX} folders of earlier runs are left in `{}`",
             parent.display()
         )
+    }
+
+    /// One that is there already; it is removed as others are.
+    pub(crate) fn at(path: PathBuf) -> TempFolder {
+        TempFolder {
+            path,
+            is_kept: false,
+        }
+    }
+
+    /// Where such folders are.
+    pub(super) fn parent() -> PathBuf {
+        std::env::temp_dir()
+    }
+
+    /// Does not remove it.
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Its own name.
+    pub(super) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
     }
 
     /// Where it is.
@@ -57,6 +85,9 @@ impl TempFolder {
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
         // Nobody is left to tell: a folder that stays behind costs a few kilobytes.
         let _ = fs::remove_dir_all(&self.path);
     }

@@ -20,14 +20,17 @@ mod namespace;
 mod ports;
 pub mod prepared;
 mod process;
+mod process_id;
 mod product;
 pub mod products;
 mod ready;
+mod resources;
 mod running;
+mod running_list;
 mod service;
 mod start;
+mod zone;
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use cell::{Cell, Factor, Values};
@@ -37,36 +40,11 @@ pub use product::Product;
 pub use products::{
     BindCounters, BindOptions, BindTarget, KnotOptions, KnotTarget, UnboundOptions, UnboundTarget,
 };
+pub use resources::Resources;
 pub use running::RunningServer;
+pub use running_list::{Listed, ProcessId, clear_leftovers, list};
 pub use service::{DOH_PATH, Endpoints, Service};
-
-/// A zone to serve.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
-    /// The apex in presentation format with the final dot, `example.test.`.
-    pub origin: String,
-    /// The zone in master file format (RFC 1035, section 5); must hold an SOA RR at the apex.
-    pub text: String,
-}
-
-impl Zone {
-    /// `lab.test.` with so many names, `test-record-1` and so on, each with one A RR of that TTL.
-    pub fn with_records(records: u32, ttl_s: u32) -> Zone {
-        let mut text = format!(
-            "$ORIGIN lab.test.\n$TTL {ttl_s}\n@ IN SOA ns hostmaster 1 3600 600 86400 1\n\
-             @ IN NS ns\nns IN A 127.0.0.1\n"
-        );
-        for number in 1..=records {
-            let last = (number - 1) % 254 + 1;
-            // Writing to a String does not fail.
-            let _ = writeln!(text, "test-record-{number} IN A 192.0.2.{last}");
-        }
-        Zone {
-            origin: "lab.test.".to_owned(),
-            text,
-        }
-    }
-}
+pub use zone::{Data, Zone};
 
 /// A shared secret for TSIG (RFC 8945), written into the server's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,22 +5,19 @@ use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::folder::TempFolder;
 use super::prepared;
+use super::process_id::{self, ProcessId};
+use super::resources::{ControlGroup, Resources};
+
+/// Name of the log in a server's folder.
+pub(super) const LOG: &str = "server.log";
 
 /// Lines of the server's log that an error message shows.
 const TAIL_LINES: usize = 20;
-
-/// How long a server's processes may take to end once they are killed, and how often they are
-/// looked at.
-const END_MAX: Duration = Duration::from_secs(2);
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Where servers are installed that are not on an ordinary user's PATH.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
@@ -42,8 +39,10 @@ pub(crate) enum Program {
         /// Where it is below the root.
         path: &'static str,
     },
-    /// Built from its Go module.
+    /// On the PATH, or built from its Go module.
     CoreDns,
+    /// Whatever a command line in its configuration says.
+    Shell,
 }
 
 impl Program {
@@ -51,6 +50,7 @@ impl Program {
         match self {
             Program::Debian { name, .. } | Program::Debian13 { name, .. } => name,
             Program::CoreDns => "coredns",
+            Program::Shell => "sh",
         }
     }
 
@@ -66,19 +66,29 @@ impl Program {
                 Ok(vec![path.into()])
             }
             Program::Debian13 { path, .. } => prepared::debian13_words(path),
-            Program::CoreDns => Ok(vec![prepared::coredns()?.into()]),
+            Program::CoreDns => match find_program("coredns") {
+                Some(path) => Ok(vec![path.into()]),
+                None => Ok(vec![prepared::coredns()?.into()]),
+            },
+            Program::Shell => Ok(vec!["sh".into()]),
         }
     }
 }
 
 /// How to start one server.
-pub(crate) struct Launch {
+pub(crate) struct Launch<'a> {
     /// The program.
     pub(crate) program: Program,
+    /// Where it is, if not where it is installed.
+    pub(crate) path: Option<&'a Path>,
     /// Its arguments; it must stay in the foreground and log to stdout or stderr.
     pub(crate) arguments: Vec<OsString>,
-    /// The one core to run on.
-    pub(crate) cpu: Option<usize>,
+    /// What it may use.
+    pub(crate) resources: &'a Resources,
+    /// The control group with those limits, if they need one.
+    pub(crate) group: Option<ControlGroup>,
+    /// It goes on when the thread that starts it has ended.
+    pub(crate) lasts: bool,
 }
 
 /// A running server. Dropping it kills and reaps the process and those that it started, then
@@ -88,55 +98,83 @@ pub(crate) struct ServerProcess {
     program: &'static str,
     child: Child,
     log: PathBuf,
+    // Fields are dropped in this order.
+    group: Option<ControlGroup>,
     folder: TempFolder,
+    is_kept: bool,
 }
 
 impl ServerProcess {
     /// Starts the server in `folder`, which it then owns.
     ///
-    /// `setpriv` has the kernel kill the server when the thread that called this ends, however
-    /// it ends, so a crashed run leaves nothing behind. Start targets on a thread that outlives
-    /// their use.
-    pub(crate) fn spawn(launch: Launch, folder: TempFolder) -> anyhow::Result<ServerProcess> {
+    /// Unless it is to last, `setpriv` has the kernel kill the server when the thread that called
+    /// this ends, however it ends. Start targets on a thread that outlives their use. What even
+    /// that leaves behind is in the list of running servers.
+    pub(crate) fn spawn(launch: Launch<'_>, folder: TempFolder) -> anyhow::Result<ServerProcess> {
         let Launch {
             program,
+            path,
             arguments,
-            cpu,
+            resources,
+            group,
+            lasts,
         } = launch;
-        let words = program.words()?;
-        let log = folder.path().join("server.log");
+        let words = match path {
+            Some(path) => vec![path.as_os_str().to_owned()],
+            None => program.words()?,
+        };
+        let log = folder.path().join(LOG);
         let stdout = File::create(&log)
             .with_context(|| format!("cannot create the log `{}`", log.display()))?;
         let stderr = stdout
             .try_clone()
             .context("cannot duplicate the log's descriptor")?;
-
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]);
-        if let Some(cpu) = cpu {
-            command.args(["taskset", "--cpu-list", &cpu.to_string()]);
+        let mut all: Vec<OsString> = Vec::new();
+        if !lasts {
+            all.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(OsString::from));
         }
-        command
-            .args(words)
-            .args(arguments)
-            .current_dir(folder.path());
+        let limited = resources.words(group.as_ref());
+        all.extend(limited.into_iter().map(OsString::from));
+        all.extend(words.into_iter().chain(arguments));
+
+        let mut command = Command::new(&all[0]);
+        command.args(&all[1..]).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         // A group of its own: some servers answer from processes that they start.
-        let child = command
-            .process_group(0)
-            .spawn()
-            .context("cannot start `setpriv`\nhint: install the Debian package `util-linux`")?;
+        let child = command.process_group(0).spawn().with_context(|| {
+            format!(
+                "cannot start `{}`\nhint: is it a program? setpriv and taskset are in the Debian \
+                 package util-linux",
+                all[0].display()
+            )
+        })?;
         Ok(ServerProcess {
             program: program.name(),
             child,
             log,
+            group,
             folder,
+            is_kept: false,
         })
+    }
+
+    /// Leaves it running with all that it needs.
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
+        self.folder.keep();
+        if let Some(group) = self.group.take() {
+            group.keep();
+        }
     }
 
     /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The process, told from later ones of the same number.
+    pub(crate) fn identity(&self) -> Option<ProcessId> {
+        ProcessId::of(self.id())
     }
 
     /// The folder with its configuration, zone, keys and log.
@@ -172,37 +210,14 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        let group = Pid::from_child(&self.child);
-        // Both fail only if the process was reaped already, which is what they are for.
-        let _ = kill_process_group(group, Signal::KILL);
-        let _ = self.child.wait();
-        let until = Instant::now() + END_MAX;
-        while is_alive(group) && Instant::now() < until {
-            thread::park_timeout(LOOK_EVERY);
+        if self.is_kept {
+            return;
         }
+        process_id::kill_group(self.child.id());
+        // It fails only if the process was reaped already, which is what it is for.
+        let _ = self.child.wait();
+        process_id::wait_for_group(self.child.id());
     }
-}
-
-/// True if a process of the group has not ended; those that nobody has reaped yet have.
-fn is_alive(group: Pid) -> bool {
-    if test_kill_process_group(group).is_err() {
-        return false;
-    }
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return false;
-    };
-    let mut stats =
-        processes.filter_map(|it| fs::read_to_string(it.ok()?.path().join("stat")).ok());
-    stats.any(|stat| {
-        // After the name, which may have any characters: state, parent, group.
-        let mut words = stat
-            .rsplit_once(')')
-            .map_or("", |(_, rest)| rest)
-            .split_ascii_whitespace();
-        let is_ended = matches!(words.next(), None | Some("Z" | "X"));
-        let id = words.nth(1).and_then(|word| word.parse().ok());
-        !is_ended && id == Some(group.as_raw_pid())
-    })
 }
 
 /// The last `lines` lines of `text`.
@@ -232,8 +247,11 @@ mod tests {
                 name: "no-such-server",
                 package: "no-such-package",
             },
+            path: None,
             arguments: Vec::new(),
-            cpu: None,
+            resources: &Resources::default(),
+            group: None,
+            lasts: false,
         };
         let folder = TempFolder::new("process-test").unwrap();
         let error = format!("{:#}", ServerProcess::spawn(launch, folder).unwrap_err());

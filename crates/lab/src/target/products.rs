@@ -3,6 +3,7 @@
 mod bind;
 mod bind_counters;
 mod coredns;
+mod custom;
 mod knot;
 mod nsd;
 mod proxy;
@@ -11,6 +12,7 @@ mod unbound;
 pub use bind::{BIND, BindOptions, BindTarget};
 pub use bind_counters::BindCounters;
 pub use coredns::COREDNS;
+pub use custom::CUSTOM;
 pub use knot::{KNOT, KnotOptions, KnotTarget};
 pub use nsd::NSD;
 pub use proxy::{DNSDIST, HAPROXY};
@@ -18,5 +20,10 @@ pub use unbound::{UNBOUND, UnboundOptions, UnboundTarget};
 
 use super::Product;
 
-/// All of them.
+/// Those with a configuration of their own.
 pub const ALL: [&Product; 7] = [&BIND, &UNBOUND, &KNOT, &NSD, &COREDNS, &DNSDIST, &HAPROXY];
+
+/// Every product with its name, [`CUSTOM`] the last.
+pub fn all() -> impl Iterator<Item = &'static Product> {
+    ALL.into_iter().chain([&CUSTOM])
+}

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Endpoints;
 use super::process::ServerProcess;
+use super::running_list::Listed;
 
 /// A server that runs and answers, gone when dropped.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub struct RunningServer {
     pub(super) endpoints: Endpoints,
     pub(super) extra_ports: Vec<u16>,
     pub(super) ca_pem: Option<String>,
+    /// What the list of running servers says of it.
+    pub(super) listed: Listed,
     /// What a proxy asks. Dropped after the proxy, because fields go in this order.
     pub(super) behind: Option<Box<RunningServer>>,
 }
@@ -56,5 +59,19 @@ impl RunningServer {
     /// The server behind a proxy.
     pub fn behind(&self) -> Option<&RunningServer> {
         self.behind.as_deref()
+    }
+
+    /// Leaves it running when this process has ended; the list of running servers has it.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn keep(mut self) -> anyhow::Result<Listed> {
+        if let Some(behind) = self.behind.take() {
+            behind.keep()?;
+        }
+        self.listed.owner = None;
+        self.listed.write()?;
+        self.process.keep();
+        Ok(self.listed.clone())
     }
 }

@@ -24,6 +24,15 @@ pub enum Service {
 }
 
 impl Service {
+    /// All of them.
+    pub const ALL: [Service; 5] = [
+        Service::Dot,
+        Service::Doh2,
+        Service::H2c,
+        Service::Doh3,
+        Service::Doq,
+    ];
+
     /// Its name in messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,8 +44,8 @@ impl Service {
         }
     }
 
-    /// Its name in templates.
-    pub(super) const fn word(self) -> &'static str {
+    /// Its name in templates, and as it is typed.
+    pub const fn word(self) -> &'static str {
         match self {
             Service::Dot => "dot",
             Service::Doh2 => "doh2",
@@ -102,6 +111,12 @@ impl Endpoints {
             Transport::Tcp => Some(self.do53()),
             _ => self.service(Service::of(transport)?),
         }
+    }
+
+    /// Each transport that the target has, with the first address.
+    pub fn addresses_by_transport(&self) -> Vec<(Transport, SocketAddr)> {
+        let address = |it: Transport| Some((it, self.address(it)?));
+        Transport::ALL.into_iter().filter_map(address).collect()
     }
 
     /// The first address for DNS over TLS, if the target was started with it.

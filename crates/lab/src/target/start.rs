@@ -2,13 +2,16 @@
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 
 use super::cell::Cell;
 use super::certificate::Certificate;
 use super::folder::TempFolder;
 use super::process::{Launch, Program, ServerProcess};
 use super::ready::{Readiness, wait_until_ready};
+use super::resources::{ControlGroup, Resources};
 use super::running::RunningServer;
+use super::running_list::Listed;
 use super::{Endpoints, Families, Service, Zone, ports};
 
 /// How often a start is repeated when another process took a port first.
@@ -36,8 +39,14 @@ pub(super) struct Start<'a> {
     pub(super) services: &'a [Service],
     /// False for what passes on TCP alone.
     pub(super) has_udp: bool,
-    /// The one core to run on.
-    pub(super) cpu: Option<usize>,
+    /// What it may use.
+    pub(super) resources: Resources,
+    /// Where its program is, if not where it is installed.
+    pub(super) path: Option<&'a Path>,
+    /// The name under which it goes on when the thread that starts it has ended.
+    pub(super) lasting: Option<String>,
+    /// The name of the proxy that it stands behind.
+    pub(super) front: Option<String>,
     /// Ports of 127.0.0.1 for anything else.
     pub(super) extra_ports: usize,
     /// REFUSED is a good answer: the zone answers signed queries only.
@@ -77,7 +86,10 @@ impl<'a> Start<'a> {
             families: Families::V4,
             services: &[],
             has_udp: true,
-            cpu: None,
+            resources: Resources::default(),
+            path: None,
+            lasting: None,
+            front: None,
             extra_ports: 0,
             refused_is_ready: false,
         }
@@ -88,7 +100,10 @@ impl<'a> Start<'a> {
         Start {
             families: cell.families,
             services: &cell.services,
-            cpu: cell.cpu,
+            resources: cell.resources.clone(),
+            path: cell.path.as_deref(),
+            lasting: cell.lasting.clone(),
+            front: cell.front.clone(),
             ..Start::new(cell.product.server, &cell.zone)
         }
     }
@@ -126,6 +141,8 @@ impl<'a> Start<'a> {
         let (endpoints, extra_ports) = self.ports()?;
         let program = self.server.program;
         let folder = TempFolder::new(program.name())?;
+        let mut listed = Listed::new(self, &folder);
+        listed.write()?;
         let ca_pem = self.write_files(&folder)?;
         let place = Place {
             folder: &folder,
@@ -133,12 +150,23 @@ impl<'a> Start<'a> {
             extra_ports: &extra_ports,
         };
         let arguments = configure(&place)?;
+        let group = ControlGroup::new(&folder.name(), &self.resources)?;
+        listed.groups = group
+            .as_ref()
+            .map_or(Vec::new(), |it| it.folders().to_vec());
+        listed.write()?;
         let launch = Launch {
             program,
+            path: self.path,
             arguments,
-            cpu: self.cpu,
+            resources: &self.resources,
+            group,
+            lasts: self.lasting.is_some(),
         };
         let mut process = ServerProcess::spawn(launch, folder)?;
+        listed.process = process.identity();
+        listed.addresses = endpoints.addresses_by_transport();
+        listed.write()?;
         let readiness = Readiness {
             endpoints: &endpoints,
             origin: &self.zone.origin,
@@ -152,6 +180,7 @@ impl<'a> Start<'a> {
             endpoints,
             extra_ports,
             ca_pem,
+            listed,
             behind: None,
         })
     }

@@ -10,7 +10,7 @@ use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
 use crate::target::{
-    DOH_PATH, Endpoints, Families, Product, RunningServer, Service, TsigKey, Zone,
+    DOH_PATH, Endpoints, Families, Product, Resources, RunningServer, Service, TsigKey, Zone,
 };
 
 /// BIND 9.18 of Debian 12.
@@ -41,14 +41,28 @@ const SERVER: Server = Server {
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     let options = BindOptions {
         threads: cell.number("threads").unwrap_or(1),
-        cpu: cell.cpu,
-        families: cell.families,
         tcp_clients_max: cell.number("tcp-clients"),
         services: cell.services.clone(),
         extra_options: cell.text("options").to_owned(),
         ..BindOptions::new(cell.zone.clone())
     };
-    Ok(BindTarget::start(&options)?.server)
+    run(&options, Start::of(cell))
+}
+
+fn run(options: &BindOptions, start: Start<'_>) -> anyhow::Result<RunningServer> {
+    let start = Start {
+        extra_ports: 1,
+        refused_is_ready: options.query_key.is_some(),
+        ..start
+    };
+    start.run(|place| {
+        let file = place
+            .folder
+            .write("named.conf", &configuration(options, place))?;
+        let threads = options.threads.to_string();
+        let flags = ["-g", "-n", &threads, "-U", &threads, "-c"].map(OsString::from);
+        Ok(flags.into_iter().chain([file.into()]).collect())
+    })
 }
 
 /// How to run `named`.
@@ -115,19 +129,10 @@ impl BindTarget {
         let start = Start {
             families: options.families,
             services: &options.services,
-            cpu: options.cpu,
-            extra_ports: 1,
-            refused_is_ready: options.query_key.is_some(),
+            resources: options.cpu.map(Resources::cpu).unwrap_or_default(),
             ..Start::new(&SERVER, &options.zone)
         };
-        let server = start.run(|place| {
-            let file = place
-                .folder
-                .write("named.conf", &configuration(options, place))?;
-            let threads = options.threads.to_string();
-            let flags = ["-g", "-n", &threads, "-U", &threads, "-c"].map(OsString::from);
-            Ok(flags.into_iter().chain([file.into()]).collect())
-        })?;
+        let server = run(options, start)?;
         Ok(BindTarget { server })
     }
 

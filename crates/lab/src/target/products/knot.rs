@@ -13,7 +13,7 @@ use anyhow::Context;
 use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
-use crate::target::{Families, Product, RunningServer, Service, Zone};
+use crate::target::{Families, Product, Resources, RunningServer, Service, Zone};
 
 /// Knot DNS 3.4 of Debian 13.
 pub const KNOT: Product = Product {
@@ -63,15 +63,38 @@ const PIN_ROUNDS_MAX: usize = 10;
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     let options = KnotOptions {
         workers: cell.number("workers").unwrap_or(1),
-        cpu: cell.cpu,
-        families: cell.families,
         services: cell.services.clone(),
         tcp_clients_max: cell.number("tcp-clients"),
         counts_queries: cell.text("statistics") == "on",
         extra_options: cell.text("options").to_owned(),
         ..KnotOptions::new(cell.zone.clone())
     };
-    Ok(KnotTarget::start(&options)?.server)
+    let server = server_for(&options);
+    let start = Start::of(cell);
+    run(&options, Start { server, ..start })
+}
+
+/// Debian 12's has no services.
+fn server_for(options: &KnotOptions) -> &'static Server {
+    match options.services.is_empty() {
+        true => &SERVER_OF_DEBIAN12,
+        false => &SERVER,
+    }
+}
+
+fn run(options: &KnotOptions, start: Start<'_>) -> anyhow::Result<RunningServer> {
+    let server = start.run(|place| {
+        let file = place
+            .folder
+            .write("knot.conf", &configuration(options, place))?;
+        Ok(vec!["-c".into(), file.into()])
+    })?;
+    if let Some(cpus) = &start.resources.cpus {
+        pin_all_threads(server.process_id(), cpus).with_context(|| {
+            format!("cannot keep `knotd` on CPUs {cpus}; it moves its workers itself")
+        })?;
+    }
+    Ok(server)
 }
 
 /// How to run `knotd`.
@@ -132,27 +155,13 @@ impl KnotTarget {
     /// Knot DNS is not installed, its configuration or the zone is wrong (the message has the end
     /// of its log), its threads could not be moved to `cpu`, or no free ports were found.
     pub fn start(options: &KnotOptions) -> anyhow::Result<KnotTarget> {
-        let server = match options.services.is_empty() {
-            true => &SERVER_OF_DEBIAN12,
-            false => &SERVER,
-        };
         let start = Start {
             families: options.families,
             services: &options.services,
-            cpu: options.cpu,
-            ..Start::new(server, &options.zone)
+            resources: options.cpu.map(Resources::cpu).unwrap_or_default(),
+            ..Start::new(server_for(options), &options.zone)
         };
-        let server = start.run(|place| {
-            let file = place
-                .folder
-                .write("knot.conf", &configuration(options, place))?;
-            Ok(vec!["-c".into(), file.into()])
-        })?;
-        if let Some(cpu) = options.cpu {
-            pin_all_threads(server.process_id(), cpu).with_context(|| {
-                format!("cannot keep `knotd` on core {cpu}; it moves its workers itself")
-            })?;
-        }
+        let server = run(options, start)?;
         Ok(KnotTarget { server })
     }
 }
@@ -208,18 +217,18 @@ fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
     text
 }
 
-/// Moves all threads of a process to one core until the kernel says that they are there.
+/// Moves all threads of a process to those CPUs until the kernel says that they are there.
 ///
 /// Each `knotd` worker binds itself to core (thread number mod cores) when it starts, over the
 /// top of `taskset`. Left alone, the UDP worker sits on the generator's core.
-fn pin_all_threads(process: u32, cpu: usize) -> anyhow::Result<()> {
+fn pin_all_threads(process: u32, cpus: &str) -> anyhow::Result<()> {
     for _ in 0..PIN_ROUNDS_MAX {
         let output = Command::new("taskset")
             .args([
                 "--all-tasks",
                 "--cpu-list",
                 "--pid",
-                &cpu.to_string(),
+                cpus,
                 &process.to_string(),
             ])
             .output()
@@ -227,11 +236,13 @@ fn pin_all_threads(process: u32, cpu: usize) -> anyhow::Result<()> {
         let message = String::from_utf8_lossy(&output.stderr);
         anyhow::ensure!(output.status.success(), "taskset: {}", message.trim());
         let lists = allowed_cpus(process)?;
-        if lists.iter().all(|list| *list == cpu.to_string()) {
+        // The kernel writes the list in its own way, `0-1` for `0,1`; the first thread binds itself
+        // to nothing.
+        if lists.iter().all(|list| *list == lists[0]) {
             return Ok(());
         }
     }
-    anyhow::bail!("threads are on other cores after {PIN_ROUNDS_MAX} rounds")
+    anyhow::bail!("threads are on other CPUs after {PIN_ROUNDS_MAX} rounds")
 }
 
 /// The `Cpus_allowed_list` of every thread of a process.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use super::bind::{BindOptions, BindTarget};
+use super::BIND;
 use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
@@ -54,7 +54,7 @@ const HAPROXY_SERVER: Server = Server {
 
 /// UDP, TCP and its services, answered by BIND over UDP and TCP.
 fn start_dnsdist(cell: &Cell) -> anyhow::Result<RunningServer> {
-    start_in_front(&Start::of(cell), |place, behind| {
+    start_in_front(cell, &Start::of(cell), |place, behind| {
         let text = dnsdist_configuration(cell, place, behind);
         let file = place.folder.write("dnsdist.conf", &text)?;
         Ok(vec!["--supervised".into(), "-C".into(), file.into()])
@@ -67,7 +67,7 @@ fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
         has_udp: false,
         ..Start::of(cell)
     };
-    start_in_front(&start, |place, behind| {
+    start_in_front(cell, &start, |place, behind| {
         let text = haproxy_configuration(cell, place, behind);
         let file = place.folder.write("haproxy.cfg", &text)?;
         Ok(vec!["-db".into(), "-f".into(), file.into()])
@@ -75,10 +75,15 @@ fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
 }
 
 fn start_in_front(
+    cell: &Cell,
     start: &Start<'_>,
     configure: impl Fn(&Place<'_>, SocketAddr) -> anyhow::Result<Vec<std::ffi::OsString>>,
 ) -> anyhow::Result<RunningServer> {
-    let behind = BindTarget::start(&BindOptions::new(start.zone.clone()))?.server;
+    let mut behind = Cell::new(&BIND, cell.zone.clone());
+    behind.services.clear();
+    let name = cell.lasting.as_ref().map(|name| format!("{name}-bind"));
+    (behind.lasting, behind.front) = (name, cell.lasting.clone());
+    let behind = behind.start()?;
     let address = behind.endpoints().do53();
     let mut server = start.run(|place| configure(place, address))?;
     server.behind = Some(Box::new(behind));

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
-use crate::target::{DOH_PATH, Families, Product, RunningServer, Service, Zone};
+use crate::target::{DOH_PATH, Families, Product, Resources, RunningServer, Service, Zone};
 
 /// Unbound of Debian 12, as the authoritative server of a zone.
 pub const UNBOUND: Product = Product {
@@ -41,14 +41,20 @@ const SERVER: Server = Server {
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     let options = UnboundOptions {
         threads: cell.number("threads").unwrap_or(1),
-        cpu: cell.cpu,
-        families: cell.families,
         tcp_clients_max: cell.number("tcp-clients"),
         services: cell.services.clone(),
         extra_options: cell.text("options").to_owned(),
         ..UnboundOptions::new(cell.zone.clone())
     };
-    Ok(UnboundTarget::start(&options)?.server)
+    run(&options, &Start::of(cell))
+}
+
+fn run(options: &UnboundOptions, start: &Start<'_>) -> anyhow::Result<RunningServer> {
+    start.run(|place| {
+        let text = configuration(options, place);
+        let file = place.folder.write("unbound.conf", &text)?;
+        Ok(vec!["-d".into(), "-p".into(), "-c".into(), file.into()])
+    })
 }
 
 /// How to run `unbound`.
@@ -109,14 +115,10 @@ impl UnboundTarget {
         let start = Start {
             families: options.families,
             services: &options.services,
-            cpu: options.cpu,
+            resources: options.cpu.map(Resources::cpu).unwrap_or_default(),
             ..Start::new(&SERVER, &options.zone)
         };
-        let server = start.run(|place| {
-            let text = configuration(options, place);
-            let file = place.folder.write("unbound.conf", &text)?;
-            Ok(vec!["-d".into(), "-p".into(), "-c".into(), file.into()])
-        })?;
+        let server = run(options, &start)?;
         Ok(UnboundTarget { server })
     }
 }

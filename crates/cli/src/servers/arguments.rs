@@ -1,0 +1,161 @@
+//! Flags of `throng lab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use lab::target::Service;
+
+use crate::args::DocumentFormat;
+
+/// Arguments of `throng lab`.
+#[derive(Debug, Args)]
+pub(crate) struct LabArguments {
+    #[command(subcommand)]
+    pub(crate) command: LabCommand,
+}
+
+/// What can be done with servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Start a server on free ports of 127.0.0.1, and leave it running
+    Up(UpArguments),
+    /// List servers that run, and those that were left over
+    List {
+        /// Format of the list
+        #[arg(long, value_enum, default_value = "text")]
+        format: DocumentFormat,
+    },
+    /// Print what a server has logged
+    Logs {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// End servers, and remove all that they had
+    Down {
+        /// Their names
+        #[arg(value_name = "NAME", required_unless_present = "all")]
+        names: Vec<String>,
+        /// Every server that was left running, and whatever was left over
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+    },
+    /// List products that can be started, with their factors
+    Products,
+}
+
+/// Flags of `throng lab up`.
+#[derive(Debug, Args)]
+pub(crate) struct UpArguments {
+    /// Product to start, as `throng lab products` lists them
+    #[arg(value_name = "PRODUCT")]
+    pub(crate) product: String,
+    /// Command to run beside the server, which ends with it. $THRONG_UDP, $THRONG_TCP, $THRONG_DOT
+    /// and so on are the server's addresses, $THRONG_NAMES has its names, $THRONG_CA its authority
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+
+    /// Set a factor; may be repeated
+    #[arg(long, value_name = "FACTOR=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// What it serves: zone:NUMBER[,ttl=TIME] generates so many names, file:PATH,origin=ZONE is a
+    /// zone file
+    #[arg(long, value_name = "DATA", default_value = "zone:1000,ttl=1h")]
+    pub(crate) data: String,
+    /// Name by which it is listed and ended [default: that of the product]
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub(crate) name: Option<String>,
+    /// Program to start instead of the one that is installed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// Transports beside UDP and TCP: some of dot, doh2, h2c, doh3 and doq, or none [default: all
+    /// that the product has]
+    #[arg(long, value_name = "TRANSPORT[,...]", value_parser = services)]
+    pub(crate) transports: Option<Services>,
+
+    /// CPUs to run on, such as 0-1,3 [default: all]
+    #[arg(long, value_name = "LIST", value_parser = cpus, help_heading = "Resources")]
+    pub(crate) cpus: Option<String>,
+    /// CPUs' worth of time that it may use in every 100 ms (CFS quota), such as 0.5
+    #[arg(long, value_name = "CPUS", help_heading = "Resources")]
+    pub(crate) quota: Option<f64>,
+    /// Memory that it may use, such as 256M
+    #[arg(long, value_name = "BYTES", value_parser = memory_bytes, help_heading = "Resources")]
+    pub(crate) memory: Option<u64>,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match !text.is_empty() && text.len() <= 64 && text.chars().all(is_fit) {
+        true => Ok(text.to_owned()),
+        false => Err("use up to 64 letters, digits, `-`, `_` and `.`".to_owned()),
+    }
+}
+
+/// The kernel's form, without its strides.
+fn cpus(text: &str) -> Result<String, String> {
+    let number = |it: &str| it.parse::<u16>().ok();
+    let is_part = |part: &str| match part.split_once('-') {
+        None => number(part).is_some(),
+        Some((from, to)) => number(from).zip(number(to)).is_some_and(|(a, b)| a <= b),
+    };
+    match text.split(',').all(is_part) {
+        true => Ok(text.to_owned()),
+        false => Err("write numbers and ranges, as in 0-1,3".to_owned()),
+    }
+}
+
+/// A list in one value.
+#[derive(Clone, Debug)]
+pub(crate) struct Services(pub(crate) Vec<Service>);
+
+fn services(text: &str) -> Result<Services, String> {
+    if text == "none" {
+        return Ok(Services(Vec::new()));
+    }
+    let named = |word: &str| {
+        let service = Service::ALL.into_iter().find(|it| it.word() == word);
+        service.ok_or_else(|| format!("`{word}` is none of dot, doh2, h2c, doh3 and doq"))
+    };
+    text.split(',')
+        .map(named)
+        .collect::<Result<_, _>>()
+        .map(Services)
+}
+
+fn memory_bytes(text: &str) -> Result<u64, String> {
+    let units = [("K", 10), ("M", 20), ("G", 30), ("", 0)];
+    let read = |(unit, bits): (&str, u32)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(1 << bits).filter(|bytes| *bytes > 0)
+    };
+    let bytes = units.into_iter().find_map(read);
+    bytes.ok_or_else(|| "write bytes, as in 256M or 2G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_or_refused() {
+        assert_eq!(memory_bytes("256M"), Ok(256 << 20));
+        assert_eq!(memory_bytes("1000"), Ok(1_000));
+        for wrong in ["", "M", "0", "1.5G", "99999999999G", "2T"] {
+            assert!(memory_bytes(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "a", "1-", "3-1", "0,,1"] {
+            assert!(cpus(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(cpus("0-1,3").as_deref(), Ok("0-1,3"));
+        let some = services("dot,doq").unwrap().0;
+        assert_eq!(some, [Service::Dot, Service::Doq]);
+        assert!(services("none").unwrap().0.is_empty());
+        assert!(services("dot,udp").is_err());
+        for wrong in ["", "a/b", "a b"] {
+            assert!(name(wrong).is_err(), "{wrong}");
+        }
+    }
+}

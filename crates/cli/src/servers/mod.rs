@@ -1,0 +1,217 @@
+//! `throng lab`: real servers on this host, started, listed and ended.
+
+mod arguments;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lab::target::products;
+use lab::target::{Cell, Data, Listed, Product, Resources, RunningServer, clear_leftovers, list};
+
+pub(crate) use arguments::LabArguments;
+use arguments::{LabCommand, UpArguments};
+
+use crate::args::DocumentFormat;
+use crate::child;
+use crate::failure::{Failure, print};
+use crate::signals;
+
+/// Name of the file with questions in a server's folder.
+const NAMES: &str = "names";
+
+/// Does what the arguments ask for.
+pub(crate) fn execute(arguments: &LabArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        LabCommand::Up(arguments) => return up(arguments),
+        LabCommand::List { format } => print(&listing(&list(), *format)?),
+        LabCommand::Logs { name } => print(&named(name)?.log()?),
+        LabCommand::Down { names, all } => {
+            let ended = match all {
+                true => list().into_iter().filter(|it| !is_owned(it)).collect(),
+                false => with_companions(names)?,
+            };
+            for server in ended {
+                let name = server.name.clone();
+                server.end()?;
+                tell!("ended `{name}`");
+            }
+            Ok(())
+        }
+        LabCommand::Products => print(&products_text()),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
+    let product = product(&arguments.product)?;
+    let name = arguments.name.as_deref().unwrap_or(product.name);
+    for left in clear_leftovers()? {
+        tell!("removed what was left over of `{}`", left.name);
+    }
+    if list().iter().any(|it| it.name == name) {
+        let what = format!("a server `{name}` runs already");
+        let hint = format!("end it with `throng lab down {name}`, or give this one a --name");
+        return Err(Failure::usage(what, hint));
+    }
+    let data = Data::parse(&arguments.data)?;
+    let mut cell = Cell::new(product, data.zone);
+    cell.path.clone_from(&arguments.program);
+    cell.resources = Resources {
+        cpus: arguments.cpus.clone(),
+        quota_cpus: arguments.quota,
+        memory_bytes: arguments.memory,
+    };
+    for setting in &arguments.set {
+        cell = cell.set(setting)?;
+    }
+    if let Some(services) = &arguments.transports {
+        cell.services.clone_from(&services.0);
+    }
+    if arguments.command.is_empty() {
+        cell.lasting = Some(name.to_owned());
+    }
+    let server = cell.start()?;
+    let names = data.questions.map(|questions| {
+        let path = server.folder().join(NAMES);
+        std::fs::write(&path, questions).map(|()| path)
+    });
+    let names = names.transpose().map_err(Failure::in_operation)?;
+    if !arguments.command.is_empty() {
+        return beside(arguments, &server, names);
+    }
+    let text = announcement(&cell, &server, names);
+    server.keep()?;
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a command beside the server.
+fn beside(
+    arguments: &UpArguments,
+    server: &RunningServer,
+    names: Option<PathBuf>,
+) -> Result<ExitCode, Failure> {
+    let signals = signals::receiver()?;
+    let addresses = server.endpoints().addresses_by_transport().into_iter();
+    let addresses = addresses.map(|(transport, address)| {
+        let name = format!("THRONG_{}", transport.name().to_uppercase());
+        (name, OsString::from(address.to_string()))
+    });
+    let names = names.map(|path| ("THRONG_NAMES".to_owned(), path.into_os_string()));
+    let authority = server.ca_pem().map(|_| server.ca_file().into_os_string());
+    let authority = authority.map(|path| ("THRONG_CA".to_owned(), path));
+    let words: Vec<&OsStr> = arguments.command.iter().map(OsString::as_os_str).collect();
+    let environment = addresses.chain(names).chain(authority);
+    child::run_beside(&words, environment, &signals)
+}
+
+/// What was started, and how to send load to it.
+fn announcement(cell: &Cell, server: &RunningServer, names: Option<PathBuf>) -> String {
+    let name = cell.lasting.as_deref().unwrap_or_default();
+    let mut text = format!(
+        "`{name}` answers for {} (process {})\n",
+        cell.zone.origin,
+        server.process_id()
+    );
+    // Writing to a String does not fail.
+    let names = names.unwrap_or_else(|| PathBuf::from("FILE"));
+    let names = format!("--names {}", names.display());
+    for (transport, address) in server.endpoints().addresses_by_transport() {
+        let trust = match transport.has_tls() {
+            true => format!(" --tls-ca {}", server.ca_file().display()),
+            false => String::new(),
+        };
+        let transport = transport.name();
+        let _ = writeln!(
+            text,
+            "  throng run --server {address} --transport {transport}{trust} {names}"
+        );
+    }
+    let _ = writeln!(text, "  throng lab logs {name}\n  throng lab down {name}");
+    text
+}
+
+fn product(name: &str) -> Result<&'static Product, Failure> {
+    let found = products::all().find(|product| product.name == name);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = products::all().map(|product| product.name).collect();
+        let what = format!("there is no product `{name}`");
+        Failure::usage(what, format!("give one of {}", known.join(", ")))
+    })
+}
+
+fn named(name: &str) -> Result<Listed, Failure> {
+    list()
+        .into_iter()
+        .find(|it| it.name == name)
+        .ok_or_else(|| {
+            let what = format!("no server `{name}` runs");
+            Failure::usage(what, "`throng lab list` lists those that do")
+        })
+}
+
+/// Those, and what stands behind a proxy among them.
+fn with_companions(names: &[String]) -> Result<Vec<Listed>, Failure> {
+    let mut all = Vec::new();
+    for name in names {
+        all.push(named(name)?);
+        let behind = list().into_iter();
+        all.extend(behind.filter(|it| it.front.as_deref() == Some(name)));
+    }
+    Ok(all)
+}
+
+/// True if a process that still runs has started it for itself.
+fn is_owned(server: &Listed) -> bool {
+    server.owner.is_some() && !server.is_left_over()
+}
+
+fn listing(servers: &[Listed], format: DocumentFormat) -> Result<String, Failure> {
+    if format == DocumentFormat::Json {
+        let json = serde_json::to_string_pretty(servers);
+        return Ok(format!("{}\n", json.map_err(Failure::in_operation)?));
+    }
+    if servers.is_empty() {
+        return Ok("no server runs\n".to_owned());
+    }
+    let mut text = String::new();
+    for server in servers {
+        let state = match (server.is_left_over(), server.process, server.owner) {
+            (true, ..) => "left over: `throng lab down --all` removes it".to_owned(),
+            (false, _, Some(owner)) => format!("belongs to process {}", owner.id),
+            (false, Some(process), None) => format!("process {}", process.id),
+            (false, None, None) => "starts".to_owned(),
+        };
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{} ({}): {state}", server.name, server.program);
+        for (transport, address) in &server.addresses {
+            let _ = writeln!(text, "  {:<5} {address}", transport.name());
+        }
+    }
+    Ok(text)
+}
+
+fn products_text() -> String {
+    let mut text = String::new();
+    for product in products::all() {
+        let version = match product.name == products::CUSTOM.name {
+            true => String::new(),
+            false => match product.version() {
+                Ok(version) => format!(" {version}"),
+                Err(error) => format!(" ({})", error.to_string().replace("\nhint: ", "; ")),
+            },
+        };
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{}: {}{version}", product.name, product.title);
+        for factor in product.factors {
+            let default = match factor.default {
+                "" => String::new(),
+                default => format!(" [default: {default}]"),
+            };
+            let _ = writeln!(text, "  {}: {}{default}", factor.name, factor.meaning);
+        }
+    }
+    text
+}

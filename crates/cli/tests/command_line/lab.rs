@@ -1,0 +1,236 @@
+//! `throng lab`: real servers that stay, that end with a command, and what is left of them. Each
+//! test has a temporary folder of its own, so that it sees its own servers alone.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use measure::RunRecord;
+use serde_json::Value;
+
+use crate::process::{Finished, Folder, THRONG, execute};
+
+/// The servers of one test; all have ended when it is dropped.
+struct Lab(Folder);
+
+impl Lab {
+    fn new(test: &str) -> Lab {
+        Lab(Folder::new(test))
+    }
+
+    fn throng(&self, flags: &str) -> Finished {
+        let folder = self.0.folder().display();
+        execute(&format!("env TMPDIR={folder} {THRONG} {flags}"))
+    }
+
+    fn up(&self, flags: &str) -> String {
+        self.throng(&format!("lab up {flags}")).succeeded()
+    }
+
+    fn list(&self) -> Vec<Value> {
+        let json = self.throng("lab list --format json").succeeded();
+        serde_json::from_str(&json).unwrap()
+    }
+
+    /// What is in the folder of all servers.
+    fn left(&self) -> usize {
+        fs::read_dir(self.0.folder()).unwrap().count()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.throng("lab down --all");
+    }
+}
+
+fn process_of(server: &Value) -> u64 {
+    server["process"]["id"].as_u64().unwrap()
+}
+
+/// True until it has ended, whether or not somebody has reaped it.
+fn is_there(process: u64) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// The first command that a text offers.
+fn offered<'a>(text: &'a str, start: &str) -> &'a str {
+    let mut lines = text.lines().map(str::trim);
+    let line = lines.find(|line| line.starts_with(start));
+    line.unwrap_or_else(|| panic!("no `{start}`: {text}"))
+}
+
+#[test]
+fn a_server_stays_until_it_is_ended_and_the_commands_it_offers_work() {
+    let lab = Lab::new("lab-stays");
+    let text = lab.up("bind --data zone:20,ttl=1s --set tcp-clients=77");
+    let listed = lab.list();
+    let [server] = listed.as_slice() else {
+        panic!("{listed:?}");
+    };
+    assert_eq!(server["name"], "bind");
+    let process = process_of(server);
+    assert!(is_there(process));
+    for transport in ["udp", "dot"] {
+        let start = format!("throng run --server {}", address(server, transport));
+        let command = offered(&text, &start).strip_prefix("throng ").unwrap();
+        let flags = format!("{command} --quiet --format json --rate 200 --duration 500ms");
+        let record = RunRecord::from_json(&lab.throng(&flags).succeeded()).unwrap();
+        assert_eq!(record.total.counts.responses, 100, "{transport}");
+        assert_eq!(record.total.counts.rcodes.by_rcode[0], 100, "{transport}");
+    }
+    let log = lab.throng("lab logs bind").succeeded();
+    assert!(log.contains("all zones loaded"), "{log}");
+    lab.throng("lab up bind")
+        .refused_with("`bind` runs already", "--name");
+    lab.throng("lab down bind").succeeded();
+    assert!(!is_there(process));
+    assert_eq!((lab.list().len(), lab.left()), (0, 0));
+    lab.throng("lab down bind")
+        .refused_with("no server `bind`", "throng lab list");
+}
+
+fn address<'a>(server: &'a Value, transport: &str) -> &'a str {
+    let addresses = server["addresses"].as_array().unwrap();
+    let found = addresses.iter().find(|pair| pair[0] == transport);
+    found.unwrap()[1].as_str().unwrap()
+}
+
+#[test]
+fn a_proxy_is_ended_with_what_stands_behind_it() {
+    let lab = Lab::new("lab-proxy");
+    lab.up("haproxy --name front --transports none");
+    let names: Vec<Value> = lab.list().iter().map(|it| it["name"].clone()).collect();
+    assert_eq!(names, ["front", "front-bind"]);
+    lab.throng("lab down front").succeeded();
+    assert_eq!((lab.list().len(), lab.left()), (0, 0));
+}
+
+#[test]
+fn a_server_ends_with_its_command_whose_exit_code_counts() {
+    let lab = Lab::new("lab-command");
+    let test = lab.0.write(
+        "test",
+        "test -n \"$THRONG_UDP\" && cat \"$THRONG_NAMES\"; exit 7",
+    );
+    let finished = lab.throng(&format!("lab up nsd --data zone:2 -- sh {test}"));
+    let printed = finished.ended_with(7);
+    assert_eq!(
+        printed,
+        "test-record-1.lab.test. A\ntest-record-2.lab.test. A\n"
+    );
+    fs::remove_file(test).unwrap();
+    assert_eq!((lab.list().len(), lab.left()), (0, 0));
+}
+
+#[test]
+fn what_a_killed_command_left_is_found_named_and_removed() {
+    let lab = Lab::new("lab-killed");
+    let kill = lab.0.write("kill", "kill -KILL $PPID; exec sleep 60");
+    let finished = lab.throng(&format!("lab up nsd --name killed -- sh {kill}"));
+    assert_eq!(finished.code, None);
+    fs::remove_file(kill).unwrap();
+    let text = lab.throng("lab list").succeeded();
+    assert!(text.contains("(nsd): left over"), "{text}");
+    let left = lab.list();
+    let next = lab.throng("lab up nsd");
+    let name = left[0]["name"].as_str().unwrap().to_owned();
+    let told = format!("removed what was left over of `{name}`");
+    assert!(next.stderr.contains(&told), "{}", next.stderr);
+    next.succeeded();
+    assert!(!is_there(process_of(&left[0])));
+    assert_eq!((lab.list().len(), lab.left()), (1, 1));
+    // One that has ended by itself.
+    let process = process_of(&lab.list()[0]);
+    execute(&format!("kill -KILL -{process}")).succeeded();
+    lab.throng("lab down --all").succeeded();
+    assert_eq!((lab.list().len(), lab.left()), (0, 0));
+}
+
+#[test]
+fn limits_hold_and_are_removed() {
+    let lab = Lab::new("lab-limits");
+    let finished = lab.throng("lab up bind --cpus 0 --quota 0.5 --memory 512M");
+    if finished.code == Some(2) {
+        let (error, hint) = finished.refused();
+        assert!(error.contains("no limit of"), "{error}");
+        assert!(!hint.is_empty());
+        eprintln!("left out: this host lets nobody make control groups");
+        return;
+    }
+    let flags = offered(&finished.stdout, "throng run")
+        .strip_prefix("throng ")
+        .unwrap();
+    let flags = format!("{flags} --quiet --format json --queries 1000 --observe auto");
+    let record = RunRecord::from_json(&lab.throng(&flags).succeeded()).unwrap();
+    let facts = &record.observations[1].facts;
+    assert_eq!(
+        (facts.cpus.as_deref(), facts.quota_cpus),
+        (Some("0"), Some(0.5))
+    );
+    let groups: Vec<String> = serde_json::from_value(lab.list()[0]["groups"].clone()).unwrap();
+    assert!(groups.iter().all(|it| Path::new(it).exists()), "{groups:?}");
+    lab.throng("lab down bind").succeeded();
+    assert!(
+        !groups.iter().any(|it| Path::new(it).exists()),
+        "{groups:?}"
+    );
+}
+
+#[test]
+fn a_server_of_ones_own_starts_by_its_command_line() {
+    let lab = Lab::new("lab-custom");
+    lab.throng("lab up custom")
+        .refused_with("no command", "--set");
+    let zone = "--zone {folder}/zone.db --origin {origin}";
+    let listen = "--listen udp:{address}:{port},tcp:{address}:{port}";
+    let output = Command::new(THRONG)
+        .env("TMPDIR", lab.0.folder())
+        .args(["lab", "up", "custom", "--data", "zone:5", "--set"])
+        .arg(format!("command={THRONG} responder {listen} {zone}"))
+        .output();
+    let text = Finished::new("lab up custom", output.unwrap()).succeeded();
+    let flags = offered(&text, "throng run")
+        .strip_prefix("throng ")
+        .unwrap();
+    let flags = format!("{flags} --quiet --format json --queries 50");
+    let record = RunRecord::from_json(&lab.throng(&flags).succeeded()).unwrap();
+    assert_eq!(record.total.counts.rcodes.by_rcode[0], 50);
+    assert!(!text.contains("dot"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_cure() {
+    let lab = Lab::new("lab-refused");
+    for (flags, error, hint) in [
+        ("no-such", "no product `no-such`", "bind"),
+        ("bind --set threads=0", "`0` is wrong", "from 1 to"),
+        ("bind --set colour=red", "no factor `colour`", "threads"),
+        ("bind --data zone:0", "`0` names", "from 1 to"),
+        ("bind --data file:/no/such,origin=a.test", "/no/such", ""),
+        ("bind --cpus 3-1", "--cpus", ""),
+        ("bind --quota 0", "a quota of 0", "0.01"),
+        ("bind --transports doq", "has no DNS over QUIC", ""),
+        ("bind --program /no/such/program", "/no/such/program", ""),
+    ] {
+        let (said, cure) = lab.throng(&format!("lab up {flags}")).refused();
+        assert!(said.contains(error), "{flags}: {said}");
+        assert!(cure.contains(hint), "{flags}: {cure}");
+        assert_eq!(lab.left(), 0, "{flags}");
+    }
+    let finished = lab.throng("lab up bind --set options=no-such-option;");
+    assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("unknown option"),
+        "{}",
+        finished.stderr
+    );
+    assert_eq!(lab.left(), 0);
+    let products = lab.throng("lab products").succeeded();
+    for product in ::lab::target::products::all() {
+        let line = format!("{}: {}", product.name, product.title);
+        assert!(products.contains(&line), "{products}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Processes, told from later ones of the same number, and groups of them.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use serde::{Deserialize, Serialize};
+
+/// How long processes may take to end once they are killed, and how often they are looked at.
+const END_MAX: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// A process of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Its number.
+    pub id: u32,
+    /// When it was started, ticks since the host was.
+    pub started: u64,
+}
+
+/// What /proc tells of a process.
+struct Stat {
+    is_ended: bool,
+    group: u32,
+    started: u64,
+}
+
+impl ProcessId {
+    /// The process that has the number now.
+    pub fn of(id: u32) -> Option<ProcessId> {
+        let started = Stat::read(&id.to_string())?.started;
+        Some(ProcessId { id, started })
+    }
+
+    /// This process.
+    pub fn own() -> Option<ProcessId> {
+        ProcessId::of(std::process::id())
+    }
+
+    /// True until it has ended, reaped or not.
+    pub fn is_alive(self) -> bool {
+        let stat = Stat::read(&self.id.to_string());
+        stat.is_some_and(|stat| stat.started == self.started && !stat.is_ended)
+    }
+
+    /// True if the number has another process by now.
+    pub(super) fn is_taken(self) -> bool {
+        ProcessId::of(self.id).is_some_and(|now| now != self)
+    }
+}
+
+impl Stat {
+    fn read(id: &str) -> Option<Stat> {
+        let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name may have any characters. State, parent and group follow it; the start is the
+        // twentieth of them.
+        let (_, rest) = text.rsplit_once(')')?;
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Stat {
+            is_ended: matches!(*words.first()?, "Z" | "X"),
+            group: words.get(2)?.parse().ok()?,
+            started: words.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+/// Kills all processes of a group; it may have ended by itself.
+pub(super) fn kill_group(id: u32) {
+    if let Some(group) = group_of(id) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Waits for the end of all processes of a group that was killed.
+pub(super) fn wait_for_group(id: u32) {
+    let until = Instant::now() + END_MAX;
+    while has_processes(id) && Instant::now() < until {
+        thread::park_timeout(LOOK_EVERY);
+    }
+}
+
+/// True if a process of the group has not ended; those that nobody has reaped yet have.
+pub(super) fn has_processes(id: u32) -> bool {
+    if group_of(id).is_none_or(|group| test_kill_process_group(group).is_err()) {
+        return false;
+    }
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    let names = entries.filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let mut stats = names.filter_map(|name| Stat::read(&name));
+    stats.any(|stat| !stat.is_ended && stat.group == id)
+}
+
+fn group_of(id: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(id).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_another_of_the_same_number() {
+        let own = ProcessId::own().unwrap();
+        assert!(own.is_alive() && !own.is_taken());
+        let other = ProcessId {
+            started: own.started + 1,
+            ..own
+        };
+        assert!(!other.is_alive() && other.is_taken());
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_reaped_has_ended() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let id = ProcessId::of(child.id()).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while id.is_alive() && Instant::now() < until {
+            thread::park_timeout(LOOK_EVERY);
+        }
+        assert!(!id.is_alive() && !id.is_taken());
+        child.wait().unwrap();
+        assert!(!id.is_alive());
+    }
+}

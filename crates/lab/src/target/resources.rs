@@ -1,0 +1,322 @@
+//! What a server may use of this host: its CPUs, a quota of CPU time, memory.
+//!
+//! CPUs are set by affinity, which needs no rights. A quota and a limit of memory need a control
+//! group, of version 1 or 2; both may be there at once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+/// Where control groups are mounted.
+const MOUNTED: &str = "/sys/fs/cgroup";
+
+/// A quota is a share of this.
+const PERIOD_US: u32 = 100_000;
+
+/// CPUs' worth of time that a quota may be: the kernel takes no less than 1 ms a period.
+const QUOTA_MIN: f64 = 0.01;
+const QUOTA_MAX: f64 = 4_096.0;
+
+/// How long a group may take to lose its last process, and how often it is looked at.
+const END_MAX: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Limits of a server; none is what the host gives.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resources {
+    /// CPUs to run on, as the kernel lists them: `0-1,3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// CPUs' worth of time that it may use in every 100 ms (CFS quota): another limit than CPUs,
+    /// for it stops all threads at once when it is used up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_cpus: Option<f64>,
+    /// Memory, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+impl Resources {
+    /// One CPU alone.
+    pub fn cpu(number: usize) -> Resources {
+        Resources {
+            cpus: Some(number.to_string()),
+            ..Resources::default()
+        }
+    }
+
+    /// Words that begin the command line of a program that is to have no more.
+    pub(super) fn words(&self, group: Option<&ControlGroup>) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(group) = group {
+            // The shell joins before it becomes the program, which so never runs without limits.
+            let join = "while [ \"$1\" != -- ]; do echo $$ >\"$1\" || exit 1; shift; done; \
+                        shift; exec \"$@\"";
+            words.extend(["sh", "-c", join, "sh"].map(str::to_owned));
+            let folders = group.folders.iter();
+            let files = folders.map(|it| it.join("cgroup.procs").display().to_string());
+            words.extend(files.chain(["--".to_owned()]));
+        }
+        if let Some(cpus) = &self.cpus {
+            words.extend(["taskset", "--cpu-list", cpus].map(str::to_owned));
+        }
+        words
+    }
+}
+
+/// A control group with the limits of one server, removed on drop with what is in it.
+#[derive(Debug)]
+pub(super) struct ControlGroup {
+    folders: Vec<PathBuf>,
+}
+
+/// A file of a controller, and what is to be written into it.
+struct Limit {
+    controller: &'static str,
+    /// With version 1: name and value of each file.
+    v1: Vec<(&'static str, String)>,
+    /// With version 2.
+    v2: Vec<(&'static str, String)>,
+}
+
+impl ControlGroup {
+    /// Makes one, if a limit needs it.
+    ///
+    /// # Errors
+    /// This host lets nobody, or not this user, make control groups; the message says which
+    /// controller is missing.
+    pub(super) fn new(name: &str, resources: &Resources) -> anyhow::Result<Option<ControlGroup>> {
+        ControlGroup::below(Path::new(MOUNTED), name, resources)
+    }
+
+    fn below(
+        mounted: &Path,
+        name: &str,
+        resources: &Resources,
+    ) -> anyhow::Result<Option<ControlGroup>> {
+        let limits = limits(resources)?;
+        let mut group = ControlGroup {
+            folders: Vec::new(),
+        };
+        for limit in &limits {
+            group.add(mounted, name, limit).with_context(|| {
+                format!("this host gives a server no limit of {}", limit.controller)
+            })?;
+        }
+        Ok((!limits.is_empty()).then_some(group))
+    }
+
+    fn add(&mut self, mounted: &Path, name: &str, limit: &Limit) -> anyhow::Result<()> {
+        let controller = limit.controller;
+        let (parent, files) = match parent_v1(mounted, controller) {
+            Some(parent) => (parent, &limit.v1),
+            None => (parent_v2(mounted, controller)?, &limit.v2),
+        };
+        let folder = parent.join(name);
+        if !self.folders.contains(&folder) {
+            let hint = "hint: start as root where control groups can be written, or set CPUs, \
+                        which needs no rights";
+            fs::create_dir(&folder)
+                .with_context(|| format!("cannot make `{}`\n{hint}", folder.display()))?;
+            self.folders.push(folder.clone());
+        }
+        for (file, value) in files {
+            let path = folder.join(file);
+            fs::write(&path, value)
+                .with_context(|| format!("cannot write {value} to `{}`", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// That of a server that was left.
+    pub(super) fn at(folders: Vec<PathBuf>) -> ControlGroup {
+        ControlGroup { folders }
+    }
+
+    /// Its folders, one for each hierarchy.
+    pub(super) fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// Leaves it there.
+    pub(super) fn keep(mut self) {
+        self.folders.clear();
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        for folder in &self.folders {
+            let until = Instant::now() + END_MAX;
+            // It is empty a moment after its last process has ended.
+            while folder.exists() && fs::remove_dir(folder).is_err() && Instant::now() < until {
+                for process in processes(folder) {
+                    // It may have ended by itself.
+                    let _ = kill_process(process, Signal::KILL);
+                }
+                thread::park_timeout(LOOK_EVERY);
+            }
+        }
+    }
+}
+
+fn processes(folder: &Path) -> Vec<Pid> {
+    let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    let numbers = text.lines().filter_map(|line| line.parse().ok());
+    numbers.filter_map(Pid::from_raw).collect()
+}
+
+fn limits(resources: &Resources) -> anyhow::Result<Vec<Limit>> {
+    let mut limits = Vec::new();
+    if let Some(cpus) = resources.quota_cpus {
+        anyhow::ensure!(
+            (QUOTA_MIN..=QUOTA_MAX).contains(&cpus),
+            "a quota of {cpus} CPUs\nhint: give {QUOTA_MIN} to {QUOTA_MAX}"
+        );
+        let quota_us = (cpus * f64::from(PERIOD_US)).round();
+        limits.push(Limit {
+            controller: "cpu",
+            v1: vec![
+                ("cpu.cfs_period_us", PERIOD_US.to_string()),
+                ("cpu.cfs_quota_us", quota_us.to_string()),
+            ],
+            v2: vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))],
+        });
+    }
+    if let Some(bytes) = resources.memory_bytes {
+        limits.push(Limit {
+            controller: "memory",
+            v1: vec![("memory.limit_in_bytes", bytes.to_string())],
+            v2: vec![("memory.max", bytes.to_string())],
+        });
+    }
+    Ok(limits)
+}
+
+/// Our own group of version 1: what it is limited to holds for the server too.
+fn parent_v1(mounted: &Path, controller: &str) -> Option<PathBuf> {
+    let hierarchy = mounted.join(controller);
+    let is_group = |folder: &PathBuf| folder.join("cgroup.procs").exists();
+    if !is_group(&hierarchy) {
+        return None;
+    }
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let is_wanted = fields.next()?.split(',').any(|it| it == controller);
+        is_wanted.then(|| fields.next()).flatten()
+    });
+    // A container may see the path of its host.
+    let own = own.map(|path| hierarchy.join(path.trim_start_matches('/')));
+    Some(own.filter(is_group).unwrap_or(hierarchy))
+}
+
+/// The uppermost group of version 2 that is mounted: those below have no limits while they have
+/// processes of their own.
+fn parent_v2(mounted: &Path, controller: &str) -> anyhow::Result<PathBuf> {
+    let names = |file: &str| fs::read_to_string(mounted.join(file)).unwrap_or_default();
+    let has = |names: &str| names.split_ascii_whitespace().any(|it| it == controller);
+    anyhow::ensure!(
+        has(&names("cgroup.controllers")),
+        "no control groups with a controller of {controller} are mounted at `{}`",
+        mounted.display()
+    );
+    let file = "cgroup.subtree_control";
+    if !has(&names(file)) {
+        let path = mounted.join(file);
+        fs::write(&path, format!("+{controller}")).with_context(|| {
+            format!(
+                "cannot write +{controller} to `{}`\nhint: start as root, or in a control group \
+                 that is delegated (systemd: Delegate=yes)",
+                path.display()
+            )
+        })?;
+    }
+    Ok(mounted.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::TempFolder;
+    use super::*;
+
+    fn limited() -> Resources {
+        Resources {
+            cpus: Some("0-1".to_owned()),
+            quota_cpus: Some(0.5),
+            memory_bytes: Some(1 << 20),
+        }
+    }
+
+    fn file(folder: &Path, name: &str) -> String {
+        fs::read_to_string(folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn version_2_has_one_folder_for_all_limits() {
+        let root = TempFolder::new("cgroup-test").unwrap();
+        root.write("cgroup.controllers", "cpuset cpu memory\n")
+            .unwrap();
+        root.write("cgroup.subtree_control", "cpu memory\n")
+            .unwrap();
+        let group = ControlGroup::below(root.path(), "one", &limited());
+        let group = group.unwrap().unwrap();
+        let folder = root.path().join("one");
+        assert_eq!(group.folders(), std::slice::from_ref(&folder));
+        assert_eq!(file(&folder, "cpu.max"), "50000 100000");
+        assert_eq!(file(&folder, "memory.max"), "1048576");
+        group.keep();
+    }
+
+    #[test]
+    fn version_1_has_a_folder_for_each_controller() {
+        let root = TempFolder::new("cgroup-test").unwrap();
+        for controller in ["cpu", "memory"] {
+            fs::create_dir(root.path().join(controller)).unwrap();
+            root.write(&format!("{controller}/cgroup.procs"), "")
+                .unwrap();
+        }
+        let group = ControlGroup::below(root.path(), "one", &limited());
+        let group = group.unwrap().unwrap();
+        let [cpu, memory] = group.folders() else {
+            panic!("{group:?}");
+        };
+        assert_eq!(file(cpu, "cpu.cfs_period_us"), "100000");
+        assert_eq!(file(cpu, "cpu.cfs_quota_us"), "50000");
+        assert_eq!(file(memory, "memory.limit_in_bytes"), "1048576");
+        let words = limited().words(Some(&group));
+        assert!(words.contains(&cpu.join("cgroup.procs").display().to_string()));
+        assert_eq!(words[words.len() - 3..], ["taskset", "--cpu-list", "0-1"]);
+        group.keep();
+    }
+
+    #[test]
+    fn a_host_without_control_groups_is_an_error_that_names_what_is_missing() {
+        let root = TempFolder::new("cgroup-test").unwrap();
+        let error = ControlGroup::below(root.path(), "one", &limited()).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("controller of cpu"),
+            "{error:#}"
+        );
+        let quota_cpus = Some(0.0);
+        let nothing = Resources {
+            quota_cpus,
+            ..Resources::default()
+        };
+        let error = ControlGroup::below(root.path(), "one", &nothing).unwrap_err();
+        assert!(error.to_string().contains("0.01"), "{error}");
+    }
+
+    #[test]
+    fn cpus_alone_need_no_group() {
+        let resources = Resources::cpu(1);
+        let group = ControlGroup::new("no-group", &resources).unwrap();
+        assert!(group.is_none());
+        assert_eq!(resources.words(None), ["taskset", "--cpu-list", "1"]);
+    }
+}
