@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use measure::RunRecord;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use crate::process::{Finished, Folder, THRONG, execute};
@@ -144,7 +145,8 @@ fn what_a_killed_command_left_is_found_named_and_removed() {
     assert_eq!((lab.list().len(), lab.left()), (1, 1));
     // One that has ended by itself.
     let process = process_of(&lab.list()[0]);
-    execute(&format!("kill -KILL -{process}")).succeeded();
+    let group = Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+    kill_process_group(group, Signal::KILL).unwrap();
     lab.throng("lab down --all").succeeded();
     assert_eq!((lab.list().len(), lab.left()), (0, 0));
 }

@@ -92,8 +92,9 @@ pub(super) fn has_processes(id: u32) -> bool {
     stats.any(|stat| !stat.is_ended && stat.group == id)
 }
 
+/// Never that of the first process: a signal to it would be one to everybody.
 fn group_of(id: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(id).ok()?)
+    Pid::from_raw(i32::try_from(id).ok().filter(|id| *id > 1)?)
 }
 
 #[cfg(test)]
@@ -109,6 +110,12 @@ mod tests {
             ..own
         };
         assert!(!other.is_alive() && other.is_taken());
+    }
+
+    #[test]
+    fn everybody_is_no_group() {
+        assert_eq!((group_of(0), group_of(1), group_of(u32::MAX)), (None, None, None));
+        assert!(group_of(2).is_some());
     }
 
     #[test]
