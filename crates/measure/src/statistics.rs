@@ -12,6 +12,7 @@
 mod autocorrelation;
 mod bootstrap;
 mod interval;
+mod nested;
 mod noise;
 mod rank;
 mod trend;
@@ -22,6 +23,7 @@ mod tests;
 pub use autocorrelation::{autocorrelation, block_length};
 pub use bootstrap::Bootstrap;
 pub use interval::{ConfidenceInterval, MeanTest, interval_of_mean, interval_of_median, welch};
+pub use nested::Nested;
 pub use noise::noise_floor;
 pub use rank::{RankTest, cliffs_delta, hodges_lehmann, holm, mann_whitney, midranks};
 pub use trend::{Trend, mann_kendall, theil_sen};

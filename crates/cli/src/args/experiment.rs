@@ -39,6 +39,16 @@ pub(crate) enum ExperimentCommand {
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         repetitions: Option<u32>,
     },
+    /// Compare the cells: each with its interval, what starts and runs differ by, and the
+    /// difference that so many starts can show
+    Results {
+        /// Folder of the experiment's records
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+        /// What is compared, as `throng history` has it
+        #[arg(long, value_name = "METRIC", default_value = "qps", value_parser = metric)]
+        metric: Metric,
+    },
 }
 
 /// Arguments of `throng history`.

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use lab::experiment::{self, Order};
+use lab::target::Service;
 
 use super::file::{Axis, Experiment, Level};
 use super::hooks::Hooks;
+use super::servers::{self, ServerCell};
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::scenario::Given;
@@ -18,6 +20,9 @@ use crate::shell::quoted;
 
 /// Most runs of an experiment.
 const RUNS_MAX: usize = 100_000;
+
+/// What a cell's twin has beside it.
+pub(super) const TWIN: &str = "aa";
 
 /// Longest name of a run: that of a file (255 octets) without its ending and the repetition's
 /// further digits.
@@ -31,7 +36,9 @@ pub(super) struct Turn {
     /// Which run of its cell, from 1.
     pub(super) repetition: u32,
     labels: Vec<(String, String)>,
-    flags: Vec<Given>,
+    pub(super) flags: Vec<Given>,
+    /// The server that is started for it.
+    pub(super) server: Option<ServerCell>,
     scenario: Option<PathBuf>,
     /// Those of its servers and variants, in their order.
     pub(super) hooks: Vec<Hooks>,
@@ -42,6 +49,15 @@ impl Turn {
     /// have different names.
     pub(super) fn name(&self) -> String {
         experiment::file_name(&self.levels, self.repetition)
+    }
+
+    /// The same once more under another name: the two must not differ.
+    fn twin(&self) -> Turn {
+        let mut twin = self.clone();
+        let word = (TWIN.to_owned(), "twin".to_owned());
+        twin.levels.push(word.clone());
+        twin.labels.push(word);
+        twin
     }
 
     /// The arguments of `throng` for it, without the place of its record.
@@ -62,6 +78,34 @@ impl Turn {
         let shown = secrets::shown(words.iter().map(|word| &**word));
         let quoted = shown.iter().map(|word| quoted(word));
         format!("throng {}", quoted.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// One run of a turn: there are several where a server is started for them.
+pub(super) struct Run<'a> {
+    pub(super) turn: &'a Turn,
+    /// From 1, and how many there are.
+    number: u32,
+    of: u32,
+}
+
+impl<'a> Run<'a> {
+    /// Those of a turn.
+    pub(super) fn all(turn: &'a Turn, of: u32) -> impl Iterator<Item = Run<'a>> {
+        (1..=of).map(move |number| Run { turn, number, of })
+    }
+
+    /// A name for its files.
+    pub(super) fn name(&self) -> String {
+        match self.of {
+            1 => self.turn.name(),
+            _ => format!("{},run{}", self.turn.name(), self.number),
+        }
+    }
+
+    /// False for the first of several: what is only so after a start is in none of the others.
+    pub(super) fn is_used(&self) -> bool {
+        self.of == 1 || self.number > 1
     }
 }
 
@@ -115,6 +159,18 @@ pub(super) fn turns(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
     Ok(turns.collect())
 }
 
+/// The runs of each cell, whatever their order.
+pub(super) fn by_cell(experiment: &Experiment) -> Result<Vec<Vec<Turn>>, Failure> {
+    let turns = |cell: &Turn| {
+        let each = (1..=experiment.repetitions).map(|repetition| Turn {
+            repetition,
+            ..cell.clone()
+        });
+        each.collect()
+    };
+    Ok(cells(experiment)?.iter().map(turns).collect())
+}
+
 fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
     let levels: Vec<usize> = experiment.axes.iter().map(|it| it.levels.len()).collect();
     let repetitions = experiment.repetitions.max(1) as usize;
@@ -130,6 +186,7 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
         repetition: 1,
         labels: Vec::new(),
         flags: experiment.flags.clone(),
+        server: None,
         scenario: experiment.scenario.clone(),
         hooks: Vec::new(),
     };
@@ -139,7 +196,15 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
             extended(cell, axis, &axis.levels[level])
         })
     };
-    let cells: Vec<Turn> = all.into_iter().map(cell).collect();
+    let mut cells: Vec<Turn> = all.into_iter().map(cell).collect();
+    if experiment.twins > cells.len() {
+        return Err(Failure::usage(
+            format!("`aa` is {}, of {} cells", experiment.twins, cells.len()),
+            "write how many of the cells are to be there twice",
+        ));
+    }
+    let twins: Vec<Turn> = cells[..experiment.twins].iter().map(Turn::twin).collect();
+    cells.extend(twins);
     check_names(&cells)?;
     Ok(cells)
 }
@@ -153,6 +218,10 @@ fn extended(mut cell: Turn, axis: &Axis, level: &Level) -> Turn {
     cell.flags
         .retain(|given| level.flags.iter().all(|other| other.name != given.name));
     cell.flags.extend(level.flags.iter().cloned());
+    cell.labels.extend(level.labels.iter().cloned());
+    if level.server.is_some() {
+        cell.server.clone_from(&level.server);
+    }
     if level.scenario.is_some() {
         cell.scenario.clone_from(&level.scenario);
     }
@@ -170,6 +239,9 @@ fn check(cell: &Turn) -> Result<(), Failure> {
     Arguments::try_parse_from(words).map_err(|error| {
         Failure::of_flags(&error, "run").of(&format!("the run with {}", without_repetition(cell)))
     })?;
+    if let Some(server) = &cell.server {
+        check_server(cell, server)?;
+    }
     match &cell.scenario {
         Some(path) if !Path::new(path).is_file() => Err(Failure::usage(
             format!("there is no scenario {}", path.display()),
@@ -177,6 +249,36 @@ fn check(cell: &Turn) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Runs that ask a server for what it does not have, or another one.
+fn check_server(cell: &Turn, server: &ServerCell) -> Result<(), Failure> {
+    let (product, transport) = (server.product(), servers::transport(&cell.flags)?);
+    let needed = Service::of(transport);
+    if needed.is_some_and(|service| !product.services().contains(&service)) {
+        return Err(Failure::usage(
+            format!(
+                "{}: {} has no {transport}",
+                without_repetition(cell),
+                product.title
+            ),
+            "leave the transport out, or give the servers that have it an experiment of their own",
+        ));
+    }
+    let is_given = |name: &str| cell.flags.iter().any(|given| given.name == name);
+    if is_given("server") {
+        return Err(Failure::usage(
+            "`server` is the address of the server that the experiment starts",
+            "leave it out where there is a [[server]]",
+        ));
+    }
+    if cell.scenario.is_some() && !is_given("transport") {
+        return Err(Failure::usage(
+            "the transport of a scenario is not known before it runs",
+            "write transport under [run] too, for the server's address",
+        ));
+    }
+    Ok(())
 }
 
 fn without_repetition(cell: &Turn) -> String {

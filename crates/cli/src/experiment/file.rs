@@ -7,11 +7,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::hooks::Hooks;
+use super::servers::{self, ServerCell};
 use crate::failure::Failure;
 use crate::scenario::{Given, Reader, beside, kind, nearest, scalar};
 
 /// Keys at the top.
-const OF_TOP: [&str; 11] = [
+const OF_TOP: [&str; 13] = [
     "name",
     "about",
     "repetitions",
@@ -20,10 +21,14 @@ const OF_TOP: [&str; 11] = [
     "cool-down",
     "run",
     "matrix",
+    "lab",
+    "server",
     "servers",
     "variants",
     "hooks",
 ];
+/// Keys of `[lab]`.
+const OF_LAB: [&str; 3] = ["starts", "runs-per-start", "aa"];
 /// Keys of hooks, at `[hooks]` and of one server or variant.
 const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
@@ -35,7 +40,12 @@ const REPETITIONS: u32 = 5;
 #[derive(Clone, Debug)]
 pub(super) struct Experiment {
     pub(super) name: String,
+    /// Runs of each cell, or starts of its server.
     pub(super) repetitions: u32,
+    /// Runs after each start of a server; of several the first is kept and not used.
+    pub(super) runs_per_start: u32,
+    /// Cells that are there twice, and must not differ.
+    pub(super) twins: usize,
     /// Every repetition has the cells as the file lists them, rather than at random.
     pub(super) is_listed: bool,
     /// Of the random order.
@@ -64,13 +74,17 @@ pub(super) struct Axis {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) label: String,
+    /// Further labels of its runs.
+    pub(super) labels: Vec<(String, String)>,
     pub(super) flags: Vec<Given>,
+    /// The server that is started for it.
+    pub(super) server: Option<ServerCell>,
     pub(super) scenario: Option<PathBuf>,
     pub(super) hooks: Hooks,
 }
 
 impl Experiment {
-    /// How long one run takes at least, if its flags tell.
+    /// How long one run takes at least, or all after a start, if its flags tell.
     pub(super) fn least_duration(&self) -> Option<Duration> {
         let of = |name: &str| {
             let given = self.flags.iter().find(|given| given.name == name)?;
@@ -78,7 +92,7 @@ impl Experiment {
             ::responder::behaviour::parse_duration(value).ok()
         };
         let warmup = of("warmup").unwrap_or_default();
-        of("duration").map(|duration| duration + warmup + self.cool_down)
+        of("duration").map(|each| (each + warmup) * self.runs_per_start + self.cool_down)
     }
 }
 
@@ -93,6 +107,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
         experiment: Experiment {
             name: stem.into_owned(),
             repetitions: REPETITIONS,
+            runs_per_start: 1,
+            twins: 0,
             is_listed: false,
             seed: 1,
             cool_down: Duration::ZERO,
@@ -140,6 +156,14 @@ impl Parser<'_> {
                     self.experiment.scenario = level.scenario;
                 }
                 ("matrix", DeValue::Table(table)) => self.matrix(table)?,
+                ("lab", DeValue::Table(table)) => self.lab(table)?,
+                ("server", DeValue::Array(tables)) => {
+                    let mut levels = Vec::new();
+                    for table in tables {
+                        levels.extend(servers::levels(self.reader, table)?);
+                    }
+                    self.push_axis("server".to_owned(), levels, true, at)?;
+                }
                 (name @ ("servers" | "variants"), DeValue::Array(tables)) => {
                     self.labelled(name.trim_end_matches('s'), (at, tables))?;
                 }
@@ -152,16 +176,41 @@ impl Parser<'_> {
                     }
                     self.experiment.hooks = level.hooks;
                 }
-                (name @ ("run" | "matrix" | "hooks"), other) => {
+                (name @ ("run" | "matrix" | "hooks" | "lab"), other) => {
                     let what = format!("`{name}` is {}", kind(other));
                     return Err(self.reader.fault(at, &what, &format!("write [{name}]")));
                 }
-                (name @ ("servers" | "variants"), other) => {
+                (name @ ("server" | "servers" | "variants"), other) => {
                     let what = format!("`{name}` is {}", kind(other));
                     let hint = format!("write [[{name}]], once for each");
                     return Err(self.reader.fault(at, &what, &hint));
                 }
                 (name, _) => return Err(self.unknown(name, key.span().start)),
+            }
+        }
+        Ok(())
+    }
+
+    /// `[lab]`: how often servers are started, and what is run then.
+    fn lab(&mut self, table: &DeTable<'_>) -> Result<(), Failure> {
+        for (key, value) in table {
+            let at = value.span().start;
+            let number: u32 = match OF_LAB.contains(&key.get_ref().as_ref()) {
+                true => self.number(key, value)?,
+                false => {
+                    let what = format!("unknown key `{}`", key.get_ref());
+                    let hint = format!("keys of [lab] are {}", OF_LAB.join(", "));
+                    return Err(self.reader.fault(key.span().start, &what, &hint));
+                }
+            };
+            match key.get_ref().as_ref() {
+                "aa" => self.experiment.twins = number as usize,
+                name if number == 0 => {
+                    let what = format!("`{name}` is 0");
+                    return Err(self.reader.fault(at, &what, "write 1 or more"));
+                }
+                "starts" => self.experiment.repetitions = number,
+                _ => self.experiment.runs_per_start = number,
             }
         }
         Ok(())

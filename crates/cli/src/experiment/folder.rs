@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use history::{History, Update};
 
-use super::cells::Turn;
+use super::cells::{Run, Turn};
 use crate::failure::Failure;
 
 /// The experiment that the folder belongs to.
-const EXPERIMENT: &str = "experiment.toml";
+pub(super) const EXPERIMENT: &str = "experiment.toml";
 const LOCK: &str = "lock";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
@@ -88,27 +88,24 @@ impl Folder {
     }
 
     /// Where the record of a run goes when it is complete.
-    pub(super) fn record(&self, turn: &Turn) -> PathBuf {
-        self.path
-            .join(RECORDS)
-            .join(format!("{}.json", turn.name()))
+    pub(super) fn record(&self, run: &Run<'_>) -> PathBuf {
+        record_in(&self.path, run)
     }
 
     /// Where it is written; what is left there belongs to a run that did not succeed.
-    pub(super) fn unfinished(&self, turn: &Turn) -> PathBuf {
-        self.path
-            .join(RECORDS)
-            .join(format!("{}.unfinished", turn.name()))
+    pub(super) fn unfinished(&self, run: &Run<'_>) -> PathBuf {
+        let name = format!("{}.unfinished", run.name());
+        self.path.join(RECORDS).join(name)
     }
 
-    /// True if the run was made.
-    pub(super) fn has(&self, turn: &Turn) -> bool {
-        self.record(turn).is_file()
+    /// True if all of its runs were made.
+    pub(super) fn has(&self, turn: &Turn, runs: u32) -> bool {
+        Run::all(turn, runs).all(|run| self.record(&run).is_file())
     }
 
     /// What a run printed.
-    pub(super) fn log(&self, turn: &Turn) -> Result<File, Failure> {
-        let path = self.path.join(LOGS).join(format!("{}.txt", turn.name()));
+    pub(super) fn log(&self, run: &Run<'_>) -> Result<File, Failure> {
+        let path = self.path.join(LOGS).join(format!("{}.txt", run.name()));
         File::create(&path).map_err(|error| cannot_write(&path, &error))
     }
 
@@ -123,6 +120,14 @@ impl Folder {
     pub(super) fn index(&self) -> Result<Update, Failure> {
         Ok(History::open(&self.path)?.update()?)
     }
+}
+
+/// Where the record of a run is in an experiment's folder.
+pub(super) fn record_in(folder: &Path, run: &Run<'_>) -> PathBuf {
+    let ending = if run.is_used() { "json" } else { "unused" };
+    folder
+        .join(RECORDS)
+        .join(format!("{}.{ending}", run.name()))
 }
 
 /// Writes the experiment's file; one that may have a key in it is for its owner alone.

@@ -8,12 +8,15 @@ mod cells;
 mod file;
 mod folder;
 mod hooks;
+mod results;
+mod servers;
 mod turn;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use lab::target::clear_leftovers;
 use measure::notation::counted;
 
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand};
@@ -45,6 +48,10 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
             let output = output.clone().unwrap_or_else(|| default_output(file));
             let folder = Folder::open(&output, &text)?;
             run(&experiment, &turns, &folder)
+        }
+        ExperimentCommand::Results { folder, metric } => {
+            print(&results::text(folder, *metric)?)?;
+            Ok(ExitCode::SUCCESS)
         }
     }
 }
@@ -97,11 +104,15 @@ fn counts(experiment: &Experiment, turns: &[Turn]) -> String {
         .least_duration()
         .map(|each| each * turns.len() as u32);
     let least = least.map(|time| format!(", {} at least", minutes(time)));
+    let each = match experiment.runs_per_start {
+        1 => counted(repetitions, "repetition"),
+        runs => format!("{} with {runs} runs", counted(repetitions, "start")),
+    };
+    let runs = turns.len() as u64 * u64::from(experiment.runs_per_start);
     format!(
-        "{}, {}: {}{}",
+        "{}, {each}: {}{}",
         counted(cells, "cell"),
-        counted(repetitions, "repetition"),
-        counted(turns.len() as u64, "run"),
+        counted(runs, "run"),
         least.unwrap_or_default()
     )
 }
@@ -118,8 +129,16 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     let interrupt = signals::watch(|| {
         tell!("ending this run, then the experiment (interrupt again to abort)");
     });
-    let waiting: Vec<&Turn> = turns.iter().filter(|it| !folder.has(it)).collect();
+    let waiting: Vec<&Turn> = turns
+        .iter()
+        .filter(|it| !folder.has(it, experiment.runs_per_start))
+        .collect();
     tell!("{}: {}", experiment.name, counts(experiment, turns));
+    if turns.iter().any(|turn| turn.server.is_some()) {
+        for left in clear_leftovers()? {
+            tell!("removed what was left over of `{}`", left.name);
+        }
+    }
     if waiting.len() < turns.len() {
         let made = turns.len() - waiting.len();
         tell!(
@@ -137,7 +156,9 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     let update = folder.index()?;
     let records = folder.path().display();
     tell!("{} in {records}", counted(update.runs, "record"));
-    tell!("next: throng report {records} -o report.html; throng history list --in {records}");
+    tell!(
+        "next: throng experiment results {records}; throng report {records} -o report.html; throng history list --in {records}"
+    );
     Ok(match failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(1),

@@ -1,14 +1,13 @@
 //! One run of an experiment, in a process of its own.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use measure::RunRecord;
 use measure::metric::Metric;
 use measure::record::EndedBy;
 
-use super::cells::Turn;
+use super::cells::{Run, Turn};
 use super::file::Experiment;
 use super::folder::Folder;
 use super::hooks::{Hooks, Shell};
@@ -33,16 +32,38 @@ pub(super) fn make(
     let all: Vec<&Hooks> = [&experiment.hooks].into_iter().chain(&turn.hooks).collect();
     let made = (all.iter())
         .try_for_each(|hooks| shell.before(hooks))
-        .and_then(|()| run(turn, folder, interrupt));
+        .and_then(|()| runs(experiment, turn, folder, interrupt));
     // The last that was set up is the first that is cleaned up.
     all.iter().rev().for_each(|hooks| shell.after(hooks));
     made
 }
 
-fn run(turn: &Turn, folder: &Folder, interrupt: &Interrupt) -> Result<String, Failure> {
-    let unfinished = folder.unfinished(turn);
-    let status = start_and_wait(turn, folder, &unfinished, interrupt)?;
-    let name = turn.name();
+/// All runs of one start; the figures of the last.
+fn runs(
+    experiment: &Experiment,
+    turn: &Turn,
+    folder: &Folder,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
+    let server = turn.server.as_ref();
+    let started = server.map(|it| it.start(&turn.flags)).transpose()?;
+    let further = started.as_ref().map_or(&[][..], |it| &it.flags);
+    let mut figures = String::new();
+    for run in Run::all(turn, experiment.runs_per_start) {
+        figures = make_one(&run, further, folder, interrupt)?;
+    }
+    Ok(figures)
+}
+
+fn make_one(
+    run: &Run<'_>,
+    further: &[String],
+    folder: &Folder,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
+    let unfinished = folder.unfinished(run);
+    let status = start_and_wait(run, further, folder, interrupt)?;
+    let (turn, name) = (run.turn, run.name());
     let failed = |why: String| Failure::in_operation(format!("{turn}: {why}; see logs/{name}.txt"));
     let text = fs::read_to_string(&unfinished)
         .map_err(|_| failed(format!("the run left no record ({status})")))?;
@@ -53,24 +74,25 @@ fn run(turn: &Turn, folder: &Folder, interrupt: &Interrupt) -> Result<String, Fa
     if !status.success() {
         return Err(failed(format!("the run failed ({status})")));
     }
-    fs::rename(&unfinished, folder.record(turn)).map_err(|error| failed(error.to_string()))?;
+    fs::rename(&unfinished, folder.record(run)).map_err(|error| failed(error.to_string()))?;
     Ok(figures(&record))
 }
 
 fn start_and_wait(
-    turn: &Turn,
+    run: &Run<'_>,
+    further: &[String],
     folder: &Folder,
-    record: &Path,
     interrupt: &Interrupt,
 ) -> Result<ExitStatus, Failure> {
+    let (turn, record) = (run.turn, folder.unfinished(run));
     let cannot = |error: std::io::Error| {
         Failure::in_operation(format!("cannot start `{}`: {error}", turn.command_line()))
     };
     // What is left of a run that did not succeed must not pass for this one's.
-    let _ = fs::remove_file(record);
-    let log = folder.log(turn)?;
+    let _ = fs::remove_file(&record);
+    let log = folder.log(run)?;
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-    command.args(turn.arguments()).arg("--quiet");
+    command.args(turn.arguments()).args(further).arg("--quiet");
     command.arg("--record").arg(record);
     command.stdin(Stdio::null());
     command.stderr(log.try_clone().map_err(cannot)?).stdout(log);

@@ -257,6 +257,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A fault at octet `at`.
+    /// Where the file is.
+    pub(crate) fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// The failure, and where in the file its cause is.
+    pub(crate) fn of(&self, at: usize, failure: Failure) -> Failure {
+        failure.of(&format!("{}, line {}", self.path.display(), self.line(at)))
+    }
+
     pub(crate) fn fault(&self, at: usize, what: &str, hint: &str) -> Failure {
         let place = format!("{}, line {}", self.path.display(), self.line(at));
         Failure::usage(format!("{place}: {what}"), hint)

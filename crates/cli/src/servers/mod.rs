@@ -58,11 +58,12 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     let data = Data::parse(&arguments.data)?;
     let mut cell = Cell::new(product, data.zone);
     cell.path.clone_from(&arguments.program);
-    cell.resources = Resources {
-        cpus: arguments.cpus.clone(),
-        quota_cpus: arguments.quota,
-        memory_bytes: arguments.memory,
-    };
+    let limits = [&arguments.cpus, &arguments.quota, &arguments.memory];
+    for (name, value) in Resources::NAMES.into_iter().zip(limits) {
+        if let Some(value) = value {
+            cell = cell.limit(name, value)?;
+        }
+    }
     for setting in &arguments.set {
         cell = cell.set(setting)?;
     }

@@ -48,6 +48,7 @@ mod responder;
 mod run;
 mod scenarios;
 mod scripts;
+mod server_cells;
 mod simulation;
 mod stub_resolvers;
 mod timestamps;

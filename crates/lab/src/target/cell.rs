@@ -160,6 +160,15 @@ impl Cell {
         Ok(self)
     }
 
+    /// The same with a limit, as [`Resources::set`].
+    ///
+    /// # Errors
+    /// There is no such resource, or it cannot be that.
+    pub fn limit(mut self, name: &str, value: &str) -> anyhow::Result<Cell> {
+        self.resources.set(name, value)?;
+        Ok(self)
+    }
+
     /// Every factor with its value; empty where the product decides.
     pub fn settings(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values

@@ -114,7 +114,10 @@ mod tests {
 
     #[test]
     fn everybody_is_no_group() {
-        assert_eq!((group_of(0), group_of(1), group_of(u32::MAX)), (None, None, None));
+        assert_eq!(
+            (group_of(0), group_of(1), group_of(u32::MAX)),
+            (None, None, None)
+        );
         assert!(group_of(2).is_some());
     }
 

@@ -50,6 +50,26 @@ impl Resources {
         }
     }
 
+    /// Their names: `cpus`, `quota` and `memory`.
+    pub const NAMES: [&str; 3] = ["cpus", "quota", "memory"];
+
+    /// Sets one of them: CPUs as in `0-1,3`, a quota as in `0.5`, memory as in `256M`.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be that.
+    pub fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+        match name {
+            "cpus" => self.cpus = Some(cpus(value)?),
+            "quota" => self.quota_cpus = Some(quota(value)?),
+            "memory" => self.memory_bytes = Some(bytes(value)?),
+            _ => {
+                let known = Resources::NAMES.join(", ");
+                anyhow::bail!("`{name}` is no resource\nhint: resources are {known}")
+            }
+        }
+        Ok(())
+    }
+
     /// Words that begin the command line of a program that is to have no more.
     pub(super) fn words(&self, group: Option<&ControlGroup>) -> Vec<String> {
         let mut words = Vec::new();
@@ -67,6 +87,38 @@ impl Resources {
         }
         words
     }
+}
+
+/// The kernel's form, without its strides.
+fn cpus(text: &str) -> anyhow::Result<String> {
+    let number = |it: &str| it.parse::<u16>().ok();
+    let is_part = |part: &str| match part.split_once('-') {
+        None => number(part).is_some(),
+        Some((from, to)) => number(from).zip(number(to)).is_some_and(|(a, b)| a <= b),
+    };
+    anyhow::ensure!(
+        text.split(',').all(is_part),
+        "cpus: `{text}` is no list of CPUs\nhint: write numbers and ranges, as in 0-1,3"
+    );
+    Ok(text.to_owned())
+}
+
+fn quota(text: &str) -> anyhow::Result<f64> {
+    let cpus = text.parse().ok();
+    let cpus = cpus.filter(|cpus| (QUOTA_MIN..=QUOTA_MAX).contains(cpus));
+    cpus.with_context(|| {
+        format!("quota: `{text}` CPUs\nhint: give {QUOTA_MIN} to {QUOTA_MAX}, as in 0.5")
+    })
+}
+
+fn bytes(text: &str) -> anyhow::Result<u64> {
+    let units = [("K", 10), ("M", 20), ("G", 30), ("", 0)];
+    let read = |(unit, bits): (&str, u32)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(1 << bits).filter(|bytes| *bytes > 0)
+    };
+    let bytes = units.into_iter().find_map(read);
+    bytes.with_context(|| format!("memory: `{text}`\nhint: write bytes, as in 256M or 2G"))
 }
 
 /// A control group with the limits of one server, removed on drop with what is in it.
@@ -99,7 +151,7 @@ impl ControlGroup {
         name: &str,
         resources: &Resources,
     ) -> anyhow::Result<Option<ControlGroup>> {
-        let limits = limits(resources)?;
+        let limits = limits(resources);
         let mut group = ControlGroup {
             folders: Vec::new(),
         };
@@ -171,13 +223,9 @@ fn processes(folder: &Path) -> Vec<Pid> {
     numbers.filter_map(Pid::from_raw).collect()
 }
 
-fn limits(resources: &Resources) -> anyhow::Result<Vec<Limit>> {
+fn limits(resources: &Resources) -> Vec<Limit> {
     let mut limits = Vec::new();
     if let Some(cpus) = resources.quota_cpus {
-        anyhow::ensure!(
-            (QUOTA_MIN..=QUOTA_MAX).contains(&cpus),
-            "a quota of {cpus} CPUs\nhint: give {QUOTA_MIN} to {QUOTA_MAX}"
-        );
         let quota_us = (cpus * f64::from(PERIOD_US)).round();
         limits.push(Limit {
             controller: "cpu",
@@ -195,7 +243,7 @@ fn limits(resources: &Resources) -> anyhow::Result<Vec<Limit>> {
             v2: vec![("memory.max", bytes.to_string())],
         });
     }
-    Ok(limits)
+    limits
 }
 
 /// Our own group of version 1: what it is limited to holds for the server too.
@@ -303,13 +351,33 @@ mod tests {
             format!("{error:#}").contains("controller of cpu"),
             "{error:#}"
         );
-        let quota_cpus = Some(0.0);
-        let nothing = Resources {
-            quota_cpus,
-            ..Resources::default()
-        };
-        let error = ControlGroup::below(root.path(), "one", &nothing).unwrap_err();
-        assert!(error.to_string().contains("0.01"), "{error}");
+    }
+
+    #[test]
+    fn values_are_read_or_refused_with_the_cure() {
+        let mut resources = Resources::default();
+        for (name, value) in [("cpus", "0-1"), ("quota", "0.5"), ("memory", "1M")] {
+            resources.set(name, value).unwrap();
+        }
+        assert_eq!(resources, limited());
+        for (name, wrong) in [
+            ("cpus", ""),
+            ("cpus", "a"),
+            ("cpus", "1-"),
+            ("cpus", "3-1"),
+            ("cpus", "0,,1"),
+            ("quota", "0"),
+            ("quota", "NaN"),
+            ("memory", "M"),
+            ("memory", "0"),
+            ("memory", "1.5G"),
+            ("memory", "99999999999G"),
+            ("memory", "2T"),
+            ("disk", "1"),
+        ] {
+            let error = resources.set(name, wrong).unwrap_err().to_string();
+            assert!(error.contains("\nhint: "), "{name} {wrong}: {error}");
+        }
     }
 
     #[test]

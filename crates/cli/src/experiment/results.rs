@@ -1,0 +1,147 @@
+//! What an experiment says: each cell with its interval, and how far the cells can be told apart.
+//!
+//! The start of a server is what is repeated (of runs without one, the run): runs after the same
+//! start are alike, and do not count as repetitions.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use measure::RunRecord;
+use measure::metric::Metric;
+use measure::notation::counted;
+use measure::statistics::{Nested, welch};
+
+use super::cells::{self, Run, TWIN, Turn};
+use super::file::{self, Experiment};
+use super::folder::{self, EXPERIMENT};
+use crate::failure::Failure;
+use crate::inputs;
+
+/// Of intervals; differences beyond one minus it are alarms.
+const LEVEL: f64 = 0.95;
+
+/// A cell with what was measured in it.
+struct Measured {
+    levels: Vec<(String, String)>,
+    /// None without a record that has the metric.
+    values: Option<Nested>,
+}
+
+/// The results of the experiment in a folder.
+pub(super) fn text(folder: &Path, metric: Metric) -> Result<String, Failure> {
+    let path = folder.join(EXPERIMENT);
+    let text = inputs::text(&path).map_err(|error| {
+        Failure::usage(
+            format!("cannot read {}: {error}", path.display()),
+            "give the folder that `throng experiment run` has filled",
+        )
+    })?;
+    let experiment = file::parse(&path, &text)?;
+    let mut measured = Vec::new();
+    for turns in cells::by_cell(&experiment)? {
+        let starts: Result<Vec<Vec<f64>>, Failure> = turns
+            .iter()
+            .map(|turn| values(folder, turn, &experiment, metric))
+            .collect();
+        measured.push(Measured {
+            levels: turns[0].levels.clone(),
+            values: Nested::new(&starts?, LEVEL),
+        });
+    }
+    Ok(table(folder, &measured, metric) + &twins(&measured))
+}
+
+/// The metric of each run of a start that is used and was made.
+fn values(
+    folder: &Path,
+    turn: &Turn,
+    experiment: &Experiment,
+    metric: Metric,
+) -> Result<Vec<f64>, Failure> {
+    let mut values = Vec::new();
+    for run in Run::all(turn, experiment.runs_per_start).filter(Run::is_used) {
+        let path = folder::record_in(folder, &run);
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        let record = RunRecord::from_json(&text)
+            .map_err(|why| Failure::in_operation(format!("{}: {why}", path.display())))?;
+        values.extend(metric.of(&record));
+    }
+    Ok(values)
+}
+
+fn table(folder: &Path, measured: &[Measured], metric: Metric) -> String {
+    let mut text = format!(
+        "{}: {} in {}\n\n",
+        folder.display(),
+        metric.name(),
+        counted(measured.len() as u64, "cell")
+    );
+    // Writing to a String does not fail.
+    let _ = writeln!(
+        text,
+        "{:>12} {:>25} {:>12} {:>12} {:>12}  cell",
+        "mean", "95 % interval", "between", "within", "detectable"
+    );
+    for cell in measured {
+        let name = words(&cell.levels);
+        let Some(values) = &cell.values else {
+            let _ = writeln!(text, "{:>12} {:>65} {name}", "no record", "");
+            continue;
+        };
+        let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| metric.show(value));
+        let interval = values.interval.as_ref();
+        let interval = interval.map_or("-".to_owned(), |it| {
+            format!("{} to {}", metric.show(it.low), metric.show(it.high))
+        });
+        let _ = writeln!(
+            text,
+            "{:>12} {interval:>25} {:>12} {:>12} {:>12}  {name}",
+            metric.show(values.mean),
+            metric.show(values.between_starts),
+            show(values.within_starts),
+            show(values.detectable(LEVEL)),
+        );
+    }
+    text + "\nbetween, within: standard deviations of starts and of runs after one start\n\
+            detectable: the least difference of two such cells that is found four times of five\n"
+}
+
+/// Cells that are the same and must not differ.
+fn twins(measured: &[Measured]) -> String {
+    let mut text = String::new();
+    let is_twin = |cell: &&Measured| cell.levels.last().is_some_and(|(name, _)| name == TWIN);
+    for twin in measured.iter().filter(is_twin) {
+        let own = &twin.levels[..twin.levels.len() - 1];
+        let first = measured.iter().find(|cell| cell.levels == own);
+        let pair = first.and_then(|first| Some((first.values.as_ref()?, twin.values.as_ref()?)));
+        let test = pair.and_then(|(a, b)| welch(&a.means, &b.means, LEVEL));
+        let name = words(own);
+        // Writing to a String does not fail.
+        let _ = match test {
+            None => writeln!(text, "A/A: {name}: too few starts to tell"),
+            Some(test) if test.p_value < 1.0 - LEVEL => writeln!(
+                text,
+                "A/A: {name} differs from itself (p {:.3}): this host, or the order, makes \
+                 differences by itself, and the cells cannot be ranked",
+                test.p_value
+            ),
+            Some(test) => writeln!(
+                text,
+                "A/A: {name} does not differ from itself (p {:.3})",
+                test.p_value
+            ),
+        };
+    }
+    text
+}
+
+fn words(levels: &[(String, String)]) -> String {
+    let each = levels.iter().map(|(name, value)| format!("{name} {value}"));
+    let words: Vec<String> = each.collect();
+    match words.is_empty() {
+        true => "all runs".to_owned(),
+        false => words.join(", "),
+    }
+}

@@ -1,0 +1,223 @@
+//! Servers that an experiment starts itself: `[[server]]`, with what of each is varied.
+
+use std::path::PathBuf;
+
+use lab::experiment;
+use lab::target::{Cell, Data, Product, RunningServer, products};
+use proto::Transport;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::file::Level;
+use crate::failure::Failure;
+use crate::scenario::{Given, Reader, beside, kind, nearest, scalar};
+
+/// Keys of one of them.
+const OF_SERVER: [&str; 6] = [
+    "label",
+    "product",
+    "data",
+    "program",
+    "factors",
+    "resources",
+];
+/// Combinations of the factors and resources of one server.
+const LEVELS_MAX: usize = 1_000;
+
+/// A server with everything decided.
+#[derive(Clone, Debug)]
+pub(super) struct ServerCell {
+    cell: Cell,
+    questions: Option<String>,
+}
+
+/// A server that runs for some runs, and their flags.
+pub(super) struct Started {
+    /// It ends when this is dropped.
+    _server: RunningServer,
+    pub(super) flags: Vec<String>,
+}
+
+impl ServerCell {
+    pub(super) fn product(&self) -> &'static Product {
+        self.cell.product
+    }
+
+    /// Starts it for runs with these flags, which it completes.
+    pub(super) fn start(&self, given: &[Given]) -> Result<Started, Failure> {
+        let transport = transport(given)?;
+        let server = self.cell.start()?;
+        let title = self.cell.product.title;
+        let address = server.endpoints().address(transport);
+        let address =
+            address.ok_or_else(|| Failure::in_operation(format!("{title} has no {transport}")))?;
+        let mut flags = vec![format!("--server={address}")];
+        let mut add = |name: &str, value: String| {
+            if given.iter().all(|it| it.name != name) {
+                flags.push(format!("--{name}={value}"));
+            }
+        };
+        add("observe", "auto".to_owned());
+        if transport.has_tls() {
+            add("tls-ca", server.ca_file().display().to_string());
+        }
+        if let Some(questions) = &self.questions {
+            let path = server.folder().join("names");
+            std::fs::write(&path, questions).map_err(Failure::in_operation)?;
+            add("names", path.display().to_string());
+        }
+        Ok(Started {
+            _server: server,
+            flags,
+        })
+    }
+}
+
+/// Over what a run with these flags asks.
+pub(super) fn transport(given: &[Given]) -> Result<Transport, Failure> {
+    let flag = given.iter().find(|it| it.name == "transport");
+    let Some(word) = flag.and_then(|it| it.values.first()) else {
+        return Ok(Transport::Udp);
+    };
+    let wrong = |error| Failure::plain(format!("transport: {error}"));
+    word.parse::<Transport>().map_err(wrong)
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+/// What is varied of a server, and its values.
+type Axis = (String, Vec<String>);
+
+/// Reads one of the tables: a level for each combination of its factors and resources.
+pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level>, Failure> {
+    let at = value.span().start;
+    let fault = |at: usize, what: &str, hint: &str| reader.fault(at, what, hint);
+    let DeValue::Table(table) = value.get_ref() else {
+        return Err(fault(
+            at,
+            "it is not a table",
+            "write [[server]], once for each",
+        ));
+    };
+    for key in table.keys() {
+        let name = key.get_ref().as_ref();
+        if !OF_SERVER.contains(&name) {
+            let hint = nearest(name, OF_SERVER.into_iter());
+            let hint = hint.map_or_else(
+                || format!("keys are {}", OF_SERVER.join(", ")),
+                |it| format!("do you mean `{it}`?"),
+            );
+            return Err(fault(
+                key.span().start,
+                &format!("unknown key `{name}`"),
+                &hint,
+            ));
+        }
+    }
+    let product = product(reader, table, at)?;
+    let label = text(reader, table, "label")?.unwrap_or_else(|| product.name.to_owned());
+    let data = text(reader, table, "data")?.unwrap_or_else(|| "zone:1000,ttl=1h".to_owned());
+    let data = data_of(reader, &data).map_err(|failure| reader.of(at, failure))?;
+    let program = text(reader, table, "program")?;
+    let program = program.map(|named| PathBuf::from(beside(reader.path(), &named)));
+    let (factors, resources) = (
+        axes(reader, table, "factors")?,
+        axes(reader, table, "resources")?,
+    );
+    let all: Vec<&Axis> = factors.iter().chain(&resources).collect();
+    let numbers: Vec<usize> = all.iter().map(|(_, values)| values.len()).collect();
+    let combinations = experiment::combinations(&numbers, LEVELS_MAX).map_err(|many| {
+        let what = format!(
+            "{} combinations: there are at most {LEVELS_MAX}",
+            many.number
+        );
+        fault(at, &what, "vary less at a time")
+    })?;
+    let mut levels = Vec::new();
+    for combination in combinations {
+        let mut cell = Cell::new(product, data.zone.clone());
+        cell.path.clone_from(&program);
+        let mut words = vec![label.clone()];
+        let mut labels = vec![("product".to_owned(), product.name.to_owned())];
+        for (at_axis, ((name, values), position)) in all.iter().zip(combination).enumerate() {
+            let value = &values[position];
+            cell = match at_axis < factors.len() {
+                true => cell.set(&format!("{name}={value}")).map_err(Failure::from),
+                false => cell.limit(name, value).map_err(Failure::from),
+            }
+            .map_err(|failure| reader.of(at, failure))?;
+            if values.len() > 1 {
+                words.push(format!("{name}={value}"));
+            }
+            labels.push((name.clone(), value.clone()));
+        }
+        levels.push(Level {
+            label: words.join(" "),
+            labels,
+            server: Some(ServerCell {
+                cell,
+                questions: data.questions.clone(),
+            }),
+            ..Level::default()
+        });
+    }
+    Ok(levels)
+}
+
+fn product(
+    reader: &Reader<'_>,
+    table: &DeTable<'_>,
+    at: usize,
+) -> Result<&'static Product, Failure> {
+    let known: Vec<&str> = products::all().map(|product| product.name).collect();
+    let hint = format!("write product = \"...\", one of {}", known.join(", "));
+    let Some(name) = text(reader, table, "product")? else {
+        return Err(reader.fault(at, "this server has no product", &hint));
+    };
+    let found = products::all().find(|product| product.name == name);
+    let what = format!("there is no product `{name}`");
+    found.ok_or_else(|| reader.fault(at, &what, &hint))
+}
+
+/// `file:PATH` is beside the experiment.
+fn data_of(reader: &Reader<'_>, text: &str) -> Result<Data, Failure> {
+    let text = match text.strip_prefix("file:") {
+        Some(named) => format!("file:{}", beside(reader.path(), named)),
+        None => text.to_owned(),
+    };
+    Ok(Data::parse(&text)?)
+}
+
+fn text(reader: &Reader<'_>, table: &DeTable<'_>, name: &str) -> Result<Option<String>, Failure> {
+    let Some(value) = table.get(name) else {
+        return Ok(None);
+    };
+    let read = scalar(value.get_ref());
+    let what = format!("`{name}` is {}", kind(value.get_ref()));
+    let read = read.ok_or_else(|| reader.fault(value.span().start, &what, "write one value"));
+    read.map(Some)
+}
+
+/// Each key of a table with its value, or its values.
+fn axes(reader: &Reader<'_>, table: &DeTable<'_>, name: &str) -> Result<Vec<Axis>, Failure> {
+    let Some(value) = table.get(name) else {
+        return Ok(Vec::new());
+    };
+    let DeValue::Table(table) = value.get_ref() else {
+        let what = format!("`{name}` is {}", kind(value.get_ref()));
+        let hint = format!("write [server.{name}] below its [[server]]");
+        return Err(reader.fault(value.span().start, &what, &hint));
+    };
+    let read = |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Value<'_>)| {
+        let values: Option<Vec<String>> = match value.get_ref() {
+            DeValue::Array(all) => all.iter().map(|one| scalar(one.get_ref())).collect(),
+            one => scalar(one).map(|one| vec![one]),
+        };
+        let values = values.filter(|values| !values.is_empty());
+        let what = format!("`{}` has no values", key.get_ref());
+        let hint = "write a value, or a list of values";
+        let values = values.ok_or_else(|| reader.fault(value.span().start, &what, hint))?;
+        Ok((key.get_ref().to_string(), values))
+    };
+    table.iter().map(read).collect()
+}

@@ -1,0 +1,209 @@
+//! Experiments that start their servers themselves: every start is a repetition, and nothing is
+//! left. Each test has a temporary folder of its own.
+
+use std::fs;
+
+use measure::RunRecord;
+
+use crate::process::{Finished, Folder, THRONG, execute};
+
+/// Runs a command about the experiment `text`.
+fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {
+    let file = folder.write("cells.toml", text);
+    let temporary = folder.path("temporary");
+    fs::create_dir_all(&temporary).unwrap();
+    let command = command
+        .replace("FILE", &file)
+        .replace("OUT", &folder.path("out"));
+    execute(&format!(
+        "env TMPDIR={temporary} {THRONG} experiment {command}"
+    ))
+}
+
+fn left_in(folder: &Folder) -> usize {
+    fs::read_dir(folder.path("temporary")).unwrap().count()
+}
+
+const CELLS: &str = r#"
+[lab]
+starts = 2
+runs-per-start = 2
+aa = 1
+
+[run]
+clients = 3
+rate = 300
+duration = "200ms"
+
+[matrix]
+transport = ["udp", "dot"]
+
+[[server]]
+product = "bind"
+data = "zone:30,ttl=1s"
+[server.factors]
+tcp-clients = [20, 100]
+[server.resources]
+cpus = 0
+
+[[server]]
+label = "small"
+product = "nsd"
+"#;
+
+#[test]
+fn servers_are_started_for_their_runs_and_each_start_is_a_repetition() {
+    let folder = Folder::new("cells-run");
+    let plan = experiment(&folder, CELLS, "plan FILE").succeeded();
+    assert!(
+        plan.contains("7 cells, 2 starts with 2 runs: 28 runs"),
+        "{plan}"
+    );
+    experiment(&folder, CELLS, "run FILE --output OUT").succeeded();
+    assert_eq!(left_in(&folder), 0);
+    let names: Vec<String> = fs::read_dir(folder.path("out/records"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let used: Vec<&String> = names
+        .iter()
+        .filter(|it| it.ends_with("run2.json"))
+        .collect();
+    let unused = names
+        .iter()
+        .filter(|it| it.ends_with("run1.unused"))
+        .count();
+    assert_eq!((used.len(), unused, names.len()), (14, 14, 28), "{names:?}");
+    for name in used {
+        let text = fs::read_to_string(folder.path(&format!("out/records/{name}"))).unwrap();
+        let record = RunRecord::from_json(&text).unwrap();
+        let counts = &record.total.counts;
+        assert_eq!(counts.rcodes.by_rcode[0], counts.sent, "{name}");
+        assert!(record.scenario.labels.contains_key("product"), "{name}");
+        let is_bind = record.scenario.labels["product"] == "bind";
+        assert_eq!(
+            record.scenario.labels.contains_key("tcp-clients"),
+            is_bind,
+            "{name}"
+        );
+        let process = &record.observations[1].facts;
+        assert_eq!(process.cpus.as_deref() == Some("0"), is_bind, "{name}");
+    }
+    let results = experiment(&folder, CELLS, "results OUT").succeeded();
+    for row in [
+        "transport udp, server bind tcp-clients=20",
+        "transport dot, server small",
+        "A/A: ",
+    ] {
+        assert!(results.contains(row), "no `{row}`: {results}");
+    }
+    assert!(!results.contains("no record"), "{results}");
+    let again = experiment(&folder, CELLS, "run FILE --output OUT");
+    assert!(
+        again.stderr.contains("14 runs of them made before"),
+        "{}",
+        again.stderr
+    );
+}
+
+#[test]
+fn a_server_that_does_not_start_is_told_and_the_others_go_on() {
+    let folder = Folder::new("cells-broken");
+    let text = r#"
+repetitions = 1
+[run]
+rate = 100
+duration = "100ms"
+[[server]]
+product = "bind"
+[server.factors]
+options = ["no-such-option;", "minimal-responses yes;"]
+"#;
+    let finished = experiment(&folder, text, "run FILE --output OUT");
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains("unknown option 'no-such-option'"));
+    assert!(
+        finished.stderr.contains("1 run failed"),
+        "{}",
+        finished.stderr
+    );
+    assert_eq!(fs::read_dir(folder.path("out/records")).unwrap().count(), 1);
+    assert_eq!(left_in(&folder), 0);
+}
+
+#[test]
+fn what_is_wrong_with_a_server_is_said_before_anything_runs() {
+    let folder = Folder::new("cells-wrong");
+    let server = "[[server]]\nproduct = \"nsd\"\n";
+    for (text, error, hint) in [
+        (
+            "[[server]]\nlabel = \"a\"\n".to_owned(),
+            "has no product",
+            "bind",
+        ),
+        (
+            "[[server]]\nproduct = \"b\"\n".to_owned(),
+            "no product `b`",
+            "bind",
+        ),
+        (
+            format!("{server}dta = \"zone:1\"\n"),
+            "unknown key `dta`",
+            "`data`",
+        ),
+        (
+            format!("{server}data = \"zone:0\"\n"),
+            "of `0` names",
+            "from 1",
+        ),
+        (
+            format!("{server}[server.factors]\nx = 1\n"),
+            "no factor `x`",
+            "servers",
+        ),
+        (
+            format!("{server}[server.factors]\nservers = []\n"),
+            "has no values",
+            "a list",
+        ),
+        (
+            format!("{server}[server.resources]\ndisk = 1\n"),
+            "`disk` is no resource",
+            "cpus",
+        ),
+        (
+            format!("{server}[server.resources]\nquota = 0\n"),
+            "quota: `0`",
+            "0.01",
+        ),
+        (
+            format!("{server}[lab]\nstarts = 0\n"),
+            "`starts` is 0",
+            "1 or more",
+        ),
+        (
+            format!("{server}[lab]\nstart = 1\n"),
+            "unknown key `start`",
+            "starts",
+        ),
+        (
+            format!("{server}[lab]\naa = 2\n"),
+            "`aa` is 2, of 1 cells",
+            "twice",
+        ),
+        (
+            format!("{server}[run]\ntransport = \"doq\"\n"),
+            "NSD has no doq",
+            "leave",
+        ),
+        (
+            format!("{server}[run]\nserver = \"::1\"\n"),
+            "`server` is the address",
+            "leave",
+        ),
+    ] {
+        let (said, cure) = experiment(&folder, &text, "plan FILE").refused();
+        assert!(said.contains(error), "{text}: {said}");
+        assert!(cure.contains(hint), "{text}: {cure}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Runs within starts of a server: how much is due to the start, and how much to the run.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::{ConfidenceInterval, interval_of_mean};
+
+/// The probability with which a difference that is there is to be found.
+const POWER: f64 = 0.8;
+/// Starts that are ever advised.
+const STARTS_MAX: usize = 10_000;
+
+/// One cell of an experiment: the start is what is repeated, runs after one start are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nested {
+    /// Mean of each start.
+    pub means: Vec<f64>,
+    /// Mean of those.
+    pub mean: f64,
+    /// Standard deviation that starts add, beyond what runs do.
+    pub between_starts: f64,
+    /// Standard deviation of runs after the same start; none with one run a start.
+    pub within_starts: Option<f64>,
+    /// Interval of the mean; none with one start.
+    pub interval: Option<ConfidenceInterval>,
+}
+
+impl Nested {
+    /// From the values of each start. None without a value.
+    pub fn new(starts: &[Vec<f64>], level: f64) -> Option<Nested> {
+        let starts: Vec<&Vec<f64>> = starts.iter().filter(|values| !values.is_empty()).collect();
+        if starts.is_empty() {
+            return None;
+        }
+        let means: Vec<f64> = starts.iter().map(|values| mean(values)).collect();
+        let within = within(&starts);
+        // Runs alone let means differ by this much (one-way random effects; the harmonic mean of
+        // the numbers of runs, where these are not all the same).
+        let reciprocals = starts.iter().map(|values| 1.0 / values.len() as f64);
+        let by_runs = within.unwrap_or(0.0) * reciprocals.sum::<f64>() / starts.len() as f64;
+        let between = (variance(&means).unwrap_or(0.0) - by_runs).max(0.0);
+        Some(Nested {
+            mean: mean(&means),
+            between_starts: between.sqrt(),
+            within_starts: within.map(f64::sqrt),
+            interval: interval_of_mean(&means, level),
+            means,
+        })
+    }
+
+    /// The least difference to another cell, as repeated and as variable as this one, that is
+    /// found four times of five. None with one start.
+    pub fn detectable(&self, level: f64) -> Option<f64> {
+        self.detectable_with(self.means.len(), level)
+    }
+
+    /// How many starts of either cell find this difference four times of five; none with one
+    /// start, or if it were more than 10,000.
+    pub fn starts_for(&self, difference: f64, level: f64) -> Option<usize> {
+        let finds = |starts: &usize| {
+            let least = self.detectable_with(*starts, level);
+            least.is_some_and(|least| least <= difference)
+        };
+        (2..=STARTS_MAX).find(finds)
+    }
+
+    fn detectable_with(&self, starts: usize, level: f64) -> Option<f64> {
+        let variance = variance(&self.means)?;
+        let number = starts as f64;
+        let t = StudentsT::new(0.0, 1.0, 2.0 * (number - 1.0)).ok()?;
+        let error = (2.0 * variance / number).sqrt();
+        Some((t.inverse_cdf(0.5 + level / 2.0) + t.inverse_cdf(POWER)) * error)
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn squares(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    values.iter().map(|value| (value - middle).powi(2)).sum()
+}
+
+fn variance(values: &[f64]) -> Option<f64> {
+    (values.len() > 1).then(|| squares(values) / (values.len() - 1) as f64)
+}
+
+/// The variance of runs after the same start, of all starts together.
+fn within(starts: &[&Vec<f64>]) -> Option<f64> {
+    let free: usize = starts.iter().map(|values| values.len() - 1).sum();
+    let all: f64 = starts.iter().map(|values| squares(values)).sum();
+    (free > 0).then(|| all / free as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::super::welch;
+    use super::*;
+
+    /// About normally distributed, of variance 1: the sum of twelve even ones.
+    fn noise(generator: &mut Xoshiro256PlusPlus) -> f64 {
+        let even = |bits: u64| (bits >> 11) as f64 / (1_u64 << 53) as f64;
+        (0..12).map(|_| even(generator.next_u64())).sum::<f64>() - 6.0
+    }
+
+    fn cell(
+        generator: &mut Xoshiro256PlusPlus,
+        at: f64,
+        between: f64,
+        runs: usize,
+    ) -> Vec<Vec<f64>> {
+        (0..6)
+            .map(|_| {
+                let start = at + between * noise(generator);
+                (0..runs).map(|_| start + noise(generator)).collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn both_components_are_those_of_a_table_of_analysis_of_variance() {
+        // Means 10, 14 and 12; within 2; between (4 - 2 / 2).
+        let starts = [vec![9.0, 11.0], vec![13.0, 15.0], vec![11.0, 13.0]];
+        let nested = Nested::new(&starts, 0.95).unwrap();
+        assert_eq!((nested.mean, nested.means.len()), (12.0, 3));
+        assert!((nested.within_starts.unwrap() - 2_f64.sqrt()).abs() < 1e-12);
+        assert!((nested.between_starts - 3_f64.sqrt()).abs() < 1e-12);
+        let interval = nested.interval.unwrap();
+        // t of 2 degrees of freedom is 4.3027; 2 / sqrt(3).
+        assert!((interval.high - 12.0 - 4.968).abs() < 1e-2, "{interval:?}");
+        assert_eq!(Nested::new(&[], 0.95), None);
+        assert_eq!(Nested::new(&[vec![1.0]], 0.95).unwrap().interval, None);
+    }
+
+    #[test]
+    fn forty_cells_against_their_twins_alarm_seldom_and_a_naive_test_often() {
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(1);
+        let (mut alarms, mut naive_alarms) = (0, 0);
+        for _ in 0..40 {
+            let pair = [(); 2].map(|()| cell(&mut generator, 100.0, 3.0, 5));
+            let means = pair
+                .each_ref()
+                .map(|it| Nested::new(it, 0.95).unwrap().means);
+            let runs = pair.each_ref().map(|it| it.concat());
+            let alarm = |it: &[Vec<f64>; 2]| {
+                let test = welch(&it[0], &it[1], 0.95).unwrap();
+                usize::from(test.p_value < 0.05)
+            };
+            alarms += alarm(&means);
+            naive_alarms += alarm(&runs);
+        }
+        // 5 % of 40 is 2; with a probability of 97 % there are no more than 5.
+        assert!(alarms <= 5, "{alarms}");
+        assert!(naive_alarms > 10, "{naive_alarms}");
+    }
+
+    #[test]
+    fn a_difference_that_can_be_detected_is_found_four_times_of_five() {
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(2);
+        let (mut found, mut differences) = (0, 0.0);
+        for _ in 0..200 {
+            let one = Nested::new(&cell(&mut generator, 100.0, 2.0, 3), 0.95).unwrap();
+            differences += one.detectable(0.95).unwrap() / 200.0;
+        }
+        for _ in 0..200 {
+            let from = cell(&mut generator, 100.0, 2.0, 3);
+            let to = cell(&mut generator, 100.0 + differences, 2.0, 3);
+            let [from, to] = [from, to].map(|it| Nested::new(&it, 0.95).unwrap().means);
+            found += usize::from(welch(&from, &to, 0.95).unwrap().p_value < 0.05);
+        }
+        assert!((130..=185).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn fewer_starts_than_are_needed_for_a_difference_cannot_see_it() {
+        let starts = [vec![99.0], vec![100.0], vec![101.0]];
+        let nested = Nested::new(&starts, 0.95).unwrap();
+        let number = nested.starts_for(0.5, 0.95).unwrap();
+        assert!(nested.detectable_with(number, 0.95).unwrap() <= 0.5);
+        assert!(nested.detectable_with(number - 1, 0.95).unwrap() > 0.5);
+        assert_eq!(nested.starts_for(1e-9, 0.95), None);
+    }
+}
