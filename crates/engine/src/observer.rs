@@ -20,7 +20,7 @@ use crate::told::Told;
 const WAITING_MAX: usize = 16_384;
 
 /// What happened to one query or connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// The group of clients, as told to [`Observer::of_group`].
     pub group: u32,
@@ -31,7 +31,7 @@ pub struct Observation {
 }
 
 /// An event of [`Observation`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// A connection can carry queries.
     Usable {
@@ -48,6 +48,8 @@ pub enum Observed {
         sent_at: Instant,
         /// How it ended.
         how: Ending,
+        /// The response, for an observer who asked for messages.
+        message: Option<Box<[u8]>>,
     },
 }
 
@@ -79,6 +81,7 @@ pub struct Observer {
     missed: Arc<AtomicU64>,
     group: u32,
     hears_responses: bool,
+    has_messages: bool,
     waits: bool,
 }
 
@@ -99,6 +102,7 @@ pub fn observer() -> (Observer, Observations) {
         missed: Arc::clone(&missed),
         group: 0,
         hears_responses: true,
+        has_messages: false,
         waits: false,
     };
     (observer, Observations { receiver, missed })
@@ -117,6 +121,14 @@ impl Observer {
     pub fn without_responses(self) -> Self {
         Observer {
             hears_responses: false,
+            ..self
+        }
+    }
+
+    /// One who is told the responses themselves.
+    pub fn with_messages(self) -> Self {
+        Observer {
+            has_messages: true,
             ..self
         }
     }
@@ -143,7 +155,12 @@ impl Observer {
             Told::End(End::Lost) => Ending::Lost,
             Told::End(End::NotSent) => Ending::NotSent,
         };
+        let message = match told {
+            Told::Response(message) if self.has_messages => Some((*message).into()),
+            _ => None,
+        };
         let event = Observed::Ended {
+            message,
             question: query.question.template,
             id: query.id,
             sent_at: query.sent_at,

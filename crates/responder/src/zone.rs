@@ -87,6 +87,26 @@ impl Zone {
         }
     }
 
+    /// What can be asked of a loaded zone: each owner, in lower-case wire format, with each type
+    /// that it has, in no order; nothing at or below zone cuts.
+    pub fn questions(&self) -> Vec<(&[u8], u16)> {
+        let Source::Table(table) = &self.source else {
+            return Vec::new();
+        };
+        let mut questions = Vec::new();
+        for (name, at) in &table.names {
+            let node = table.nodes[*at as usize];
+            if node.is_delegated || name.starts_with(b"\x01*") {
+                continue;
+            }
+            let own = &table.rendered[node.first as usize..][..node.count as usize];
+            let types = own.iter().map(|rendered| rendered.qtype);
+            let types = types.filter(|qtype| *qtype != TYPE_ANY);
+            questions.extend(types.map(|qtype| (&**name, qtype)));
+        }
+        questions
+    }
+
     /// Appends what follows the question section to `out`.
     ///
     /// `qname` is in wire format, lower case, at offset 12 of the message. Does not allocate

@@ -80,6 +80,7 @@ impl<'a> Singles<'a> {
             id,
             sent_at,
             how,
+            ..
         } = observation.event
         else {
             return Ok(());

@@ -7,6 +7,7 @@
 mod cells;
 mod file;
 mod folder;
+mod gate;
 mod hooks;
 mod results;
 mod servers;

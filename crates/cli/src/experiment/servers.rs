@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lab::experiment;
-use lab::target::{Cell, Data, Product, RunningServer, products};
+use lab::target::{Cell, Data, Product, RunningServer, Zone, products};
 use proto::Transport;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -28,7 +28,7 @@ const LEVELS_MAX: usize = 1_000;
 #[derive(Clone, Debug)]
 pub(super) struct ServerCell {
     cell: Cell,
-    questions: Option<String>,
+    questions: String,
 }
 
 /// A server that runs for some runs, and their flags.
@@ -41,6 +41,10 @@ pub(super) struct Started {
 impl ServerCell {
     pub(super) fn product(&self) -> &'static Product {
         self.cell.product
+    }
+
+    pub(super) fn zone(&self) -> &Zone {
+        &self.cell.zone
     }
 
     /// Starts it for runs with these flags, which it completes.
@@ -61,11 +65,9 @@ impl ServerCell {
         if transport.has_tls() {
             add("tls-ca", server.ca_file().display().to_string());
         }
-        if let Some(questions) = &self.questions {
-            let path = server.folder().join("names");
-            std::fs::write(&path, questions).map_err(Failure::in_operation)?;
-            add("names", path.display().to_string());
-        }
+        let path = server.folder().join("names");
+        std::fs::write(&path, &self.questions).map_err(Failure::in_operation)?;
+        add("names", path.display().to_string());
         Ok(Started {
             _server: server,
             flags,

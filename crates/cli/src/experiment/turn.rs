@@ -10,6 +10,7 @@ use measure::record::EndedBy;
 use super::cells::{Run, Turn};
 use super::file::Experiment;
 use super::folder::Folder;
+use super::gate;
 use super::hooks::{Hooks, Shell};
 use crate::child;
 use crate::failure::Failure;
@@ -47,6 +48,9 @@ fn runs(
 ) -> Result<String, Failure> {
     let server = turn.server.as_ref();
     let started = server.map(|it| it.start(&turn.flags)).transpose()?;
+    if let Some((server, started)) = server.zip(started.as_ref()) {
+        gate::check(server, started, &turn.flags, interrupt)?;
+    }
     let further = started.as_ref().map_or(&[][..], |it| &it.flags);
     let mut figures = String::new();
     for run in Run::all(turn, experiment.runs_per_start) {

@@ -4,7 +4,7 @@ mod arguments;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::target::products;
@@ -74,15 +74,12 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
         cell.lasting = Some(name.to_owned());
     }
     let server = cell.start()?;
-    let names = data.questions.map(|questions| {
-        let path = server.folder().join(NAMES);
-        std::fs::write(&path, questions).map(|()| path)
-    });
-    let names = names.transpose().map_err(Failure::in_operation)?;
+    let names = server.folder().join(NAMES);
+    std::fs::write(&names, data.questions).map_err(Failure::in_operation)?;
     if !arguments.command.is_empty() {
         return beside(arguments, &server, names);
     }
-    let text = announcement(&cell, &server, names);
+    let text = announcement(&cell, &server, &names);
     server.keep()?;
     print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -92,7 +89,7 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
 fn beside(
     arguments: &UpArguments,
     server: &RunningServer,
-    names: Option<PathBuf>,
+    names: PathBuf,
 ) -> Result<ExitCode, Failure> {
     let signals = signals::receiver()?;
     let addresses = server.endpoints().addresses_by_transport().into_iter();
@@ -100,16 +97,16 @@ fn beside(
         let name = format!("THRONG_{}", transport.name().to_uppercase());
         (name, OsString::from(address.to_string()))
     });
-    let names = names.map(|path| ("THRONG_NAMES".to_owned(), path.into_os_string()));
+    let names = ("THRONG_NAMES".to_owned(), names.into_os_string());
     let authority = server.ca_pem().map(|_| server.ca_file().into_os_string());
     let authority = authority.map(|path| ("THRONG_CA".to_owned(), path));
     let words: Vec<&OsStr> = arguments.command.iter().map(OsString::as_os_str).collect();
-    let environment = addresses.chain(names).chain(authority);
+    let environment = addresses.chain([names]).chain(authority);
     child::run_beside(&words, environment, &signals)
 }
 
 /// What was started, and how to send load to it.
-fn announcement(cell: &Cell, server: &RunningServer, names: Option<PathBuf>) -> String {
+fn announcement(cell: &Cell, server: &RunningServer, names: &Path) -> String {
     let name = cell.lasting.as_deref().unwrap_or_default();
     let mut text = format!(
         "`{name}` answers for {} (process {})\n",
@@ -117,7 +114,6 @@ fn announcement(cell: &Cell, server: &RunningServer, names: Option<PathBuf>) -> 
         server.process_id()
     );
     // Writing to a String does not fail.
-    let names = names.unwrap_or_else(|| PathBuf::from("FILE"));
     let names = format!("--names {}", names.display());
     for (transport, address) in server.endpoints().addresses_by_transport() {
         let trust = match transport.has_tls() {

@@ -132,6 +132,33 @@ options = ["no-such-option;", "minimal-responses yes;"]
 }
 
 #[test]
+fn a_server_that_answers_something_else_is_not_timed() {
+    let folder = Folder::new("cells-gate");
+    let text = format!(
+        r#"
+repetitions = 1
+[run]
+rate = 100
+duration = "100ms"
+[matrix]
+transport = ["udp", "tcp"]
+[[server]]
+product = "custom"
+[server.factors]
+command = "{THRONG} responder --listen udp:{{address}}:{{port}},tcp:{{address}}:{{port}}"
+"#
+    );
+    let finished = experiment(&folder, &text, "run FILE --output OUT");
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    // It has another answer, for any name.
+    let told = "does not answer as its zone says, and is not timed: ns.lab.test. A: ";
+    let times = finished.stderr.matches(told).count();
+    assert_eq!(times, 2, "{}", finished.stderr);
+    assert_eq!(fs::read_dir(folder.path("out/records")).unwrap().count(), 0);
+    assert_eq!(left_in(&folder), 0);
+}
+
+#[test]
 fn what_is_wrong_with_a_server_is_said_before_anything_runs() {
     let folder = Folder::new("cells-wrong");
     let server = "[[server]]\nproduct = \"nsd\"\n";

@@ -16,6 +16,7 @@
 mod cell;
 mod certificate;
 mod folder;
+mod gate;
 mod namespace;
 mod ports;
 pub mod prepared;
@@ -35,6 +36,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use cell::{Cell, Factor, Values};
 pub use certificate::TLS_NAME;
+pub use gate::Expectation;
 pub use namespace::Namespace;
 pub use product::Product;
 pub use products::{

@@ -7,6 +7,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::Expectation;
+
+/// Questions about a zone from a file, at most.
+const QUESTIONS_MAX: usize = 1_000_000;
+
 /// Names that are generated, at most.
 const RECORDS_MAX: u32 = 10_000_000;
 
@@ -43,8 +48,8 @@ impl Zone {
 pub struct Data {
     /// The zone.
     pub zone: Zone,
-    /// `name type` a line; none for a zone from a file.
-    pub questions: Option<String>,
+    /// `name type` a line.
+    pub questions: String,
 }
 
 impl Data {
@@ -94,10 +99,7 @@ fn generated(number: &str, keys: &[(&str, &str)]) -> anyhow::Result<Data> {
         // Writing to a String does not fail.
         let _ = writeln!(questions, "test-record-{number}.{} A", zone.origin);
     }
-    Ok(Data {
-        zone,
-        questions: Some(questions),
-    })
+    Ok(Data { zone, questions })
 }
 
 fn from_file(path: &Path, keys: &[(&str, &str)]) -> anyhow::Result<Data> {
@@ -110,9 +112,13 @@ fn from_file(path: &Path, keys: &[(&str, &str)]) -> anyhow::Result<Data> {
     let origin = origin.with_context(|| format!("the origin of the zone is missing\n{hint}"))?;
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the zone file `{}`", path.display()))?;
+    let zone = Zone { origin, text };
+    let all = Expectation::sample(&zone, QUESTIONS_MAX)
+        .with_context(|| format!("cannot read the zone file `{}`", path.display()))?;
+    let questions = all.iter().map(|it| format!("{}\n", it.question));
     Ok(Data {
-        zone: Zone { origin, text },
-        questions: None,
+        questions: questions.collect(),
+        zone,
     })
 }
 
@@ -124,7 +130,7 @@ mod tests {
     fn a_generated_zone_has_a_question_for_each_name() {
         let data = Data::parse("zone:3,ttl=1s").unwrap();
         assert_eq!(data.zone, Zone::with_records(3, 1));
-        let questions = data.questions.unwrap();
+        let questions = data.questions;
         assert_eq!(questions.lines().count(), 3);
         assert!(questions.starts_with("test-record-1.lab.test. A\n"));
     }
@@ -137,6 +143,7 @@ mod tests {
             ("zone:3,tll=1s", "`tll`"),
             ("zone:3,ttl=often", "1h"),
             ("file:/no/such/zone", "origin"),
+            ("file:/dev/null,origin=a.test", "no SOA record"),
             ("file:/no/such/zone,origin=a.test", "/no/such/zone"),
         ] {
             let error = format!("{:#}", Data::parse(text).unwrap_err());
