@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+mod diagnostics;
 mod find;
 mod group;
 mod host;
@@ -26,6 +27,9 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// Octets of a file in /proc that are read, at most: of the sockets of a busy host there are more,
 /// but those that listen come first.
 const FILE_OCTETS_MAX: u64 = 4 << 20;
+
+/// Entries of a folder that are counted one by one, at most: each takes a microsecond.
+const COUNTED_MAX: f64 = 4_096.0;
 
 /// Where `proc` and `sys` are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +70,16 @@ impl Root {
         numbers
     }
 
-    /// How many entries a folder has.
-    pub(crate) fn count(&self, path: &str) -> Option<f64> {
-        Some(fs::read_dir(self.path(path)).ok()?.count() as f64)
+    /// How many entries a folder of /proc has: since Linux 6.2 that is its size. Before, they have
+    /// to be counted, of which there are so many at most.
+    pub(crate) fn count(&self, path: &str, entries_max: f64) -> Option<f64> {
+        let path = self.path(path);
+        let size = fs::metadata(&path).ok()?.len() as f64;
+        match size > 0.0 {
+            true => Some(size),
+            false if entries_max > COUNTED_MAX => None,
+            false => Some(fs::read_dir(path).ok()?.count() as f64),
+        }
     }
 
     /// Where a link leads, as text.
@@ -98,6 +109,10 @@ pub(crate) struct Stat {
     pub(crate) name: String,
     pub(crate) user_s: f64,
     pub(crate) system_s: f64,
+    /// A signal has stopped it, or a debugger has.
+    pub(crate) is_stopped: bool,
+    /// Pages that it had to wait for until they were read from a disk.
+    pub(crate) major_faults: u64,
     /// Ticks since boot: with the number, it tells a process from all others.
     pub(crate) started: u64,
 }
@@ -114,6 +129,8 @@ impl Stat {
             name: name.to_owned(),
             user_s: field(14)? as f64 / TICKS_PER_SECOND,
             system_s: field(15)? as f64 / TICKS_PER_SECOND,
+            is_stopped: matches!(fields.first(), Some(&("T" | "t"))),
+            major_faults: field(12)?,
             started: field(22)?,
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use super::sockets::{inodes_of, listening};
+use super::sockets::{from_files, inodes_of};
 use super::{Root, Stat};
 
 /// Processes that are observed as one, at most.
@@ -93,7 +93,7 @@ fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
         }
         let at = known.iter().position(|(each, _)| *each == namespace);
         let at = at.unwrap_or_else(|| {
-            let sockets = listening(root, pid).into_iter();
+            let sockets = from_files(root, pid).into_iter();
             let serving = sockets.filter(|it| serves(it.address, ip, port));
             known.push((namespace, serving.map(|it| it.inode).collect()));
             known.len() - 1

@@ -6,6 +6,9 @@ use crate::reading::RawSample;
 /// Folders above a control group that are looked into; deeper ones do not occur.
 const GROUPS_MAX: usize = 32;
 
+/// Version 1 says that there is no limit by a number that no host has.
+const NO_LIMIT_OCTETS: f64 = 1e18;
+
 /// Folders of a control group and of those above it, the innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
@@ -85,6 +88,16 @@ impl Group {
         self.cpu.iter().filter_map(of_folder).reduce(f64::min)
     }
 
+    /// Octets of memory that it may have, or one above it; none without a limit.
+    fn memory_limit(&self, root: &Root) -> Option<f64> {
+        let of_folder = |folder: &String| {
+            let files = ["memory.max", "memory.limit_in_bytes"].into_iter();
+            let mut limits = files.filter_map(|file| root.number(&format!("{folder}/{file}")));
+            limits.next().filter(|octets| *octets < NO_LIMIT_OCTETS)
+        };
+        self.memory.iter().filter_map(of_folder).reduce(f64::min)
+    }
+
     /// What it counted, of the innermost group that tells; throttling of the group above it that
     /// was throttled most, for that is the one that stops the process.
     pub(crate) fn samples(&self, root: &Root) -> Vec<RawSample> {
@@ -124,6 +137,12 @@ impl Group {
             ("memory.usage_in_bytes", None, 1.0),
         ];
         say("group.memory", innermost(&self.memory, &memory));
+        say("group.memory_limit", self.memory_limit(root));
+        let killed = [
+            ("memory.events", Some("oom_kill"), 1.0),
+            ("memory.oom_control", Some("oom_kill"), 1.0),
+        ];
+        say("group.killed", innermost(&self.memory, &killed));
         let throttled = self.throttled(root);
         say("group.periods", throttled.and_then(|it| it.periods));
         say("group.throttled_periods", throttled.map(|it| it.throttled));

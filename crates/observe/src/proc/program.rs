@@ -1,12 +1,15 @@
 //! One program as a source: all of its processes added up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use measure::observation::ServerFacts;
 
+use super::diagnostics::Diagnostics;
 use super::find::{FILES_MAX, Target, stat};
-use super::sockets::{inodes_of, listening, unix_paths};
+use super::sockets::{from_files, inodes_of, unix_paths};
 use super::{Group, Listening, Root, Stat, product_of, row};
 use crate::files::sha256;
 use crate::gap::Gap;
@@ -16,8 +19,12 @@ use crate::stream::Allowance;
 
 /// Threads that are looked at in each scrape, of all processes.
 const THREADS_MAX: usize = 1_024;
+/// Files of a program that are written to and watched, at most.
+const WRITTEN_MAX: usize = 64;
 /// Octets of a program that are hashed, at most.
 const PROGRAM_OCTETS_MAX: u64 = 512 << 20;
+/// The bit of a file's mode that lets its owner write.
+const OWNER_WRITES: u32 = 0o200;
 /// Octets of a configuration that are hashed, at most.
 const CONFIGURATION_OCTETS_MAX: u64 = 16 << 20;
 
@@ -28,6 +35,10 @@ pub(crate) struct Program {
     processes: Vec<(u32, Stat)>,
     /// Addresses at which its sockets wait for queries.
     addresses: BTreeSet<(bool, std::net::SocketAddr)>,
+    /// Files that it had open for writing when it was found, each as a link in /proc.
+    written: Vec<PathBuf>,
+    /// How the kernel is asked for its sockets; none where only its files tell.
+    diagnostics: Option<Diagnostics>,
     /// CPU time of each thread at the scrape before, nanoseconds, and when that was.
     threads: BTreeMap<u32, f64>,
     read_at: Option<std::time::Instant>,
@@ -51,6 +62,8 @@ impl Program {
             target,
             processes: Vec::new(),
             addresses: BTreeSet::new(),
+            written: Vec::new(),
+            diagnostics: None,
             threads: BTreeMap::new(),
             read_at: None,
         }
@@ -67,12 +80,18 @@ impl Program {
         self.processes = self.target.processes(&self.root);
         self.threads.clear();
         self.addresses.clear();
+        self.written.clear();
         for (pid, _) in &self.processes {
             let inodes = inodes_of(&self.root, *pid, FILES_MAX);
-            let sockets = listening(&self.root, *pid).into_iter();
+            let sockets = from_files(&self.root, *pid).into_iter();
             let own = sockets.filter(|socket| inodes.contains(&socket.inode));
             self.addresses.extend(own.map(|it| (it.is_tcp, it.address)));
+            let left = WRITTEN_MAX - self.written.len();
+            let written = written_by(&self.root, *pid).take(left);
+            self.written.extend(written);
         }
+        let first = self.processes.first().map(|(pid, _)| *pid);
+        self.diagnostics = first.and_then(|pid| Diagnostics::of(&self.root, pid));
         match self.processes.is_empty() {
             true => Err(Gap::Gone(match &self.target {
                 Target::Number(pid) => format!("there is no process {pid}"),
@@ -171,8 +190,16 @@ impl Program {
         let Some((pid, _)) = self.processes.first() else {
             return Vec::new();
         };
-        let all = listening(&self.root, *pid).into_iter();
-        all.filter(|it| self.addresses.contains(&(it.is_tcp, it.address)))
+        let addresses = self.addresses.iter();
+        let kinds: BTreeSet<(bool, bool)> = addresses
+            .map(|(is_tcp, address)| (*is_tcp, address.is_ipv4()))
+            .collect();
+        let kinds: Vec<(bool, bool)> = kinds.into_iter().collect();
+        let diagnostics = self.diagnostics.as_ref();
+        let all = diagnostics.and_then(|it| it.listening(&kinds));
+        let all = all.unwrap_or_else(|| from_files(&self.root, *pid));
+        all.into_iter()
+            .filter(|it| self.addresses.contains(&(it.is_tcp, it.address)))
             .collect()
     }
 
@@ -198,6 +225,7 @@ impl Program {
                 .samples
                 .extend(value.map(|value| RawSample::plain(name, value)));
         }
+        reading.samples.extend(rooms(&sockets));
         // Of the whole network namespace: the kernel counts them together.
         let Some((pid, _)) = self.processes.first() else {
             return;
@@ -227,6 +255,11 @@ impl Source for Program {
             .collect();
         let status =
             |pid: u32, wanted: &str| row(&self.root.text(&format!("proc/{pid}/status"))?, wanted);
+        // The kernel has so many places for its files.
+        let files = |pid: u32| {
+            let places = status(pid, "FDSize").unwrap_or(f64::MAX);
+            self.root.count(&format!("proc/{pid}/fd"), places)
+        };
         let threads = self.threads();
         let scheduled = threads.has_run_queue;
         for (name, value) in [
@@ -236,9 +269,15 @@ impl Source for Program {
                 "memory",
                 self.sum_of(|pid| Some(status(pid, "VmRSS")? * 1_024.0)),
             ),
+            ("files", self.sum_of(files)),
+            ("files.written", self.written()),
             (
-                "files",
-                self.sum_of(|pid| self.root.count(&format!("proc/{pid}/fd"))),
+                "processes.stopped",
+                Some(stats.iter().filter(|it| it.is_stopped).count() as f64),
+            ),
+            (
+                "faults.major",
+                Some(stats.iter().map(|it| it.major_faults as f64).sum()),
             ),
             ("threads", Some(threads.number as f64)),
             ("processes", Some(self.processes.len() as f64)),
@@ -298,6 +337,20 @@ impl Source for Program {
 }
 
 impl Program {
+    /// How long the files are, together, that it had open for writing when it was found: a log
+    /// grows. None if there are none, or if this user may not see them.
+    fn written(&self) -> Option<f64> {
+        let found = self
+            .written
+            .iter()
+            .filter_map(|path| fs::metadata(path).ok());
+        // Standard output and standard error are often one.
+        let each: BTreeMap<(u64, u64), u64> = found
+            .map(|file| ((file.dev(), file.ino()), file.len()))
+            .collect();
+        (!each.is_empty()).then(|| each.values().sum::<u64>() as f64)
+    }
+
     /// The file that its command line names as its configuration.
     fn configuration(&self, pid: u32) -> Option<PathBuf> {
         let text = self.root.text(&format!("proc/{pid}/cmdline"))?;
@@ -318,6 +371,40 @@ impl Program {
         let below = path.strip_prefix("/").unwrap_or(path);
         self.root.path(&format!("proc/{pid}/root")).join(below)
     }
+}
+
+/// What the sockets of each port have room for, that of the smallest.
+fn rooms(sockets: &[Listening]) -> impl Iterator<Item = RawSample> {
+    let mut rooms: BTreeMap<(bool, u16), u64> = BTreeMap::new();
+    for socket in sockets {
+        if let Some(room) = socket.room {
+            let least = rooms.entry((socket.is_tcp, socket.address.port()));
+            least
+                .and_modify(|least| *least = room.min(*least))
+                .or_insert(room);
+        }
+    }
+    rooms.into_iter().map(|((is_tcp, port), room)| {
+        let name = if is_tcp { "tcp.room" } else { "udp.room" };
+        RawSample {
+            labels: vec![("port".to_owned(), port.to_string())],
+            ..RawSample::plain(name, room as f64)
+        }
+    })
+}
+
+/// Links to the regular files that a process has open for writing.
+fn written_by(root: &Root, pid: u32) -> impl Iterator<Item = PathBuf> {
+    let files = root.numbers(&format!("proc/{pid}/fd")).into_iter();
+    let paths = files
+        .take(FILES_MAX)
+        .map(move |file| root.path(&format!("proc/{pid}/fd/{file}")));
+    // The link has the rights with which the file was opened, and leads to it.
+    paths.filter(|path| {
+        let link = fs::symlink_metadata(path);
+        let is_for_writing = link.is_ok_and(|link| link.mode() & OWNER_WRITES != 0);
+        is_for_writing && fs::metadata(path).is_ok_and(|file| file.is_file())
+    })
 }
 
 /// A control group alone.

@@ -1,5 +1,6 @@
 //! The parsers against text as kernels print it, and the sources against this host.
 
+use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
@@ -45,6 +46,9 @@ fn a_process_may_have_parentheses_in_its_name() {
     let line = "7 (a) b) S 1 7 7 0 -1 0 1 2 3 4 250 50 0 0 20 0 9 0 12345 1 2";
     let stat = Stat::parse(line).unwrap();
     assert_eq!((stat.name.as_str(), stat.started), ("a) b", 12_345));
+    assert_eq!((stat.major_faults, stat.is_stopped), (3, false));
+    let stopped = Stat::parse(&line.replace(" S ", " T ")).unwrap();
+    assert!(stopped.is_stopped);
     assert_eq!((stat.user_s, stat.system_s), (2.5, 0.5));
     assert_eq!(Stat::parse("7 (a) S 1"), None);
 }
@@ -73,9 +77,9 @@ fn sockets_that_wait_for_queries_are_told_from_others() {
     }
 }
 
-#[test]
-fn control_groups_of_both_versions_tell_their_time_and_throttling() {
-    let v2 = Folder::with(
+/// A process in a control group of version 2, below one with a quota and a limit.
+fn version_2() -> Folder {
+    Folder::with(
         "v2",
         &[
             ("proc/5/cgroup", "0::/a/b\n"),
@@ -92,9 +96,16 @@ fn control_groups_of_both_versions_tell_their_time_and_throttling() {
               throttled_usec 3000000\n",
             ),
             ("sys/fs/cgroup/a/b/memory.current", "4096\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/memory.max", "8192\n"),
+            ("sys/fs/cgroup/a/b/memory.events", "oom 1\noom_kill 2\n"),
         ],
-    );
-    let v1 = Folder::with(
+    )
+}
+
+/// The same of version 1.
+fn version_1() -> Folder {
+    Folder::with(
         "v1",
         &[
             (
@@ -112,9 +123,22 @@ fn control_groups_of_both_versions_tell_their_time_and_throttling() {
             ("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000\n"),
             ("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n"),
             ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "4096\n"),
+            ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "8192\n"),
+            (
+                "sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "9223372036854771712\n",
+            ),
+            (
+                "sys/fs/cgroup/memory/a/memory.oom_control",
+                "under_oom 0\noom_kill 2\n",
+            ),
         ],
-    );
-    for folder in [&v2, &v1] {
+    )
+}
+
+#[test]
+fn control_groups_of_both_versions_tell_their_time_and_throttling() {
+    for folder in [version_2(), version_1()] {
         let root = Root::at(&folder.0);
         let group = Group::of(&root, 5).unwrap();
         assert_eq!(group.quota_cpus(&root), Some(0.5));
@@ -127,6 +151,8 @@ fn control_groups_of_both_versions_tell_their_time_and_throttling() {
             ("group.cpu_user", 2.0),
             ("group.cpu_system", 0.5),
             ("group.memory", 4_096.0),
+            ("group.memory_limit", 8_192.0),
+            ("group.killed", 2.0),
             ("group.periods", 20.0),
             ("group.throttled_periods", 8.0),
             ("group.throttled_time", 3.0),
@@ -195,6 +221,26 @@ fn this_process_is_found_by_number_and_by_its_ports_and_tells_its_series() {
         assert_eq!(facts.binary_sha256.map(|it| it.len()), Some(64));
         assert!(facts.threads.is_some() && facts.cpus.is_some());
     }
+}
+
+#[test]
+fn what_a_process_writes_to_files_is_their_growth_and_no_sockets() {
+    let log = std::env::temp_dir().join(format!("observe-log-{}", std::process::id()));
+    let mut file = fs::File::create(&log).unwrap();
+    let target = Target::Number(std::process::id());
+    let mut program = Program::new(Root::this(), target);
+    let written = |program: &mut Program| {
+        let answer = program.read(&allowance()).unwrap();
+        answer.reading.value("files.written").unwrap()
+    };
+    let before = written(&mut program);
+    file.write_all(&[0; 5_000]).unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.send_to(&[0; 1_000], udp.local_addr().unwrap()).unwrap();
+    let after = written(&mut program);
+    fs::remove_file(&log).unwrap();
+    // The harness may print meanwhile.
+    assert!(after - before >= 5_000.0, "{before} {after}");
 }
 
 #[test]

@@ -37,6 +37,18 @@ pub(super) const GROUP_ROWS: &[Row] = &[
         &["group.memory"],
         "memory of the control group",
     ),
+    Row::gauge(
+        "group.memory_limit",
+        "bytes",
+        &["group.memory_limit"],
+        "memory that it, or a group above it, may have",
+    ),
+    Row::counter(
+        "group.killed",
+        "processes",
+        &["group.killed"],
+        "processes of it that the kernel killed for lack of memory",
+    ),
     Row::counter(
         "group.periods",
         "periods",

@@ -121,6 +121,13 @@ const ROWS: &[Row] = &[
     )
     .or_zero("coredns_build_info"),
     Row::counter(
+        "upstream.checks_failed",
+        "checks",
+        &["coredns_proxy_healthcheck_failures_total"],
+        "times that it looked whether another server answers, in vain",
+    )
+    .or_zero("coredns_build_info"),
+    Row::counter(
         "upstream.rejected",
         "queries",
         &["coredns_forward_max_concurrent_rejects_total"],

@@ -62,8 +62,26 @@ const OWN: &[Row] = &[
         &["processes"],
         "processes that are observed as one",
     ),
+    Row::gauge(
+        "processes.stopped",
+        "processes",
+        &["processes.stopped"],
+        "of them, those that a signal had stopped",
+    ),
     Row::gauge("memory", "bytes", &["memory"], "resident memory"),
+    Row::counter(
+        "faults.major",
+        "pages",
+        &["faults.major"],
+        "pages of memory for which it waited until they were read from a disk",
+    ),
     Row::gauge("files", "files", &["files"], "open files"),
+    Row::counter(
+        "files.written",
+        "bytes",
+        &["files.written"],
+        "length of the files that it has open for writing: logs, as a rule",
+    ),
     Row::gauge(
         "udp.waiting",
         "bytes",
@@ -76,6 +94,13 @@ const OWN: &[Row] = &[
         &["udp.waiting_most"],
         "what waits in the fullest of them",
     ),
+    Row::gauge(
+        "udp.room",
+        "bytes",
+        &["udp.room"],
+        "what its UDP sockets at this port have room for, that of the smallest",
+    )
+    .each("port"),
     Row::counter(
         "udp.drops",
         "datagrams",
@@ -88,6 +113,13 @@ const OWN: &[Row] = &[
         &["tcp.waiting"],
         "connections that wait to be accepted",
     ),
+    Row::gauge(
+        "tcp.room",
+        "connections",
+        &["tcp.room"],
+        "connections that its listen queues at this port have room for, that of the shortest",
+    )
+    .each("port"),
     Row::counter(
         "listen.overflows",
         "connections",
