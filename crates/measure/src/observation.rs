@@ -16,7 +16,7 @@ mod server;
 mod tests;
 
 pub use recorder::{NOTES_MAX, Observed, Recorder, SCRAPES_MAX, SERIES_MAX, VALUES_MAX};
-pub use server::{ProgramUse, QueryUse};
+pub use server::{MemoryUse, ProgramUse, QueryUse};
 
 /// One source: who was asked, what it is, and what it said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

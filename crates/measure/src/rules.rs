@@ -41,10 +41,14 @@ mod resources;
 mod scrapes;
 mod send_buffers;
 mod server_cache;
+mod server_clients;
 mod server_counts;
 mod server_idle;
+mod server_log;
+mod server_memory;
 mod server_processor;
 mod server_sockets;
+mod server_stopped;
 mod server_upstream;
 mod set_up;
 mod several;
@@ -120,7 +124,11 @@ const RULES: &[Rule] = &[
     One(losses::found),
     // What observed servers tell of themselves.
     Several(server_processor::found),
+    Several(server_memory::found),
+    Several(server_stopped::found),
     Several(server_sockets::found),
+    One(server_clients::found),
+    One(server_log::found),
     One(server_upstream::found),
     One(server_cache::found),
     One(server_idle::found),
@@ -140,10 +148,27 @@ impl Rule {
     }
 }
 
-/// What all rules found.
+/// What all rules found, with the cures of those products that were observed.
 pub(crate) fn all(figures: &Figures<'_>) -> Vec<Finding> {
     let each = RULES.iter().map(|rule| rule.find(figures));
-    each.flatten().collect()
+    let mut all: Vec<Finding> = each.flatten().collect();
+    let observed = products(figures.record);
+    for finding in all.iter_mut().filter(|_| !observed.is_empty()) {
+        let cures = &mut finding.diagnosis.cures;
+        cures.retain(|cure| {
+            let product = cure.place.product();
+            product.is_none_or(|product| observed.contains(&product))
+        });
+    }
+    all
+}
+
+/// Products that were observed and have a place for cures of their own.
+fn products(record: &RunRecord) -> Vec<&'static str> {
+    let facts = record.observations.iter().map(|it| &it.facts);
+    let observed: Vec<&str> = facts.filter_map(|it| it.product.as_deref()).collect();
+    let known = Place::OF_PRODUCTS.into_iter().filter_map(Place::product);
+    known.filter(|it| observed.contains(it)).collect()
 }
 
 /// The finding that says what limited the run: of the earliest stage, the first.

@@ -18,6 +18,8 @@ pub enum Place {
     UnboundConf,
     /// A line in the `server:` section of knot.conf.
     KnotConf,
+    /// A line in the server block of CoreDNS's Corefile.
+    Corefile,
     /// A flag of throng.
     Throng,
     /// Words for a person.
@@ -34,10 +36,32 @@ impl Place {
             Place::NamedConf => "BIND, named.conf, options",
             Place::UnboundConf => "Unbound, unbound.conf, server",
             Place::KnotConf => "Knot DNS, knot.conf, server",
+            Place::Corefile => "CoreDNS, Corefile, server block",
             Place::Throng => "throng",
             Place::Words => "",
         }
     }
+}
+
+impl Place {
+    /// The one product that knows it; none where it is not a product's.
+    pub(crate) fn product(self) -> Option<&'static str> {
+        match self {
+            Place::NamedConf => Some("BIND"),
+            Place::UnboundConf => Some("Unbound"),
+            Place::KnotConf => Some("Knot DNS"),
+            Place::Corefile => Some("CoreDNS"),
+            _ => None,
+        }
+    }
+
+    /// All places that only one product knows.
+    pub(crate) const OF_PRODUCTS: [Place; 4] = [
+        Place::NamedConf,
+        Place::UnboundConf,
+        Place::KnotConf,
+        Place::Corefile,
+    ];
 }
 
 /// One way out.

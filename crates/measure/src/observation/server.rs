@@ -4,6 +4,8 @@
 //! The first server that is observed is the one that is asked, further ones are behind it. Figures
 //! are those of the measured window, as near as the instants of the scrapes allow.
 
+use std::net::SocketAddr;
+
 use super::{Observation, Sample, Scrape, Series, SeriesKind};
 use crate::interval::per;
 use crate::record::RunRecord;
@@ -39,6 +41,29 @@ pub struct ProgramUse<'a> {
     pub listen_overflows: u64,
     /// The most memory that it had, in bytes.
     pub memory_bytes_max: Option<f64>,
+    /// What the memory of its control group is, and where it is limited.
+    pub memory: MemoryUse,
+    /// Connections that its listen queue at the target's port has room for.
+    pub listen_queue: Option<u64>,
+    /// Bytes that its smallest UDP socket at the target's port has room for.
+    pub udp_buffer_bytes: Option<u64>,
+    /// Bytes by which the files grew that it writes, from before the run until after it.
+    pub written_bytes: Option<f64>,
+    /// Scrapes that found it stopped by a signal, of all.
+    pub stopped: (u64, u64),
+}
+
+/// Memory under a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MemoryUse {
+    /// The most that its control group had, in bytes.
+    pub bytes_max: Option<f64>,
+    /// What that may have; none without a limit.
+    pub limit_bytes: Option<f64>,
+    /// Processes of it that the kernel killed for lack of memory.
+    pub killed: u64,
+    /// Pages a second for which the program waited until they were read from a disk.
+    pub pages_per_second: f64,
 }
 
 /// What a server counted of the queries, from before the run until after it.
@@ -54,8 +79,14 @@ pub struct QueryUse<'a> {
     pub upstream_queries: Option<f64>,
     /// Mean time until those were answered, in seconds, where it adds them up.
     pub upstream_s_mean: Option<f64>,
+    /// The longest mean time of those between two scrapes, in seconds.
+    pub upstream_s_worst: Option<f64>,
     /// Of them, those without an answer in time.
     pub upstream_timeouts: f64,
+    /// Times that it looked whether those servers answer, in vain.
+    pub upstream_checks_failed: f64,
+    /// The most TCP clients that it had at once: as it says itself, since it began, or at a scrape.
+    pub tcp_clients_max: Option<f64>,
     /// It began again in the meantime: what it counted before is lost.
     pub was_reset: bool,
     /// It told its count before the run and after it: nothing is missing.
@@ -63,7 +94,7 @@ pub struct QueryUse<'a> {
 }
 
 impl<'a> ProgramUse<'a> {
-    fn of(observation: &'a Observation, window: Window) -> Option<Self> {
+    fn of(observation: &'a Observation, window: Window, port: Option<u16>) -> Option<Self> {
         let used = |names: &[&str]| -> Option<f64> {
             let each = names
                 .iter()
@@ -85,7 +116,25 @@ impl<'a> ProgramUse<'a> {
             udp_drops: observation.grown("udp.drops"),
             listen_overflows: observation.grown("listen.overflows"),
             memory_bytes_max: (observation.series("memory")).and_then(|memory| memory.highest),
+            memory: MemoryUse {
+                bytes_max: observation.series("group.memory").and_then(|it| it.highest),
+                limit_bytes: observation.least("group.memory_limit"),
+                killed: observation.grown("group.killed"),
+                pages_per_second: observation
+                    .growth_per_second("faults.major", window)
+                    .unwrap_or(0.0),
+            },
+            listen_queue: observation.room("tcp.room", port),
+            udp_buffer_bytes: observation.room("udp.room", port),
+            written_bytes: observation.series("files.written").and_then(|it| it.growth),
+            stopped: observation.scrapes_with("processes.stopped"),
         })
+    }
+
+    /// The product, as its maker writes it, or the name of the program.
+    pub fn product(&self) -> &'a str {
+        let product = self.observation.facts.product.as_deref();
+        product.unwrap_or_else(|| self.name())
     }
 
     /// Its name: that of its program, or what was asked.
@@ -135,7 +184,13 @@ impl<'a> QueryUse<'a> {
             cache_hit_share: hits.filter(|_| lookups > 0.0).map(|hits| hits / lookups),
             upstream_queries,
             upstream_s_mean,
+            upstream_s_worst: observation.upstream_s_worst(),
             upstream_timeouts: growth("upstream.timeouts").unwrap_or(0.0),
+            upstream_checks_failed: growth("upstream.checks_failed").unwrap_or(0.0),
+            tcp_clients_max: ["clients.tcp_most", "clients.tcp"]
+                .into_iter()
+                .find_map(|name| observation.series(name)?.highest)
+                .filter(|clients| *clients > 0.0),
             was_reset: queries.resets > 0,
             is_whole: is_told(queries.samples.first()) && is_told(queries.samples.last()),
         })
@@ -246,16 +301,58 @@ impl Observation {
         pairs.map(rate).collect()
     }
 
-    /// The mean of a gauge within the window; where it was not asked then, its highest value.
+    /// The mean of a gauge that tells of the time since the scrape before. Scrapes count of which
+    /// all of that time was under load; where there are none, the highest value does.
     fn mean(&self, name: &str, window: Window) -> Option<f64> {
         let series = self.series(name)?;
-        let each = self.scrapes.iter().zip(&series.samples);
-        let within = each.filter(|(scrape, _)| (1..=window.until_ns).contains(&scrape.at_ns));
+        let spans = self.scrapes.windows(2).zip(series.samples.iter().skip(1));
+        let is_loaded = |span: &[Scrape]| {
+            span[0].at_ns >= window.load_from_ns && span[1].at_ns <= window.until_ns
+        };
+        let within = spans.filter(|(span, _)| is_loaded(span));
         let values: Vec<f64> = within.filter_map(|(_, sample)| sample.value()).collect();
         match values.len() {
             0 => series.highest,
             number => Some(values.iter().sum::<f64>() / number as f64),
         }
+    }
+
+    fn least(&self, name: &str) -> Option<f64> {
+        self.series(name)?.lowest
+    }
+
+    /// What its sockets at that port have room for; where they are none of its, those of any port.
+    fn room(&self, name: &str, port: Option<u16>) -> Option<u64> {
+        let at_port = port.and_then(|port| self.least(&format!("{name}{{port=\"{port}\"}}")));
+        let ports = self.series.iter().filter(|it| {
+            let labels = it.name.strip_prefix(name);
+            labels.is_some_and(|labels| labels.starts_with('{'))
+        });
+        let least = ports.filter_map(|it| it.lowest).reduce(f64::min);
+        at_port.or(least).map(|room| room as u64)
+    }
+
+    /// Scrapes at which a gauge was more than zero, and all that told it.
+    fn scrapes_with(&self, name: &str) -> (u64, u64) {
+        let samples = self.series(name).map_or(&[][..], |series| &series.samples);
+        let values: Vec<f64> = samples.iter().filter_map(|it| it.value()).collect();
+        let with = values.iter().filter(|value| **value > 0.0).count();
+        (with as u64, values.len() as u64)
+    }
+
+    /// The longest mean time of queries to other servers, from scrape to scrape.
+    fn upstream_s_worst(&self) -> Option<f64> {
+        let (times, asked) = (
+            self.rates(&["upstream.time"]),
+            self.rates(&["upstream.queries"]),
+        );
+        let is_sum = self.series("upstream.time")?.kind == SeriesKind::Counter;
+        let each = times.iter().zip(&asked);
+        let means = each.filter_map(|((_, _, time), (_, _, asked))| {
+            let asked = asked.filter(|asked| *asked > 0.0)?;
+            Some((*time)? / asked)
+        });
+        means.filter(|_| is_sum).reduce(f64::max)
     }
 }
 
@@ -291,8 +388,18 @@ impl RunRecord {
             load_from_ns: -i64::try_from(self.phases.warmup_ns).unwrap_or(i64::MAX),
             until_ns: i64::try_from(self.measured_ns).unwrap_or(i64::MAX),
         };
-        let each = self.observations.iter();
-        each.filter_map(|it| ProgramUse::of(it, window)).collect()
+        let target: Option<SocketAddr> = self.scenario.target.parse().ok();
+        let port = target.map(|target| target.port());
+        let mut programs: Vec<ProgramUse<'_>> = Vec::new();
+        for observation in &self.observations {
+            // One that is asked twice, by its number and by its port, is one program.
+            let process = observation.facts.process_id;
+            let is_known = |it: &ProgramUse<'_>| it.observation.facts.process_id == process;
+            if process.is_none() || !programs.iter().any(is_known) {
+                programs.extend(ProgramUse::of(observation, window, port));
+            }
+        }
+        programs
     }
 
     /// Servers that told their counts, in order: the first is the one that was asked.

@@ -155,17 +155,39 @@ fn cures(program: &ProgramUse<'_>, how: Use) -> Vec<Cure> {
             "raise the quota: cpu.max or cpu.cfs_quota_us of its control group, limits.cpu in \
              Kubernetes, --cpus of a container",
         )],
-        Use::OneThread => vec![
-            Cure::new(Place::Server, format!("named -n {cpus:.0}")),
-            Cure::new(Place::UnboundConf, format!("num-threads: {cpus:.0}")),
-            Cure::new(Place::KnotConf, format!("udp-workers: {cpus:.0}")),
-        ],
+        Use::OneThread => more_threads(program, cpus),
         Use::TakenByOthers => vec![
             Cure::busiest_processes(),
             Cure::words("let generator and server have CPUs of their own: --cpus, taskset"),
         ],
-        Use::Full | Use::Free | Use::Some => Vec::new(),
+        Use::Full => vec![
+            Cure::words("give the server more CPUs, or faster ones"),
+            Cure::named("minimal-responses yes;"),
+        ],
+        Use::Free | Use::Some => Vec::new(),
     }
+}
+
+/// How servers use all of their CPUs.
+fn more_threads(program: &ProgramUse<'_>, cpus: f64) -> Vec<Cure> {
+    let all = [
+        (
+            "BIND",
+            Cure::new(Place::Server, format!("named -n {cpus:.0}")),
+        ),
+        (
+            "Unbound",
+            Cure::new(Place::UnboundConf, format!("num-threads: {cpus:.0}")),
+        ),
+        (
+            "Knot DNS",
+            Cure::new(Place::KnotConf, format!("udp-workers: {cpus:.0}")),
+        ),
+    ];
+    let is_known = all.iter().any(|(product, _)| *product == program.product());
+    let fitting = all.into_iter();
+    let fitting = fitting.filter(|(product, _)| !is_known || *product == program.product());
+    fitting.map(|(_, cure)| cure).collect()
 }
 
 #[cfg(test)]

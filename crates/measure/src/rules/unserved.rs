@@ -195,7 +195,7 @@ fn turned_away(connections: &Connections) -> u64 {
 }
 
 /// How servers take more clients.
-fn more_clients(figures: &Figures<'_>) -> Vec<Cure> {
+pub(super) fn more_clients(figures: &Figures<'_>) -> Vec<Cure> {
     let scenario = &figures.record.scenario;
     let wanted = with_room(scenario.clients);
     let fewer = Cure::throng(format!("--clients {}", scenario.clients / 2));

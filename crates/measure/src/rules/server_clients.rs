@@ -1,0 +1,66 @@
+//! TCP clients of an observed server, by its own count: as many as it takes, where others waited.
+
+use crate::doctor::{Diagnosis, State};
+use crate::notation::count;
+
+use super::unserved::{self, Unserved};
+use super::{Figures, Finding};
+
+pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    let transport = figures.record.scenario.transport;
+    if !transport.has_connections() || transport.is_quic() {
+        return None;
+    }
+    let Unserved { all, .. } = unserved::clients(figures)?;
+    let servers = figures.record.servers();
+    let server = servers.first()?;
+    let most = server.tcp_clients_max?.round() as u64;
+    if most >= all {
+        return None;
+    }
+    let seen = format!(
+        "{} had no more than {} TCP clients at once by its own count, of {} that asked: its limit \
+         on TCP clients is met",
+        server.name(),
+        count(most),
+        count(all)
+    );
+    let matters = "a server at this limit leaves further connections in its listen queue, or \
+                   closes them";
+    let diagnosis = Diagnosis::new("TCP clients of the server", State::Problem, seen, matters);
+    let diagnosis = diagnosis.cures(unserved::more_clients(figures));
+    Some(Finding::met(diagnosis).beside())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::observation::SeriesKind;
+    use crate::rules::observed_situations::*;
+    use crate::rules::situations::*;
+
+    fn told_of(most: f64) -> String {
+        let most = [("clients.tcp_most", SeriesKind::Gauge, most)];
+        let mut record = saturated();
+        cap_tcp_clients(&mut record, 150);
+        said(&observing(record, &[server(100.0, &most)]))
+    }
+
+    #[test]
+    fn a_server_that_had_as_many_clients_as_it_takes_says_so() {
+        let seen = "BIND had no more than 150 TCP clients at once by its own count, of 200";
+        let told = told_of(150.0);
+        assert!(told.contains(seen), "{told}");
+        // It once had more than there are now: that tells nothing of its limit.
+        let told = told_of(300.0);
+        assert!(!told.contains("by its own count"), "{told}");
+    }
+
+    #[test]
+    fn clients_that_all_got_answers_met_no_limit() {
+        let most = [("clients.tcp_most", SeriesKind::Gauge, 5.0)];
+        let mut record = in_time(1_000.0);
+        record.scenario.transport = Transport::Tcp.into();
+        let record = observing(record, &[server(1_000.0, &most)]);
+        assert!(!said(&record).contains("by its own count"));
+    }
+}
