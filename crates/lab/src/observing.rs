@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
 use engine::Control;
-use measure::RunRecord;
-use measure::observation::ObservationMode;
+use measure::observation::{ObservationMode, ServerFacts};
 use measure::record::EndedBy;
+use measure::{Observation, RunRecord};
 use observe::{Asked, AskedError, Credentials, Observer, Settings};
+use proto::Transport;
 
 use crate::run::{RunError, RunRequest};
 
@@ -77,6 +78,8 @@ pub(crate) struct Observing {
     observer: Observer,
     /// The origin of all instants, time since 1970.
     epoch: Duration,
+    /// What the target says of itself over DNS.
+    said: ServerFacts,
     /// What could not be found.
     notes: Vec<String>,
 }
@@ -109,14 +112,38 @@ pub(crate) fn begin(
         },
         thread_cpu_time: Clock::thread_cpu_time,
     };
+    // Before the first scrape, so that it counts none of these questions as ours.
+    let said = said_of_itself(request);
     let epoch = Clock::unix_time();
     let is_over = || control.is_stopped() || control.is_interrupted();
     let observer = Observer::start_unless(&asked, Instant::now(), settings, &is_over);
     Ok(Some(Observing {
         observer: observer.map_err(refused("observe"))?,
         epoch,
+        said,
         notes,
     }))
+}
+
+/// Version and identity, where the target answers over UDP, as those do that answer over TCP.
+fn said_of_itself(request: &RunRequest) -> ServerFacts {
+    let is_plain = matches!(request.plan.transport, Transport::Udp | Transport::Tcp);
+    match is_plain && !request.description.self_test {
+        true => observe::dns::facts(request.plan.target),
+        false => ServerFacts::default(),
+    }
+}
+
+/// Puts what the target says of itself to the program that was asked, and to its statistics, where
+/// these do not say it.
+fn complete(observations: &mut [Observation], said: &ServerFacts) {
+    let is_program = |it: &Observation| it.facts.process_id.is_some();
+    let is_server = |it: &Observation| it.series("queries").is_some();
+    let program = observations.iter().position(is_program);
+    let server = observations.iter().position(is_server);
+    for place in [program, server].into_iter().flatten() {
+        observations[place].facts.complete_with(said.clone());
+    }
 }
 
 /// What there is to observe of the targets of a run, each once.
@@ -181,6 +208,7 @@ impl Observing {
             observation.move_origin(by_ns);
             record.observations.push(observation);
         }
+        complete(&mut record.observations, &self.said);
         let notes = self.notes.into_iter();
         record
             .warnings

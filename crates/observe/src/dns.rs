@@ -22,10 +22,11 @@ const CHARACTERS_MAX: usize = 120;
 
 /// Asks a server at this address over UDP. What it does not answer is none.
 pub fn facts(server: SocketAddr) -> ServerFacts {
-    let version = ask(server, "version.bind");
-    let identity = ask(server, "id.server");
-    let (version, of_version) = version.unwrap_or_default();
-    let (identity, of_identity) = identity.unwrap_or_default();
+    // One that is silent is not asked twice.
+    let Some((version, of_version)) = ask(server, "version.bind") else {
+        return ServerFacts::default();
+    };
+    let (identity, of_identity) = ask(server, "id.server").unwrap_or_default();
     ServerFacts {
         version,
         identity: of_version.or(of_identity).or(identity),
