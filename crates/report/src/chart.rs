@@ -42,6 +42,10 @@ pub(crate) struct Axis {
     pub(crate) unit: Unit,
     /// The values to mark; the axis chooses if there are none.
     pub(crate) ticks: Vec<f64>,
+    /// Values that it has to reach, whatever there is to show: charts of one run have one time.
+    pub(crate) ends: Option<(f64, f64)>,
+    /// It is the axis of the chart before, and this one stands right below that.
+    pub(crate) is_shared: bool,
 }
 
 impl Axis {
@@ -51,6 +55,8 @@ impl Axis {
             scale,
             unit,
             ticks: Vec::new(),
+            ends: None,
+            is_shared: false,
         }
     }
 }

@@ -167,7 +167,7 @@ mod tests {
         assert!(rows[4].starts_with(total), "{}", rows[4]);
         // No timestamps: three parts with eight figures each, and those missing.
         let path = ",".repeat(3 * 8 + 1);
-        let observed = ",".repeat(7);
+        let observed = ",".repeat(8);
         let set_up = format!(
             ",10.000{path},250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,7,{observed}"
         );

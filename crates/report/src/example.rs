@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use measure::observation::{ObservationMode, Observed, Recorder, Scrape, SeriesKind};
+use measure::observation::{ObservationMode, Observed, Recorder, Scrape, SeriesKind, ServerFacts};
 use measure::record::SCHEMA_VERSION;
 use measure::{
     Arrival, ClientExperience, ClientFigures, ConnectionPolicy, Counts, DriverKind, EndedBy,
@@ -233,8 +233,19 @@ pub(crate) fn dot() -> RunRecord {
 pub(crate) fn observed() -> RunRecord {
     let mut record = dot();
     let mut recorder = Recorder::new("process=named", "process", ObservationMode::During, SECOND);
-    recorder.facts().binary = Some("/usr/sbin/named".into());
-    recorder.facts().cpus = Some("0-1".into());
+    *recorder.facts() = ServerFacts {
+        product: Some("BIND".into()),
+        version: Some("9.18.33".into()),
+        identity: Some("ns1".into()),
+        binary: Some("/usr/sbin/named".into()),
+        binary_sha256: Some("0123456789abcdef".into()),
+        configuration: Some("/etc/bind/named.conf".into()),
+        configuration_sha256: Some("fedcba9876543210".into()),
+        threads: Some(6),
+        cpus: Some("0-1".into()),
+        quota_cpus: Some(1.5),
+        ..ServerFacts::default()
+    };
     let counter = |name: &str, value: f64| Observed {
         name: name.into(),
         unit: "any".into(),
@@ -249,6 +260,9 @@ pub(crate) fn observed() -> RunRecord {
             counter("cpu.user", 0.5 * passed),
             counter("cpu.system", 0.25 * passed),
             counter("queries", 900.0 * passed),
+            counter("cache.hits", 600.0 * passed),
+            counter("cache.misses", 200.0 * passed),
+            counter("udp.drops", 3.0 * passed),
         ];
         recorder.push(Scrape::between(at_ns, at_ns + 1_000_000), values);
     }

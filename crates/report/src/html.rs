@@ -150,9 +150,14 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
     let name = numbers.name(&chart.id).unwrap_or_default();
     let _ = writeln!(
         page,
-        "<figure id=\"{}\">\n<figcaption><h3><span class=\"number\">{name}</span> {}</h3>\
+        "<figure id=\"{}\"{}>\n<figcaption><h3><span class=\"number\">{name}</span> {}</h3>\
          </figcaption>",
         escape(&chart.id),
+        if chart.x.is_shared {
+            " class=\"below\""
+        } else {
+            ""
+        },
         escape(&chart.title)
     );
     let is_named = |series: &Series| series.form == Form::Dots;

@@ -91,6 +91,11 @@ impl<'a> Timeline<'a> {
         }
     }
 
+    /// A chart's place in the document.
+    pub(crate) fn id(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
     /// All charts for which there are figures, those of connections left out.
     pub(crate) fn queries(&self) -> Vec<Chart> {
         let all = [
@@ -374,7 +379,7 @@ impl<'a> Timeline<'a> {
         y: Axis,
         words: fn(f64) -> String,
     ) -> Chart {
-        let id = format!("{}{id}", self.prefix);
+        let id = self.id(id);
         let series = metrics
             .iter()
             .enumerate()
@@ -388,7 +393,6 @@ impl<'a> Timeline<'a> {
                     .map(|bin| self.point(bin, *metric))
                     .collect(),
             });
-        let unit = if self.in_minutes { "min" } else { "s" };
         let mut notes = Vec::new();
         let each = self.bins.first().map_or(1, |bin| bin.each.len());
         if each > 1 {
@@ -402,11 +406,21 @@ impl<'a> Timeline<'a> {
             id,
             title: title.to_owned(),
             description: String::new(),
-            x: Axis::new(format!("time, {unit}"), Scale::Even, Unit::Number),
+            x: self.time_axis(),
             y,
             series: series.collect(),
             marks: self.marks(),
             notes,
+        }
+    }
+
+    /// The axis that all charts of the run have; with the server's beside them it is the whole run.
+    pub(crate) fn time_axis(&self) -> Axis {
+        let unit = if self.in_minutes { "min" } else { "s" };
+        let whole = (0.0, self.time(self.record.measured_ns));
+        Axis {
+            ends: (!self.record.observations.is_empty()).then_some(whole),
+            ..Axis::new(format!("time, {unit}"), Scale::Even, Unit::Number)
         }
     }
 
@@ -429,7 +443,7 @@ impl<'a> Timeline<'a> {
         marks.chain(settled).collect()
     }
 
-    fn time(&self, ns: u64) -> f64 {
+    pub(crate) fn time(&self, ns: u64) -> f64 {
         let seconds = ns as f64 / 1e9;
         if self.in_minutes {
             seconds / 60.0

@@ -301,6 +301,9 @@ pub(crate) fn rcodes(record: &RunRecord, prefix: &str) -> Sheet {
 pub(crate) fn charts(record: &RunRecord, prefix: &str) -> Option<Section> {
     let timeline = Timeline::new(record, prefix);
     let mut charts = timeline.queries();
+    // Right below what was sent and answered.
+    let place = charts.len().min(1);
+    charts.splice(place..place, servers::charts(record, &timeline));
     charts.extend(distributions::latencies(record, prefix));
     let blocks: Vec<Block> = charts.into_iter().map(Block::from).collect();
     (!blocks.is_empty()).then(|| Section::new("Rate and latency", blocks))

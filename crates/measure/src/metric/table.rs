@@ -348,6 +348,9 @@ metrics! {
     ServerDrops "server.drops" "server_drops" Count [Detail Target Lower]
         "Datagrams that the sockets of the observed server had no room for":
         |it| it.of_run(|run| count(run.programs().first()?.udp_drops)), needs OBSERVED;
+    ServerListenDrops "server.listen_drops" "server_listen_drops" Count [Detail Target Lower]
+        "Connections for which a listen queue beside the observed server was full":
+        |it| it.of_run(|run| count(run.programs().first()?.listen_overflows)), needs OBSERVED;
     ServerQueries "server.queries" "server_queries" Count [Detail Target Neither]
         "Queries that the observed server counted":
         |it| it.of_run(|run| Some(run.servers().first()?.queries)), needs OBSERVED;

@@ -38,6 +38,8 @@ impl<'a> Frame<'a> {
     fn of(chart: &'a Chart) -> Self {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let xs = points().flat_map(|point| [Some(point.x), point.x_end]);
+        let ends = chart.x.ends.map(|(low, high)| [Some(low), Some(high)]);
+        let xs = xs.chain(ends.into_iter().flatten());
         let ys = points().flat_map(|point| {
             let (low, high) = point.band.unzip();
             [point.y, low, high]

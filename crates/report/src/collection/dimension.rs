@@ -163,11 +163,13 @@ fn seconds(ns: Option<u64>) -> Value {
     ns.map_or(Value::None, |ns| Value::Number(ns as f64 / 1e9))
 }
 
-/// How busy the target was in percent, where a label says so.
+/// How busy the target was in percent, where a label says so or it was observed.
 pub(crate) fn server_cpu(record: &RunRecord) -> Option<f64> {
     let labels = &record.scenario.labels;
-    let text = SERVER_CPU.iter().find_map(|key| labels.get(*key))?;
-    text.trim_end_matches(['%', ' ']).parse().ok()
+    match SERVER_CPU.iter().find_map(|key| labels.get(*key)) {
+        Some(text) => text.trim_end_matches(['%', ' ']).parse().ok(),
+        None => Some(record.programs().first()?.cpu_share()? * 100.0),
+    }
 }
 
 impl Dimension {

@@ -146,3 +146,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn transports_have_what_a_query_cost_the_target_and_the_generator() {
+    let page = |is_observed: bool| {
+        let sources = [Transport::Udp, Transport::Tcp].map(|transport| {
+            let mut record = run(transport, &(vec![(1_000_000, 900)], 0));
+            if is_observed {
+                record.observations = example::observed().observations;
+            }
+            Source {
+                file: format!("{transport}.json"),
+                record,
+            }
+        });
+        let collection = Collection::new(sources.into()).expect("there are runs");
+        crate::plain::markdown(&document(&collection))
+    };
+    let observed = page(true);
+    for row in [
+        "| CPU of the target |",
+        "| CPU of the target, each query |",
+        "| CPU of the generator, each query |",
+    ] {
+        assert!(observed.contains(row), "no {row} in {observed}");
+    }
+    assert!(!page(false).contains("each query |"));
+}

@@ -1,8 +1,9 @@
 //! Transports side by side, and what each costs.
 
-use measure::OverRuns;
 use measure::comparison::{Cell as Run, Comparison, Contender, Figures};
+use measure::metric::Metric;
 use measure::notation::{decimal, fraction, latency, percent};
+use measure::{OverRuns, RunRecord};
 
 use crate::collection::{Collection, Source, TRANSPORT, server_cpu};
 use crate::comparison;
@@ -71,13 +72,23 @@ fn figures(collection: &Collection, comparison: &Comparison) -> Sheet {
     row("full handshake, p50", &|it| {
         some_range(it, |f| f.handshake_p50_ns, latency)
     });
-    let cpu = |contender: &Contender| {
+    let median = |contender: &Contender, figure: fn(&RunRecord) -> Option<f64>| {
         let of = |run: &&Source| run.record.scenario.transport == contender.transport;
         let all = collection.runs.iter().filter(of);
-        let spread = OverRuns::median(all.filter_map(|run| server_cpu(&run.record)))?;
-        Some(percent(spread.value / 100.0))
+        let spread = OverRuns::median(all.filter_map(|run| figure(&run.record)))?;
+        Some(spread.value)
     };
-    row("CPU of the target", &cpu);
+    row("CPU of the target", &|it| {
+        median(it, server_cpu).map(|share| percent(share / 100.0))
+    });
+    let of_target = |it: &Contender| median(it, |run| Metric::ServerCpuPerQuery.of(run));
+    row("CPU of the target, each query", &|it| {
+        of_target(it).map(latency)
+    });
+    row("CPU of the generator, each query", &|it| {
+        of_target(it)?;
+        median(it, |run| Metric::Cpu.of(run)).map(latency)
+    });
     sheet
 }
 
