@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use measure::observation::ServerFacts;
 use measure::record::EndedBy;
 use measure::scenario::Arrival;
 use measure::{HostFacts, RunRecord};
@@ -50,7 +51,29 @@ pub(crate) fn of(record: &RunRecord) -> BTreeMap<String, String> {
         };
         facts.insert(name, value.clone());
     }
+    // A label says more than what was observed.
+    for (name, value) in observed(record) {
+        facts.entry(name.to_owned()).or_insert(value);
+    }
     facts
+}
+
+/// What the observed server is: the product, and its version.
+fn observed(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let servers = record.servers().into_iter().map(|it| it.observation());
+    let programs = record.programs().into_iter().map(|it| it.observation());
+    let all: Vec<_> = servers.take(1).chain(programs.take(1)).collect();
+    let first = |fact: fn(&ServerFacts) -> &Option<String>| {
+        all.iter().find_map(|it| fact(&it.facts).clone())
+    };
+    let facts = [
+        ("server", first(|it| &it.product)),
+        ("version", first(|it| &it.version)),
+    ];
+    let known = facts.into_iter();
+    known
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
 }
 
 fn arrival(record: &RunRecord) -> String {

@@ -17,7 +17,7 @@ use crate::folder::{self, File};
 pub const INDEX_FILE: &str = "index.sqlite";
 
 /// Changes when an index of an earlier version would be misread: such a one is made anew.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// How long another process that writes the index is waited for.
 const BUSY_MAX: Duration = Duration::from_secs(10);
 /// Octets of a file that is read: a record of a day at one interval a second has some 500 MB.

@@ -1,5 +1,6 @@
 //! `--observe`: what a server tells of itself beside a run, and what happens where nobody does.
 
+use std::fs;
 use std::net::TcpListener;
 
 use measure::RunRecord;
@@ -112,4 +113,60 @@ fn a_self_test_has_nothing_to_observe_but_its_host() {
     assert_eq!(record.observations.len(), 1);
     assert_eq!(record.observations[0].profile, "host");
     assert!(record.programs().is_empty());
+}
+
+#[test]
+fn the_servers_figures_are_conditions() {
+    let folder = Folder::new("observe-conditions");
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    let observed = |more: &str| throng(&run(&responder, &names, more));
+    let busy = "--observe auto --fail-if server.cpu>0%";
+    let failed = observed(busy);
+    let said = "FAILED: --fail-if 'server.cpu>0%': server.cpu is ";
+    assert!(failed.stderr.contains(said), "{}", failed.stderr);
+    failed.ended_with(3);
+    observed("--observe auto --fail-if server.cpu>100% --require server.cpu_per_query<1s")
+        .succeeded();
+    // Without anybody who looks, nothing is known.
+    let unknown = observed("--require server.cpu<100%");
+    assert!(
+        unknown.stderr.contains("it takes --observe"),
+        "{}",
+        unknown.stderr
+    );
+    unknown.ended_with(3);
+}
+
+#[test]
+fn histories_follow_the_servers_figures_over_its_versions() {
+    let folder = Folder::new("observe-trend");
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    let json = run(&responder, &names, "--observe auto --format json");
+    let mut record = RunRecord::from_json(&throng(&json).succeeded()).unwrap();
+    let records = folder.folder().join("records");
+    fs::create_dir(&records).unwrap();
+    for version in ["9.18.33", "9.20.26"] {
+        let mut observations = record.observations.iter_mut();
+        let process = observations.find(|it| it.profile == "process").unwrap();
+        process.facts.version = Some(version.to_owned());
+        let file = records.join(format!("{version}.json"));
+        fs::write(file, record.to_json()).unwrap();
+    }
+    let trend = throng(&format!(
+        "history trend server.cpu_per_query --by version --in {} --format json",
+        records.display()
+    ));
+    let trend: serde_json::Value = serde_json::from_str(&trend.succeeded()).unwrap();
+    let groups = trend["groups"].as_array().unwrap();
+    let versions: Vec<&str> = groups
+        .iter()
+        .map(|it| it["value"].as_str().unwrap())
+        .collect();
+    assert_eq!(versions, ["9.18.33", "9.20.26"]);
+    assert!(
+        groups.iter().all(|it| it["median"].as_f64() > Some(0.0)),
+        "{trend}"
+    );
 }
