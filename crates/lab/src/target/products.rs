@@ -11,7 +11,7 @@ mod unbound;
 
 pub use bind::{BIND, BindOptions, BindTarget};
 pub use bind_counters::BindCounters;
-pub use coredns::COREDNS;
+pub use coredns::{COREDNS, coredns_in_front_of};
 pub use custom::CUSTOM;
 pub use knot::{KNOT, KnotOptions, KnotTarget};
 pub use nsd::NSD;

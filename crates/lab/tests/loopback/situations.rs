@@ -9,11 +9,15 @@ use crate::bench::Ran;
 use crate::rows;
 
 mod answers;
+mod both_ends;
 mod clients;
+mod limits;
 mod load;
 mod outages;
 mod path;
+mod scraped;
 mod servers;
+mod upstream;
 
 /// What has to be said of a situation.
 struct Expected {

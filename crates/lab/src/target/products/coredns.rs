@@ -1,11 +1,12 @@
 //! CoreDNS as the server under test: the one that has all of DoT, DoH/2, DoH/3 and DoQ.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
 use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
-use crate::target::{Product, RunningServer, Service};
+use crate::target::{Product, RunningServer, Service, Zone};
 
 /// CoreDNS with its `file` plugin.
 pub const COREDNS: Product = Product {
@@ -32,6 +33,30 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     };
     start.run(|place| {
         let text = configuration(cell, place);
+        let file = place.folder.write("Corefile", &text)?;
+        Ok(vec!["-conf".into(), file.into()])
+    })
+}
+
+/// CoreDNS that answers nothing by itself: it asks the server at that address for all that it is
+/// asked, over UDP and with its plugin `forward`, and keeps nothing. Waits until it answers for the
+/// zone, which that server has.
+///
+/// # Errors
+/// CoreDNS is not there (`servers/prepare` makes it), the other server does not answer, or no free
+/// ports were found.
+pub fn coredns_in_front_of(upstream: SocketAddr, zone: &Zone) -> anyhow::Result<RunningServer> {
+    let start = Start {
+        extra_ports: 1,
+        ..Start::new(&SERVER, zone)
+    };
+    start.run(|place| {
+        let (port, exposition) = (place.endpoints.do53_port, place.extra_ports[0]);
+        let address = place.endpoints.addresses[0];
+        let text = format!(
+            "dns://.:{port} {{\n  bind {address}\n  errors\n  prometheus 127.0.0.1:{exposition}\n  \
+             forward . {upstream} {{\n    prefer_udp\n  }}\n}}\n"
+        );
         let file = place.folder.write("Corefile", &text)?;
         Ok(vec!["-conf".into(), file.into()])
     })

@@ -24,7 +24,7 @@ pub(super) fn load(transport: Transport) -> Load {
     })
 }
 
-fn signal(process: u32, name: &str) {
+pub(super) fn signal(process: u32, name: &str) {
     let status = Command::new("kill")
         .args(["-s", name, &process.to_string()])
         .status();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lab::target::{BindOptions, BindTarget, UnboundOptions, UnboundTarget};
 use load::names_file;
 use measure::RunRecord;
+use measure::notation::count;
 use proto::Transport;
 use proto::query::QueryOptions;
 use responder::Delay;
@@ -15,7 +16,7 @@ use crate::bench::{Load, Responder, beside, ms};
 use crate::servers::zone;
 
 /// A closed loop for a second and a half.
-fn load(outstanding: u32) -> Load {
+pub(super) fn load(outstanding: u32) -> Load {
     let load = Load::over(Transport::Udp).outstanding(outstanding);
     load.plan(|plan| {
         plan.duration = Some(ms(1_500));
@@ -31,7 +32,7 @@ fn bind() -> BindTarget {
     BindTarget::start(&options).unwrap()
 }
 
-fn observed(target: &BindTarget, load: Load) -> RunRecord {
+pub(super) fn observed(target: &BindTarget, load: Load) -> RunRecord {
     let period = format!("process={},period=100ms", target.process_id());
     let load = load.observe(&["auto", &period]);
     load.run_at(target.endpoints().do53()).record
@@ -39,7 +40,7 @@ fn observed(target: &BindTarget, load: Load) -> RunRecord {
 
 /// The verdict tells one of these.
 #[track_caller]
-fn tells(record: &RunRecord, either: &[&str]) {
+pub(super) fn tells(record: &RunRecord, either: &[&str]) {
     let evidence = &record.verdict.evidence;
     let is_told = |words: &&str| evidence.iter().any(|it| it.contains(words));
     assert!(
@@ -57,34 +58,43 @@ fn a_server_on_one_cpu_has_used_it_up_or_others_had_it() {
     let record = observed(&target, load(100));
     tells(&record, &["of its 1.00 CPUs"]);
     tells(&record, &["its CPU is the limit", "had to wait for a CPU"]);
+    let evidence = record.verdict.evidence.join("\n");
+    assert!(!evidence.contains("a log of queries"), "{evidence}");
 }
 
-/// A control group of version 1 or 2 with a quota, gone when dropped.
-struct Quota {
+/// A control group of version 1 or 2 with a limit, gone when dropped.
+pub(super) struct Group {
     folder: PathBuf,
 }
 
-impl Quota {
-    /// A fifth of a CPU for that process; none where this host lets nobody make groups.
-    fn of_a_fifth(process: u32) -> Option<Quota> {
+/// A fifth of a CPU, by version 1 and by version 2.
+const A_FIFTH: [(&str, &str, &str); 2] = [
+    ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
+    ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
+];
+
+impl Group {
+    /// One with that process and one of these limits, each a root, a file and its value; none where
+    /// this host lets nobody make groups.
+    pub(super) fn of(process: u32, limits: [(&str, &str, &str); 2]) -> Option<Group> {
         let name = format!("throng-test-{process}");
-        let quota = [
-            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
-            ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
-        ];
-        quota.into_iter().find_map(|(root, file, value)| {
+        let group = limits.into_iter().find_map(|(root, file, value)| {
             let folder = PathBuf::from(root).join(&name);
             fs::create_dir(&folder).ok()?;
-            let quota = Quota { folder };
-            fs::write(quota.folder.join(file), value).ok()?;
-            let processes = quota.folder.join("cgroup.procs");
+            let group = Group { folder };
+            fs::write(group.folder.join(file), value).ok()?;
+            let processes = group.folder.join("cgroup.procs");
             fs::write(processes, process.to_string()).ok()?;
-            Some(quota)
-        })
+            Some(group)
+        });
+        if group.is_none() {
+            eprintln!("left out: this host lets nobody make control groups");
+        }
+        group
     }
 }
 
-impl Drop for Quota {
+impl Drop for Group {
     fn drop(&mut self) {
         // A group is empty a moment after its last process has ended.
         for _ in 0..1_000 {
@@ -100,8 +110,7 @@ impl Drop for Quota {
 fn a_server_with_a_quota_is_stopped_by_it() {
     let _beside = beside();
     let target = bind();
-    let Some(quota) = Quota::of_a_fifth(target.process_id()) else {
-        eprintln!("left out: this host lets nobody make control groups");
+    let Some(quota) = Group::of(target.process_id(), A_FIFTH) else {
         return;
     };
     let record = observed(&target, load(100));
@@ -118,6 +127,11 @@ fn a_server_whose_receive_buffer_is_full_counts_what_it_dropped() {
     // Ten sockets of ours are one of BIND's, which has room for 277 queries.
     let record = observed(&target, load(2_000));
     tells(&record, &["the UDP sockets of named had no room for"]);
+    if let Some(octets) = record.programs()[0].udp_buffer_bytes {
+        let room = format!("; the smallest takes {} bytes", count(octets));
+        tells(&record, &[&room]);
+    }
+    tells(&record, &["fewer: its sockets had no room for"]);
 }
 
 /// Names that Unbound has to ask our responder for, each once.
