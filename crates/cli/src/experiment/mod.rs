@@ -158,7 +158,8 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     let records = folder.path().display();
     tell!("{} in {records}", counted(update.runs, "record"));
     tell!(
-        "next: throng experiment results {records}; throng report {records} -o report.html; throng history list --in {records}"
+        "next: throng experiment results {records}; throng report {records} -o report.html; \
+         throng history list --in {records}"
     );
     Ok(match failed {
         0 => ExitCode::SUCCESS,

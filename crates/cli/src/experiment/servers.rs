@@ -101,21 +101,7 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
             "write [[server]], once for each",
         ));
     };
-    for key in table.keys() {
-        let name = key.get_ref().as_ref();
-        if !OF_SERVER.contains(&name) {
-            let hint = nearest(name, OF_SERVER.into_iter());
-            let hint = hint.map_or_else(
-                || format!("keys are {}", OF_SERVER.join(", ")),
-                |it| format!("do you mean `{it}`?"),
-            );
-            return Err(fault(
-                key.span().start,
-                &format!("unknown key `{name}`"),
-                &hint,
-            ));
-        }
-    }
+    has_known_keys(reader, table)?;
     let product = product(reader, table, at)?;
     let label = text(reader, table, "label")?.unwrap_or_else(|| product.name.to_owned());
     let data = text(reader, table, "data")?.unwrap_or_else(|| "zone:1000,ttl=1h".to_owned());
@@ -164,6 +150,22 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
         });
     }
     Ok(levels)
+}
+
+fn has_known_keys(reader: &Reader<'_>, table: &DeTable<'_>) -> Result<(), Failure> {
+    for key in table.keys() {
+        let name = key.get_ref().as_ref();
+        if !OF_SERVER.contains(&name) {
+            let hint = nearest(name, OF_SERVER.into_iter());
+            let hint = hint.map_or_else(
+                || format!("keys are {}", OF_SERVER.join(", ")),
+                |it| format!("do you mean `{it}`?"),
+            );
+            let what = format!("unknown key `{name}`");
+            return Err(reader.fault(key.span().start, &what, &hint));
+        }
+    }
+    Ok(())
 }
 
 fn product(

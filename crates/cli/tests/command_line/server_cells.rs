@@ -158,11 +158,21 @@ command = "{THRONG} responder --listen udp:{{address}}:{{port}},tcp:{{address}}:
     assert_eq!(left_in(&folder), 0);
 }
 
+/// Experiments that are refused, each with a part of the error and of the hint.
+#[track_caller]
+fn check_refused(folder: &str, rows: &[(String, &str, &str)]) {
+    let folder = Folder::new(folder);
+    for (text, error, hint) in rows {
+        let (said, cure) = experiment(&folder, text, "plan FILE").refused();
+        assert!(said.contains(error), "{text}: {said}");
+        assert!(cure.contains(hint), "{text}: {cure}");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_server_is_said_before_anything_runs() {
-    let folder = Folder::new("cells-wrong");
     let server = "[[server]]\nproduct = \"nsd\"\n";
-    for (text, error, hint) in [
+    let rows = [
         (
             "[[server]]\nlabel = \"a\"\n".to_owned(),
             "has no product",
@@ -203,6 +213,14 @@ fn what_is_wrong_with_a_server_is_said_before_anything_runs() {
             "quota: `0`",
             "0.01",
         ),
+    ];
+    check_refused("cells-wrong", &rows);
+}
+
+#[test]
+fn what_is_wrong_with_the_runs_of_a_server_is_said_before_anything_runs() {
+    let server = "[[server]]\nproduct = \"nsd\"\n";
+    let rows = [
         (
             format!("{server}[lab]\nstarts = 0\n"),
             "`starts` is 0",
@@ -228,9 +246,6 @@ fn what_is_wrong_with_a_server_is_said_before_anything_runs() {
             "`server` is the address",
             "leave",
         ),
-    ] {
-        let (said, cure) = experiment(&folder, &text, "plan FILE").refused();
-        assert!(said.contains(error), "{text}: {said}");
-        assert!(cure.contains(hint), "{text}: {cure}");
-    }
+    ];
+    check_refused("cells-wrong-runs", &rows);
 }
