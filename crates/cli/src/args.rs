@@ -6,34 +6,33 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ::responder::QUIC_STREAMS_MAX;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto::Transport;
 use serde::{Deserialize, Serialize};
-use settings::{DriverChoice, DriverKind, InterfaceName, Named, Process, StampSource};
+use settings::{DriverChoice, DriverKind, InterfaceName};
 
+pub(crate) use behaviour::{BehaviourArguments, SelfTestBehaviour, SimulationArguments};
 use capacity::CapacityArguments;
-use compare::{AbArguments, ConditionArguments};
-use connections::ConnectionArguments;
+use ceiling::CeilingArguments;
+use compare::AbArguments;
 use doctor::DoctorArguments;
-use doh::DohArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
+pub(crate) use given::Given;
+use lab::LabArguments;
 use line::LineArguments;
 pub(crate) use output::Output;
-use population::PopulationArguments;
 use probe::{EvalArguments, PingArguments, TraceArguments};
-use profile::ProfileArguments;
-use questions::QuestionArguments;
 use ramp::RampArguments;
 use replay::ReplayArguments;
-use server_model::ServerModelArguments;
-use stub::StubArguments;
+pub(crate) use run::{NamesFormat, RunArguments, RunCommand};
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
+pub(crate) use values::{Chosen, DocumentFormat, Format};
+use values::{FASTER, duration, none_or};
 
-use crate::servers::LabArguments;
-
+mod behaviour;
 pub(crate) mod capacity;
+pub(crate) mod ceiling;
 pub(crate) mod compare;
 pub(crate) mod connections;
 pub(crate) mod doctor;
@@ -41,6 +40,8 @@ pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod flags;
+mod given;
+pub(crate) mod lab;
 pub(crate) mod line;
 mod output;
 mod paths;
@@ -50,9 +51,11 @@ pub(crate) mod profile;
 pub(crate) mod questions;
 pub(crate) mod ramp;
 pub(crate) mod replay;
+mod run;
 pub(crate) mod server_model;
 pub(crate) mod stub;
 mod tls;
+mod values;
 
 /// Measures what a DNS service can take, and says what limited the result.
 ///
@@ -113,7 +116,7 @@ pub(crate) enum Command {
     Schema(SchemaArguments),
     /// Measure the generator alone, for `bench/run`; people use `throng doctor --ceiling`
     #[command(hide = true)]
-    Ceiling(crate::ceiling::CeilingArguments),
+    Ceiling(CeilingArguments),
     /// Print the manual page (roff)
     Man,
     /// Print the licences of the software in this binary
@@ -166,278 +169,6 @@ pub(crate) enum ScriptCommand {
         #[arg(long, default_value_t = 0, value_name = "NUMBER")]
         seed: u64,
     },
-}
-
-/// Arguments of `throng run`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct RunCommand {
-    /// Scenario file: groups of clients, events, sweeps; flags given here override it
-    #[arg(value_name = "SCENARIO", help_heading = "Population")]
-    pub(crate) scenario: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) run: RunArguments,
-}
-
-/// Flags of a run.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct RunArguments {
-    /// Flags as they were given, on the command line or in a scenario.
-    #[arg(skip)]
-    pub(crate) given: Vec<crate::scenario::Given>,
-    /// The questions, where a command has them instead of a file: `name type` a line.
-    #[arg(skip)]
-    pub(crate) lines: Option<String>,
-    /// Server under test; without it the run is a self-test against the built-in responder. May be
-    /// repeated to give every client several servers (see Stub resolver)
-    #[arg(long, short, value_name = "HOST|IP[:PORT]", help_heading = "Target")]
-    pub(crate) server: Vec<String>,
-    /// Transport to reach it over
-    #[arg(
-        long,
-        short,
-        default_value = "udp",
-        value_name = "udp|tcp|dot|doh2|doh3|doq",
-        help_heading = "Target"
-    )]
-    pub(crate) transport: Transport,
-    /// Allow a target on a public address: only where you have permission to send load
-    #[arg(long, help_heading = "Target")]
-    pub(crate) allow_public: bool,
-    /// Skip the preflight check, and continue even if all of the first queries fail
-    #[arg(long, help_heading = "Target")]
-    pub(crate) no_preflight: bool,
-
-    /// Questions, one `name type` a line; `-` is standard input
-    #[arg(long, short, value_name = "FILE|-", help_heading = "Questions")]
-    pub(crate) names: Option<PathBuf>,
-    /// Format of the questions: lines of text, or messages with a two-byte length prefix
-    #[arg(long, default_value = "text", value_enum, help_heading = "Questions")]
-    pub(crate) names_format: NamesFormat,
-    /// Clear the RD bit
-    #[arg(long, help_heading = "Questions")]
-    pub(crate) no_recursion: bool,
-    /// Send EDNS with this UDP payload size
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(512..),
-          help_heading = "Questions")]
-    pub(crate) edns_size: Option<u16>,
-    /// Set the DO bit (implies EDNS)
-    #[arg(long, help_heading = "Questions")]
-    pub(crate) dnssec: bool,
-    /// Send an EDNS option; may be repeated (implies EDNS)
-    #[arg(long, value_name = "CODE:HEX", help_heading = "Questions")]
-    pub(crate) edns_option: Vec<String>,
-    /// Pad queries with EDNS to a multiple of this many bytes, TSIG included (RFC 8467; implies
-    /// EDNS) [default if no number is given: 128]
-    #[arg(
-        long,
-        value_name = "BYTES",
-        num_args = 0..=1,
-        default_missing_value = "128",
-        value_parser = clap::value_parser!(u16).range(1..),
-        help_heading = "Questions"
-    )]
-    pub(crate) edns_padding: Option<u16>,
-    /// Allow padding over unencrypted transports, where it hides nothing
-    #[arg(long, help_heading = "Questions")]
-    pub(crate) allow_plain_padding: bool,
-    /// Ask how long idle connections are kept (RFC 7828; implies EDNS)
-    #[arg(long, help_heading = "Questions")]
-    pub(crate) edns_keepalive: bool,
-    /// Sign each query; the algorithm is hmac-sha256 unless given. Other users of this host can see
-    /// it: --tsig-file keeps the key private
-    #[arg(
-        long,
-        value_name = "[ALG:]NAME:SECRET",
-        conflicts_with = "tsig_file",
-        help_heading = "Questions"
-    )]
-    pub(crate) tsig: Option<String>,
-    /// Sign each query with the key in this file (as tsig-keygen writes it)
-    #[arg(long, value_name = "FILE", help_heading = "Questions")]
-    pub(crate) tsig_file: Option<PathBuf>,
-    /// Retry over TCP when a UDP response is truncated; counted separately
-    #[arg(long, help_heading = "Questions")]
-    pub(crate) tcp_fallback: bool,
-    #[command(flatten)]
-    pub(crate) choice: QuestionArguments,
-
-    /// Closed loop: keep this many queries in flight, reached within 64 ms [default: 100]
-    #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
-    pub(crate) outstanding: Option<u32>,
-    /// Closed loop: at most this many queries a second, fewer while --outstanding queries are in
-    /// flight
-    #[arg(
-        long,
-        value_name = "QPS",
-        conflicts_with = "rate",
-        help_heading = "Load"
-    )]
-    pub(crate) max_rate: Option<String>,
-    /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M). The achieved
-    /// rate counts responses within the run, and later ones that are no slower than usual
-    #[arg(long, short, value_name = "QPS", help_heading = "Load")]
-    pub(crate) rate: Option<String>,
-    /// How open-loop queries are spaced
-    #[arg(long, default_value = "constant", value_parser = one_of(Process::ALL),
-          help_heading = "Load")]
-    pub(crate) arrival: Process,
-    /// Open-loop queries that are due at the same instant, all from one client
-    #[arg(
-        long,
-        default_value_t = 1,
-        value_name = "QUERIES",
-        help_heading = "Load"
-    )]
-    pub(crate) burst: u32,
-    /// Simulated clients, each with its own socket or connection and at most 61,440 open queries
-    /// [default: 10]
-    #[arg(long, short, value_name = "N", help_heading = "Load")]
-    pub(crate) clients: Option<u32>,
-    /// Time after which a query without a response has timed out
-    #[arg(long, default_value = "5s", value_name = "TIME", value_parser = duration,
-          help_heading = "Load")]
-    pub(crate) timeout: Duration,
-
-    /// How long to offer load [default: 10s, unless --queries or --loops is given]
-    #[arg(long, short = 'l', value_name = "TIME", value_parser = duration, help_heading = "Length")]
-    pub(crate) duration: Option<Duration>,
-    /// Load before the measurement, excluded from its figures
-    #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration,
-          help_heading = "Length")]
-    pub(crate) warmup: Duration,
-    /// End after this many queries
-    #[arg(
-        long,
-        value_name = "N",
-        conflicts_with = "loops",
-        help_heading = "Length"
-    )]
-    pub(crate) queries: Option<u64>,
-    /// End after each question was asked this many times
-    #[arg(long, value_name = "N", help_heading = "Length")]
-    pub(crate) loops: Option<u64>,
-
-    /// Worker threads [default: one per CPU, half as many if the target is on this host]
-    #[arg(long, value_name = "N", help_heading = "Generator")]
-    pub(crate) workers: Option<u32>,
-    /// Processes to spread the workers over [default: as many as the open file limit requires]
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=1_024),
-        help_heading = "Generator"
-    )]
-    pub(crate) processes: Option<u32>,
-    /// CPUs to pin the workers to, in order
-    #[arg(
-        long,
-        value_name = "N[,N...]",
-        value_delimiter = ',',
-        help_heading = "Generator"
-    )]
-    pub(crate) cpus: Vec<usize>,
-    /// Source addresses and prefixes that the clients use in turn
-    #[arg(
-        long,
-        value_name = "ADDRESS[/BITS]",
-        value_delimiter = ',',
-        help_heading = "Generator"
-    )]
-    pub(crate) local_address: Vec<String>,
-    /// First source port; client n uses this port plus n
-    #[arg(
-        long,
-        default_value_t = 0,
-        value_name = "PORT",
-        help_heading = "Generator"
-    )]
-    pub(crate) local_port: u16,
-    /// Size of the sockets' send and receive buffers
-    #[arg(long, value_name = "BYTES", help_heading = "Generator")]
-    pub(crate) socket_buffer: Option<u32>,
-    /// Disable UDP GSO and GRO
-    #[arg(long, help_heading = "Generator")]
-    pub(crate) no_offload: bool,
-    /// Timestamp datagrams to show where time is spent: in the generator, on the wire and in the
-    /// server, or until a response is read. UDP only; disables GSO and GRO
-    #[arg(long, default_value = "off", help_heading = "Generator",
-          value_parser = none_or("off", "No timestamps", StampSource::ALL))]
-    pub(crate) timestamps: Chosen<StampSource>,
-    /// Seed of all randomness
-    #[arg(
-        long,
-        default_value_t = 1,
-        value_name = "N",
-        help_heading = "Generator"
-    )]
-    pub(crate) seed: u64,
-    /// How data is sent and received: kernel sockets by epoll or io_uring (auto: whichever was
-    /// measured to be faster for the load), frames on an interface by AF_XDP for UDP, DoQ and
-    /// DoH/3, or a simulated network in virtual time
-    #[arg(long, default_value = DriverChoice::AUTO, help_heading = "Generator",
-          value_parser = none_or(DriverChoice::AUTO, FASTER, DriverKind::ALL))]
-    pub(crate) driver: Chosen<DriverKind>,
-    /// Network interface that --driver xdp sends on
-    #[arg(long, value_name = "NAME", help_heading = "Generator")]
-    pub(crate) interface: Option<InterfaceName>,
-
-    #[command(flatten)]
-    pub(crate) tls: TlsArguments,
-
-    /// Write the run record (JSON) to this file
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) record: Option<PathBuf>,
-    /// Write records and other files even where a symbolic link is in their place
-    #[arg(long, help_heading = "Output")]
-    pub(crate) force: bool,
-    /// Format of the result on standard output
-    #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
-    pub(crate) format: Format,
-    /// Length of an interval in the record and of the progress display [default: 1s; in the record
-    /// of a run below 20s shorter, so that it has at least 20]
-    #[arg(long, value_name = "TIME", value_parser = interval, help_heading = "Output")]
-    pub(crate) interval: Option<Duration>,
-    /// RCODEs that count as goodput
-    #[arg(
-        long,
-        default_value = "NOERROR,NXDOMAIN",
-        value_name = "RCODE[,RCODE...]",
-        value_delimiter = ',',
-        help_heading = "Output"
-    )]
-    pub(crate) goodput: Vec<String>,
-    /// Add to the record what it cannot know, such as cpu=2 for the target; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = "Output")]
-    pub(crate) label: Vec<(String, String)>,
-    /// Put into the record what a server or a host tells of itself meanwhile: auto (what is found
-    /// of a target on this host), or a profile and where it is asked, such as
-    /// bind=http://127.0.0.1:8053/, process=named, host (see docs/observing.md); may be repeated
-    #[arg(
-        long,
-        value_name = "auto|PROFILE=WHERE[,KEY=VALUE...]",
-        help_heading = "Output"
-    )]
-    pub(crate) observe: Vec<String>,
-    /// Show no progress on standard error
-    #[arg(long, short, help_heading = "Output")]
-    pub(crate) quiet: bool,
-
-    #[command(flatten)]
-    pub(crate) conditions: ConditionArguments,
-    #[command(flatten)]
-    pub(crate) population: PopulationArguments,
-    #[command(flatten)]
-    pub(crate) profile: ProfileArguments,
-    #[command(flatten)]
-    pub(crate) connections: ConnectionArguments,
-    #[command(flatten)]
-    pub(crate) stub: StubArguments,
-    #[command(flatten)]
-    pub(crate) doh: DohArguments,
-    #[command(flatten)]
-    pub(crate) simulation: SimulationArguments,
-    #[command(flatten)]
-    pub(crate) behaviour: SelfTestBehaviour,
 }
 
 /// Flags of `throng schema`.
@@ -531,104 +262,6 @@ fn only_transports(text: &str) -> Result<Transport, String> {
 /// One file cannot keep the records of several runs.
 fn only_records(_: &str) -> Result<PathBuf, String> {
     Err("there are several records: use --records FOLDER".into())
-}
-
-/// The simulated network of `--driver sim`.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-#[command(next_help_heading = "Simulation (--driver sim)")]
-pub(crate) struct SimulationArguments {
-    /// One-way delay
-    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = duration)]
-    pub(crate) sim_delay: Duration,
-    /// Maximum of a uniform jitter that is added to the delay
-    #[arg(long, default_value = "0ms", value_name = "TIME", value_parser = duration)]
-    pub(crate) sim_jitter: Duration,
-    /// Share of datagrams and segments lost, each way
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) sim_loss: f64,
-    /// Share of datagrams that arrive twice
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) sim_duplicate: f64,
-    /// Share of datagrams overtaken by later ones
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) sim_reorder: f64,
-    #[command(flatten)]
-    pub(crate) server: ServerModelArguments,
-}
-
-/// Behaviour of the built-in responder in self-tests and simulations.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-#[command(next_help_heading = "Built-in responder (self-test and simulation)")]
-pub(crate) struct SelfTestBehaviour {
-    #[command(flatten)]
-    pub(crate) behaviour: BehaviourArguments,
-}
-
-/// What a responder does beside answering.
-#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
-pub(crate) struct BehaviourArguments {
-    /// Time from query to response: 5ms, uniform:1ms..10ms, exponential:5ms
-    #[arg(long, value_name = "DELAY", value_parser = delay)]
-    pub(crate) delay: Option<::responder::Delay>,
-    /// Share of responses that are not sent
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) loss: f64,
-    /// Shares of responses with an RCODE, such as SERVFAIL=0.01,REFUSED=0.1
-    #[arg(long, value_name = "RCODE=SHARE[,...]")]
-    pub(crate) rcodes: Option<String>,
-    /// Share of responses that are truncated (TC=1)
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) truncate: f64,
-    /// Share of responses that are sent twice
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) duplicate: f64,
-    /// Share of responses with a wrong ID
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) wrong_id: f64,
-    /// Share of responses with another question
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) wrong_question: f64,
-    /// Share of responses that consist of random bytes
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) garbage: f64,
-    /// Share of responses of 64 KB
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) oversize: f64,
-    /// Share of queries over HTTP or QUIC whose stream is reset instead of answered
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) reset_streams: f64,
-    /// Shares of HTTP requests answered with a status alone, such as 429=0.1,503=0.01
-    #[arg(long, value_name = "STATUS=SHARE[,...]")]
-    pub(crate) http_statuses: Option<String>,
-    /// Share of QUIC connections that are asked to prove their address (Retry)
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) quic_retry: f64,
-    /// Share of QUIC connections that are offered no version they support (Version Negotiation)
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) quic_version_negotiation: f64,
-    /// Share of QUIC connections that are refused
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) quic_refuse: f64,
-    /// Share of QUIC connections whose first datagrams are not answered
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) quic_ignore: f64,
-    /// Period in which nothing is answered, such as at=3s,for=1s,every=10s; may be repeated
-    #[arg(long, value_name = "STALL", value_parser = stall)]
-    pub(crate) stall: Vec<::responder::Stall>,
-    /// Answer at most this many queries a second: 37000; further ones queue (then=delay, the
-    /// default, with queue=10000 before it drops), or are dropped (then=drop, with burst=5ms)
-    #[arg(long, value_name = "QPS[,then=delay|drop][,...]")]
-    pub(crate) ceiling: Option<String>,
-    /// Accept at most this many TCP, DoT and DoH/2 connections at a time
-    #[arg(long, value_name = "N")]
-    pub(crate) tcp_clients: Option<u32>,
-    /// Close a connection that has been idle this long
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) idle_timeout: Option<Duration>,
-    /// End each connection after this many queries, as in 100:close (close, reset, half-close,
-    /// stop-reading, tls-alert, goaway, error=CODE; over QUIC, reset is a stateless reset)
-    #[arg(long, value_name = "N:HOW")]
-    pub(crate) end_after: Option<String>,
 }
 
 /// Flags of `throng responder`.
@@ -856,101 +489,8 @@ pub(crate) struct CompletionArguments {
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// Form of questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NamesFormat {
-    /// One `name type` a line
-    Text,
-    /// Whole messages, each with a two-byte length prefix
-    Stream,
-}
-
-/// What `auto` is among the drivers.
-const FASTER: &str = "The faster one for the load, of those that the kernel allows";
-
 /// What sends and receives the data of the responder: it has no part in a simulation.
 const DRIVERS_OF_SERVERS: [DriverKind; 3] = [DriverKind::Epoll, DriverKind::Uring, DriverKind::Xdp];
-
-/// A value of a setting, or that it is left out. (clap takes an `Option` for a flag that may be
-/// missing; this one has a default that has a name.)
-pub(crate) type Chosen<T> = Option<T>;
-
-/// Reads one of `values`, which help and completions list.
-fn one_of<T: Named + Send + Sync>(values: &'static [T]) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(listed(values)).try_map(|text| T::named(&text))
-}
-
-/// As [`one_of`], beside a word for none of them.
-fn none_or<T: Named + Send + Sync>(
-    none: &'static str,
-    meaning: &'static str,
-    values: &'static [T],
-) -> impl TypedValueParser<Value = Chosen<T>> {
-    let none = PossibleValue::new(none).help(meaning);
-    let all = [none].into_iter().chain(listed(values));
-    // What has no value of its own is the word for none.
-    PossibleValuesParser::new(all).map(|text| T::named(&text).ok())
-}
-
-fn listed<T: Named>(values: &'static [T]) -> impl Iterator<Item = PossibleValue> {
-    let values = values.iter();
-    values.map(|value| PossibleValue::new(value.name()).help(value.meaning()))
-}
-
-/// Form of a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Human-readable
-    #[default]
-    Text,
-    /// The run record
-    Json,
-    /// One row per interval, and a total
-    Csv,
-}
-
-/// Form of a result that is one document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DocumentFormat {
-    /// Human-readable
-    Text,
-    /// One object
-    Json,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    ::responder::behaviour::parse_duration(text).map_err(|error| error.to_string())
-}
-
-/// Length of an interval. What is too short is refused as soon as it is read: in an experiment,
-/// before its first run.
-fn interval(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        length if length < ::load::plan::INTERVAL_MIN => {
-            Err("it is less than 1ms, give 1ms or more".to_owned())
-        }
-        length => Ok(length),
-    }
-}
-
-fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
-            Ok((key.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err(format!("`{text}` is not of the form cpu=2")),
-    }
-}
-
-fn delay(text: &str) -> Result<::responder::Delay, String> {
-    text.parse()
-        .map_err(|error: ::responder::behaviour::BehaviourError| error.to_string())
-}
-
-fn stall(text: &str) -> Result<::responder::Stall, String> {
-    text.parse()
-        .map_err(|error: ::responder::behaviour::BehaviourError| error.to_string())
-}
 
 /// How DoH/2 without TLS is written.
 pub(crate) const DOH2_HTTP: &str = "doh2+http";

@@ -4,46 +4,16 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
 use lab::ceiling::{Ceiling, CeilingRequest, Until, measure};
 use measure::notation;
 use proto::Transport;
 use serde_json::{Value, json};
 
+use crate::args::ceiling::{CLIENTS, CeilingArguments, OUTSTANDING};
 use crate::failure::{Failure, print};
 
-/// The load of the project's benchmarks.
-const CLIENTS: u32 = 200;
-const OUTSTANDING: u32 = 1_000;
 /// How long each transport is measured.
 const SPAN: Duration = Duration::from_secs(1);
-
-/// What is measured, and what comes of it.
-#[derive(Debug, Args)]
-pub(crate) struct CeilingArguments {
-    /// Transports, one after the other
-    #[arg(
-        long,
-        value_name = "NAME[,NAME...]",
-        value_delimiter = ',',
-        default_value = "udp,tcp,dot,doh2,doh3,doq"
-    )]
-    transport: Vec<Transport>,
-    /// Simulated clients
-    #[arg(long, value_name = "N", default_value_t = CLIENTS,
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    clients: u32,
-    /// Queries in flight
-    #[arg(long, value_name = "N", default_value_t = OUTSTANDING,
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    outstanding: u32,
-    /// Measure so many queries in virtual time, for programs that count instructions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    queries: Option<u64>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
 
 /// Measures all transports as `throng doctor --ceiling` does.
 pub(crate) fn of_all_transports(json: bool) -> Result<ExitCode, Failure> {

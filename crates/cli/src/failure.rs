@@ -3,10 +3,6 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-use clap::error::ErrorKind;
-
-use crate::args::Arguments;
 use crate::signals;
 use crate::terminal::printable;
 
@@ -45,40 +41,6 @@ impl Failure {
             hint: None,
             code: USAGE,
         }
-    }
-
-    /// Flags that cannot be understood, in the form of all other errors.
-    ///
-    /// Help and version are no errors: they are printed, and the process ends.
-    pub(crate) fn of_flags(error: &clap::Error, subcommand: &str) -> Self {
-        if matches!(
-            error.kind(),
-            ErrorKind::DisplayHelp
-                | ErrorKind::DisplayVersion
-                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        ) {
-            // Nobody has to read it.
-            let _ = error.print();
-            std::process::exit(error.exit_code());
-        }
-        let text = error.to_string();
-        let text = text.strip_prefix("error: ").unwrap_or(&text);
-        let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
-        let tip = rest
-            .lines()
-            .find_map(|line| line.trim_start().strip_prefix("tip: "));
-        let values = what.split_once("\n  [").map(|(_, values)| values);
-        let hint = match (tip, values) {
-            (Some(tip), _) => tip.to_owned(),
-            (None, Some(values)) => values.trim_end().trim_end_matches(']').to_owned(),
-            (None, None) if error.kind() == ErrorKind::ArgumentConflict => {
-                "leave out one of them".to_owned()
-            }
-            (None, None) => format!("see `throng{} --help`", known_subcommand(subcommand)),
-        };
-        let what = what.split("\n  [").next().unwrap_or(what);
-        let words: Vec<&str> = what.split_whitespace().collect();
-        Failure::usage(words.join(" "), hint)
     }
 
     /// It was started and failed. Exit code 1.
@@ -195,15 +157,6 @@ impl From<anyhow::Error> for Failure {
 impl From<load::PlanError> for Failure {
     fn from(error: load::PlanError) -> Self {
         Failure::usage(format!("--{}: {}", error.setting, error.what), error.hint)
-    }
-}
-
-/// The subcommand after a blank, if there is one of that name.
-fn known_subcommand(name: &str) -> String {
-    let is_known = Arguments::command().find_subcommand(name).is_some();
-    match is_known {
-        true => format!(" {name}"),
-        false => String::new(),
     }
 }
 

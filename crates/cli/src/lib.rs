@@ -59,6 +59,7 @@ mod args;
 mod capacity;
 mod ceiling;
 mod child;
+mod command_line;
 mod compare;
 mod compare_transports;
 mod conditions;
@@ -75,6 +76,7 @@ mod line;
 mod manual;
 mod names;
 mod part;
+mod part_process;
 mod probe;
 mod ramp;
 mod records;
@@ -82,7 +84,9 @@ mod replay;
 mod reports;
 mod responder;
 mod run;
+mod run_command;
 mod scenario;
+mod schemas;
 mod script;
 mod secrets;
 mod servers;
@@ -92,8 +96,6 @@ mod signals;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
-
-use clap::{CommandFactory, FromArgMatches};
 
 use args::{Arguments, Command};
 use failure::Failure;
@@ -131,12 +133,12 @@ pub fn main() -> ExitCode {
         .get(1)
         .is_some_and(|command| command == part::NAME)
     {
-        return part::main(arguments.split_off(2));
+        return part_process::main(arguments.split_off(2));
     }
     child::end_with_parent();
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
-    let parsed =
-        parse(arguments).map_err(|error| Failure::of_flags(&error, &subcommand.to_string_lossy()));
+    let parsed = command_line::parse(arguments)
+        .map_err(|error| command_line::wrong(&error, &subcommand.to_string_lossy()));
     match parsed.and_then(execute) {
         Ok(code) => signals::exit_code(code),
         Err(failure) => failure.report(),
@@ -168,32 +170,11 @@ fn abort_on_panic() {
 }
 
 /// The arguments; those of a run keep the flags as they were given too.
-fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
-    let mut command = Arguments::command();
-    let matches = command.try_get_matches_from_mut(arguments)?;
-    let mut parsed = Arguments::from_arg_matches(&matches)?;
-    let run = match &mut parsed.command {
-        Command::Run(command) => Some(&mut command.run),
-        Command::Replay(replay) => Some(&mut replay.run),
-        Command::CompareTransports(comparison) => Some(&mut comparison.run),
-        Command::Capacity(search) => Some(&mut search.run),
-        Command::Ramp(ramp) => Some(&mut ramp.run),
-        Command::Ping(ping) => Some(&mut ping.probe.run),
-        Command::Eval(eval) => Some(&mut eval.probe.run),
-        Command::Trace(trace) => Some(&mut trace.probe.run),
-        _ => None,
-    };
-    if let (Some(run), Some((name, matches))) = (run, matches.subcommand()) {
-        run.given = scenario::given(name, matches);
-    }
-    Ok(parsed)
-}
-
 fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Run(command) => match &command.scenario {
-            Some(path) => scenario::execute(Some(path), &command.run),
-            None => run::execute(&command.run),
+            Some(path) => run_command::execute_scenario(Some(path), &command.run),
+            None => run_command::execute(&command.run),
         },
         Command::Replay(arguments) => replay::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
@@ -214,7 +195,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
-        Command::Schema(arguments) => records::schema(arguments.of),
+        Command::Schema(arguments) => schemas::execute(arguments.of),
         Command::Ceiling(arguments) => ceiling::execute(&arguments),
         Command::Man => manual::man(),
         Command::Licenses => manual::licenses(),

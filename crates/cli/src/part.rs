@@ -5,20 +5,18 @@
 //! responder's ports and certificate. Everybody on the host may read the command line of a process,
 //! and settings may have keys: so they are not on it. Files it reads by itself.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::process::ExitCode;
 
-use lab::parts::{PartCommand, child};
+use lab::parts::PartCommand;
 use proto::Transport;
-use responder::certificate::{Identity, from_pem};
+use responder::certificate::Identity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args::ResponderArguments;
 use crate::failure::Failure;
-use crate::scenario::Group;
-use crate::{inputs, responder as responder_command, run, signals};
+use crate::inputs;
+use crate::run::group::Group;
 
 /// The subcommand, which has no help of its own.
 pub(crate) const NAME: &str = "part";
@@ -26,11 +24,11 @@ pub(crate) const NAME: &str = "part";
 /// What a part is told at its start.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Setup {
-    work: Work,
+    pub(crate) work: Work,
     /// Where the responder listens; none for its first part, which opens the ports.
-    addresses: Option<Vec<(Transport, SocketAddr)>>,
-    certificate: Option<Certificate>,
-    inputs: Value,
+    pub(crate) addresses: Option<Vec<(Transport, SocketAddr)>>,
+    pub(crate) certificate: Option<Certificate>,
+    pub(crate) inputs: Value,
 }
 
 /// What a part has a share in.
@@ -53,9 +51,9 @@ pub(crate) enum Role {
 
 /// A certificate with its key, as PEM.
 #[derive(Serialize, Deserialize)]
-struct Certificate {
-    chain: String,
-    key: String,
+pub(crate) struct Certificate {
+    pub(crate) chain: String,
+    pub(crate) key: String,
 }
 
 impl Setup {
@@ -107,50 +105,6 @@ pub(crate) fn command() -> Result<PartCommand, Failure> {
     })
 }
 
-/// Does the part; `arguments` are those after the subcommand's name.
-pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
-    signals::leave_to_parent();
-    match execute(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            child::say("failed", &failure.to_json().to_string());
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
-    let by_hand = |reason: String| {
-        Failure::usage(
-            format!("this command is for `throng` itself: {reason}"),
-            "use `throng run --processes N`",
-        )
-    };
-    let place = arguments.first().and_then(place);
-    let place = place.ok_or_else(|| by_hand("it does not say which process it is".to_owned()))?;
-    let setup = child::receive_setup().map_err(by_hand)?;
-    let setup: Setup = serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))?;
-    inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
-    let identity = match &setup.certificate {
-        Some(pem) => Some(from_pem(&pem.chain, &pem.key).map_err(Failure::in_operation)?),
-        None => None,
-    };
-    let shared = (identity, setup.addresses);
-    match setup.work {
-        Work::Responder(arguments) => responder_command::serve_part(&arguments, shared, place),
-        Work::Run { groups, role } => run::execute_part(&groups, role, shared, place),
-    }
-}
-
 /// What the parts of a command share: the certificate that their parent has made, and where the
 /// responder listens, none for its first part.
 pub(crate) type Shared = (Option<Identity>, Option<Vec<(Transport, SocketAddr)>>);
-
-/// `0/3`.
-fn place(text: &OsString) -> Option<PartIndex> {
-    let (index, count) = text.to_str()?.split_once('/')?;
-    Some(PartIndex {
-        index: index.parse().ok()?,
-        count: count.parse().ok()?,
-    })
-}

@@ -13,8 +13,8 @@ use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
 use crate::failure::{Failure, refuse};
 use crate::records::{Destination, Links, hand_over};
+use crate::run::group::Group;
 use crate::run::{self, unused};
-use crate::scenario::Group;
 use crate::signals;
 
 /// Runs and prints.

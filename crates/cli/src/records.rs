@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use measure::RunRecord;
 use measure::merge::{Misfit, Misfits};
 
-use crate::args::{Format, MergeArguments, SchemaOf};
+use crate::args::{Format, MergeArguments};
 use crate::failure::{Failure, print};
-use crate::{inputs, scenario};
+use crate::inputs;
 pub(crate) use destination::{Destination, Links, replace};
 
 /// Merges records.
@@ -48,28 +48,6 @@ fn refused(misfits: &[Misfit]) -> Failure {
         format!("these records cannot be merged: {}", reasons.join("; ")),
         hint,
     )
-}
-
-/// Prints a JSON Schema.
-pub(crate) fn schema(of: SchemaOf) -> Result<ExitCode, Failure> {
-    let schema = match of {
-        SchemaOf::Observations => {
-            print(&observe::profiles::tables())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        SchemaOf::Metrics => {
-            print(&measure::Metric::table())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        SchemaOf::Record => RunRecord::json_schema(),
-        SchemaOf::Scenario => scenario::schema(),
-        SchemaOf::Ramp => measure::Ramp::json_schema(),
-        SchemaOf::Capacity => measure::Capacity::json_schema(),
-        SchemaOf::Compare => measure::AbComparison::json_schema(),
-        SchemaOf::CompareTransports => measure::Comparison::json_schema(),
-    };
-    print(&report::json::pretty(&schema))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes a record where it is to go, then prints what is to be said of it, whether or not it could

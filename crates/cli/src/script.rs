@@ -14,7 +14,7 @@ use settings::{FileName, Run};
 use crate::args::{ScriptArguments, ScriptCommand};
 use crate::failure::{Failure, print};
 use crate::records::read_input;
-use crate::run::query_options;
+use crate::run::message::query_options;
 
 const HINT: &str = "`throng script check FILE` tries a script out; docs/scripting.md says what \
                     scripts can do";

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Arg, Args, ValueEnum};
 
 use super::flags::{self, Asker};
-use super::{RunArguments, duration};
+use super::run::RunArguments;
+use super::values::duration;
 
 /// The flags of a run as this command has them.
 fn of_search(arg: Arg) -> Arg {

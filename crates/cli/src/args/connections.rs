@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use load::ConnectionPolicy;
 
-use super::duration;
+use super::values::duration;
 
 /// How long connections live, and how they are opened.
 #[derive(Args, Clone, Debug, Default)]

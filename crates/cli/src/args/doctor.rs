@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::DocumentFormat;
+use super::values::DocumentFormat;
 
 /// Flags of `throng doctor`.
 #[derive(Debug, Args)]

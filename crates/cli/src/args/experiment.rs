@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use measure::metric::Metric;
 
-use super::Format;
+use super::values::Format;
 
 /// Arguments of `throng experiment`.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 //! measure. That it is given says the parser, or a scenario; a value that equals the default is
 //! given too.
 
+use super::given::Given;
 use clap::Arg;
 use proto::Transport;
 
@@ -515,7 +516,7 @@ pub(crate) struct Situation<'a> {
     /// The questions are whole messages.
     pub(crate) are_messages: bool,
     pub(crate) server: Option<&'a str>,
-    pub(crate) given: &'a [crate::scenario::Given],
+    pub(crate) given: &'a [Given],
 }
 
 impl Situation<'_> {

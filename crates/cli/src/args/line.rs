@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{DocumentFormat, duration};
+use super::values::{DocumentFormat, duration};
 
 /// Flags of `throng line`.
 #[derive(Debug, Args)]

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::compare::ConditionArguments;
-use super::{Format, RunArguments};
+use super::run::RunArguments;
+use super::values::Format;
 
 /// Where the result of a run goes, and what is said of it.
 #[derive(Clone, Debug, Default)]

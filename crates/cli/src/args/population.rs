@@ -7,7 +7,7 @@ use clap::Args;
 use load::{ClientArrival, Presence, client_arrival};
 use settings::Reset;
 
-use super::duration;
+use super::values::duration;
 use crate::failure::Failure;
 
 /// How each client asks by itself, and when it is there.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Arg, Args, ValueEnum};
 
 use super::flags::{self, Calls};
-use super::{DocumentFormat, RunArguments, duration};
+use super::run::RunArguments;
+use super::values::{DocumentFormat, duration};
 
 /// Name and types, and what all three commands have in common.
 #[derive(Clone, Debug, Args)]

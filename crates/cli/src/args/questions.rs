@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::duration;
+use super::values::duration;
 
 /// How the question of each query is chosen.
 #[derive(Args, Clone, Debug)]

@@ -7,7 +7,8 @@ use clap::{Arg, Args};
 
 use super::capacity::share;
 use super::flags::{self, Asker};
-use super::{RunArguments, duration};
+use super::run::RunArguments;
+use super::values::duration;
 
 /// The flags of a run as this command has them.
 fn of_ramp(arg: Arg) -> Arg {

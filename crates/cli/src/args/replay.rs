@@ -10,7 +10,8 @@ use proto::Transport;
 
 use super::fit::ClientChoice;
 use super::flags::{self, Asker};
-use super::{RunArguments, duration};
+use super::run::RunArguments;
+use super::values::duration;
 
 /// Flags of `throng replay`: its own, and those of the run.
 #[derive(Clone, Debug, Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 use responder::{CacheModel, Delay, ServiceModel};
 use serde::{Deserialize, Serialize};
 
-use super::{delay, duration};
+use super::values::{delay, duration};
 
 /// The modelled server; without any of these it needs no time.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]

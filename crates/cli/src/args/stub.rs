@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use load::stub::{self, RACE_DELAY, Retry, ServerOrder, Stub};
 
-use super::duration;
+use super::values::duration;
 use crate::failure::Failure;
 
 /// What each client does as a stub resolver does it.

@@ -10,8 +10,8 @@ use settings::{Arrival, ClientArrival, DriverKind};
 use crate::args::capacity::{CapacityArguments, SearchFor};
 use crate::args::flags::Asker;
 use crate::failure::{Failure, refuse};
+use crate::run::group::Group;
 use crate::run::unused;
-use crate::scenario::Group;
 
 /// Tried first unless told otherwise.
 const START_QPS: f64 = 1_000.0;
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_search_without_flags_is_the_default_one() {
         let line = ["throng", "capacity", "--server", "192.0.2.1"];
-        let parsed = crate::parse(line.map(Into::into).to_vec()).expect("flags");
+        let parsed = crate::command_line::parse(line.map(Into::into).to_vec()).expect("flags");
         let Command::Capacity(arguments) = parsed.command else {
             panic!("it is a search");
         };

@@ -20,7 +20,7 @@ use crate::args::capacity::CapacityArguments;
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
 use crate::run;
-use crate::scenario::Group;
+use crate::run::group::Group;
 use crate::signals::{self, Interrupt};
 
 /// The answer's file in the folder of records.

@@ -14,8 +14,9 @@ use measure::record::EndedBy;
 use super::Records;
 use crate::args::compare::AbArguments;
 use crate::args::{Command, RunCommand};
+use crate::command_line;
 use crate::failure::Failure;
-use crate::scenario::Group;
+use crate::run::group::Group;
 use crate::signals::Interrupt;
 use crate::{child, inputs, records, run, secrets, signals};
 
@@ -184,7 +185,8 @@ impl Side {
     fn parsed(&self) -> Result<RunCommand, Failure> {
         let line = ["throng", "run"].map(OsString::from).into_iter();
         let line = line.chain(self.arguments.iter().cloned()).collect();
-        let parsed = crate::parse(line).map_err(|error| Failure::of_flags(&error, "run"))?;
+        let parsed =
+            command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
         match parsed.command {
             Command::Run(run) => Ok(*run),
             _ => Err(Failure::plain("only runs can be compared")),

@@ -8,8 +8,8 @@ use crate::args::CompareTransportsArguments;
 use crate::args::doh::Server;
 use crate::args::flags::{self, Asker, Flag};
 use crate::failure::Failure;
+use crate::run::group::Group;
 use crate::run::unused;
-use crate::scenario::Group;
 
 /// One run of each transport, in order.
 ///
@@ -239,7 +239,7 @@ mod tests {
     fn parse(flags: &str) -> CompareTransportsArguments {
         let words = ["throng", "compare-transports"].into_iter();
         let line = words.chain(flags.split_whitespace()).map(Into::into);
-        match crate::parse(line.collect()).unwrap().command {
+        match crate::command_line::parse(line.collect()).unwrap().command {
             Command::CompareTransports(arguments) => *arguments,
             other => panic!("{other:?}"),
         }

@@ -19,7 +19,7 @@ use crate::args::{CompareTransportsArguments, Format};
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
 use crate::run;
-use crate::scenario::Group;
+use crate::run::group::Group;
 use crate::signals::{self, Interrupt};
 
 /// One run to be made.

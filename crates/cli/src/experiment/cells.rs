@@ -12,9 +12,9 @@ use lab::target::Service;
 use super::file::{Axis, Experiment, Level};
 use super::hooks::Hooks;
 use super::servers::{self, ServerCell};
-use crate::args::Arguments;
+use crate::args::{Arguments, Given};
+use crate::command_line;
 use crate::failure::Failure;
-use crate::scenario::Given;
 use crate::secrets;
 use crate::shell::quoted;
 
@@ -237,7 +237,7 @@ fn check(cell: &Turn) -> Result<(), Failure> {
         .into_iter()
         .chain(cell.arguments());
     Arguments::try_parse_from(words).map_err(|error| {
-        Failure::of_flags(&error, "run").of(&format!("the run with {}", without_repetition(cell)))
+        command_line::wrong(&error, "run").of(&format!("the run with {}", without_repetition(cell)))
     })?;
     if let Some(server) = &cell.server {
         check_server(cell, server)?;

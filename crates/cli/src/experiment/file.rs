@@ -8,8 +8,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::hooks::Hooks;
 use super::servers::{self, ServerCell};
+use crate::args::Given;
 use crate::failure::Failure;
-use crate::scenario::{Given, Reader, beside, kind, nearest, scalar};
+use crate::scenario::{Reader, beside, kind, nearest, scalar};
 
 /// Keys at the top.
 const OF_TOP: [&str; 13] = [

@@ -7,10 +7,11 @@ use lab::target::Expectation;
 use settings::{Arrival, Names};
 
 use super::servers::{ServerCell, Started};
-use crate::args::Command;
+use crate::args::{Command, Given};
+use crate::command_line;
 use crate::failure::Failure;
 use crate::run;
-use crate::scenario::{Given, Group};
+use crate::run::group::Group;
 use crate::signals::Interrupt;
 
 /// Questions that are asked, at most.
@@ -81,7 +82,8 @@ fn group(started: &Started, given: &[Given], expected: &[Expectation]) -> Result
     let words = words
         .chain(own.flat_map(Given::arguments))
         .chain(started.flags.iter().map(OsString::from));
-    let parsed = crate::parse(words.collect()).map_err(|error| Failure::of_flags(&error, "run"))?;
+    let parsed =
+        command_line::parse(words.collect()).map_err(|error| command_line::wrong(&error, "run"))?;
     let Command::Run(command) = parsed.command else {
         return Err(Failure::in_operation("the flags are not those of a run"));
     };

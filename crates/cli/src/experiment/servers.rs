@@ -9,8 +9,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file::Level;
+use crate::args::Given;
 use crate::failure::Failure;
-use crate::scenario::{Given, Reader, beside, kind, nearest, scalar};
+use crate::scenario::{Reader, beside, kind, nearest, scalar};
 
 /// Keys of one of them.
 const OF_SERVER: [&str; 6] = [

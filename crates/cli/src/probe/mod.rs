@@ -17,7 +17,7 @@ use crate::args::probe::ProbeArguments;
 use crate::args::{Arguments, RunArguments};
 use crate::failure::Failure;
 use crate::run;
-use crate::scenario::Group;
+use crate::run::group::Group;
 
 /// The questions, one a line, and as they are shown.
 fn questions(arguments: &ProbeArguments) -> Result<Vec<String>, Failure> {

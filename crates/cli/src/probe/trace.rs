@@ -89,8 +89,8 @@ fn request(
         ));
     }
     let asked = flags.settings()?;
-    let options = run::query_options(&asked)?;
-    let (questions, _) = run::named_questions(&format!("{question}\n"), &options)?;
+    let options = run::message::query_options(&asked)?;
+    let (questions, _) = run::names::named_questions(&format!("{question}\n"), &options)?;
     let template = questions.get(0);
     let (target, _) = run::address_of(server, &asked)?;
     let locals = load::plan::expand_local_addresses(&flags.local_address)?;

@@ -34,7 +34,7 @@ impl RunArguments {
     /// The same where a command decides what is offered: flags that need a rate have one.
     pub(crate) fn settings_with_rate(&self) -> Result<Run, Failure> {
         let mut flags = self.clone();
-        flags.given.push(crate::scenario::Given {
+        flags.given.push(crate::args::Given {
             name: "rate".to_owned(),
             values: Vec::new(),
         });
@@ -281,7 +281,7 @@ mod tests {
 
     fn settings(line: &str) -> Result<Run, Failure> {
         let words = ["throng"].into_iter().chain(line.split_whitespace());
-        match crate::parse(words.map(Into::into).collect())
+        match crate::command_line::parse(words.map(Into::into).collect())
             .unwrap()
             .command
         {

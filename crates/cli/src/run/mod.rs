@@ -2,64 +2,39 @@
 
 mod address;
 mod asked;
+pub(crate) mod captured;
 mod doh;
+pub(crate) mod group;
+pub(crate) mod message;
+pub(crate) mod names;
+mod prepared;
 pub(crate) mod processes;
 pub(crate) mod profile;
 mod progress;
 mod questions;
 mod request;
 mod self_test;
+mod shares;
 pub(crate) mod tls;
 pub(crate) mod unused;
 
-use std::net::SocketAddr;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use engine::Progress;
 use lab::run::{RunRequest, Serving};
 use measure::RunRecord;
 use measure::experience::GroupRecord;
-use proto::Transport;
-use report::table::{Align, Table};
-use responder::certificate::Identity;
 use settings::Run;
 
-use crate::args::RunArguments;
-use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
 use crate::part::{PartIndex, Role, Shared};
-use crate::records::{self, Destination};
-use crate::scenario::{self, Group};
-use crate::signals::{self, Interrupt};
+use crate::run::group::Group;
+use crate::signals::Interrupt;
 pub(crate) use address::{address_of, lookup_failure};
+use prepared::prepare;
 use progress::Display;
-pub(crate) use request::{CLIENTS, named_questions, query_options};
-use self_test::Responder;
-
-/// Runs and prints.
-pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    if arguments.profile.profile_mix {
-        return scenario::execute(None, arguments);
-    }
-    execute_group(&Group::plain(arguments)?)
-}
-
-/// Runs a group of clients that is alone, and prints.
-pub(crate) fn execute_group(group: &Group) -> Result<ExitCode, Failure> {
-    let output = &group.output;
-    let conditions = Conditions::of_run(output)?;
-    let destination = Destination::of_record(output)?;
-    let interrupt = signals::watch(|| {
-        tell!("ending the run; waiting for open queries (interrupt again to abort)");
-    });
-    let record = measure(group, &interrupt)?;
-    let rendered = |record: &RunRecord| records::render(record, output.format);
-    let text = records::hand_over(&record, destination.as_ref(), rendered)?;
-    let checks = conditions.check_run(&record);
-    let has_failed = conditions.conclude("throng run", &checks, &text)?;
-    Ok(exit_code(is_failure(&record), has_failed))
-}
+pub(crate) use request::CLIENTS;
+pub(crate) use shares::show_shares;
 
 /// True if the run was in vain; or if the script of all clients of a group has failed or a worker
 /// did not end, which is told.
@@ -173,29 +148,6 @@ pub(crate) fn request(group: &Group) -> Result<RunRequest, Failure> {
     request::against(group)
 }
 
-/// Says who offers what before a run of several groups or targets starts.
-pub(crate) fn show_shares(requests: &[RunRequest], is_quiet: bool) {
-    if is_quiet || requests.len() < 2 {
-        return;
-    }
-    let (left, right) = (Align::Left, Align::Right);
-    let mut table = Table::new([left, left, left, right, left]);
-    table.row(["group", "target", "transport", "clients", "offers"].map(str::to_owned));
-    for share in lab::run::shares::shares(requests) {
-        let target = share.target;
-        table.row([
-            share.group,
-            target.unwrap_or_else(|| "the built-in responder".to_owned()),
-            share.transport,
-            measure::notation::count(share.clients.into()),
-            share.load,
-        ]);
-    }
-    let mut text = String::new();
-    table.write_to(&mut text);
-    text.lines().for_each(|line| tell!("{line}"));
-}
-
 /// Does the part of a run that is this process's.
 pub(crate) fn execute_part(
     groups: &[Group],
@@ -232,74 +184,4 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     let _serving = prepared.serve()?;
     lab::run::check_host(&prepared.requests)?;
     prepared.look_before()
-}
-
-/// A run that is decided, and the responder that is to be its target, if it is a self-test.
-struct Prepared {
-    requests: Vec<RunRequest>,
-    responder: Option<Responder>,
-}
-
-impl Prepared {
-    /// Starts the responder in this process, if it is the target.
-    fn serve(&mut self) -> Result<Option<Serving>, Failure> {
-        let Some(responder) = &self.responder else {
-            return Ok(None);
-        };
-        let serving = responder.serve()?;
-        self.point_at(serving.addresses());
-        Ok(Some(serving))
-    }
-
-    /// The responder listens there.
-    fn point_at(&mut self, addresses: &[(Transport, SocketAddr)]) {
-        for request in self.requests.iter_mut() {
-            let own = addresses.iter();
-            let own = own.filter(|(transport, _)| *transport == request.plan.transport);
-            if let Some((_, address)) = own.copied().next() {
-                request.set_target(address);
-            }
-        }
-    }
-
-    /// Looks whether there is somebody to ask, and where to ask from.
-    fn look_before(&self) -> Result<(), Failure> {
-        lab::run::check_local_addresses(&self.requests)?;
-        for request in self.requests.iter().filter(|request| request.preflight) {
-            lab::run::check_target(request)?;
-        }
-        Ok(())
-    }
-}
-
-/// The requests, and the built-in responder where it is the target; nothing is started.
-/// `identity` is the responder's, if it has one already.
-fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Prepared, Failure> {
-    let servers = groups.iter().filter(|group| !group.run.is_self_test());
-    let mut prepared = match servers.count() {
-        0 => self_test::prepare(groups, identity)?,
-        all if all == groups.len() => {
-            let mut requests = Vec::new();
-            for group in groups {
-                let request = request::against(group);
-                requests.push(request.map_err(|failure| group.blame(failure))?);
-            }
-            Prepared {
-                requests,
-                responder: None,
-            }
-        }
-        _ => {
-            return Err(Failure::usage(
-                "some groups of clients have a server and some have none",
-                "give one to all of them, at the top of the scenario or with --server",
-            ));
-        }
-    };
-    for (request, group) in prepared.requests.iter_mut().zip(groups) {
-        request.group.clone_from(&group.name);
-    }
-    scenario::share_rounds(groups, &mut prepared.requests)?;
-    lab::run::choose_local_addresses(&mut prepared.requests)?;
-    Ok(prepared)
 }

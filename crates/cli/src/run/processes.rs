@@ -7,11 +7,11 @@ use lab::parts::{PartOfRun, Parts, start_responders};
 use lab::run::{Division, Serving};
 use measure::RunRecord;
 
+use super::prepared::{Prepared, prepare};
 use super::progress::Display;
-use super::{Prepared, prepare};
 use crate::failure::Failure;
 use crate::part::{self, PartIndex, Role, Setup, Shared, Work};
-use crate::scenario::Group;
+use crate::run::group::Group;
 use crate::signals::Interrupt;
 
 /// The responder of a self-test while it serves.

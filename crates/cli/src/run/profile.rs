@@ -9,7 +9,8 @@ use measure::scenario::ProfileRecord;
 use settings::{Arrival, Names, Run};
 use sha2::{Digest, Sha256};
 
-use super::request::{query_options, read_questions};
+use super::message::query_options;
+use super::names::read_questions;
 use crate::failure::Failure;
 use crate::records::read_input;
 

@@ -1,8 +1,6 @@
 //! From what is asked for to a decided run.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,17 +10,17 @@ use load::arrival::Arrival;
 use load::{Plan, QuestionSet, QuestionSource, Shape, names_file, stub};
 use measure::scenario::{ProfileRecord, ReplayRecord};
 use proto::Transport;
-use proto::query::{Edns, OPTION_KEEPALIVE, QueryOptions};
-use settings::{DriverChoice, DriverKind, Names, Run, Tsig};
+use proto::query::QueryOptions;
+use settings::{DriverChoice, DriverKind, Names, Run};
 
+use super::message::{query_options, tsig};
+use super::names::{named_questions, read_questions};
 use super::{doh, profile, questions, tls};
 use crate::args::doh::Server;
 use crate::failure::Failure;
-use crate::inputs;
-use crate::records::read_input;
 use crate::run::INTERVAL;
 use crate::run::address::address_of;
-use crate::scenario::Group;
+use crate::run::group::Group;
 use crate::secrets;
 
 /// Clients unless told otherwise: enough sockets to reach several queues of a server.
@@ -222,24 +220,6 @@ fn arrival(run: &Run) -> Result<Arrival, Failure> {
     })
 }
 
-fn edns(run: &Run) -> Option<Edns> {
-    let asked = run.message.edns.as_ref()?;
-    let mut edns = Edns {
-        dnssec_ok: asked.dnssec_ok,
-        ..Edns::default()
-    };
-    if let Some(octets) = asked.udp_payload_octets {
-        edns.udp_payload_octets = octets;
-    }
-    let options = asked.options.iter();
-    edns.options = options.map(|it| (it.code, it.data.clone())).collect();
-    if asked.keepalive {
-        edns.options.push((OPTION_KEEPALIVE, Vec::new()));
-    }
-    edns.padding_block_octets = asked.padding_octets.and_then(NonZeroU16::new);
-    Some(edns)
-}
-
 /// Refuses EDNS options that the transport must not carry, of flags or lines.
 fn reject_edns(run: &Run, questions: &QuestionSet) -> Result<(), Failure> {
     let (transport, uses) = (run.transport, questions.edns_uses());
@@ -272,44 +252,6 @@ fn reject_edns(run: &Run, questions: &QuestionSet) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How queries are built unless a line of the names file says otherwise.
-pub(crate) fn query_options(run: &Run) -> Result<QueryOptions, Failure> {
-    Ok(QueryOptions {
-        recursion_desired: !run.message.no_recursion,
-        edns: edns(run),
-        signature_octets: signature_octets(run)?,
-        label_octets: questions::label_octets(run)?,
-        ..QueryOptions::default()
-    })
-}
-
-/// Octets of the TSIG record of each query.
-fn signature_octets(run: &Run) -> Result<u16, Failure> {
-    let key = tsig(run)?;
-    let octets = key.as_ref().map_or(0, proto::tsig::Key::record_octets);
-    // Two names and a digest are far below that; the plan refuses what does not fit.
-    Ok(u16::try_from(octets).unwrap_or(u16::MAX))
-}
-
-/// The questions of a file, and its name.
-pub(super) fn read_questions(
-    run: &Run,
-    (path, is_text): (&Path, bool),
-) -> Result<(QuestionSet, String), Failure> {
-    let octets = read_input(path)?;
-    let questions = match is_text {
-        true => names_file::parse_text(&octets, &query_options(run)?),
-        false => names_file::parse_stream(&octets),
-    };
-    let name = match path == Path::new("-") {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    };
-    let questions =
-        questions.map_err(|error| Failure::usage(format!("{name}: {error}"), &error.hint))?;
-    Ok((questions, name))
-}
-
 /// What is asked, and what else decides on it.
 pub(super) struct Asked {
     questions: Arc<QuestionSet>,
@@ -332,7 +274,7 @@ pub(super) fn questions(group: &Group) -> Result<Asked, Failure> {
         let captured = match &group.captured {
             Some(captured) => Arc::clone(captured),
             // What the process that the user started has told already.
-            None => Arc::new(crate::replay::read(run, source, |_| ())?),
+            None => Arc::new(super::captured::read(run, source, |_| ())?),
         };
         return Ok(Asked {
             questions: Arc::clone(&captured.questions),
@@ -379,17 +321,6 @@ pub(super) fn questions(group: &Group) -> Result<Asked, Failure> {
     })
 }
 
-/// Questions of the command line.
-pub(crate) fn named_questions(
-    lines: &str,
-    options: &QueryOptions,
-) -> Result<(QuestionSet, String), Failure> {
-    let questions = names_file::parse_text(lines.as_bytes(), options);
-    // There is but one name, and it is in the message: its line would tell nothing.
-    let questions = questions.map_err(|error| Failure::usage(error.what, error.hint))?;
-    Ok((questions, lines.trim_end().replace('\n', ", ")))
-}
-
 fn self_test_questions(options: &QueryOptions) -> Result<(QuestionSet, String), Failure> {
     let mut text = String::new();
     let set = load::name_sets::RecordSet::new("throng.test", 1_000, 1)?;
@@ -397,26 +328,4 @@ fn self_test_questions(options: &QueryOptions) -> Result<(QuestionSet, String), 
     let questions =
         names_file::parse_text(text.as_bytes(), options).map_err(Failure::in_operation)?;
     Ok((questions, "test-record-1..1000.throng.test A".to_owned()))
-}
-
-fn tsig(run: &Run) -> Result<Option<proto::tsig::Key>, Failure> {
-    let path = match &run.message.tsig {
-        None | Some(Tsig::NotRecorded) => return Ok(None),
-        Some(Tsig::Key(text)) => {
-            let key = text.parse();
-            return key
-                .map(Some)
-                .map_err(|reason: String| Failure::plain(format!("--tsig: {reason}")));
-        }
-        Some(Tsig::File(file)) => file.as_path(),
-    };
-    let text = inputs::text(path).map_err(|error| {
-        Failure::usage(
-            format!("cannot read --tsig-file {}: {error}", path.display()),
-            "make one with `tsig-keygen NAME > FILE`",
-        )
-    })?;
-    let key = proto::tsig::Key::from_key_file(&text)
-        .map_err(|reason| Failure::plain(format!("{}: {reason}", path.display())))?;
-    Ok(Some(key))
 }

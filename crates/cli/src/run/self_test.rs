@@ -12,12 +12,14 @@ use responder::certificate::{Identity, SelfSigned, self_signed};
 use responder::{Limits, ResponderConfig};
 use settings::DriverChoice;
 
-use super::{Prepared, request, tls};
+use super::group::share_rounds;
+use super::prepared::Prepared;
+use super::{request, tls};
 use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::part::PartIndex;
 use crate::responder::{behaviour, config_of_part};
-use crate::scenario::{self, Group};
+use crate::run::group::Group;
 use crate::secrets;
 use crate::signals::Interrupt;
 
@@ -143,7 +145,7 @@ fn responder(group: &Group, identity: Option<&Identity>) -> Result<ResponderConf
 /// Runs in virtual time.
 pub(super) fn simulate(groups: &[Group], interrupt: &Interrupt) -> Result<RunRecord, Failure> {
     let (requests, simulation) = prepare_simulation(groups)?;
-    super::show_shares(&requests, groups[0].output.quiet);
+    super::shares::show_shares(&requests, groups[0].output.quiet);
     let control = lab::run::control(&requests);
     interrupt.stops(&control);
     Ok(lab::run::simulate_until_interrupted(
@@ -182,7 +184,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
         // Whoever is simulated is there.
         request.preflight = false;
     }
-    scenario::share_rounds(groups, &mut requests)?;
+    share_rounds(groups, &mut requests)?;
     let simulation = Simulation {
         world: world(&groups[0])?,
         responder: ResponderConfig {

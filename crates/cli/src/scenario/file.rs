@@ -5,7 +5,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, Given, Keys};
+use super::keys::{self, Keys};
+use crate::args::Given;
 use crate::failure::Failure;
 
 /// Keys of `[[clients]]` beside the flags.

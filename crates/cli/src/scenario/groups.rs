@@ -1,91 +1,25 @@
 //! From a scenario file to groups of clients, each with all its flags.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use lab::groups::{CountsError, Rounds, Wanted};
-use lab::run::RunRequest;
 use proto::Transport;
-use serde::{Deserialize, Serialize};
-use settings::Run;
 use settings::arrival::OUTSTANDING;
 
 use super::events;
 use super::file::{ScenarioFile, Table};
-use super::keys::Given;
 use super::sweep::Point;
 use super::totals::{ROUNDS, divide, is_replaced, is_total, share_out, states_arrival};
-use crate::args::{Command, Output, RunArguments, SelfTestBehaviour, SimulationArguments, flags};
+use crate::args::{Command, Given, RunArguments, flags};
+use crate::command_line;
 use crate::failure::Failure;
-use crate::replay::Captured;
+use crate::run::group::Group;
 use crate::run::profile::{self, clients_seen};
 
 /// Clients of a group that says nothing of their number.
 const CLIENTS: u32 = 10;
 /// Connections opened a second.
 const CONNECTS: &str = "connect-rate";
-
-/// Clients that are alike, and all that is asked of them.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Group {
-    /// Its name in the record; parts of a group have the same.
-    pub(crate) name: String,
-    /// What it is asked for.
-    pub(crate) run: Run,
-    /// The target, where it is no server that the user names.
-    pub(crate) built_in: BuiltIn,
-    /// Where the result goes; the first group says it.
-    #[serde(skip)]
-    pub(crate) output: Output,
-    /// What is replayed, once the capture was read.
-    #[serde(skip)]
-    pub(crate) captured: Option<Arc<Captured>>,
-    /// Its part of the rounds of its list.
-    pub(crate) rounds: Rounds,
-    /// Where the scenario says so; none for a run without scenario.
-    place: Option<String>,
-}
-
-/// The responder that is built in, and the network before it in a simulation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct BuiltIn {
-    pub(crate) behaviour: SelfTestBehaviour,
-    pub(crate) simulation: SimulationArguments,
-}
-
-impl Group {
-    /// The only group of a run without scenario.
-    ///
-    /// # Errors
-    /// A flag that cannot be read, or that has no effect on this run.
-    pub(crate) fn plain(flags: &RunArguments) -> Result<Self, Failure> {
-        Ok(Group::of(flags, flags.settings()?))
-    }
-
-    /// The same where a command has changed what the flags ask for.
-    pub(crate) fn of(flags: &RunArguments, run: Run) -> Self {
-        Group {
-            name: measure::experience::GroupRecord::PLAIN.to_owned(),
-            run,
-            built_in: BuiltIn {
-                behaviour: flags.behaviour.clone(),
-                simulation: flags.simulation.clone(),
-            },
-            output: Output::of(flags),
-            captured: None,
-            rounds: Rounds::of_all(),
-            place: None,
-        }
-    }
-
-    /// Says of a failure which group it is about.
-    pub(crate) fn blame(&self, failure: Failure) -> Failure {
-        match &self.place {
-            Some(place) => failure.of(place),
-            None => failure,
-        }
-    }
-}
 
 /// A part of a group while its flags are put together.
 #[derive(Clone, Debug)]
@@ -281,20 +215,6 @@ fn counts(tables: &[Table], total: Option<u32>) -> Result<Vec<u32>, Failure> {
     })
 }
 
-/// Divides the queries of `loops` among the groups that ask the same list together.
-///
-/// # Errors
-/// There are fewer than there are groups and targets.
-pub(crate) fn share_rounds(groups: &[Group], requests: &mut [RunRequest]) -> Result<(), Failure> {
-    let rounds = groups.iter();
-    let rounds = rounds.map(|group| group.run.limits.loops.map(|_| &group.rounds));
-    let rounds: Vec<_> = rounds.collect();
-    lab::groups::share_rounds(&rounds, requests).map_err(|few| {
-        let hint = "raise loops, or give each group its own";
-        groups[few.first].blame(Failure::usage(few.to_string(), hint))
-    })
-}
-
 /// Flags of the top for a group: without its number of clients, and without those that have no
 /// meaning for its transport, for they are meant for other groups.
 fn inherited(top: &[Given], table: &Table) -> Vec<Given> {
@@ -436,7 +356,8 @@ impl RunArguments {
     pub(crate) fn of_flags(flags: &[Given]) -> Result<RunArguments, Failure> {
         let mut line = vec!["throng".into(), "run".into()];
         line.extend(flags.iter().flat_map(Given::arguments));
-        let parsed = crate::parse(line).map_err(|error| Failure::of_flags(&error, "run"))?;
+        let parsed =
+            command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
         match parsed.command {
             Command::Run(command) => Ok(command.run),
             _ => Err(Failure::plain("it is not a run")),

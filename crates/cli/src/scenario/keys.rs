@@ -1,36 +1,12 @@
 //! The keys of a scenario file: the flags of `throng run`, and a few of its own.
 
 use std::any::TypeId;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
-use serde::{Deserialize, Serialize};
 
-use crate::args::Arguments;
 use crate::args::flags::{self, Scope};
-
-/// A flag with its values, wherever it was given.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Given {
-    /// Its long name, such as `clients`.
-    pub(crate) name: String,
-    /// Its values; none for a switch.
-    pub(crate) values: Vec<String>,
-}
-
-impl Given {
-    /// As arguments of a command line.
-    pub(crate) fn arguments(&self) -> Vec<OsString> {
-        match self.values.as_slice() {
-            [] => vec![format!("--{}", self.name).into()],
-            values => {
-                let argument = |value| format!("--{}={value}", self.name).into();
-                values.iter().map(argument).collect()
-            }
-        }
-    }
-}
+use crate::args::{Arguments, Given};
 
 /// The flags of `throng run`.
 pub(crate) struct Keys {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lab::experiment;
 
 use super::file::{ScenarioFile, Table};
-use super::keys::Given;
+use crate::args::Given;
 use crate::failure::Failure;
 
 /// Most points of a sweep.

@@ -3,10 +3,11 @@ use std::path::Path;
 use settings::Arrival;
 
 use super::file::{ScenarioFile, parse};
-use super::groups::{Group, compile};
-use super::keys::Given;
+use super::groups::compile;
 use super::sweep::{self, Point};
+use crate::args::Given;
 use crate::failure::Failure;
+use crate::run::group::Group;
 
 fn file(text: &str) -> Result<ScenarioFile, Failure> {
     parse(Path::new("s.toml"), text)

@@ -5,7 +5,7 @@ use load::apportion;
 use load::arrival::parse_rate;
 
 use super::groups::{Part, value};
-use super::keys::Given;
+use crate::args::Given;
 use crate::failure::Failure;
 
 /// Rates of all clients together.

@@ -87,7 +87,7 @@ fn sample(arg: &Arg) -> Option<String> {
 /// Whether a command line is refused for a flag that does nothing there, and why.
 fn refusal(line: &str) -> Result<(), String> {
     let words = ["throng"].into_iter().chain(line.split_whitespace());
-    let parsed = match crate::parse(words.map(Into::into).collect()) {
+    let parsed = match crate::command_line::parse(words.map(Into::into).collect()) {
         Ok(parsed) => parsed,
         Err(error) => panic!("{line}: {error}"),
     };

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use lab::target::Service;
+use ::lab::target::Service;
 
-use crate::args::DocumentFormat;
+use super::values::DocumentFormat;
 
 /// Arguments of `throng lab`.
 #[derive(Debug, Args)]

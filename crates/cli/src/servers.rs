@@ -1,7 +1,5 @@
 //! `throng lab`: real servers on this host, started, listed and ended.
 
-mod arguments;
-
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,10 +8,8 @@ use std::process::ExitCode;
 use lab::target::products;
 use lab::target::{Cell, Data, Listed, Product, Resources, RunningServer, clear_leftovers, list};
 
-pub(crate) use arguments::LabArguments;
-use arguments::{LabCommand, UpArguments};
-
 use crate::args::DocumentFormat;
+use crate::args::lab::{LabArguments, LabCommand, UpArguments};
 use crate::child;
 use crate::failure::{Failure, print};
 use crate::signals;

@@ -1,0 +1,78 @@
+//! The command line of a process, or of one that would be started.
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::args::{Arguments, Command};
+use crate::failure::Failure;
+use crate::scenario::keys::given;
+
+/// Reads the words of a command line, the program's name the first.
+///
+/// # Errors
+/// As [`wrong`] says it.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let mut parsed = Arguments::from_arg_matches(&matches)?;
+    let run = match &mut parsed.command {
+        Command::Run(command) => Some(&mut command.run),
+        Command::Replay(replay) => Some(&mut replay.run),
+        Command::CompareTransports(comparison) => Some(&mut comparison.run),
+        Command::Capacity(search) => Some(&mut search.run),
+        Command::Ramp(ramp) => Some(&mut ramp.run),
+        Command::Ping(ping) => Some(&mut ping.probe.run),
+        Command::Eval(eval) => Some(&mut eval.probe.run),
+        Command::Trace(trace) => Some(&mut trace.probe.run),
+        _ => None,
+    };
+    if let (Some(run), Some((name, matches))) = (run, matches.subcommand()) {
+        run.given = given(name, matches);
+    }
+    Ok(parsed)
+}
+
+/// Flags that cannot be understood, in the form of all other errors.
+///
+/// Help and version are no errors: they are printed, and the process ends.
+pub(crate) fn wrong(error: &clap::Error, subcommand: &str) -> Failure {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        // Nobody has to read it.
+        let _ = error.print();
+        std::process::exit(error.exit_code());
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let tip = rest
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("tip: "));
+    let values = what.split_once("\n  [").map(|(_, values)| values);
+    let hint = match (tip, values) {
+        (Some(tip), _) => tip.to_owned(),
+        (None, Some(values)) => values.trim_end().trim_end_matches(']').to_owned(),
+        (None, None) if error.kind() == ErrorKind::ArgumentConflict => {
+            "leave out one of them".to_owned()
+        }
+        (None, None) => format!("see `throng{} --help`", known_subcommand(subcommand)),
+    };
+    let what = what.split("\n  [").next().unwrap_or(what);
+    let words: Vec<&str> = what.split_whitespace().collect();
+    Failure::usage(words.join(" "), hint)
+}
+
+/// The subcommand after a blank, if there is one of that name.
+fn known_subcommand(name: &str) -> String {
+    let is_known = Arguments::command().find_subcommand(name).is_some();
+    match is_known {
+        true => format!(" {name}"),
+        false => String::new(),
+    }
+}

@@ -1,0 +1,55 @@
+//! The process of a part: what it is told, it does.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use lab::parts::child;
+use responder::certificate::from_pem;
+
+use crate::failure::Failure;
+use crate::part::{PartIndex, Setup, Work};
+use crate::{inputs, responder as responder_command, run, signals};
+
+/// Does the part; `arguments` are those after the subcommand's name.
+pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
+    signals::leave_to_parent();
+    match execute(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            child::say("failed", &failure.to_json().to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
+    let by_hand = |reason: String| {
+        Failure::usage(
+            format!("this command is for `throng` itself: {reason}"),
+            "use `throng run --processes N`",
+        )
+    };
+    let place = arguments.first().and_then(place);
+    let place = place.ok_or_else(|| by_hand("it does not say which process it is".to_owned()))?;
+    let setup = child::receive_setup().map_err(by_hand)?;
+    let setup: Setup = serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))?;
+    inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
+    let identity = match &setup.certificate {
+        Some(pem) => Some(from_pem(&pem.chain, &pem.key).map_err(Failure::in_operation)?),
+        None => None,
+    };
+    let shared = (identity, setup.addresses);
+    match setup.work {
+        Work::Responder(arguments) => responder_command::serve_part(&arguments, shared, place),
+        Work::Run { groups, role } => run::execute_part(&groups, role, shared, place),
+    }
+}
+
+/// `0/3`.
+fn place(text: &OsString) -> Option<PartIndex> {
+    let (index, count) = text.to_str()?.split_once('/')?;
+    Some(PartIndex {
+        index: index.parse().ok()?,
+        count: count.parse().ok()?,
+    })
+}

@@ -1,0 +1,88 @@
+//! A group of clients: all that a run is told of them.
+
+use std::sync::Arc;
+
+use lab::groups::Rounds;
+use lab::run::RunRequest;
+use serde::{Deserialize, Serialize};
+use settings::Run;
+
+use super::captured::Captured;
+use crate::args::{Output, RunArguments, SelfTestBehaviour, SimulationArguments};
+use crate::failure::Failure;
+
+/// Clients that are alike, and all that is asked of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Group {
+    /// Its name in the record; parts of a group have the same.
+    pub(crate) name: String,
+    /// What it is asked for.
+    pub(crate) run: Run,
+    /// The target, where it is no server that the user names.
+    pub(crate) built_in: BuiltIn,
+    /// Where the result goes; the first group says it.
+    #[serde(skip)]
+    pub(crate) output: Output,
+    /// What is replayed, once the capture was read.
+    #[serde(skip)]
+    pub(crate) captured: Option<Arc<Captured>>,
+    /// Its part of the rounds of its list.
+    pub(crate) rounds: Rounds,
+    /// Where the scenario says so; none for a run without scenario.
+    pub(crate) place: Option<String>,
+}
+
+/// The responder that is built in, and the network before it in a simulation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct BuiltIn {
+    pub(crate) behaviour: SelfTestBehaviour,
+    pub(crate) simulation: SimulationArguments,
+}
+
+impl Group {
+    /// The only group of a run without scenario.
+    ///
+    /// # Errors
+    /// A flag that cannot be read, or that has no effect on this run.
+    pub(crate) fn plain(flags: &RunArguments) -> Result<Self, Failure> {
+        Ok(Group::of(flags, flags.settings()?))
+    }
+
+    /// The same where a command has changed what the flags ask for.
+    pub(crate) fn of(flags: &RunArguments, run: Run) -> Self {
+        Group {
+            name: measure::experience::GroupRecord::PLAIN.to_owned(),
+            run,
+            built_in: BuiltIn {
+                behaviour: flags.behaviour.clone(),
+                simulation: flags.simulation.clone(),
+            },
+            output: Output::of(flags),
+            captured: None,
+            rounds: Rounds::of_all(),
+            place: None,
+        }
+    }
+
+    /// Says of a failure which group it is about.
+    pub(crate) fn blame(&self, failure: Failure) -> Failure {
+        match &self.place {
+            Some(place) => failure.of(place),
+            None => failure,
+        }
+    }
+}
+
+/// Divides the queries of `loops` among the groups that ask the same list together.
+///
+/// # Errors
+/// There are fewer than there are groups and targets.
+pub(crate) fn share_rounds(groups: &[Group], requests: &mut [RunRequest]) -> Result<(), Failure> {
+    let rounds = groups.iter();
+    let rounds = rounds.map(|group| group.run.limits.loops.map(|_| &group.rounds));
+    let rounds: Vec<_> = rounds.collect();
+    lab::groups::share_rounds(&rounds, requests).map_err(|few| {
+        let hint = "raise loops, or give each group its own";
+        groups[few.first].blame(Failure::usage(few.to_string(), hint))
+    })
+}
