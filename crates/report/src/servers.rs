@@ -10,6 +10,8 @@ use crate::over_time::Timeline;
 
 /// Rows of a chart's table.
 const ROWS_MAX: usize = 30;
+/// Below this share of the time between two scrapes the load is hardly any part of it.
+const LOADED_MIN: f64 = 0.2;
 /// Digits of a hash that are shown.
 const HASH_SHOWN: usize = 8;
 
@@ -194,10 +196,11 @@ pub(crate) fn section(record: &RunRecord, prefix: &str) -> Option<Section> {
 fn costs(record: &RunRecord, prefix: &str) -> Sheet {
     let columns = vec![
         Column::words("who"),
-        Column::figures("CPUs used"),
-        Column::figures("CPU seconds per 1,000 queries"),
+        Column::figures("CPUs"),
+        Column::figures("CPU s per 1,000"),
     ];
-    let mut sheet = Sheet::new(&format!("{prefix}costs"), "What a query cost", columns);
+    let title = "CPU seconds per 1,000 queries";
+    let mut sheet = Sheet::new(&format!("{prefix}costs"), title, columns);
     let mut row = |name: &str, cpus: f64| {
         let each = cpus * 1e3 / record.achieved_qps();
         sheet
@@ -247,7 +250,7 @@ fn counts(record: &RunRecord, prefix: &str) -> Sheet {
     }
     let dropped = [
         ("queries.dropped", "itself"),
-        ("softnet.dropped", "before any socket"),
+        ("softnet.dropped", "before sockets"),
     ];
     for observation in &record.observations {
         for (series, place) in dropped {
@@ -260,7 +263,7 @@ fn counts(record: &RunRecord, prefix: &str) -> Sheet {
     }
     row(
         "dropped",
-        "sockets of this generator",
+        "this generator",
         count(record.network.receive_drops),
     );
     sheet
@@ -297,10 +300,8 @@ fn chart(
     (id, title, unit): (&str, &str, &str),
     mut all: Vec<(String, Rates)>,
 ) -> Chart {
-    // What came before or after the load is none of its course.
-    let until_ns = i64::try_from(record.measured_ns).unwrap_or(i64::MAX);
     for (_, rates) in &mut all {
-        rates.retain(|(from, until, _)| *from < until_ns && *until > 0);
+        *rates = under_load(record, std::mem::take(rates));
     }
     let id = timeline.id(id);
     let mut columns = vec![Column::figures("until, s")];
@@ -310,7 +311,7 @@ fn chart(
     for (number, (_, until, _)) in first.iter().enumerate().take(ROWS_MAX) {
         let of = |(_, rates): &(String, Rates)| {
             let rate = rates.get(number).and_then(|(_, _, rate)| *rate);
-            rate.map_or_else(|| "-".to_owned(), |rate| decimal(rate, 2))
+            rate.map_or_else(|| "-".to_owned(), figure)
         };
         let cells = all.iter().map(of);
         let until = decimal(*until as f64 / 1e9, 2);
@@ -318,10 +319,12 @@ fn chart(
             .rows
             .push(std::iter::once(until).chain(cells).collect());
     }
-    let most = all
-        .iter()
-        .map(|(_, rates)| highest(rates))
-        .fold(0.0, f64::max);
+    let most = all.iter().map(|(name, rates)| {
+        let most = figure(highest(rates));
+        format!("{name}: at most {most} {unit}")
+    });
+    let description = format!("{}.", most.collect::<Vec<_>>().join("; "));
+    let until_ns = i64::try_from(record.measured_ns).unwrap_or(i64::MAX);
     let series = all.into_iter().enumerate().take(SERIES_MAX);
     // In the middle between two scrapes, as far as they are within the run.
     let point = |(from, until, rate): (i64, i64, Option<f64>)| {
@@ -343,7 +346,7 @@ fn chart(
         sheet,
         id,
         title: title.to_owned(),
-        description: format!("At most {} {unit}.", decimal(most, 2)),
+        description,
         x: Axis {
             is_shared: true,
             ..timeline.time_axis()
@@ -353,6 +356,25 @@ fn chart(
         marks: Vec::new(),
         notes: vec!["each point is from one scrape to the next".to_owned()],
     }
+}
+
+/// With as many digits as it has use for.
+fn figure(value: f64) -> String {
+    decimal(value, if value < 100.0 { 2 } else { 0 })
+}
+
+/// What came from scrape to scrape while the load was offered, as if nothing had happened before
+/// and after it. Without those of which the load is hardly any part.
+fn under_load(record: &RunRecord, rates: Rates) -> Rates {
+    let end = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+    let (load_from, until_ns) = (-end(record.phases.warmup_ns), end(record.measured_ns));
+    let each = rates.into_iter().filter_map(|(from, until, rate)| {
+        let loaded = until.min(until_ns).saturating_sub(from.max(load_from));
+        let share = loaded as f64 / until.saturating_sub(from).max(1) as f64;
+        let is_within = from < until_ns && until > 0 && share >= LOADED_MIN;
+        is_within.then(|| (from, until, rate.map(|rate| rate / share)))
+    });
+    each.collect()
 }
 
 fn highest(rates: &Rates) -> f64 {
@@ -413,13 +435,11 @@ mod tests {
         let document = run::document(&record, "run.json");
         for form in [html::render(&document), plain::markdown(&document)] {
             for words in [
-                "What a query cost",
                 "CPU seconds per 1,000 queries",
                 "this generator",
                 "lookups answered from the cache",
                 "75.0 %",
                 "UDP sockets of named",
-                "sockets of this generator",
                 "BIND 9.18.33; it calls itself ns1; 6 threads; CPUs 0-1; a quota of 1.50 CPUs",
                 "(SHA-256 01234567..)",
                 "(SHA-256 fedcba98..)",
