@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::is_zero;
+use crate::zero::is_zero;
 
 /// Implements `add`, which adds the named fields of `other`: numbers up to the most there is, which
 /// no run reaches but a file may, groups by `add`.

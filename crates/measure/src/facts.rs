@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::per;
 use crate::notation::{decimal, percent};
+use crate::zero::is_zero;
 
 /// The host that generated the load. What could not be found out is none or missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -409,10 +410,6 @@ impl ResponderFacts {
         let both = self.cpu_wait_ns.zip(*cpu_wait_ns);
         self.cpu_wait_ns = both.map(|(own, other)| own + other);
     }
-}
-
-pub(crate) fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl NetworkFacts {

@@ -95,6 +95,7 @@ pub mod verdict;
 mod conforms;
 #[cfg(test)]
 mod example;
+mod zero;
 
 pub use ab::AbComparison;
 pub use capacity::Capacity;

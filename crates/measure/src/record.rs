@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counts::{Connections, WireCounts};
 use crate::experience::{ClientExperience, GroupRecord};
-use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts, is_zero};
+use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
@@ -22,6 +22,7 @@ use crate::steady_state::SteadyState;
 use crate::summary::Summary;
 use crate::target::{self, TargetRecord};
 use crate::timeline::{FoundOutages, Timeline};
+use crate::zero::is_zero;
 
 mod numbers;
 mod pretty;

@@ -12,7 +12,7 @@ use crate::counts::Connections;
 
 mod capture;
 mod questions;
-mod transports;
+pub(crate) mod transports;
 
 pub use capture::{CaptureRecord, ClientsBy, ProfileRecord, ReplayRecord};
 pub use questions::{

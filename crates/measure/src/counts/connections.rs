@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error_codes::{application_error, quic_transport_error};
 use super::{Codes, Names};
-use crate::facts::is_zero;
-use crate::scenario::Transports;
+use crate::scenario::transports::Transports;
+use crate::zero::is_zero;
 
 /// Connections of TCP and QUIC.
 ///

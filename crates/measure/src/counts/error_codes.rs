@@ -1,6 +1,8 @@
 //! Names of error codes and HTTP statuses, for people; the record keeps the numbers.
 
-use crate::scenario::{Transport, Transports};
+use settings::Transport;
+
+use crate::scenario::transports::Transports;
 
 /// HTTP/2 error codes from 0 (RFC 9113, section 7).
 const HTTP2: [&str; 14] = [

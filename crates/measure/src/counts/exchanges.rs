@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Codes;
 use super::error_codes::{application_error, http_status};
-use crate::scenario::Transports;
+use crate::scenario::transports::Transports;
 
 /// Queries sent whose HTTP request or QUIC stream ended without a DNS message, by cause.
 ///
