@@ -13,12 +13,15 @@
 //! * `args`: all flags; help, man page and completions are made from these definitions.
 //!   `args::flags` says in one table where each flag of a run means something; `run::unused`
 //!   refuses those that are given where they do not.
+//! * `command_line`: words to arguments, and what is said of those that are wrong.
+//! * `run_command`: `throng run`, once or for each point of a sweep, and what is printed of it.
 //! * `scenario`: scenario files; a group is parsed as a command line of its own,
 //!   `scenario::events` splits groups into parts.
 //! * `run`: from what is asked for to a request, progress, Ctrl-C, the result; `run::asked` reads
-//!   flags into it, and what comes after that knows no flag.
-//! * `run::processes`: a run in several processes, for parent and part; `part` is where a part
-//!   begins.
+//!   flags into it, and what comes after that knows no flag; `run::group` is what a run is told of
+//!   a group of clients, `run::prepared` a run that is decided.
+//! * `run::processes`: a run in several processes, for parent and part; `part` is what they say to
+//!   each other, `part_process` where a part begins.
 //! * `compare_transports`: runs over several transports in turn, everything checked before the
 //!   first.
 //! * `compare`: two sides from files, `compare::turns`: from runs in turn, each a process of its
@@ -28,16 +31,18 @@
 //! * `probe`: a query now and then: `ping` and `eval` are runs of one client a server with an
 //!   observer, `trace` is not a run.
 //! * `fit`: captures and logs as files, and what a profile says in a few lines; `replay` is a run
-//!   of their queries, `run::profile` one of clients drawn from a profile.
+//!   of their queries (`run::captured`), `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
-//!   are read, pipes but once; `reports`: `throng report`.
+//!   are read, pipes but once; `reports`: `throng report`; `schemas`: `throng schema`.
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
 //! * `experiment`: the runs of a matrix, each a `throng run` in a process of its own, so that
 //!   what one leaves behind cannot touch the next and each can be repeated by hand;
 //!   `experiment::cells` is what is run and in which order, `experiment::folder` what is done,
-//!   `experiment::hooks` the shell; `history` asks the records of a folder.
+//!   `experiment::hooks` the shell; `experiment::servers` starts servers and `experiment::gate`
+//!   has them checked, `experiment::results` compares cells; `history` asks the records of a
+//!   folder.
 //! * `dnsperf`: dnsperf's flags and output, translated to and from our own; `dnsperf/resperf` and
 //!   `dnsperf/queryperf` are what these have beside them. Messages are dnsperf's, for scripts
 //!   look for them; `tests/command_line/drop_in.rs` runs both side by side.

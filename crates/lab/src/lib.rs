@@ -29,9 +29,12 @@
 //! * `key_log`: TLS secrets as a file, for those who decrypt captures.
 //! * `observing`: what servers tell of themselves beside a run, into its record.
 //! * `line`: a delay line between two network namespaces.
-//! * `target`: real servers under test, on free loopback ports, gone when dropped.
+//! * `target`: real servers under test, on free loopback ports, gone when dropped, unless they are
+//!   left running for a person.
 //!   `target::products` has a file for each: what it needs, what of it can be set, and its
-//!   configuration; `target::cell` is one with its factors set, `target::start` how each starts.
+//!   configuration; `target::cell` is one with its factors set, `target::start` how each starts,
+//!   `target::resources` what it may use, `target::gate` whether it answers as its zone says, and
+//!   `target::running_list` what runs or was left over.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
