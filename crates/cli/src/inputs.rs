@@ -60,11 +60,6 @@ pub(crate) fn can_be_read_again(path: &Path) -> bool {
     !is_kept && fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
 }
 
-/// One that was read and cannot be read again by another process.
-pub(crate) fn exhausted() -> Option<PathBuf> {
-    kept().keys().next().cloned()
-}
-
 /// All that cannot be read again, for [`provide`] in another process.
 pub(crate) fn to_json() -> Value {
     let encode = |octets: &[u8]| data_encoding::BASE64.encode(octets).into();

@@ -21,11 +21,11 @@
 //!   flags into it, and what comes after that knows no flag; `run::group` is what a run is told of
 //!   a group of clients, `run::prepared` a run that is decided.
 //! * `run::processes`: a run in several processes, for parent and part; `part` is what they say to
-//!   each other, `part_process` where a part begins.
+//!   each other, `part_process` where a part begins. `turn` is a run in a process of its own.
 //! * `compare_transports`: runs over several transports in turn, everything checked before the
 //!   first.
-//! * `compare`: two sides from files, `compare::turns`: from runs in turn, each a process of its
-//!   own; `conditions`: `--fail-if` and `--require`.
+//! * `compare`: two sides from files, `compare::turns`: from runs in turn (`turn`); `conditions`:
+//!   `--fail-if` and `--require`.
 //! * `capacity`: what a search needs: each trial is a run with its own rate; `ramp`: a run whose
 //!   rate grows, with an eye on it.
 //! * `probe`: a query now and then: `ping` and `eval` are runs of one client a server with an
@@ -37,8 +37,7 @@
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
-//! * `experiment`: the runs of a matrix, each a `throng run` in a process of its own, so that
-//!   what one leaves behind cannot touch the next and each can be repeated by hand;
+//! * `experiment`: the runs of a matrix (`turn`), each of which can be repeated by hand;
 //!   `experiment::cells` is what is run and in which order, `experiment::folder` what is done,
 //!   `experiment::hooks` the shell; `experiment::servers` starts servers and `experiment::gate`
 //!   has them checked, `experiment::results` compares cells; `history` asks the records of a
@@ -97,6 +96,7 @@ mod secrets;
 mod servers;
 mod shell;
 mod signals;
+mod turn;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -142,9 +142,13 @@ pub fn main() -> ExitCode {
     }
     child::end_with_parent();
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
-    let parsed = command_line::parse(arguments)
-        .map_err(|error| command_line::wrong(&error, &subcommand.to_string_lossy()));
-    match parsed.and_then(execute) {
+    let ended = match subcommand == turn::NAME {
+        true => turn::execute(),
+        false => command_line::parse(arguments)
+            .map_err(|error| command_line::wrong(&error, &subcommand.to_string_lossy()))
+            .and_then(execute),
+    };
+    match ended {
         Ok(code) => signals::exit_code(code),
         Err(failure) => failure.report(),
     }
@@ -177,10 +181,7 @@ fn abort_on_panic() {
 /// The arguments; those of a run keep the flags as they were given too.
 fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
-        Command::Run(command) => match &command.scenario {
-            Some(path) => run_command::execute_scenario(Some(path), &command.run),
-            None => run_command::execute(&command.run),
-        },
+        Command::Run(command) => run_command::execute(&command),
         Command::Replay(arguments) => replay::execute(&arguments),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::CompareTransports(arguments) => compare_transports::execute(&arguments),

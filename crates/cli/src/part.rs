@@ -7,9 +7,10 @@
 
 use std::net::SocketAddr;
 
-use lab::parts::PartCommand;
+use lab::parts::{PartCommand, child};
 use proto::Transport;
 use responder::certificate::Identity;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -83,6 +84,23 @@ impl Setup {
     pub(crate) fn to_json(&self) -> Value {
         serde_json::to_value(self).expect("settings are data, and their maps have names for keys")
     }
+}
+
+/// What this process is told at its start.
+///
+/// # Errors
+/// Nothing: nobody but `throng` starts it.
+pub(crate) fn told<T: DeserializeOwned>() -> Result<T, Failure> {
+    let setup = child::receive_setup().map_err(by_hand)?;
+    serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))
+}
+
+/// A person has started what only `throng` starts.
+pub(crate) fn by_hand(reason: String) -> Failure {
+    Failure::usage(
+        format!("this command is for `throng` itself: {reason}"),
+        "use `throng run`; --processes N divides a run",
+    )
 }
 
 /// A part's place among those of its parent.

@@ -8,7 +8,7 @@ use responder::certificate::from_pem;
 
 use crate::failure::Failure;
 use crate::part::{PartIndex, Setup, Work};
-use crate::{inputs, responder as responder_command, run, signals};
+use crate::{inputs, part, responder as responder_command, run, signals};
 
 /// Does the part; `arguments` are those after the subcommand's name.
 pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
@@ -23,16 +23,10 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
-    let by_hand = |reason: String| {
-        Failure::usage(
-            format!("this command is for `throng` itself: {reason}"),
-            "use `throng run --processes N`",
-        )
-    };
     let place = arguments.first().and_then(place);
-    let place = place.ok_or_else(|| by_hand("it does not say which process it is".to_owned()))?;
-    let setup = child::receive_setup().map_err(by_hand)?;
-    let setup: Setup = serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))?;
+    let place =
+        place.ok_or_else(|| part::by_hand("it does not say which process it is".to_owned()))?;
+    let setup: Setup = part::told()?;
     inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
     let identity = match &setup.certificate {
         Some(pem) => Some(from_pem(&pem.chain, &pem.key).map_err(Failure::in_operation)?),

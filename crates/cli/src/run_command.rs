@@ -1,50 +1,30 @@
 //! `throng run`: one run, or one for each point of a scenario's sweep, and what is printed of it.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use measure::RunRecord;
 
-use crate::args::RunArguments;
+use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
 use crate::records::{self, Destination, Links};
 use crate::run;
 use crate::run::group::Group;
-use crate::scenario;
+use crate::scenario::{self, Point};
 use crate::signals;
 
 /// Runs and prints.
-pub(crate) fn execute(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    if arguments.profile.profile_mix {
-        return execute_scenario(None, arguments);
-    }
-    execute_group(&Group::plain(arguments)?)
+pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
+    execute_points(&scenario::runs(command.scenario.as_deref(), &command.run)?)
 }
 
-/// Runs a group of clients that is alone, and prints.
-pub(crate) fn execute_group(group: &Group) -> Result<ExitCode, Failure> {
-    let output = &group.output;
-    let conditions = Conditions::of_run(output)?;
-    let destination = Destination::of_record(output)?;
-    let interrupt = signals::watch(|| {
-        tell!("ending the run; waiting for open queries (interrupt again to abort)");
-    });
-    let record = run::measure(group, &interrupt)?;
-    let rendered = |record: &RunRecord| records::render(record, output.format);
-    let text = records::hand_over(&record, destination.as_ref(), rendered)?;
-    let checks = conditions.check_run(&record);
-    let has_failed = conditions.conclude("throng run", &checks, &text)?;
-    Ok(exit_code(run::is_failure(&record), has_failed))
+/// Runs these groups of clients once, and prints.
+pub(crate) fn execute_groups(groups: Vec<Group>) -> Result<ExitCode, Failure> {
+    execute_points(&[(Point::default(), groups)])
 }
 
-/// Runs a scenario: once, or once for each point of its sweep. Without one, runs the groups that
-/// the flags make.
-pub(crate) fn execute_scenario(
-    path: Option<&Path>,
-    arguments: &RunArguments,
-) -> Result<ExitCode, Failure> {
-    let runs = scenario::runs(path, arguments)?;
+/// Runs once for each point of a sweep.
+fn execute_points(runs: &[(Point, Vec<Group>)]) -> Result<ExitCode, Failure> {
     let interrupt = signals::watch(|| {
         tell!("ending the run; waiting for open queries (interrupt again to abort)");
     });
@@ -55,7 +35,7 @@ pub(crate) fn execute_scenario(
         Some(group) => Conditions::of_run(&group.output)?,
         None => Conditions::default(),
     };
-    for (point, groups) in &runs {
+    for (point, groups) in runs {
         let first = &groups[0].output;
         let destination = (first.record.as_deref())
             .map(|path| {

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use measure::Metric;
 use measure::metric::Better;
+use serde::{Deserialize, Serialize};
 
 /// Conditions on a result.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Conditions")]
 pub(crate) struct ConditionArguments {
     /// Exit with code 3 if this is true: 'p99 > 5ms', 'loss > 0.1%', 'qps < 50k'; with
@@ -20,6 +21,7 @@ pub(crate) struct ConditionArguments {
     pub(crate) require: Vec<String>,
     /// Write the results of the conditions to this file as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Conditions")]
+    #[serde(with = "super::paths::option")]
     pub(crate) junit: Option<PathBuf>,
 }
 

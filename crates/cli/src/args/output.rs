@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::compare::ConditionArguments;
+use super::paths;
 use super::run::RunArguments;
 use super::values::Format;
 
 /// Where the result of a run goes, and what is said of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Output {
+    #[serde(with = "paths::option")]
     pub(crate) record: Option<PathBuf>,
     pub(crate) force: bool,
     pub(crate) format: Format,

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::{Deserialize, Serialize};
 use settings::Named;
 
 /// What `auto` is among the drivers.
 pub(super) const FASTER: &str = "The faster one for the load, of those that the kernel allows";
 
 /// Form of a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Format {
     /// Human-readable
     #[default]

@@ -1,9 +1,9 @@
 //! Runs of A and B in turn: A B, B A, A B, ... so that what drifts on the host meets both alike.
 //!
 //! Each run is a process of its own, because runs of one process share where its memory lies, and a
-//! comparison must not take that for a difference.
+//! comparison must not take that for a difference. A run of this binary is told what to do as a
+//! type; one of another version reads its flags itself.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -12,13 +12,12 @@ use lab::experiment::{Order, turns};
 use measure::record::EndedBy;
 
 use super::Records;
+use crate::args::Command;
 use crate::args::compare::AbArguments;
-use crate::args::{Command, RunCommand};
-use crate::command_line;
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
-use crate::{child, inputs, records, run, secrets, signals};
+use crate::{child, command_line, records, run, scenario, secrets, signals, turn};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -30,11 +29,19 @@ const FOLDER: &str = "throng-compare";
 struct Side {
     name: char,
     text: String,
-    program: PathBuf,
-    /// What follows `run`.
-    arguments: Vec<OsString>,
-    is_quiet: bool,
+    runner: Runner,
     folder: PathBuf,
+}
+
+/// Who makes the runs of a side.
+enum Runner {
+    /// This binary, of these groups of clients.
+    Own(Vec<Group>),
+    /// Another one, with what follows `run`.
+    Other {
+        program: PathBuf,
+        arguments: Vec<String>,
+    },
 }
 
 /// Makes all runs; after an interrupt what was made until then.
@@ -140,57 +147,28 @@ impl Side {
         {
             words = rest;
         }
-        let has = |flag: &str| {
-            words
-                .iter()
-                .any(|word| word.split('=').next() == Some(flag))
-        };
-        if has("--record") {
+        if has(words, "--record") {
             return refuse(
                 "the record of each run has its place already",
                 "leave out --record; --records FOLDER says where they are kept",
             );
         }
-        let side = Side {
+        let runner = match program == own {
+            true => {
+                let groups = own_groups(words);
+                Runner::Own(groups.map_err(|failure| failure.of(&format!("--{name}")))?)
+            }
+            false => Runner::Other {
+                program,
+                arguments: words.to_vec(),
+            },
+        };
+        Ok(Side {
             name,
             text: without_secrets(text.trim()),
-            arguments: words.iter().map(OsString::from).collect(),
-            is_quiet: has("--quiet") || has("-q"),
+            runner,
             folder: folder.join(name.to_string()),
-            program,
-        };
-        if side.program == own {
-            side.check()
-                .map_err(|failure| failure.of(&format!("--{name}")))?;
-        }
-        if let Some(path) = inputs::exhausted() {
-            return refuse(
-                &format!("{} can be read once, and each run reads it", path.display()),
-                "give a file in its place",
-            );
-        }
-        Ok(side)
-    }
-
-    /// Everything that can be wrong before a run of this binary. What a scenario file says is
-    /// looked at by the run itself.
-    fn check(&self) -> Result<(), Failure> {
-        let run = self.parsed()?;
-        match run.scenario {
-            Some(_) => Ok(()),
-            None => run::check(&Group::plain(&run.run)?),
-        }
-    }
-
-    fn parsed(&self) -> Result<RunCommand, Failure> {
-        let line = ["throng", "run"].map(OsString::from).into_iter();
-        let line = line.chain(self.arguments.iter().cloned()).collect();
-        let parsed =
-            command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
-        match parsed.command {
-            Command::Run(run) => Ok(*run),
-            _ => Err(Failure::plain("only runs can be compared")),
-        }
+        })
     }
 
     /// Makes one run and reads its record; none if it was interrupted before it had one.
@@ -202,18 +180,17 @@ impl Side {
         // As many digits for each, so that names sort as the runs were made.
         let width = rounds.to_string().len();
         let file = self.folder.join(format!("{round:0width$}.json"));
-        let mut process = Process::new(&self.program);
-        process
-            .arg("run")
-            .args(&self.arguments)
-            .arg("--record")
-            .arg(&file);
-        if !self.is_quiet {
-            process.arg("--quiet");
-        }
-        process.stdin(Stdio::null()).stdout(Stdio::null());
-        let status = child::run(&mut process, interrupt).map_err(|error| {
-            let program = self.program.display();
+        let status = match &self.runner {
+            Runner::Own(groups) => turn::make(groups, (&file, None), interrupt),
+            Runner::Other { program, arguments } => {
+                child::run(&mut process(program, arguments, &file), None, interrupt)
+            }
+        };
+        let status = status.map_err(|error| {
+            let program = match &self.runner {
+                Runner::Own(_) => Path::new("a run").display(),
+                Runner::Other { program, .. } => program.display(),
+            };
             Failure::in_operation(format!("--{}: cannot start {program}: {error}", self.name))
         })?;
         if !file.exists() && interrupt.has_come() {
@@ -235,4 +212,38 @@ impl Side {
             runs,
         }
     }
+}
+
+fn has(words: &[String], flag: &str) -> bool {
+    let mut words = words.iter();
+    words.any(|word| word.split('=').next() == Some(flag))
+}
+
+/// What the runs of this binary are asked for; everything that can be wrong with it before a run is
+/// refused.
+fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
+    let line = ["throng", "run"].into_iter().map(Into::into);
+    let line = line.chain(words.iter().map(Into::into)).collect();
+    let parsed = command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
+    let Command::Run(command) = parsed.command else {
+        return Err(Failure::plain("only runs can be compared"));
+    };
+    let groups = scenario::only_run(command.scenario.as_deref(), &command.run)?;
+    run::check_groups(&groups)?;
+    Ok(groups)
+}
+
+/// A run of another binary.
+fn process(program: &Path, arguments: &[String], record: &Path) -> Process {
+    let mut process = Process::new(program);
+    process
+        .arg("run")
+        .args(arguments)
+        .arg("--record")
+        .arg(record);
+    if !has(arguments, "--quiet") && !has(arguments, "-q") {
+        process.arg("--quiet");
+    }
+    process.stdout(Stdio::null());
+    process
 }

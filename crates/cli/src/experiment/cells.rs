@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::Parser;
 use lab::experiment::{self, Order};
 use lab::target::Service;
+use settings::Transport;
 
 use super::file::{Axis, Experiment, Level};
 use super::hooks::Hooks;
-use super::servers::{self, ServerCell};
-use crate::args::{Arguments, Given};
-use crate::command_line;
+use super::servers::{NOT_STARTED, ServerCell};
+use crate::args::{Given, RunArguments};
 use crate::failure::Failure;
-use crate::secrets;
+use crate::run::group::Group;
 use crate::shell::quoted;
+use crate::{scenario, secrets};
 
 /// Most runs of an experiment.
 const RUNS_MAX: usize = 100_000;
@@ -36,7 +36,7 @@ pub(super) struct Turn {
     /// Which run of its cell, from 1.
     pub(super) repetition: u32,
     labels: Vec<(String, String)>,
-    pub(super) flags: Vec<Given>,
+    flags: Vec<Given>,
     /// The server that is started for it.
     pub(super) server: Option<ServerCell>,
     scenario: Option<PathBuf>,
@@ -60,8 +60,25 @@ impl Turn {
         twin
     }
 
+    /// What it asks for. A server that is started for it has no address yet.
+    pub(super) fn groups(&self) -> Result<Vec<Group>, Failure> {
+        let mut flags = self.flags.clone();
+        if self.server.is_some() {
+            flags.push(Given {
+                name: "server".to_owned(),
+                values: vec![NOT_STARTED.to_owned()],
+            });
+        }
+        let arguments = RunArguments::of_flags(&flags)?;
+        let mut groups = scenario::only_run(self.scenario.as_deref(), &arguments)?;
+        for group in &mut groups {
+            group.run.labels.extend(self.labels.iter().cloned());
+        }
+        Ok(groups)
+    }
+
     /// The arguments of `throng` for it, without the place of its record.
-    pub(super) fn arguments(&self) -> Vec<OsString> {
+    fn arguments(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["run".into()];
         words.extend(self.scenario.iter().map(|path| path.as_os_str().to_owned()));
         words.extend(self.flags.iter().flat_map(Given::arguments));
@@ -231,54 +248,49 @@ fn extended(mut cell: Turn, axis: &Axis, level: &Level) -> Turn {
     cell
 }
 
-/// Flags that cannot be understood, and scenarios that are not there.
+/// Refuses what is wrong with a cell before anything runs.
 fn check(cell: &Turn) -> Result<(), Failure> {
-    let words = [OsString::from("throng")]
-        .into_iter()
-        .chain(cell.arguments());
-    Arguments::try_parse_from(words).map_err(|error| {
-        command_line::wrong(&error, "run").of(&format!("the run with {}", without_repetition(cell)))
-    })?;
-    if let Some(server) = &cell.server {
-        check_server(cell, server)?;
+    if cell.server.is_some() && cell.flags.iter().any(|given| given.name == "server") {
+        return Err(Failure::usage(
+            "`server` is the address of the server that the experiment starts",
+            "leave it out where there is a [[server]]",
+        ));
     }
-    match &cell.scenario {
-        Some(path) if !Path::new(path).is_file() => Err(Failure::usage(
+    if let Some(path) = cell.scenario.as_deref().filter(|path| !path.is_file()) {
+        return Err(Failure::usage(
             format!("there is no scenario {}", path.display()),
             "paths are relative to the experiment's file",
-        )),
-        _ => Ok(()),
+        ));
+    }
+    let groups = cell.groups();
+    let groups = groups.map_err(|failure| {
+        let run = without_repetition(cell);
+        failure.of(&format!("the run with {run}"))
+    })?;
+    match &cell.server {
+        Some(server) => check_server(cell, server, &groups),
+        None => Ok(()),
     }
 }
 
-/// Runs that ask a server for what it does not have, or another one.
-fn check_server(cell: &Turn, server: &ServerCell) -> Result<(), Failure> {
-    let (product, transport) = (server.product(), servers::transport(&cell.flags)?);
-    let needed = Service::of(transport);
-    if needed.is_some_and(|service| !product.services().contains(&service)) {
-        return Err(Failure::usage(
+/// Refuses runs that ask a server for what it does not have.
+fn check_server(cell: &Turn, server: &ServerCell, groups: &[Group]) -> Result<(), Failure> {
+    let product = server.product();
+    let is_missing = |transport: &Transport| {
+        Service::of(*transport).is_some_and(|service| !product.services().contains(&service))
+    };
+    let mut transports = groups.iter().map(|group| group.run.transport);
+    match transports.find(is_missing) {
+        None => Ok(()),
+        Some(transport) => Err(Failure::usage(
             format!(
                 "{}: {} has no {transport}",
                 without_repetition(cell),
                 product.title
             ),
             "leave the transport out, or give the servers that have it an experiment of their own",
-        ));
+        )),
     }
-    let is_given = |name: &str| cell.flags.iter().any(|given| given.name == name);
-    if is_given("server") {
-        return Err(Failure::usage(
-            "`server` is the address of the server that the experiment starts",
-            "leave it out where there is a [[server]]",
-        ));
-    }
-    if cell.scenario.is_some() && !is_given("transport") {
-        return Err(Failure::usage(
-            "the transport of a scenario is not known before it runs",
-            "write transport under [run] too, for the server's address",
-        ));
-    }
-    Ok(())
 }
 
 fn without_repetition(cell: &Turn) -> String {

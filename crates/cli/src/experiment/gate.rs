@@ -1,14 +1,10 @@
 //! Before a server is timed, it has to answer as its zone says.
 
-use std::ffi::OsString;
-
 use engine::{Observed, observer};
 use lab::target::Expectation;
-use settings::{Arrival, Names};
+use settings::{Arrival, Generator, Limits, Names, Process, Questions, Run};
 
-use super::servers::{ServerCell, Started};
-use crate::args::{Command, Given};
-use crate::command_line;
+use super::servers::ServerCell;
 use crate::failure::Failure;
 use crate::run;
 use crate::run::group::Group;
@@ -19,18 +15,25 @@ const QUESTIONS_MAX: usize = 200;
 /// So fast: no server is to be measured by it.
 const RATE_QPS: f64 = 1_000.0;
 
-/// Asks a sample of the zone's names over the transport of a turn and compares every answer.
+/// Asks a sample of the zone's names as each of the groups would and compares every answer.
 pub(super) fn check(
     server: &ServerCell,
-    started: &Started,
-    given: &[Given],
+    groups: &[Group],
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
+    let each = groups.iter();
+    each.map(|group| check_as(group, server, interrupt))
+        .collect()
+}
+
+fn check_as(group: &Group, server: &ServerCell, interrupt: &Interrupt) -> Result<(), Failure> {
     let expected = Expectation::sample(server.zone(), QUESTIONS_MAX)?;
-    let mut request = run::request(&group(started, given, &expected)?)?;
+    let mut request = run::request(&Group {
+        run: run_of(&group.run, &expected),
+        ..group.clone()
+    })?;
     let (observer, observations) = observer();
     request.observer = Some(observer.with_messages());
-    request.observe = lab::observing::Sources::default();
     let control = lab::run::control(std::slice::from_ref(&request));
     interrupt.stops(&control);
     lab::run::run(&request, &control, |_| ())?;
@@ -70,33 +73,33 @@ fn wrong(server: &ServerCell, why: &str) -> Failure {
     ))
 }
 
-/// One client that asks each question once, over the connections of the turn.
-fn group(started: &Started, given: &[Given], expected: &[Expectation]) -> Result<Group, Failure> {
-    let is_about_connections = |given: &&Given| {
-        let name = given.name.as_str();
-        let is_kept = ["transport", "allow-public"].contains(&name);
-        is_kept || name.starts_with("tls-") || name.starts_with("doh-")
-    };
-    let words = ["throng", "run"].map(OsString::from).into_iter();
-    let own = given.iter().filter(is_about_connections);
-    let words = words
-        .chain(own.flat_map(Given::arguments))
-        .chain(started.flags.iter().map(OsString::from));
-    let parsed =
-        command_line::parse(words.collect()).map_err(|error| command_line::wrong(&error, "run"))?;
-    let Command::Run(command) = parsed.command else {
-        return Err(Failure::in_operation("the flags are not those of a run"));
-    };
-    let mut run = command.run.settings()?;
-    run.arrival = Arrival::Open {
-        rate_qps: RATE_QPS,
-        process: command.run.arrival,
-        burst: command.run.burst,
-    };
+/// One client that asks each question once, over connections like those of a run.
+fn run_of(run: &Run, expected: &[Expectation]) -> Run {
     let lines: Vec<&str> = expected.iter().map(|it| it.question.as_str()).collect();
-    run.questions.names = Some(Names::Lines(format!("{}\n", lines.join("\n"))));
-    (run.clients, run.generator.workers) = (Some(1), Some(1));
-    run.limits.queries = Some(expected.len() as u64);
-    run.limits.duration = None;
-    Ok(Group::of(&command.run, run))
+    Run {
+        servers: run.servers.clone(),
+        transport: run.transport,
+        allows_public: run.allows_public,
+        questions: Questions {
+            names: Some(Names::Lines(format!("{}\n", lines.join("\n")))),
+            ..Questions::default()
+        },
+        arrival: Arrival::Open {
+            rate_qps: RATE_QPS,
+            process: Process::default(),
+            burst: 1,
+        },
+        clients: Some(1),
+        http: run.http.clone(),
+        tls: run.tls.clone(),
+        limits: Limits {
+            queries: Some(expected.len() as u64),
+            ..Limits::default()
+        },
+        generator: Generator {
+            workers: Some(1),
+            ..Generator::default()
+        },
+        ..Run::default()
+    }
 }

@@ -1,8 +1,9 @@
 //! `throng experiment`: every cell of a matrix, several times, with a record of each run.
 //!
-//! A run is a `throng run` in a process of its own, with the flags that a user would give: what one
-//! run leaves behind cannot touch the next, and each can be repeated by hand. What is done is what
-//! is in the folder, so that an experiment that was interrupted goes on where it stopped.
+//! A run is a process of its own (`turn`), and asks for what `throng run` with the flags of its
+//! cell does: what one run leaves behind cannot touch the next, and each can be repeated by hand.
+//! What is done is what is in the folder, so that an experiment that was interrupted goes on where
+//! it stopped.
 
 mod cells;
 mod file;

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use lab::experiment;
 use lab::target::{Cell, Data, Product, RunningServer, Zone, products};
-use proto::Transport;
+use settings::{Arrival, FileName, Names, Run};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file::Level;
-use crate::args::Given;
 use crate::failure::Failure;
+use crate::run::group::Group;
 use crate::scenario::{Reader, beside, kind, nearest, scalar};
 
 /// Keys of one of them.
@@ -22,6 +22,8 @@ const OF_SERVER: [&str; 6] = [
     "factors",
     "resources",
 ];
+/// Stands for the address of a server that is not started.
+pub(super) const NOT_STARTED: &str = "127.0.0.1";
 /// Combinations of the factors and resources of one server.
 const LEVELS_MAX: usize = 1_000;
 
@@ -30,13 +32,6 @@ const LEVELS_MAX: usize = 1_000;
 pub(super) struct ServerCell {
     cell: Cell,
     questions: String,
-}
-
-/// A server that runs for some runs, and their flags.
-pub(super) struct Started {
-    /// It ends when this is dropped.
-    _server: RunningServer,
-    pub(super) flags: Vec<String>,
 }
 
 impl ServerCell {
@@ -48,42 +43,39 @@ impl ServerCell {
         &self.cell.zone
     }
 
-    /// Starts it for runs with these flags, which it completes.
-    pub(super) fn start(&self, given: &[Given]) -> Result<Started, Failure> {
-        let transport = transport(given)?;
+    /// Starts it for runs of these groups, which it completes. It ends when it is dropped.
+    pub(super) fn start(&self, groups: &mut [Group]) -> Result<RunningServer, Failure> {
         let server = self.cell.start()?;
-        let title = self.cell.product.title;
-        let address = server.endpoints().address(transport);
-        let address =
-            address.ok_or_else(|| Failure::in_operation(format!("{title} has no {transport}")))?;
-        let mut flags = vec![format!("--server={address}")];
-        let mut add = |name: &str, value: String| {
-            if given.iter().all(|it| it.name != name) {
-                flags.push(format!("--{name}={value}"));
+        let questions = server.folder().join("names");
+        std::fs::write(&questions, &self.questions).map_err(Failure::in_operation)?;
+        for Group { run, .. } in groups {
+            let transport = run.transport;
+            let address = server.endpoints().address(transport).ok_or_else(|| {
+                let title = self.cell.product.title;
+                Failure::in_operation(format!("{title} has no {transport}"))
+            })?;
+            run.servers = vec![address.to_string()];
+            if run.observe.is_empty() {
+                run.observe.push("auto".to_owned());
             }
-        };
-        add("observe", "auto".to_owned());
-        if transport.has_tls() {
-            add("tls-ca", server.ca_file().display().to_string());
+            if let Some(tls) = &mut run.tls {
+                let own = || FileName::from(server.ca_file().to_owned());
+                tls.authorities.get_or_insert_with(own);
+            }
+            if has_place_for_names(run) {
+                let own = || Names::Text(FileName::from(questions.clone()));
+                run.questions.names.get_or_insert_with(own);
+            }
         }
-        let path = server.folder().join("names");
-        std::fs::write(&path, &self.questions).map_err(Failure::in_operation)?;
-        add("names", path.display().to_string());
-        Ok(Started {
-            _server: server,
-            flags,
-        })
+        Ok(server)
     }
 }
 
-/// Over what a run with these flags asks.
-pub(super) fn transport(given: &[Given]) -> Result<Transport, Failure> {
-    let flag = given.iter().find(|it| it.name == "transport");
-    let Some(word) = flag.and_then(|it| it.values.first()) else {
-        return Ok(Transport::Udp);
-    };
-    let wrong = |error| Failure::plain(format!("transport: {error}"));
-    word.parse::<Transport>().map_err(wrong)
+/// False if something else says what is asked.
+fn has_place_for_names(run: &Run) -> bool {
+    let are_made = run.questions.zone().is_some() && run.questions.repeats.is_none();
+    let is_profile = matches!(run.arrival, Arrival::Profile { .. });
+    !are_made && !is_profile
 }
 
 type Value<'a> = Spanned<DeValue<'a>>;

@@ -1,7 +1,6 @@
 //! One run of an experiment, in a process of its own.
 
 use std::fs;
-use std::process::{Command, ExitStatus, Stdio};
 
 use measure::RunRecord;
 use measure::metric::Metric;
@@ -12,9 +11,10 @@ use super::file::Experiment;
 use super::folder::Folder;
 use super::gate;
 use super::hooks::{Hooks, Shell};
-use crate::child;
 use crate::failure::Failure;
+use crate::run::group::Group;
 use crate::signals::Interrupt;
+use crate::turn;
 
 /// Hooks, run, hooks; its figures in a line.
 pub(super) fn make(
@@ -46,28 +46,38 @@ fn runs(
     folder: &Folder,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
-    let server = turn.server.as_ref();
-    let started = server.map(|it| it.start(&turn.flags)).transpose()?;
-    if let Some((server, started)) = server.zip(started.as_ref()) {
-        gate::check(server, started, &turn.flags, interrupt)?;
-    }
-    let further = started.as_ref().map_or(&[][..], |it| &it.flags);
+    let mut groups = turn.groups()?;
+    // It ends with the last of the runs.
+    let _started = match &turn.server {
+        Some(server) => {
+            let started = server.start(&mut groups)?;
+            gate::check(server, &groups, interrupt)?;
+            Some(started)
+        }
+        None => None,
+    };
     let mut figures = String::new();
     for run in Run::all(turn, experiment.runs_per_start) {
-        figures = make_one(&run, further, folder, interrupt)?;
+        figures = make_one(&run, &groups, folder, interrupt)?;
     }
     Ok(figures)
 }
 
 fn make_one(
     run: &Run<'_>,
-    further: &[String],
+    groups: &[Group],
     folder: &Folder,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
-    let unfinished = folder.unfinished(run);
-    let status = start_and_wait(run, further, folder, interrupt)?;
     let (turn, name) = (run.turn, run.name());
+    let unfinished = folder.unfinished(run);
+    // What is left of a run that did not succeed must not pass for this one's.
+    let _ = fs::remove_file(&unfinished);
+    let log = folder.log(run)?;
+    let status = turn::make(groups, (&unfinished, Some(&log)), interrupt).map_err(|error| {
+        let line = turn.command_line();
+        Failure::in_operation(format!("cannot start `{line}`: {error}"))
+    })?;
     let failed = |why: String| Failure::in_operation(format!("{turn}: {why}; see logs/{name}.txt"));
     let text = fs::read_to_string(&unfinished)
         .map_err(|_| failed(format!("the run left no record ({status})")))?;
@@ -80,27 +90,6 @@ fn make_one(
     }
     fs::rename(&unfinished, folder.record(run)).map_err(|error| failed(error.to_string()))?;
     Ok(figures(&record))
-}
-
-fn start_and_wait(
-    run: &Run<'_>,
-    further: &[String],
-    folder: &Folder,
-    interrupt: &Interrupt,
-) -> Result<ExitStatus, Failure> {
-    let (turn, record) = (run.turn, folder.unfinished(run));
-    let cannot = |error: std::io::Error| {
-        Failure::in_operation(format!("cannot start `{}`: {error}", turn.command_line()))
-    };
-    // What is left of a run that did not succeed must not pass for this one's.
-    let _ = fs::remove_file(&record);
-    let log = folder.log(run)?;
-    let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-    command.args(turn.arguments()).args(further).arg("--quiet");
-    command.arg("--record").arg(record);
-    command.stdin(Stdio::null());
-    command.stderr(log.try_clone().map_err(cannot)?).stdout(log);
-    child::run(&mut command, interrupt).map_err(cannot)
 }
 
 /// A run in a line.

@@ -21,7 +21,6 @@ pub(crate) struct Group {
     /// The target, where it is no server that the user names.
     pub(crate) built_in: BuiltIn,
     /// Where the result goes; the first group says it.
-    #[serde(skip)]
     pub(crate) output: Output,
     /// What is replayed, once the capture was read.
     #[serde(skip)]

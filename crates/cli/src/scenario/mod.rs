@@ -21,20 +21,39 @@ use crate::failure::Failure;
 use crate::inputs;
 use crate::run::group::Group;
 use file::ScenarioFile;
-use sweep::Point;
 
 pub(crate) use file::{Reader, kind, scalar};
 pub(crate) use keys::{beside, nearest};
 pub(crate) use schema::schema;
+pub(crate) use sweep::Point;
 
-/// The runs of a scenario: the points of its sweep, each with its groups of clients.
+/// The runs that flags ask for, with a scenario or without: the points of its sweep, each with its
+/// groups of clients.
 pub(crate) fn runs(
     path: Option<&Path>,
     arguments: &RunArguments,
 ) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
     match path {
         Some(path) => runs_of(&read(path)?, &arguments.given),
-        None => runs_of(&ScenarioFile::of_flags(&arguments.given), &[]),
+        None if arguments.profile.profile_mix => {
+            runs_of(&ScenarioFile::of_flags(&arguments.given), &[])
+        }
+        None => Ok(vec![(Point::default(), vec![Group::plain(arguments)?])]),
+    }
+}
+
+/// As [`runs`], where there is to be one.
+pub(crate) fn only_run(
+    path: Option<&Path>,
+    arguments: &RunArguments,
+) -> Result<Vec<Group>, Failure> {
+    let mut runs = runs(path, arguments)?;
+    match runs.len() {
+        1 => Ok(runs.remove(0).1),
+        points => Err(Failure::usage(
+            format!("its sweep is {points} runs, and one is needed"),
+            "leave [sweep] out of the scenario and vary the flag from outside",
+        )),
     }
 }
 

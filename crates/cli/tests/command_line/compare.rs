@@ -2,11 +2,13 @@
 //! conditions that `throng run` takes too.
 
 use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use measure::ab::{Finding, Method};
 use measure::{AbComparison, Metric};
 
-use crate::process::{Folder, throng};
+use crate::process::{Finished, Folder, THRONG, throng};
 
 /// Simulated runs: the same to the octet, but for the seed of what they draw.
 fn simulated(folder: &Folder, name: &str, delay: &str, seeds: std::ops::Range<u32>) -> String {
@@ -137,7 +139,7 @@ fn commands_are_run_in_turn_and_their_records_kept() {
     let folder = Folder::new("compare-turns");
     let records = folder.path("records");
     let run = |command: &str, records: &str| {
-        std::process::Command::new(crate::process::THRONG)
+        Command::new(THRONG)
             .args(["compare", "--a", command, "--b"])
             .arg("throng run --queries 200 --delay '2ms'")
             .args(["--rounds", "3", "--records", records, "--format", "json"])
@@ -170,6 +172,32 @@ fn commands_are_run_in_turn_and_their_records_kept() {
 }
 
 #[test]
+fn what_can_be_read_once_is_read_for_all_runs_in_turn() {
+    let folder = Folder::new("compare-input");
+    let scenario = folder.write(
+        "scenario.toml",
+        "driver = \"sim\"\nqueries = 30\nnames = \"-\"\n[[clients]]\ncount = 3\n",
+    );
+    let records = folder.path("records");
+    let mut command = Command::new(THRONG);
+    let a = "--driver sim --queries 30 --clients 3 --names -";
+    command.args(["compare", "--a", a, "--b", &scenario, "--rounds", "2"]);
+    command.args(["--records", &records, "--force"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"a.example A\nb.example A\n").unwrap();
+    drop(input);
+    Finished::new("compare", child.wait_with_output().unwrap()).succeeded();
+    for name in ["a/1", "b/1", "a/2", "b/2"] {
+        let text = fs::read_to_string(format!("{records}/{name}.json")).unwrap();
+        let record = measure::RunRecord::from_json(&text).unwrap();
+        assert_eq!(record.scenario.questions.count, 2, "{name}");
+        assert_eq!(record.total.counts.responses, 30, "{name}");
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused_before_anything_runs() {
     let folder = Folder::new("compare-refused");
     let one = |name: &str, flags: &str| {
@@ -185,6 +213,7 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
     assert!(forced.contains("note: the scenario of B"), "{forced}");
     let empty = folder.path("empty");
     fs::create_dir(&empty).unwrap();
+    let sweep = folder.write("sweep.toml", "queries = 9\n[sweep]\nclients = [1, 2]\n");
     for (flags, what) in [
         (format!("{a} {empty}"), "no run records in this folder"),
         (format!("{a} {a}.none"), "cannot read"),
@@ -197,6 +226,10 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
         (
             "--a --record=x --b run".into(),
             "the record of each run has its place already",
+        ),
+        (
+            format!("--a {sweep} --b run"),
+            "--a: its sweep is 2 runs, and one is needed",
         ),
         (a.clone(), "<B>"),
     ] {

@@ -558,6 +558,11 @@ fn shown_by_runs(run: &str, record: &str, folder: &Folder) -> Vec<(String, Strin
     compare.args(["compare", "--a", run, "--b", run, "--rounds", "2"]);
     let compared = compare.args(["--records", &records]).output().unwrap();
     all.push(shown(Finished::new("compare", compared)));
+    for side in ["a", "b"] {
+        let record = read(&format!("{records}/{side}/2.json"));
+        let algorithm = record.scenario.tsig_algorithm.as_deref();
+        assert_eq!(algorithm, Some("hmac-sha256"));
+    }
     all
 }
 

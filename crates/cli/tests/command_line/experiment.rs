@@ -252,6 +252,11 @@ fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
             "it is less than 1ms",
             "give 1ms",
         ),
+        (
+            "[run]\nserver = \"192.0.2.1\"\ndelay = \"1ms\"",
+            "the run with the flags of [run]: --delay has no effect on 192.0.2.1",
+            "leave out --delay",
+        ),
         ("name = [", "experiment.toml, line 1", "toml.io"),
     ] {
         let file = folder.write("experiment.toml", text);

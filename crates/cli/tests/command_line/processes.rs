@@ -333,6 +333,7 @@ fn what_cannot_be_divided_is_refused() {
     // Nobody has told it what to do.
     let told = throng("part 0/1 run").ended_with(1);
     assert!(told.contains("for `throng` itself"), "{told}");
+    throng("turn").refused_with("for `throng` itself", "throng run");
 }
 
 #[test]
@@ -369,19 +370,40 @@ fn of_process(pid: u32, name: &str) -> String {
     String::from_utf8_lossy(&octets).into_owned()
 }
 
+/// Checks that nobody sees the secret by looking at a process.
+fn check_without_secret(pid: u32) {
+    for name in ["cmdline", "environ"] {
+        let text = of_process(pid, name);
+        assert!(!text.contains(SECRET), "{name}: {text}");
+    }
+}
+
+/// The process of the run that a command makes in turn, once it is there.
+fn turn_of(command: u32) -> u32 {
+    let is_turn = |pid: &u32| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline"));
+        line.is_ok_and(|line| line.contains("turn\0"))
+    };
+    let begun = std::time::Instant::now();
+    loop {
+        if let Some(turn) = parts_of(command).into_iter().find(is_turn) {
+            return turn;
+        }
+        assert!(begun.elapsed().as_secs() < 120, "no run has begun");
+        std::thread::yield_now();
+    }
+}
+
+const SECRET: &str = "cGxhbnRlZCBzZWNyZXQ=";
+
 #[test]
 fn nobody_sees_in_a_part_what_its_parent_was_given() {
-    const SECRET: &str = "cGxhbnRlZCBzZWNyZXQ=";
     let mut running = Running::start(&format!(
         "--format json --processes 2 --clients 4 --rate 100 --tsig hmac-sha256:k:{SECRET}"
     ));
     for part in parts_of(running.child.id()) {
-        let (line, variables) = (of_process(part, "cmdline"), of_process(part, "environ"));
-        assert!(line.contains("part\0"), "{line}");
-        assert!(
-            !line.contains(SECRET) && !variables.contains(SECRET),
-            "{line}"
-        );
+        assert!(of_process(part, "cmdline").contains("part\0"));
+        check_without_secret(part);
     }
     signal(&running.child, "INT");
     let (code, stdout, stderr) = running.ended();
@@ -392,4 +414,29 @@ fn nobody_sees_in_a_part_what_its_parent_was_given() {
         Some("hmac-sha256")
     );
     assert!(record.total.counts.responses > 0);
+}
+
+#[test]
+fn nobody_sees_in_a_run_made_in_turn_what_its_command_was_given() {
+    let folder = Folder::new("turn-secret");
+    let text = format!("[run]\nduration = \"60s\"\nrate = 100\ntsig = \"k:{SECRET}\"\n");
+    let (file, output) = (folder.write("turn.toml", text), folder.path("made"));
+    let run = format!("run --duration 60s --rate 100 --tsig k:{SECRET}");
+    let records = folder.path("compared");
+    for arguments in [
+        vec!["experiment", "run", &file, "--output", &output],
+        vec!["compare", "--a", &run, "--b", &run, "--records", &records],
+    ] {
+        let mut command = Command::new(THRONG);
+        command.args(&arguments).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut running = Running { child, stderr };
+        check_without_secret(turn_of(running.child.id()));
+        signal(&running.child, "INT");
+        let (code, _, stderr) = running.ended();
+        assert_eq!(code, Some(130), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains(SECRET), "{stderr}");
+    }
 }

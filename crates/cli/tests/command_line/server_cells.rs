@@ -107,6 +107,30 @@ fn servers_are_started_for_their_runs_and_each_start_is_a_repetition() {
 }
 
 #[test]
+fn groups_of_a_scenario_ask_a_server_over_their_own_transports() {
+    let folder = Folder::new("cells-scenario");
+    folder.write(
+        "two.toml",
+        "rate = 200\nduration = \"200ms\"\n[[clients]]\ncount = 2\n\
+         [[clients]]\ncount = 2\ntransport = \"dot\"\n",
+    );
+    let text = "repetitions = 1\n[run]\nscenario = \"two.toml\"\n\
+                [[server]]\nproduct = \"bind\"\n";
+    experiment(&folder, text, "run FILE --output OUT").succeeded();
+    let text = fs::read_to_string(folder.path("out/records/server=bind,r1.json")).unwrap();
+    let record = RunRecord::from_json(&text).unwrap();
+    let of_each = |group: &measure::experience::GroupRecord| {
+        let counts = &group.total.counts;
+        assert_eq!(counts.rcodes.by_rcode[0], counts.sent);
+        counts.sent
+    };
+    let sent: Vec<u64> = record.groups.iter().map(of_each).collect();
+    assert_eq!(sent, [20, 20]);
+    assert!(record.observations.len() > 1);
+    assert_eq!(left_in(&folder), 0);
+}
+
+#[test]
 fn a_server_that_does_not_start_is_told_and_the_others_go_on() {
     let folder = Folder::new("cells-broken");
     let text = r#"

@@ -28,6 +28,6 @@ mod parent;
 mod run;
 mod serve;
 
-pub use parent::{Event, PartCommand, Parts, PartsError};
+pub use parent::{Event, PartCommand, Parts, PartsError, setup_line};
 pub use run::{PartOfRun, run_part, run_parts};
 pub use serve::{serve_part, serve_parts, start_responders};

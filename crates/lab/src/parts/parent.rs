@@ -23,6 +23,11 @@ pub struct PartCommand {
     pub before: Vec<OsString>,
 }
 
+/// The first line that a process is told: what it is to do.
+pub fn setup_line(setup: &Value) -> String {
+    format!("setup {setup}")
+}
+
 /// Why the parts did not do what they were to do; all of them have been ended.
 #[derive(Debug)]
 pub enum PartsError {
@@ -114,7 +119,7 @@ impl Parts {
             let sender = self.sender.clone();
             std::thread::spawn(move || listen(index, stdout, &sender));
         }
-        self.say(index, &format!("setup {setup}"));
+        self.say(index, &setup_line(setup));
         Ok(())
     }
 

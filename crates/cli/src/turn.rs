@@ -1,0 +1,57 @@
+//! `throng turn`: a run that a command makes in a process of its own, so that what one run leaves
+//! behind cannot touch the next. Nobody but that command starts it.
+//!
+//! It is told what to do as a part of a run is (`part`): through standard input and as types, for
+//! everybody on the host may read the command line of a process. Its record it writes by itself.
+
+use std::fs::File;
+use std::io::Result;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::run::group::Group;
+use crate::signals::Interrupt;
+use crate::{child, inputs, part, run_command};
+
+/// The subcommand, which has no help of its own.
+pub(crate) const NAME: &str = "turn";
+
+/// What a turn is told.
+#[derive(Serialize, Deserialize)]
+struct Setup {
+    groups: Vec<Group>,
+    inputs: Value,
+}
+
+/// Makes a run, whose record goes to a file, and waits for its end. What it prints goes to the log;
+/// without one, only errors are shown.
+pub(crate) fn make(
+    groups: &[Group],
+    (record, log): (&Path, Option<&File>),
+    interrupt: &Interrupt,
+) -> Result<ExitStatus> {
+    let mut groups = groups.to_vec();
+    // The first group says it for all.
+    let output = &mut groups[0].output;
+    (output.record, output.quiet) = (Some(record.to_owned()), true);
+    let inputs = inputs::to_json();
+    let setup = serde_json::to_value(Setup { groups, inputs })?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(NAME);
+    match log {
+        Some(log) => command.stdout(log.try_clone()?).stderr(log.try_clone()?),
+        None => command.stdout(Stdio::null()),
+    };
+    child::run(&mut command, Some(&setup), interrupt)
+}
+
+/// Makes the run that this process is told of.
+pub(crate) fn execute() -> std::result::Result<ExitCode, Failure> {
+    let setup: Setup = part::told()?;
+    inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
+    run_command::execute_groups(setup.groups)
+}
