@@ -11,7 +11,7 @@ use proto::Transport;
 use serde::{Deserialize, Serialize};
 use settings::{DriverChoice, DriverKind, InterfaceName};
 
-pub(crate) use behaviour::{BehaviourArguments, SelfTestBehaviour, SimulationArguments};
+pub(crate) use behaviour::BehaviourArguments;
 use capacity::CapacityArguments;
 use ceiling::CeilingArguments;
 use compare::AbArguments;

@@ -14,7 +14,9 @@ use proto::doq::MessageIds;
 use proto::tls::{
     ClientCertificates, Group, ServerTlsOptions, Tickets, TlsConfigError, TlsSetting,
 };
-use responder::behaviour::{parse_http_status_shares, parse_rcode_shares, parse_share};
+use responder::behaviour::{
+    self, parse_connection_end, parse_http_status_shares, parse_rcode_shares, parse_share,
+};
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
 use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
 use settings::{DriverChoice, DriverKind};
@@ -378,7 +380,7 @@ pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure
         end_after: flags.end_after.as_deref().map(end_after).transpose()?,
         ..Behaviour::default()
     };
-    behaviour.validate().map_err(Failure::plain)?;
+    behaviour::validate(&behaviour).map_err(Failure::plain)?;
     Ok(behaviour)
 }
 
@@ -445,5 +447,5 @@ fn end_after(text: &str) -> Result<(u64, responder::ConnectionEnd), Failure> {
     };
     let (queries, how) = text.split_once(':').ok_or_else(form)?;
     let queries = queries.parse().map_err(|_| form())?;
-    Ok((queries, how.parse().map_err(Failure::plain)?))
+    Ok((queries, parse_connection_end(how).map_err(Failure::plain)?))
 }

@@ -11,7 +11,7 @@ use proto::doq::MessageIds;
 use proto::http2::Http2ServerOptions;
 use proto::tls::rustls;
 
-use crate::behaviour::{Behaviour, BehaviourError};
+use crate::behaviour::{Behaviour, BehaviourError, validate};
 use crate::quic;
 use crate::service::ServiceModel;
 use crate::zone::Zone;
@@ -221,6 +221,6 @@ impl ResponderConfig {
         if !self.doh_path.starts_with('/') || self.doh_path.contains(['?', '#']) {
             return Err(ConfigError::DohPath(self.doh_path.clone()));
         }
-        self.behaviour.validate().map_err(ConfigError::Behaviour)
+        validate(&self.behaviour).map_err(ConfigError::Behaviour)
     }
 }

@@ -17,7 +17,7 @@ use proto::quic::{
 use proto::tls::HandshakeKind;
 use proto::{Instant, Transport};
 
-use crate::behaviour::ConnectionEnd;
+use crate::behaviour::{self, ConnectionEnd};
 use crate::config::ResponderConfig;
 use crate::delayed::{Destination, Reply, Waiting};
 use crate::freshness::ttl_min;
@@ -573,11 +573,7 @@ fn admission(datagram: &[u8], config: &ResponderConfig) -> Admission {
     if config.open_connections.count() >= config.limits.connections_max {
         return Admission::Refuse;
     }
-    let shares = &config.behaviour.quic;
-    match shares.is_none() {
-        true => Admission::Accept,
-        false => shares.admission(chance(id, config.seed)),
-    }
+    behaviour::admission(&config.behaviour.quic, || chance(id, config.seed))
 }
 
 /// The destination connection ID of an Initial packet at the start of `datagram` (RFC 9000,

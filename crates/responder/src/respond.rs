@@ -8,7 +8,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::answer::{Answered, Instead, Limit, answer};
-use crate::behaviour::{Delay, Fault, after_stalls};
+use crate::behaviour::{Delay, Fault, after_stalls, table};
 use crate::config::ResponderConfig;
 use crate::counters::Counters;
 use crate::delayed::{Delayed, Destination, Reply};
@@ -62,7 +62,7 @@ impl Respondent {
     pub(crate) fn new(config: Arc<ResponderConfig>, place: WorkerPlace) -> Self {
         let behaviour = &config.behaviour;
         let mut cumulative = 0.0;
-        let faults = behaviour.faults.table().into_iter().map(|(fault, share)| {
+        let faults = table(&behaviour.faults).into_iter().map(|(fault, share)| {
             cumulative += share;
             (cumulative, fault)
         });

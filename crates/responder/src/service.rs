@@ -26,62 +26,12 @@ use proto::tls::HandshakeKind;
 use proto::{Instant, name};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+pub use settings::{CacheModel, ServiceModel};
 
 use crate::behaviour::Delay;
 use crate::draw::draw;
 use crate::zone::NameHasher;
 use cache::{Cache, Found};
-
-/// What a server needs, and has.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServiceModel {
-    /// Workers (threads) that do the jobs, at least 1.
-    pub workers: u32,
-    /// Time of a worker for a query.
-    pub query: Delay,
-    /// Time of a worker for a connection that is accepted; without it, the model has no listen
-    /// backlog either.
-    pub accept: Duration,
-    /// Time of a worker for a full TLS or QUIC handshake.
-    pub handshake_full: Duration,
-    /// Time of a worker for a handshake that resumes a session.
-    pub handshake_resumed: Duration,
-    /// Datagrams that may wait for a worker; further ones are dropped.
-    pub datagrams_max: Option<u32>,
-    /// Connections that may wait to be accepted.
-    pub backlog_max: Option<u32>,
-    /// Answers that are kept; without it, every question is answered from memory.
-    pub cache: Option<CacheModel>,
-}
-
-/// A cache of answers that come from upstream.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CacheModel {
-    /// How long an answer is kept.
-    pub ttl: Duration,
-    /// Answers kept at once, at least 1; the least recently used one makes room.
-    pub entries_max: Option<u32>,
-    /// Time from asking upstream to the answer.
-    pub miss: Delay,
-    /// What asking upstream adds to the time of the worker.
-    pub miss_service: Duration,
-}
-
-impl Default for ServiceModel {
-    /// One worker that needs no time.
-    fn default() -> Self {
-        ServiceModel {
-            workers: 1,
-            query: Delay::None,
-            accept: Duration::ZERO,
-            handshake_full: Duration::ZERO,
-            handshake_resumed: Duration::ZERO,
-            datagrams_max: None,
-            backlog_max: None,
-            cache: None,
-        }
-    }
-}
 
 /// What the model has seen between two instants, by when a job came.
 #[derive(Clone, Debug, Default, PartialEq)]

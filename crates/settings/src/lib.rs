@@ -17,6 +17,8 @@
 //! | [`arrival`] | when queries are due |
 //! | [`connections`] | how long connections live, and how they are opened |
 //! | [`presence`] | when clients are there |
+//! | [`behaviour`] | what the built-in responder does to queries |
+//! | [`simulation`] | the network and the server where nothing is real |
 //! | [`stub`] | which of its servers a client asks, and how often |
 
 #![forbid(unsafe_code)]
@@ -26,6 +28,7 @@
 )]
 
 pub mod arrival;
+pub mod behaviour;
 pub mod connections;
 pub mod driver;
 pub mod file;
@@ -34,11 +37,13 @@ mod nanos;
 pub mod presence;
 pub mod questions;
 pub mod run;
+pub mod simulation;
 pub mod stub;
 pub mod tls;
 pub mod transport;
 
 pub use arrival::{Arrival, ClientArrival, Process, ReplaySource, Think};
+pub use behaviour::{Behaviour, ConnectionEnd, Delay, FaultShares, QuicShares, Stall};
 pub use connections::ConnectionPolicy;
 pub use driver::{DriverChoice, DriverKind, InterfaceName, StampSource};
 pub use file::FileName;
@@ -46,6 +51,7 @@ pub use http::{Http, HttpMethod, HttpScheme};
 pub use presence::{Presence, Reset};
 pub use questions::{Edns, Labels, Message, Names, QuestionOrder, Questions, Repeats, Tsig};
 pub use run::{Generator, Limits, Run};
+pub use simulation::{CacheModel, ServiceModel, Simulation};
 pub use stub::{ResolvConf, Retry, ServerOrder, Stub, StubPolicy};
 pub use tls::Tls;
 pub use transport::Transport;

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Arrival, ConnectionPolicy, DriverKind, Http, InterfaceName, Message, Presence, Questions,
-    StampSource, Stub, Tls, Transport, nanos,
+    Arrival, Behaviour, ConnectionPolicy, DriverKind, Http, InterfaceName, Message, Presence,
+    Questions, Simulation, StampSource, Stub, Tls, Transport, nanos,
 };
 
 /// Everything that the clients of a run are asked for: all clients, or those of one group.
@@ -59,6 +59,17 @@ pub struct Run {
     pub labels: BTreeMap<String, String>,
     /// Servers, hosts and exporters that are asked meanwhile, such as `process=named`.
     pub observe: Vec<String>,
+    /// What the built-in responder does, where it is the target.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub responder: Behaviour,
+    /// The network before it, and what it needs, in a simulation.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub simulation: Simulation,
+}
+
+/// What nobody asked for is left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for Run {
@@ -86,6 +97,8 @@ impl Default for Run {
             goodput_rcodes: vec![0, 3],
             labels: BTreeMap::new(),
             observe: Vec::new(),
+            responder: Behaviour::default(),
+            simulation: Simulation::default(),
         }
     }
 }
@@ -192,7 +205,10 @@ impl Run {
 mod tests {
     use super::*;
     use crate::questions::LabelOctets;
-    use crate::{ClientArrival, FileName, Labels, Names, ReplaySource, Retry, Think};
+    use crate::{
+        ClientArrival, ConnectionEnd, Delay, FileName, Labels, Names, ReplaySource, Retry,
+        ServiceModel, Think,
+    };
 
     #[test]
     fn every_arrival_and_choice_of_questions_comes_back_from_json() {
@@ -233,6 +249,17 @@ mod tests {
                     ..Stub::default()
                 },
                 tls: Some(Tls::default()),
+                responder: Behaviour {
+                    delay: Delay::Exponential {
+                        mean: Duration::from_nanos(1),
+                    },
+                    end_after: Some((3, ConnectionEnd::Error(4))),
+                    ..Behaviour::default()
+                },
+                simulation: Simulation {
+                    server: Some(ServiceModel::default()),
+                    ..Simulation::default()
+                },
                 ..Run::default()
             };
             let json = serde_json::to_string(&run).unwrap();

@@ -5,11 +5,14 @@ use std::time::Duration;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use settings::Simulation;
+
 use super::server_model::ServerModelArguments;
 use super::values::{delay, duration, stall};
+use crate::failure::Failure;
 
 /// The simulated network of `--driver sim`.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Simulation (--driver sim)")]
 pub(crate) struct SimulationArguments {
     /// One-way delay
@@ -31,8 +34,37 @@ pub(crate) struct SimulationArguments {
     pub(crate) server: ServerModelArguments,
 }
 
+impl SimulationArguments {
+    /// What these flags ask for.
+    ///
+    /// # Errors
+    /// What is to be a share and is none.
+    pub(crate) fn asked(&self) -> Result<Simulation, Failure> {
+        let shares = [
+            ("--sim-loss", self.sim_loss),
+            ("--sim-duplicate", self.sim_duplicate),
+            ("--sim-reorder", self.sim_reorder),
+        ];
+        let is_wrong = |(_, share): &&(&str, f64)| !(0.0..=1.0).contains(share);
+        if let Some((flag, share)) = shares.iter().find(is_wrong) {
+            return Err(Failure::usage(
+                format!("{flag} {share}: not a share"),
+                "give a number from 0 to 1, such as 0.01",
+            ));
+        }
+        Ok(Simulation {
+            delay: self.sim_delay,
+            jitter: self.sim_jitter,
+            loss_share: self.sim_loss,
+            duplicate_share: self.sim_duplicate,
+            reorder_share: self.sim_reorder,
+            server: self.server.model(),
+        })
+    }
+}
+
 /// Behaviour of the built-in responder in self-tests and simulations.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Built-in responder (self-test and simulation)")]
 pub(crate) struct SelfTestBehaviour {
     #[command(flatten)]

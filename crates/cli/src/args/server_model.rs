@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use responder::{CacheModel, Delay, ServiceModel};
-use serde::{Deserialize, Serialize};
+use settings::{CacheModel, Delay, ServiceModel};
 
 use super::values::{delay, duration};
 
 /// The modelled server; without any of these it needs no time.
-#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Simulation (--driver sim)")]
 pub(crate) struct ServerModelArguments {
     /// Worker time per query: 50us, uniform:20us..80us, exponential:50us

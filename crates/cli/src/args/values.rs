@@ -84,11 +84,9 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn delay(text: &str) -> Result<::responder::Delay, String> {
-    text.parse()
-        .map_err(|error: ::responder::behaviour::BehaviourError| error.to_string())
+    ::responder::behaviour::parse_delay(text).map_err(|error| error.to_string())
 }
 
 pub(super) fn stall(text: &str) -> Result<::responder::Stall, String> {
-    text.parse()
-        .map_err(|error: ::responder::behaviour::BehaviourError| error.to_string())
+    ::responder::behaviour::parse_stall(text).map_err(|error| error.to_string())
 }

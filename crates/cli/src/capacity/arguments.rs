@@ -5,7 +5,7 @@ use std::time::Duration;
 use lab::capacity::Attempt;
 use load::arrival::parse_rate;
 use measure::capacity::{CapacityPlan, Objective, SearchFacts, Sought};
-use settings::{Arrival, ClientArrival, DriverKind};
+use settings::{Arrival, ClientArrival, DriverKind, Run};
 
 use crate::args::capacity::{CapacityArguments, SearchFor};
 use crate::args::flags::Asker;
@@ -156,45 +156,34 @@ fn reject_unused(arguments: &CapacityArguments) -> Result<(), Failure> {
     refuse(&flags, place)
 }
 
-/// What every trial has in common.
-pub(super) fn base(arguments: &CapacityArguments) -> Result<Group, Failure> {
+/// What every trial has in common, and the first one's load.
+pub(super) fn base(arguments: &CapacityArguments, plan: &CapacityPlan) -> Result<Group, Failure> {
     let mut flags = arguments.run.clone();
-    if arguments.search == SearchFor::Clients {
-        // The search says itself how they ask.
-        flags.given.retain(|given| given.name != "arrival");
-    }
-    let mut run = match arguments.search {
-        SearchFor::Rate => flags.settings_with_rate()?,
-        SearchFor::Clients => flags.settings()?,
+    let mut run = match plan.search.rate_per_client_qps {
+        None => flags.settings_with_rate(plan.search.start)?,
+        Some(each) => {
+            // The search says itself how they ask.
+            flags.given.retain(|given| given.name != "arrival");
+            Run {
+                arrival: Arrival::Clients(ClientArrival::spread(flags.arrival, each)),
+                ..flags.settings()?
+            }
+        }
     };
     run.limits.duration = Some(arguments.trial_duration);
     Ok(Group::of(&flags, run))
 }
 
 /// One trial.
-pub(super) fn trial(
-    arguments: &CapacityArguments,
-    (base, plan): (&Group, &CapacityPlan),
-    attempt: Attempt,
-) -> Group {
+pub(super) fn trial(base: &Group, attempt: Attempt) -> Group {
     let mut group = base.clone();
     let run = &mut group.run;
     // What is drawn in one trial is not drawn again in the next.
     let seed = &mut run.generator.seed;
     *seed = seed.wrapping_add(attempt.position as u64);
-    let process = arguments.run.arrival;
-    match plan.search.rate_per_client_qps {
-        None => {
-            run.arrival = Arrival::Open {
-                rate_qps: (attempt.value * 1e3).round() / 1e3,
-                process,
-                burst: arguments.run.burst,
-            };
-        }
-        Some(each) => {
-            run.clients = Some(attempt.value.round() as u32);
-            run.arrival = Arrival::Clients(ClientArrival::spread(process, each));
-        }
+    match &mut run.arrival {
+        Arrival::Open { rate_qps, .. } => *rate_qps = (attempt.value * 1e3).round() / 1e3,
+        _ => run.clients = Some(attempt.value.round() as u32),
     }
     group
 }

@@ -29,7 +29,7 @@ const ANSWER: &str = "capacity.json";
 /// Searches and prints.
 pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure> {
     let plan = arguments::plan(arguments)?;
-    let base = arguments::base(arguments)?;
+    let base = arguments::base(arguments, &plan)?;
     let links = Links::with_force(arguments.run.force);
     let answer_to = (arguments.records.as_deref())
         .map(|folder| Destination::check("--records", &make_folder(folder)?, links))
@@ -113,7 +113,7 @@ impl Bench for Trials<'_> {
     type Error = Failure;
 
     fn make(&mut self, attempt: Attempt) -> Result<Made, Failure> {
-        let mut trial = arguments::trial(self.arguments, (self.base, self.plan), attempt);
+        let mut trial = arguments::trial(self.base, attempt);
         // A bar goes away by itself; lines between those of the trials would be too many.
         trial.output.quiet |= !std::io::stderr().is_terminal();
         let destination = self.destination(attempt)?;

@@ -18,6 +18,7 @@ use crate::args::doh::Server;
 use crate::args::questions::QuestionOrder as Order;
 use crate::args::{NamesFormat, RunArguments, TlsArguments};
 use crate::failure::Failure;
+use crate::responder::behaviour;
 
 impl RunArguments {
     /// What these flags ask for.
@@ -31,14 +32,21 @@ impl RunArguments {
         Ok(run)
     }
 
-    /// The same where a command decides what is offered: flags that need a rate have one.
-    pub(crate) fn settings_with_rate(&self) -> Result<Run, Failure> {
+    /// The same where a command decides the rate: flags that need one have it.
+    pub(crate) fn settings_with_rate(&self, rate_qps: f64) -> Result<Run, Failure> {
         let mut flags = self.clone();
         flags.given.push(crate::args::Given {
             name: "rate".to_owned(),
             values: Vec::new(),
         });
-        flags.settings()
+        Ok(Run {
+            arrival: Arrival::Open {
+                rate_qps,
+                process: self.arrival,
+                burst: self.burst,
+            },
+            ..flags.settings()?
+        })
     }
 }
 
@@ -97,6 +105,8 @@ fn run(flags: &RunArguments) -> Result<Run, Failure> {
         goodput_rcodes: goodput(flags)?,
         labels: flags.label.iter().cloned().collect(),
         observe: flags.observe.clone(),
+        responder: behaviour(&flags.behaviour.behaviour)?,
+        simulation: flags.simulation.asked()?,
     })
 }
 
@@ -310,6 +320,10 @@ mod tests {
             "run --random-labels example. --label-octets 12..16 --cache-hit-ratio 0.9",
             "run --driver xdp --interface eth0 --server 192.0.2.1 --names n --cpus 1,3",
             "run --driver sim --queries 7 --zipf 1.1 --qtypes A=60,AAAA=30",
+            "run --driver sim --sim-delay 5ms --sim-loss 0.1 --sim-service-time uniform:1us..9us \
+             --sim-cache-ttl 60s --sim-miss-time exponential:30ms",
+            "run --delay exponential:0.1ms --loss 0.1 --rcodes SERVFAIL=0.3 --truncate 0.07 \
+             --stall at=3s,for=1s,every=10s --ceiling 37000,then=drop --end-after 7:error=0x3",
             "run --seed 18446744073709551615 --loops 7 --question-order shuffled",
         ] {
             let asked = settings(line).unwrap_or_else(|failure| panic!("{line}: {failure:?}"));

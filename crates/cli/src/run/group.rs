@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use settings::Run;
 
 use super::captured::Captured;
-use crate::args::{Output, RunArguments, SelfTestBehaviour, SimulationArguments};
+use crate::args::{Output, RunArguments};
 use crate::failure::Failure;
 
 /// Clients that are alike, and all that is asked of them.
@@ -18,8 +18,6 @@ pub(crate) struct Group {
     pub(crate) name: String,
     /// What it is asked for.
     pub(crate) run: Run,
-    /// The target, where it is no server that the user names.
-    pub(crate) built_in: BuiltIn,
     /// Where the result goes; the first group says it.
     pub(crate) output: Output,
     /// What is replayed, once the capture was read.
@@ -29,13 +27,6 @@ pub(crate) struct Group {
     pub(crate) rounds: Rounds,
     /// Where the scenario says so; none for a run without scenario.
     pub(crate) place: Option<String>,
-}
-
-/// The responder that is built in, and the network before it in a simulation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct BuiltIn {
-    pub(crate) behaviour: SelfTestBehaviour,
-    pub(crate) simulation: SimulationArguments,
 }
 
 impl Group {
@@ -52,10 +43,6 @@ impl Group {
         Group {
             name: measure::experience::GroupRecord::PLAIN.to_owned(),
             run,
-            built_in: BuiltIn {
-                behaviour: flags.behaviour.clone(),
-                simulation: flags.simulation.clone(),
-            },
             output: Output::of(flags),
             captured: None,
             rounds: Rounds::of_all(),

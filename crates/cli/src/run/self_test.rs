@@ -10,7 +10,7 @@ use proto::Transport;
 use proto::tls::{ServerTlsOptions, Tickets};
 use responder::certificate::{Identity, SelfSigned, self_signed};
 use responder::{Limits, ResponderConfig};
-use settings::DriverChoice;
+use settings::{DriverChoice, Run};
 
 use super::group::share_rounds;
 use super::prepared::Prepared;
@@ -18,7 +18,7 @@ use super::{request, tls};
 use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::part::PartIndex;
-use crate::responder::{behaviour, config_of_part};
+use crate::responder::config_of_part;
 use crate::run::group::Group;
 use crate::secrets;
 use crate::signals::Interrupt;
@@ -96,7 +96,7 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         listen: (transports(groups).into_iter())
             .map(|transport| (transport, free_port))
             .collect(),
-        ..responder(&groups[0], identity.as_ref())?
+        ..responder(&groups[0], identity.as_ref())
     };
     for (request, group) in requests.iter_mut().zip(groups) {
         request.cpus.clone_from(&generator_cpus);
@@ -132,14 +132,14 @@ fn transports(groups: &[Group]) -> Vec<Transport> {
     transports
 }
 
-/// The responder as the flags of the run want it.
-fn responder(group: &Group, identity: Option<&Identity>) -> Result<ResponderConfig, Failure> {
-    Ok(ResponderConfig {
-        behaviour: behaviour(&group.built_in.behaviour.behaviour)?,
+/// The responder as the run wants it.
+fn responder(group: &Group, identity: Option<&Identity>) -> ResponderConfig {
+    ResponderConfig {
+        behaviour: group.run.responder.clone(),
         tls: identity.map(|identity| Arc::clone(&identity.server_config)),
         seed: group.run.generator.seed,
         ..ResponderConfig::default()
-    })
+    }
 }
 
 /// Runs in virtual time.
@@ -186,52 +186,36 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     }
     share_rounds(groups, &mut requests)?;
     let simulation = Simulation {
-        world: world(&groups[0])?,
+        world: world(&groups[0].run),
         responder: ResponderConfig {
-            service: groups[0].built_in.simulation.server.model(),
+            service: groups[0].run.simulation.server.clone(),
             limits: SIMULATED_LIMITS,
-            ..responder(&groups[0], identity.as_ref())?
+            ..responder(&groups[0], identity.as_ref())
         },
         ..Simulation::default()
     };
     Ok((requests, simulation))
 }
 
-fn world(group: &Group) -> Result<WorldConfig, Failure> {
-    let flags = &group.built_in.simulation;
-    let shares = [
-        ("--sim-loss", flags.sim_loss),
-        ("--sim-duplicate", flags.sim_duplicate),
-        ("--sim-reorder", flags.sim_reorder),
-    ];
-    if let Some((flag, share)) = shares
-        .iter()
-        .find(|(_, share)| !(0.0..=1.0).contains(share))
-    {
-        return Err(Failure::usage(
-            format!("{flag} {share}: not a share"),
-            "give a number from 0 to 1, such as 0.01",
-        ));
-    }
-    let jitter = match flags.sim_jitter.is_zero() {
+fn world(run: &Run) -> WorldConfig {
+    let asked = &run.simulation;
+    let jitter = match asked.jitter.is_zero() {
         true => Jitter::None,
-        false => Jitter::Uniform {
-            max: flags.sim_jitter,
-        },
+        false => Jitter::Uniform { max: asked.jitter },
     };
     let link = Link {
-        delay: flags.sim_delay,
+        delay: asked.delay,
         jitter,
-        loss_share: flags.sim_loss,
-        duplicate_share: flags.sim_duplicate,
-        reorder_share: flags.sim_reorder,
-        reorder_delay: flags.sim_delay,
+        loss_share: asked.loss_share,
+        duplicate_share: asked.duplicate_share,
+        reorder_share: asked.reorder_share,
+        reorder_delay: asked.delay,
     };
-    Ok(WorldConfig {
-        seed: group.run.generator.seed,
+    WorldConfig {
+        seed: run.generator.seed,
         link,
         ..WorldConfig::default()
-    })
+    }
 }
 
 /// The responder's certificate, for transports with TLS: the one `given`, or a new one. In the

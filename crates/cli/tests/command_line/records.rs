@@ -82,6 +82,8 @@ fn records_agree_with_the_published_schema() {
         "--queries 200 --truncate 0.5 --tcp-fallback",
         "--rate 1k --duration 200ms --warmup 100ms --workers 2 --arrival poisson",
         "--driver sim --queries 500 --sim-loss 0.1 --sim-duplicate 0.1",
+        "--queries 200 --delay uniform:1us..9us --rcodes SERVFAIL=0.1 --end-after 9:error=3",
+        "--driver sim --queries 50 --sim-miss-time 1ms --sim-cache-ttl 1s --stall at=0s,for=1ms",
         "--queries 50 --tsig key:c2VjcmV0 --dnssec --local-address 127.0.0.0/30",
     ] {
         let json = throng(&format!("run --quiet --format json {flags}")).succeeded();

@@ -39,7 +39,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 14] = [
         ],
     ),
     ("engine", &["script", "load", "driver", "measure", "proto"]),
-    ("responder", &["driver", "measure", "proto"]),
+    ("responder", &["driver", "measure", "proto", "settings"]),
     ("report", &["measure"]),
     ("history", &["measure"]),
     ("observe", &["measure", "proto"]),

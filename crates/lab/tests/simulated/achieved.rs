@@ -22,7 +22,7 @@ fn backlog_that_is_answered_after_the_end_was_not_achieved() {
     for (seconds, warmup_ms) in [(1, 0), (4, 0), (1, 1_000)] {
         let service = ServiceModel {
             workers: 1,
-            query: "2ms".parse().unwrap(),
+            query: crate::sim::delay("2ms"),
             ..ServiceModel::default()
         };
         let sim = Sim::seed(2).clients(10).rate(1_000.0).timeout_ms(60_000);
@@ -41,7 +41,7 @@ fn backlog_that_is_answered_after_the_end_was_not_achieved() {
 fn full_queue_is_not_capacity() {
     let service = ServiceModel {
         workers: 1,
-        query: "2ms".parse().unwrap(),
+        query: crate::sim::delay("2ms"),
         datagrams_max: Some(100),
         ..ServiceModel::default()
     };

@@ -23,7 +23,7 @@ fn lively(seed: u64, transport: Transport) -> Run {
         link.reorder_delay = ms(350);
     });
     let sim = sim.behaviour(|behaviour| {
-        behaviour.delay = "exponential:4ms".parse().unwrap();
+        behaviour.delay = crate::sim::delay("exponential:4ms");
         behaviour.faults.loss = 0.01;
         behaviour.faults.wrong_id = 0.01;
         behaviour.faults.garbage = 0.01;

@@ -135,7 +135,7 @@ fn slow_start_is_kept_out_by_a_warm_up() {
         .warmup_ms(500)
         .one_way_delay_ms(1);
     let run = sim
-        .behaviour(|behaviour| behaviour.stalls = vec!["at=100ms,for=300ms".parse().unwrap()])
+        .behaviour(|behaviour| behaviour.stalls = vec![crate::sim::stall("at=100ms,for=300ms")])
         .run();
     assert_eq!(run.latency().max_ns(), Some(ns(2)));
     assert!(run.record.warmup.distributions.latency.max_ns() > Some(ns(250)));

@@ -13,7 +13,7 @@ const PLACES: u32 = 400;
 fn target(sim: Sim) -> Sim {
     let service = ServiceModel {
         workers: 1,
-        query: "10us".parse().unwrap(),
+        query: crate::sim::delay("10us"),
         datagrams_max: Some(BUFFER),
         ..ServiceModel::default()
     };

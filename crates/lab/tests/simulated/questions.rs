@@ -154,7 +154,7 @@ fn duplicate_late_and_foreign_responses_are_told_apart_from_generated_ones() {
     assert!(counts.unexpected.wrong_question >= counts.timeouts);
     assert_eq!(counts.unexpected.wrong_id, 0);
 
-    let sim = self::sim(random()).behaviour(|it| it.delay = "60ms".parse().unwrap());
+    let sim = self::sim(random()).behaviour(|it| it.delay = crate::sim::delay("60ms"));
     let run = sim.plan(|plan| plan.timeout = ms(50)).run();
     assert_eq!(
         (run.timeouts(), run.counts().unexpected.total()),

@@ -22,7 +22,7 @@ fn with(sim: Sim, model: ServiceModel) -> Sim {
 fn model(workers: u32, query: &str) -> ServiceModel {
     ServiceModel {
         workers,
-        query: query.parse().unwrap(),
+        query: crate::sim::delay(query),
         ..ServiceModel::default()
     }
 }
@@ -288,7 +288,7 @@ fn same_seed_gives_the_same_record_with_a_model_too() {
             cache: Some(CacheModel {
                 ttl: ms(300),
                 entries_max: Some(30),
-                miss: "exponential:20ms".parse().unwrap(),
+                miss: crate::sim::delay("exponential:20ms"),
                 miss_service: us(30),
             }),
             ..model(2, "exponential:2ms")

@@ -32,6 +32,16 @@ pub(crate) fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
+/// As a flag has it, such as `exponential:4ms`.
+pub(crate) fn delay(text: &str) -> responder::Delay {
+    responder::behaviour::parse_delay(text).unwrap()
+}
+
+/// As a flag has it, such as `at=1s,for=1s`.
+pub(crate) fn stall(text: &str) -> responder::Stall {
+    responder::behaviour::parse_stall(text).unwrap()
+}
+
 /// An instant of the world, which begins shortly before the run.
 pub(crate) fn at_ms(milliseconds: u64) -> Instant {
     Instant::ZERO + ms(milliseconds)

@@ -1,6 +1,5 @@
 //! What limited a run is known here, and the verdict says so with its evidence.
 
-use driver::Close;
 use measure::Limit;
 use proto::Transport;
 use responder::Delay;
@@ -96,12 +95,12 @@ fn places_held_by_lost_queries_are_named() {
 #[test]
 fn cap_on_tcp_clients_is_named_with_its_number() {
     for transport in [Transport::Tcp, Transport::Dot] {
-        for excess in [Close::Reset, Close::Graceful] {
+        for is_reset in [true, false] {
             let sim = scenario(transport).clients(40).outstanding(40);
             let run = sim
                 .behaviour(|behaviour| {
                     behaviour.tcp_clients_max = Some(25);
-                    behaviour.excess_close = excess;
+                    behaviour.excess_is_reset = is_reset;
                 })
                 .run();
             assert_verdict(&run, Limit::Server, "serves no more than 25 TCP clients");
@@ -113,7 +112,7 @@ fn cap_on_tcp_clients_is_named_with_its_number() {
 fn stall_of_the_target_is_not_blamed_on_the_generator() {
     let sim = scenario(Transport::Udp).rate(1_000.0).timeout_ms(200);
     let run = sim
-        .behaviour(|it| it.stalls = vec!["at=1s,for=1s".parse().unwrap()])
+        .behaviour(|it| it.stalls = vec![crate::sim::stall("at=1s,for=1s")])
         .run();
     assert_ne!(run.record.verdict.limit, Limit::Generator);
     assert!(run.timeouts() > 700);

@@ -154,6 +154,13 @@ impl Check<'_> {
                 }
                 true
             }
+            "prefixItems" => {
+                let schemas = said.as_array().expect("a schema for each of the first");
+                for (index, (schema, element)) in schemas.iter().zip(elements).enumerate() {
+                    self.value(schema, element, &format!("{place}/{index}"), found);
+                }
+                true
+            }
             "minItems" => elements.len() >= number(),
             "maxItems" => elements.len() <= number(),
             _ => true,
@@ -168,6 +175,7 @@ fn is_known(keyword: &str) -> bool {
         "required",
         "propertyNames",
         "items",
+        "prefixItems",
         "minItems",
         "maxItems",
         "minimum",

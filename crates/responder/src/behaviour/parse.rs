@@ -1,10 +1,9 @@
 //! The forms in which behaviour is typed on the command line.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use super::{ConnectionEnd, Delay, Stall};
+use super::{ConnectionEnd, Delay, Stall, check_stall};
 
 /// What is wrong with a behaviour or with its text form.
 #[derive(Clone, Debug, PartialEq)]
@@ -193,81 +192,81 @@ pub fn parse_http_status_shares(text: &str) -> Result<Vec<(u16, f64)>, Behaviour
     text.split(',').map(str::trim).map(share).collect()
 }
 
-impl FromStr for Delay {
-    type Err = BehaviourError;
-
-    fn from_str(text: &str) -> Result<Self, BehaviourError> {
-        let duration =
-            |part: &str| parse_duration(part).map_err(|_| BehaviourError::Delay(text.to_owned()));
-        if let Some(range) = text.strip_prefix("uniform:") {
-            let (min, max) = range
-                .split_once("..")
-                .ok_or_else(|| BehaviourError::Delay(text.to_owned()))?;
-            let (min, max) = (duration(min)?, duration(max)?);
-            if min > max {
-                return Err(BehaviourError::DelayOrder { min, max });
-            }
-            return Ok(Delay::Uniform { min, max });
+/// Reads a delay such as `5ms`, `uniform:1ms..10ms` or `exponential:5ms`.
+///
+/// # Errors
+/// What is not of that form.
+pub fn parse_delay(text: &str) -> Result<Delay, BehaviourError> {
+    let duration =
+        |part: &str| parse_duration(part).map_err(|_| BehaviourError::Delay(text.to_owned()));
+    if let Some(range) = text.strip_prefix("uniform:") {
+        let (min, max) = range
+            .split_once("..")
+            .ok_or_else(|| BehaviourError::Delay(text.to_owned()))?;
+        let (min, max) = (duration(min)?, duration(max)?);
+        if min > max {
+            return Err(BehaviourError::DelayOrder { min, max });
         }
-        if let Some(mean) = text.strip_prefix("exponential:") {
-            return Ok(Delay::Exponential {
-                mean: duration(mean)?,
-            });
-        }
-        match text.strip_prefix("constant:").unwrap_or(text) {
-            "none" => Ok(Delay::None),
-            constant => match duration(constant)? {
-                Duration::ZERO => Ok(Delay::None),
-                delay => Ok(Delay::Constant(delay)),
-            },
-        }
+        return Ok(Delay::Uniform { min, max });
+    }
+    if let Some(mean) = text.strip_prefix("exponential:") {
+        return Ok(Delay::Exponential {
+            mean: duration(mean)?,
+        });
+    }
+    match text.strip_prefix("constant:").unwrap_or(text) {
+        "none" => Ok(Delay::None),
+        constant => match duration(constant)? {
+            Duration::ZERO => Ok(Delay::None),
+            delay => Ok(Delay::Constant(delay)),
+        },
     }
 }
 
-impl FromStr for Stall {
-    type Err = BehaviourError;
-
-    fn from_str(text: &str) -> Result<Self, BehaviourError> {
-        let (mut at, mut length, mut every) = (None, None, None);
-        for part in text.split(',').map(str::trim) {
-            let error = || BehaviourError::StallPart(part.to_owned());
-            let (key, value) = part.split_once('=').ok_or_else(error)?;
-            let field = match key {
-                "at" => &mut at,
-                "for" => &mut length,
-                "every" => &mut every,
-                _ => return Err(error()),
-            };
-            if field.replace(parse_duration(value)?).is_some() {
-                return Err(error());
-            }
-        }
-        let stall = Stall {
-            at: at.ok_or(BehaviourError::StallWithout("at"))?,
-            length: length.ok_or(BehaviourError::StallWithout("for"))?,
-            every,
+/// Reads a stall such as `at=3s,for=1s,every=10s`.
+///
+/// # Errors
+/// What is not of that form.
+pub fn parse_stall(text: &str) -> Result<Stall, BehaviourError> {
+    let (mut at, mut length, mut every) = (None, None, None);
+    for part in text.split(',').map(str::trim) {
+        let error = || BehaviourError::StallPart(part.to_owned());
+        let (key, value) = part.split_once('=').ok_or_else(error)?;
+        let field = match key {
+            "at" => &mut at,
+            "for" => &mut length,
+            "every" => &mut every,
+            _ => return Err(error()),
         };
-        stall.validate()?;
-        Ok(stall)
+        if field.replace(parse_duration(value)?).is_some() {
+            return Err(error());
+        }
     }
+    let stall = Stall {
+        at: at.ok_or(BehaviourError::StallWithout("at"))?,
+        length: length.ok_or(BehaviourError::StallWithout("for"))?,
+        every,
+    };
+    check_stall(&stall)?;
+    Ok(stall)
 }
 
-impl FromStr for ConnectionEnd {
-    type Err = BehaviourError;
-
-    fn from_str(text: &str) -> Result<Self, BehaviourError> {
-        match text {
-            "close" => Ok(ConnectionEnd::Close),
-            "reset" => Ok(ConnectionEnd::Reset),
-            "half-close" => Ok(ConnectionEnd::HalfClose),
-            "stop-reading" => Ok(ConnectionEnd::StopReading),
-            "tls-alert" => Ok(ConnectionEnd::TlsAlert),
-            "goaway" => Ok(ConnectionEnd::GoAway),
-            _ => match text.strip_prefix("error=").map(parse_code) {
-                Some(Some(code)) => Ok(ConnectionEnd::Error(code)),
-                _ => Err(BehaviourError::ConnectionEnd(text.to_owned())),
-            },
-        }
+/// Reads how a connection ends, such as `goaway` or `error=4`.
+///
+/// # Errors
+/// What is not of that form.
+pub fn parse_connection_end(text: &str) -> Result<ConnectionEnd, BehaviourError> {
+    match text {
+        "close" => Ok(ConnectionEnd::Close),
+        "reset" => Ok(ConnectionEnd::Reset),
+        "half-close" => Ok(ConnectionEnd::HalfClose),
+        "stop-reading" => Ok(ConnectionEnd::StopReading),
+        "tls-alert" => Ok(ConnectionEnd::TlsAlert),
+        "goaway" => Ok(ConnectionEnd::GoAway),
+        _ => match text.strip_prefix("error=").map(parse_code) {
+            Some(Some(code)) => Ok(ConnectionEnd::Error(code)),
+            _ => Err(BehaviourError::ConnectionEnd(text.to_owned())),
+        },
     }
 }
 

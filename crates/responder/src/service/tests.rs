@@ -27,7 +27,7 @@ fn query_for(number: u64) -> Vec<u8> {
 fn model(workers: u32, query: &str) -> ServiceModel {
     ServiceModel {
         workers,
-        query: query.parse().unwrap(),
+        query: crate::behaviour::parse_delay(query).unwrap(),
         ..ServiceModel::default()
     }
 }

@@ -35,7 +35,11 @@ impl ResponderWorker {
             .map_or(own_max, |max| max.min(own_max));
         if !config.open_connections.admit(max) {
             counters.connections_refused.add(transport, 1);
-            driver.close(socket, config.behaviour.excess_close);
+            let close = match config.behaviour.excess_is_reset {
+                true => Close::Reset,
+                false => Close::Graceful,
+            };
+            driver.close(socket, close);
             return;
         }
         match Connection::new((transport, has_tls), &self.settings, now) {

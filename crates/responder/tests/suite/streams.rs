@@ -97,7 +97,7 @@ fn connections_beyond_the_cap_are_ended_at_once() {
     for how in [Close::Reset, Close::Graceful] {
         let mut target = target(|behaviour| {
             behaviour.tcp_clients_max = Some(2);
-            behaviour.excess_close = how;
+            behaviour.excess_is_reset = how == Close::Reset;
         });
         let first = target.connect(Transport::Tcp);
         let second = target.connect(Transport::Tcp);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proto::Transport;
 use responder::behaviour::{
-    BehaviourError, parse_duration, parse_http_status_shares, parse_rcode_shares, parse_share,
+    BehaviourError, parse_connection_end, parse_delay, parse_duration, parse_http_status_shares,
+    parse_rcode_shares, parse_share, parse_stall, validate,
 };
 use responder::{Behaviour, ConnectionEnd, Counters, Delay, Stall};
 
@@ -60,19 +61,19 @@ fn delays_are_read() {
         ("exponential:5ms", Delay::Exponential { mean: ms(5) }),
     ];
     for (text, delay) in cases {
-        assert_eq!(text.parse(), Ok(delay), "{text}");
+        assert_eq!(parse_delay(text), Ok(delay), "{text}");
     }
-    let wrong = "normal:5ms".parse::<Delay>().unwrap_err();
+    let wrong = parse_delay("normal:5ms").unwrap_err();
     assert_eq!(
         wrong.to_string(),
         "`normal:5ms` is not a delay: expected `5ms`, `uniform:1ms..10ms` or `exponential:5ms`"
     );
-    let reversed = "uniform:10ms..1ms".parse::<Delay>().unwrap_err();
+    let reversed = parse_delay("uniform:10ms..1ms").unwrap_err();
     assert_eq!(
         reversed.to_string(),
         "uniform delay: 10ms is more than 1ms; put the lesser first"
     );
-    assert!("uniform:5ms".parse::<Delay>().is_err());
+    assert!(parse_delay("uniform:5ms").is_err());
 }
 
 #[test]
@@ -82,13 +83,13 @@ fn stalls_are_read() {
         length: Duration::from_secs(1),
         every: None,
     };
-    assert_eq!("at=3s,for=1s".parse(), Ok(once));
+    assert_eq!(parse_stall("at=3s,for=1s"), Ok(once));
     let periodic = Stall {
         every: Some(Duration::from_secs(10)),
         ..once
     };
-    assert_eq!("for=1s, every=10s, at=3s".parse(), Ok(periodic));
-    let error = |text: &str| text.parse::<Stall>().unwrap_err();
+    assert_eq!(parse_stall("for=1s, every=10s, at=3s"), Ok(periodic));
+    let error = |text: &str| parse_stall(text).unwrap_err();
     assert_eq!(error("at=3s"), BehaviourError::StallWithout("for"));
     assert_eq!(error("for=3s"), BehaviourError::StallWithout("at"));
     assert_eq!(
@@ -137,8 +138,11 @@ fn rcode_shares_are_read() {
 
 #[test]
 fn connection_ends_are_read() {
-    assert_eq!("half-close".parse(), Ok(ConnectionEnd::HalfClose));
-    assert!("slowly".parse::<ConnectionEnd>().is_err());
+    assert_eq!(
+        parse_connection_end("half-close"),
+        Ok(ConnectionEnd::HalfClose)
+    );
+    assert!(parse_connection_end("slowly").is_err());
 }
 
 #[test]
@@ -146,9 +150,9 @@ fn a_behaviour_that_contradicts_itself_is_refused() {
     let error = |change: fn(&mut Behaviour)| {
         let mut behaviour = Behaviour::default();
         change(&mut behaviour);
-        behaviour.validate().unwrap_err()
+        validate(&behaviour).unwrap_err()
     };
-    assert_eq!(Behaviour::default().validate(), Ok(()));
+    assert_eq!(validate(&Behaviour::default()), Ok(()));
     let sum = error(|behaviour| {
         behaviour.faults.loss = 0.6;
         behaviour.faults.rcodes = vec![(2, 0.5)];

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use driver::sim::{Jitter, NetworkStats};
+use measure::notation::latency;
 use measure::simulation::{
     ModelledCache, ModelledServer, ServerActivity, SimulatedNetwork, SimulationRecord,
 };
-use responder::{ServiceCounts, ServiceModel};
+use responder::{Delay, ServiceCounts, ServiceModel};
 
 use super::Simulation;
 
@@ -43,11 +44,21 @@ pub(super) fn account(
     }
 }
 
+fn in_words(delay: Delay) -> String {
+    let time = |time: Duration| latency(time.as_nanos() as f64);
+    match delay {
+        Delay::None => "no time".to_owned(),
+        Delay::Constant(delay) => time(delay),
+        Delay::Uniform { min, max } => format!("{} to {}, evenly", time(min), time(max)),
+        Delay::Exponential { mean } => format!("{} on average, exponential", time(mean)),
+    }
+}
+
 fn server(model: &ServiceModel, seen: &ServiceCounts) -> ModelledServer {
     let cache = model.cache.as_ref().map(|cache| ModelledCache {
         ttl_ns: nanos(cache.ttl),
         entries_max: cache.entries_max.map(u64::from),
-        miss_time: cache.miss.to_string(),
+        miss_time: in_words(cache.miss),
         miss_service_ns: nanos(cache.miss_service),
         hits: seen.cache_hits,
         misses: seen.cache_misses,
@@ -56,7 +67,7 @@ fn server(model: &ServiceModel, seen: &ServiceCounts) -> ModelledServer {
     });
     ModelledServer {
         workers: model.workers.into(),
-        service_time: model.query.to_string(),
+        service_time: in_words(model.query),
         accept_ns: nanos(model.accept),
         handshake_ns: nanos(model.handshake_full),
         resumption_ns: nanos(model.handshake_resumed),

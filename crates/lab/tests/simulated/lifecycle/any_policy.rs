@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use driver::Close;
 use load::arrival::{Arrival, Process};
 use load::{ConnectionPolicy, Presence, client_arrival};
 use measure::RunRecord;
@@ -71,7 +70,7 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
     ];
     let end_after = prop_oneof![Just(None), (1_u64..20, ends).prop_map(Some)];
     let clients_max = prop_oneof![3 => Just(None), 1 => (0_u32..4).prop_map(Some)];
-    let closes = prop_oneof![Just(Close::Graceful), Just(Close::Reset)];
+    let closes = prop_oneof![Just(false), Just(true)];
     let stalls = prop_oneof![
         2 => Just(Vec::new()),
         1 => (0_u64..900, 1_u64..600).prop_map(|(at, length)| vec![responder::Stall {
@@ -91,11 +90,11 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
         loss,
     )
         .prop_map(
-            |(end_after, tcp_clients_max, excess_close, idle_timeout, delay, stalls, loss)| {
+            |(end_after, tcp_clients_max, excess_is_reset, idle_timeout, delay, stalls, loss)| {
                 let mut behaviour = Behaviour {
                     end_after,
                     tcp_clients_max,
-                    excess_close,
+                    excess_is_reset,
                     idle_timeout,
                     delay: delay.map_or(Delay::None, Delay::Constant),
                     stalls,

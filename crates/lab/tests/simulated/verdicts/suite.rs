@@ -4,7 +4,6 @@
 //! What the simulator cannot make (it needs no CPU time, and no buffer of the kernel overflows in
 //! it) is in the suite on loopback, `crates/lab/tests/loopback/situations.rs`.
 
-use driver::Close;
 use measure::Limit;
 use measure::doctor::{Cure, State, of_run, worst};
 use proto::Transport;
@@ -43,7 +42,7 @@ fn busy_server(transport: Transport) -> Sim {
     sim(transport).responder(|responder| {
         responder.service = Some(ServiceModel {
             workers: 1,
-            query: "500us".parse().unwrap(),
+            query: crate::sim::delay("500us"),
             ..ServiceModel::default()
         });
     })
@@ -60,7 +59,6 @@ fn capped(transport: Transport) -> Sim {
     let sim = sim(transport).clients(200).outstanding(200);
     sim.behaviour(|behaviour| {
         behaviour.tcp_clients_max = Some(150);
-        behaviour.excess_close = Close::Reset;
     })
 }
 
@@ -231,7 +229,7 @@ fn broken_rules() -> Vec<Situation> {
 
 fn outages() -> Vec<Situation> {
     let stall =
-        |it: &mut responder::Behaviour| it.stalls = vec!["at=1s,for=700ms".parse().unwrap()];
+        |it: &mut responder::Behaviour| it.stalls = vec![crate::sim::stall("at=1s,for=700ms")];
     let outage = |name, sim: Sim, evidence| Situation {
         name,
         sim: sim.timeout_ms(300),
