@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::target::products;
-use lab::target::{Cell, Data, Listed, Product, Resources, RunningServer, clear_leftovers, list};
+use lab::target::{
+    Cell, Data, Listed, Network, Product, Resources, RunningServer, clear_leftovers, list,
+};
 
 use crate::args::DocumentFormat;
 use crate::args::lab::{LabArguments, LabCommand, UpArguments};
@@ -30,8 +32,9 @@ pub(crate) fn execute(arguments: &LabArguments) -> Result<ExitCode, Failure> {
             };
             for server in ended {
                 let name = server.name.clone();
-                server.end()?;
+                let line = server.end()?;
                 tell!("ended `{name}`");
+                show(line.as_ref());
             }
             Ok(())
         }
@@ -43,9 +46,7 @@ pub(crate) fn execute(arguments: &LabArguments) -> Result<ExitCode, Failure> {
 fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     let product = product(&arguments.product)?;
     let name = arguments.name.as_deref().unwrap_or(product.name);
-    for left in clear_leftovers()? {
-        tell!("removed what was left over of `{}`", left.name);
-    }
+    clear()?;
     if list().iter().any(|it| it.name == name) {
         let what = format!("a server `{name}` runs already");
         let hint = format!("end it with `throng lab down {name}`, or give this one a --name");
@@ -54,6 +55,7 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     let data = Data::parse(&arguments.data)?;
     let mut cell = Cell::new(product, data.zone);
     cell.path.clone_from(&arguments.program);
+    cell.topology.clone_from(&arguments.topology);
     let limits = [&arguments.cpus, &arguments.quota, &arguments.memory];
     for (name, value) in Resources::NAMES.into_iter().zip(limits) {
         if let Some(value) = value {
@@ -81,7 +83,22 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a command beside the server.
+/// Removes what was killed has left behind, and says so.
+pub(crate) fn clear() -> Result<(), Failure> {
+    for left in clear_leftovers()? {
+        tell!("removed what was left over of `{}`", left.name);
+    }
+    Ok(())
+}
+
+/// What a line did.
+fn show(line: Option<&measure::line::Line>) {
+    if let Some(line) = line {
+        crate::terminal::text(&report::line::text(line));
+    }
+}
+
+/// Runs a command beside the server, at the other end of its network.
 fn beside(
     arguments: &UpArguments,
     server: &RunningServer,
@@ -96,9 +113,15 @@ fn beside(
     let names = ("THRONG_NAMES".to_owned(), names.into_os_string());
     let authority = server.ca_pem().map(|_| server.ca_file().into_os_string());
     let authority = authority.map(|path| ("THRONG_CA".to_owned(), path));
-    let words: Vec<&OsStr> = arguments.command.iter().map(OsString::as_os_str).collect();
+    let network = server.network();
+    let there = network.map(Network::near_words);
+    let there = there.iter().flatten().map(OsStr::new);
+    let words = there.chain(arguments.command.iter().map(OsString::as_os_str));
+    let words: Vec<&OsStr> = words.collect();
     let environment = addresses.chain([names]).chain(authority);
-    child::run_beside(&words, environment, &signals)
+    let ended = child::run_beside(&words, environment, &signals);
+    show(server.account().as_ref());
+    ended
 }
 
 /// What was started, and how to send load to it.
@@ -111,6 +134,8 @@ fn announcement(cell: &Cell, server: &RunningServer, names: &Path) -> String {
     );
     // Writing to a String does not fail.
     let names = format!("--names {}", names.display());
+    let there = server.network().map(Network::near_words);
+    let there = there.map_or_else(String::new, |words| words.join(" ") + " ");
     for (transport, address) in server.endpoints().addresses_by_transport() {
         let trust = match transport.has_tls() {
             true => format!(" --tls-ca {}", server.ca_file().display()),
@@ -119,7 +144,7 @@ fn announcement(cell: &Cell, server: &RunningServer, names: &Path) -> String {
         let transport = transport.name();
         let _ = writeln!(
             text,
-            "  throng run --server {address} --transport {transport}{trust} {names}"
+            "  {there}throng run --server {address} --transport {transport}{trust} {names}"
         );
     }
     let _ = writeln!(text, "  throng lab logs {name}\n  throng lab down {name}");
@@ -175,10 +200,13 @@ fn listing(servers: &[Listed], format: DocumentFormat) -> Result<String, Failure
             (true, ..) => "left over: `throng lab down --all` removes it".to_owned(),
             (false, _, Some(owner)) => format!("belongs to process {}", owner.id),
             (false, Some(process), None) => format!("process {}", process.id),
-            (false, None, None) => "starts".to_owned(),
+            (false, None, None) => "no process".to_owned(),
         };
         // Writing to a String does not fail.
         let _ = writeln!(text, "{} ({}): {state}", server.name, server.program);
+        if let [near, far] = server.namespaces.as_slice() {
+            let _ = writeln!(text, "  from {near} to {far}");
+        }
         for (transport, address) in &server.addresses {
             let _ = writeln!(text, "  {:<5} {address}", transport.name());
         }

@@ -42,6 +42,9 @@ pub struct Direction {
     pub delivered: u64,
     /// Of those, packets that left after one that had come later.
     pub overtaken: u64,
+    /// Packets and copies that were under way when this account began.
+    #[serde(default)]
+    pub under_way_at_start: u64,
     /// Packets and copies that were under way when it ended.
     pub under_way: u64,
     /// Packets and copies that did not leave it, by cause.
@@ -106,6 +109,7 @@ impl Direction {
             held_back: 0,
             delivered: 0,
             overtaken: 0,
+            under_way_at_start: 0,
             under_way: 0,
             lost: Lost::default(),
             not_read: 0,
@@ -117,7 +121,43 @@ impl Direction {
 
     /// Whether each packet and each copy became one thing.
     pub fn adds_up(&self) -> bool {
-        self.packets + self.duplicated == self.delivered + self.under_way + self.lost.total()
+        let came = self.under_way_at_start + self.packets + self.duplicated;
+        came == self.delivered + self.under_way + self.lost.total()
+    }
+
+    /// Packets and copies that did not come out of it, for whatever reason.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.total() + self.not_read
+    }
+
+    /// Adds what a line did at another time, of which the same was asked.
+    pub fn add(&mut self, other: &Direction) {
+        let Lost {
+            asked_for,
+            queue_full,
+            too_much_under_way,
+            refused,
+        } = other.lost;
+        for (sum, other) in [
+            (&mut self.packets, other.packets),
+            (&mut self.octets, other.octets),
+            (&mut self.duplicated, other.duplicated),
+            (&mut self.held_back, other.held_back),
+            (&mut self.delivered, other.delivered),
+            (&mut self.overtaken, other.overtaken),
+            (&mut self.under_way_at_start, other.under_way_at_start),
+            (&mut self.under_way, other.under_way),
+            (&mut self.lost.asked_for, asked_for),
+            (&mut self.lost.queue_full, queue_full),
+            (&mut self.lost.too_much_under_way, too_much_under_way),
+            (&mut self.lost.refused, refused),
+            (&mut self.not_read, other.not_read),
+            (&mut self.not_carried, other.not_carried),
+        ] {
+            *sum += other;
+        }
+        self.late.merge(&other.late);
+        self.unread.merge(&other.unread);
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use measure::observation::ObservationMode;
 
 use crate::http::Credentials;
+use crate::network::Network;
 use crate::profile::{Access, Profile, Selector};
 use crate::profiles;
 
@@ -20,6 +21,8 @@ pub struct Asked {
     pub profile: &'static Profile,
     /// Where it is.
     pub place: String,
+    /// From where it is asked.
+    pub(crate) network: Network,
     /// Where its credentials are.
     pub credentials: Credentials,
     /// Series to take over as they are named (`allow=`); of a profile without series of its own
@@ -73,6 +76,7 @@ impl Asked {
         Asked {
             profile,
             place: place.into(),
+            network: Network::default(),
             credentials: Credentials::default(),
             allowed: Vec::new(),
             queries: Vec::new(),

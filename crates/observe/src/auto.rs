@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::asked::Asked;
 use crate::http::Credentials;
+use crate::network::Network;
 use crate::proc::{Program, Root, Target, is_of_this_host, product_of};
 use crate::profile::{Access, Picker, Profile};
 use crate::profiles;
@@ -27,27 +28,44 @@ pub struct Found {
     pub notes: Vec<String>,
 }
 
+/// True if a process that this user can see serves that address, in whatever network namespace of
+/// this host.
+pub fn is_served_here(target: SocketAddr) -> bool {
+    !processes_at(target).is_empty()
+}
+
+/// The processes of this host that serve that address, in whatever network namespace.
+pub fn processes_at(target: SocketAddr) -> Vec<u32> {
+    let port = Target::Port(Some(target.ip()), target.port());
+    let processes = port.processes(&Root::this()).into_iter();
+    processes.map(|(pid, _)| pid).collect()
+}
+
 /// Looks for the process that serves that address, and what it offers.
 pub fn find(target: SocketAddr) -> Found {
     let mut found = Found::default();
-    if !is_of_this_host(target.ip()) {
-        let ip = target.ip();
-        found.notes.push(format!(
-            "{ip} is not an address of this host: name what to observe"
-        ));
-        return found;
+    let (ip, port) = (target.ip(), target.port());
+    let is_own = is_of_this_host(ip);
+    let program = Program::found(Root::this(), Target::Port(Some(ip), port));
+    // The address may be that of another network namespace of this host.
+    if is_own || program.is_ok() {
+        found.asked.push(Asked::new(&profiles::HOST, ""));
     }
-    found.asked.push(Asked::new(&profiles::HOST, ""));
-    let port = Target::Port(Some(target.ip()), target.port());
-    let program = match Program::found(Root::this(), port) {
+    let program = match program {
         Ok(program) => program,
         Err(gap) => {
-            found
-                .notes
-                .push(format!("{gap}, as far as this user can see"));
+            found.notes.push(match is_own {
+                true => format!("{gap}, as far as this user can see"),
+                false => format!("{ip} is not an address of this host: name what to observe"),
+            });
             return found;
         }
     };
+    if !is_own {
+        let what = "the target is on this host, in another network namespace: it and the generator \
+                    compete for its CPUs";
+        found.notes.push(what.to_owned());
+    }
     // By its port: a server may have several processes, and other ones after a restart.
     found
         .asked
@@ -72,7 +90,12 @@ pub fn find(target: SocketAddr) -> Found {
 
 /// Where the program might be asked.
 fn places(profile: &'static Profile, program: &Program) -> Vec<Asked> {
-    let asked = |place: String| Asked::new(profile, place);
+    let first = program.processes().first();
+    let network = first.and_then(|(pid, _)| Network::of(&Root::this(), *pid));
+    let asked = |place: String| Asked {
+        network: network.clone().unwrap_or_default(),
+        ..Asked::new(profile, place)
+    };
     match profile.access {
         Access::Exposition(_) | Access::BindChannel => {
             let addresses = program.tcp_only().into_iter().take(PORTS_MAX);

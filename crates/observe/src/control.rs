@@ -9,9 +9,11 @@ use std::sync::Arc;
 use measure::observation::ServerFacts;
 use proto::tls::rustls::ClientConfig;
 
+use crate::asked::Asked;
 use crate::command;
 use crate::gap::Gap;
 use crate::http::{Credentials, authority_parts, tls_config};
+use crate::network::Network;
 use crate::reading::{RawSample, Reading};
 use crate::source::{Answer, Source};
 use crate::stream::{Allowance, Timed};
@@ -28,6 +30,7 @@ const SETUP_FOLDER: &str = "/etc/unbound";
 /// One server's remote control.
 pub(crate) struct UnboundControl {
     way: Way,
+    network: Network,
     config: Option<Arc<ClientConfig>>,
 }
 
@@ -40,7 +43,8 @@ enum Way {
 }
 
 impl UnboundControl {
-    pub(crate) fn new(place: &str, credentials: &Credentials) -> Result<UnboundControl, String> {
+    pub(crate) fn new(asked: &Asked) -> Result<UnboundControl, String> {
+        let (place, credentials) = (asked.place.as_str(), &asked.credentials);
         let way = if let Some(file) = place.strip_prefix("command:") {
             Way::Command(PathBuf::from(file))
         } else if place.starts_with('/') {
@@ -52,7 +56,11 @@ impl UnboundControl {
             let (host, port) = authority_parts(place, PORT)?;
             Way::Tls(host, port, with_setup(credentials))
         };
-        Ok(UnboundControl { way, config: None })
+        Ok(UnboundControl {
+            way,
+            network: asked.network.clone(),
+            config: None,
+        })
     }
 
     /// The whole answer to a command.
@@ -61,7 +69,8 @@ impl UnboundControl {
         let octets = match &self.way {
             Way::Unix(path) => exchange(Timed::unix(path, allowance)?, &line, allowance)?,
             Way::Tcp(host, port) => {
-                exchange(Timed::tcp(host, *port, allowance)?, &line, allowance)?
+                let stream = Timed::tcp(&self.network, (host, *port), allowance)?;
+                exchange(stream, &line, allowance)?
             }
             Way::Tls(host, port, credentials) => {
                 let config = match &self.config {
@@ -69,7 +78,8 @@ impl UnboundControl {
                     None => tls_config(credentials, credentials.authorities.as_deref())?,
                 };
                 self.config = Some(config.clone());
-                let stream = Timed::tcp(host, *port, allowance)?.with_tls(&config, host)?;
+                let stream = Timed::tcp(&self.network, (host, *port), allowance)?;
+                let stream = stream.with_tls(&config, host)?;
                 exchange(stream, &line, allowance)?
             }
             Way::Command(file) => {

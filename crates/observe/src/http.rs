@@ -10,6 +10,7 @@ use proto::tls::rustls::ClientConfig;
 use proto::tls::{ClientCertificate, ClientTlsOptions, Roots, client_config};
 
 use crate::gap::Gap;
+use crate::network::Network;
 use crate::stream::{Allowance, Timed};
 
 /// Octets of the head of an answer, at most.
@@ -147,13 +148,15 @@ pub struct Credentials {
 /// Asks one server again and again.
 pub(crate) struct Client {
     credentials: Credentials,
+    network: Network,
     tls: Option<Arc<ClientConfig>>,
 }
 
 impl Client {
-    pub(crate) fn new(credentials: Credentials) -> Client {
+    pub(crate) fn new(credentials: Credentials, network: Network) -> Client {
         Client {
             credentials,
+            network,
             tls: None,
         }
     }
@@ -161,7 +164,7 @@ impl Client {
     /// Fetches one page.
     pub(crate) fn get(&mut self, url: &Url, allowance: &Allowance) -> Result<Vec<u8>, Gap> {
         let request = self.request(url)?;
-        let mut socket = Timed::tcp(&url.host, url.port, allowance)?;
+        let mut socket = Timed::tcp(&self.network, (&url.host, url.port), allowance)?;
         let answer = match url.is_tls {
             false => {
                 let sent = socket.write_all(&request).and_then(|()| socket.flush());

@@ -14,7 +14,8 @@
 //! * `profile`: what such a file is made of, and how rows pick samples.
 //! * `exposition`, `bind`, `control`, `knot`, `query_api`: what sources speak, each with a parser
 //!   from octets to a [`Reading`]; `proc` is this host's /proc and /sys.
-//! * `http`, `stream`, `command`: asking, with a limit of time and of octets.
+//! * `http`, `stream`, `command`: asking, with a limit of time and of octets; `network`: from which
+//!   network namespace.
 //! * `sampler`: the threads. `auto`: the process behind a port and what can be asked of it.
 //!   `dns`: facts over DNS.
 
@@ -35,6 +36,7 @@ mod files;
 mod gap;
 mod http;
 pub mod knot;
+mod network;
 pub mod proc;
 mod profile;
 pub mod profiles;

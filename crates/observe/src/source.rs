@@ -47,7 +47,7 @@ pub(crate) fn open(asked: &Asked, picker: &Picker) -> Result<Opened, AskedError>
     let place = asked.place.as_str();
     let wrong = |what: String| AskedError::of(asked, what);
     let url = || Url::parse(place).map_err(wrong);
-    let client = || Client::new(asked.credentials.clone());
+    let client = || Client::new(asked.credentials.clone(), asked.network.clone());
     let source: Box<dyn Source> = match asked.profile.access {
         Access::Process => {
             let target = Target::parse(place).map_err(wrong)?;
@@ -69,9 +69,7 @@ pub(crate) fn open(asked: &Asked, picker: &Picker) -> Result<Opened, AskedError>
             })
         }
         Access::BindChannel => Box::new(BindChannel::new(client(), url()?)),
-        Access::UnboundControl => {
-            Box::new(UnboundControl::new(place, &asked.credentials).map_err(wrong)?)
-        }
+        Access::UnboundControl => Box::new(UnboundControl::new(asked).map_err(wrong)?),
         Access::KnotControl => Box::new(KnotControl::new(PathBuf::from(place))),
         Access::QueryApi => {
             return QueryApi::new(client(), url()?, asked)

@@ -15,6 +15,7 @@ use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::gap::Gap;
+use crate::network::Network;
 
 /// What one scrape may take and bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +91,14 @@ enum Socket {
 
 impl Timed {
     /// Connects to the first of a host's addresses that takes it.
-    pub(crate) fn tcp(host: &str, port: u16, allowance: &Allowance) -> Result<Timed, Gap> {
+    pub(crate) fn tcp(
+        network: &Network,
+        (host, port): (&str, u16),
+        allowance: &Allowance,
+    ) -> Result<Timed, Gap> {
         let mut last = Gap::Gone(format!("`{host}` has no address"));
         for address in addresses(host, port)? {
-            match TcpStream::connect_timeout(&address, allowance.left()?) {
+            match network.connect(&address, allowance.left()?) {
                 Ok(socket) => {
                     return Ok(Timed {
                         socket: Socket::Tcp(socket),

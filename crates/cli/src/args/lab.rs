@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use ::lab::target::Service;
+use ::lab::target::{Service, Topology};
 
 use super::values::DocumentFormat;
 
@@ -19,7 +19,7 @@ pub(crate) struct LabArguments {
 /// What can be done with servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Start a server on free ports of 127.0.0.1, and leave it running
+    /// Start a server on free ports of 127.0.0.1 or of a network of its own, and leave it running
     Up(Box<UpArguments>),
     /// List servers that run, and those that were left over
     List {
@@ -75,6 +75,10 @@ pub(crate) struct UpArguments {
     #[arg(long, value_name = "TRANSPORT[,...]", value_parser = services)]
     pub(crate) transports: Option<Services>,
 
+    /// What is between it and who asks: loopback; veth, a network of its own; line:DELAY,LOSS such
+    /// as line:10ms,0.1%, the same with a delay line
+    #[arg(long, value_name = "TOPOLOGY", default_value = "loopback", value_parser = topology)]
+    pub(crate) topology: Topology,
     /// CPUs to run on, such as 0-1,3 [default: all]
     #[arg(long, value_name = "LIST", help_heading = "Resources")]
     pub(crate) cpus: Option<String>,
@@ -92,6 +96,13 @@ fn name(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("use up to 64 letters, digits, `-`, `_` and `.`".to_owned()),
     }
+}
+
+fn topology(text: &str) -> Result<Topology, String> {
+    Topology::parse(text).map_err(|error| match error.hint {
+        Some(hint) => format!("{}: {hint}", error.what),
+        None => error.what,
+    })
 }
 
 /// A list in one value.

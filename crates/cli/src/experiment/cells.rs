@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use lab::experiment::{self, Order};
-use lab::target::Service;
+use lab::target::{Service, Topology};
 use settings::Transport;
 
 use super::file::{Axis, Experiment, Level};
@@ -39,6 +39,8 @@ pub(super) struct Turn {
     flags: Vec<Given>,
     /// The server that is started for it.
     pub(super) server: Option<ServerCell>,
+    /// What is between it and that.
+    pub(super) topology: Topology,
     scenario: Option<PathBuf>,
     /// Those of its servers and variants, in their order.
     pub(super) hooks: Vec<Hooks>,
@@ -204,6 +206,7 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
         labels: Vec::new(),
         flags: experiment.flags.clone(),
         server: None,
+        topology: Topology::Loopback,
         scenario: experiment.scenario.clone(),
         hooks: Vec::new(),
     };
@@ -239,6 +242,9 @@ fn extended(mut cell: Turn, axis: &Axis, level: &Level) -> Turn {
     if level.server.is_some() {
         cell.server.clone_from(&level.server);
     }
+    if let Some(topology) = &level.topology {
+        cell.topology.clone_from(topology);
+    }
     if level.scenario.is_some() {
         cell.scenario.clone_from(&level.scenario);
     }
@@ -269,6 +275,10 @@ fn check(cell: &Turn) -> Result<(), Failure> {
     })?;
     match &cell.server {
         Some(server) => check_server(cell, server, &groups),
+        None if cell.topology.needs_network() => Err(Failure::usage(
+            format!("topology {}: there is no server for it", cell.topology),
+            "write [[server]]: an experiment has networks to servers that it starts itself",
+        )),
         None => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lab::target::Topology;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -29,7 +30,7 @@ const OF_TOP: [&str; 13] = [
     "hooks",
 ];
 /// Keys of `[lab]`.
-const OF_LAB: [&str; 3] = ["starts", "runs-per-start", "aa"];
+const OF_LAB: [&str; 4] = ["starts", "runs-per-start", "aa", "topology"];
 /// Keys of hooks, at `[hooks]` and of one server or variant.
 const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
@@ -80,6 +81,8 @@ pub(super) struct Level {
     pub(super) flags: Vec<Given>,
     /// The server that is started for it.
     pub(super) server: Option<ServerCell>,
+    /// What is between it and that.
+    pub(super) topology: Option<Topology>,
     pub(super) scenario: Option<PathBuf>,
     pub(super) hooks: Hooks,
 }
@@ -196,6 +199,10 @@ impl Parser<'_> {
     fn lab(&mut self, table: &DeTable<'_>) -> Result<(), Failure> {
         for (key, value) in table {
             let at = value.span().start;
+            if key.get_ref() == "topology" {
+                self.topologies(value)?;
+                continue;
+            }
             let number: u32 = match OF_LAB.contains(&key.get_ref().as_ref()) {
                 true => self.number(key, value)?,
                 false => {
@@ -215,6 +222,34 @@ impl Parser<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What is between generator and server: one, or a list of those to vary.
+    fn topologies(&mut self, value: &Value<'_>) -> Result<(), Failure> {
+        let at = value.span().start;
+        let words: Option<Vec<String>> = match value.get_ref() {
+            DeValue::Array(all) => all.iter().map(|one| scalar(one.get_ref())).collect(),
+            one => scalar(one).map(|one| vec![one]),
+        };
+        let words = words.filter(|words| !words.is_empty());
+        let words = words.ok_or_else(|| {
+            let hint = "write a value, or a list of values";
+            self.reader.fault(at, "`topology` has no values", hint)
+        })?;
+        let level = |word: String| {
+            let topology = Topology::parse(&word).map_err(Failure::from);
+            let topology = topology.map_err(|failure| self.reader.of(at, failure))?;
+            Ok(Level {
+                label: word,
+                topology: Some(topology),
+                ..Level::default()
+            })
+        };
+        let levels = words
+            .into_iter()
+            .map(level)
+            .collect::<Result<_, Failure>>()?;
+        self.push_axis("topology".to_owned(), levels, true, at)
     }
 
     fn unknown(&self, name: &str, at: usize) -> Failure {

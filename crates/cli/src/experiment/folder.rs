@@ -6,6 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use history::{History, Update};
+use measure::line::Line;
 
 use super::cells::{Run, Turn};
 use crate::failure::Failure;
@@ -15,6 +16,7 @@ pub(super) const EXPERIMENT: &str = "experiment.toml";
 const LOCK: &str = "lock";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
+const LINES: &str = "lines";
 const HOOKS_LOG: &str = "hooks.log";
 
 /// The folder of one experiment, as long as nobody else works in it.
@@ -109,6 +111,15 @@ impl Folder {
         File::create(&path).map_err(|error| cannot_write(&path, &error))
     }
 
+    /// Keeps what the line did in a run.
+    pub(super) fn write_line(&self, run: &Run<'_>, line: &Line) -> Result<(), Failure> {
+        let path = line_in(&self.path, run);
+        let json = serde_json::to_string_pretty(line).map_err(Failure::in_operation)?;
+        fs::create_dir_all(self.path.join(LINES))
+            .and_then(|()| fs::write(&path, json + "\n"))
+            .map_err(|error| cannot_write(&path, &error))
+    }
+
     /// What hooks printed, of all runs.
     pub(super) fn hooks_log(&self) -> Result<File, Failure> {
         let path = self.path.join(HOOKS_LOG);
@@ -128,6 +139,11 @@ pub(super) fn record_in(folder: &Path, run: &Run<'_>) -> PathBuf {
     folder
         .join(RECORDS)
         .join(format!("{}.{ending}", run.name()))
+}
+
+/// Where an experiment's folder has what the line did in a run.
+pub(super) fn line_in(folder: &Path, run: &Run<'_>) -> PathBuf {
+    folder.join(LINES).join(format!("{}.json", run.name()))
 }
 
 /// Writes the experiment's file; one that may have a key in it is for its owner alone.

@@ -1,7 +1,9 @@
 //! Before a server is timed, it has to answer as its zone says.
 
+use std::collections::BTreeSet;
+
 use engine::{Observed, observer};
-use lab::target::Expectation;
+use lab::target::{Expectation, Network, RunningServer};
 use settings::{Arrival, Generator, Limits, Names, Process, Questions, Run};
 
 use super::servers::ServerCell;
@@ -12,22 +14,47 @@ use crate::signals::Interrupt;
 
 /// Questions that are asked, at most.
 const QUESTIONS_MAX: usize = 200;
+/// How often what a line has lost is asked again, at most.
+const ROUNDS_MAX: usize = 20;
 /// So fast: no server is to be measured by it.
 const RATE_QPS: f64 = 1_000.0;
 
 /// Asks a sample of the zone's names as each of the groups would and compares every answer.
 pub(super) fn check(
     server: &ServerCell,
+    started: &RunningServer,
     groups: &[Group],
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let each = groups.iter();
-    each.map(|group| check_as(group, server, interrupt))
-        .collect()
+    let rounds = match started.network().and_then(Network::shape) {
+        Some(shape) if shape.loses() => ROUNDS_MAX,
+        _ => 1,
+    };
+    for group in groups {
+        let mut left = Expectation::sample(server.zone(), QUESTIONS_MAX)?;
+        let all = left.len();
+        for _ in 0..rounds {
+            left = check_as(group, server, left, interrupt)?;
+            if left.is_empty() || interrupt.has_come() {
+                break;
+            }
+        }
+        if let Some(first) = left.first().filter(|_| !interrupt.has_come()) {
+            let (answered, question) = (all - left.len(), &first.question);
+            let of = format!("{answered} of {all} questions were answered");
+            return Err(wrong(server, &format!("{question}: no response; {of}")));
+        }
+    }
+    Ok(())
 }
 
-fn check_as(group: &Group, server: &ServerCell, interrupt: &Interrupt) -> Result<(), Failure> {
-    let expected = Expectation::sample(server.zone(), QUESTIONS_MAX)?;
+/// Asks these questions once; those without a response are left.
+fn check_as(
+    group: &Group,
+    server: &ServerCell,
+    expected: Vec<Expectation>,
+    interrupt: &Interrupt,
+) -> Result<Vec<Expectation>, Failure> {
     let mut request = run::request(&Group {
         run: run_of(&group.run, &expected),
         ..group.clone()
@@ -39,31 +66,25 @@ fn check_as(group: &Group, server: &ServerCell, interrupt: &Interrupt) -> Result
     lab::run::run(&request, &control, |_| ())?;
     // The observations end when nobody can tell any more.
     drop(request);
-    let mut checked = 0;
+    let mut answered = BTreeSet::new();
     for observation in &observations {
         let Observed::Ended {
-            question, message, ..
+            question,
+            message: Some(message),
+            ..
         } = observation.event
         else {
             continue;
         };
-        let Some(expectation) = expected.get(question as usize) else {
-            continue;
-        };
-        let verdict = match &message {
-            Some(message) => expectation.check(message),
-            None => Err(format!("{}: no response", expectation.question)),
-        };
-        verdict.map_err(|why| wrong(server, &why))?;
-        checked += 1;
+        if let Some(expectation) = expected.get(question as usize) {
+            let verdict = expectation.check(&message);
+            verdict.map_err(|why| wrong(server, &why))?;
+            answered.insert(question as usize);
+        }
     }
-    match checked < expected.len() && !interrupt.has_come() {
-        true => Err(wrong(
-            server,
-            &format!("{checked} of {} questions were answered", expected.len()),
-        )),
-        false => Ok(()),
-    }
+    let asked = expected.into_iter().enumerate();
+    let left = asked.filter(|(at, _)| !answered.contains(at));
+    Ok(left.map(|(_, expectation)| expectation).collect())
 }
 
 fn wrong(server: &ServerCell, why: &str) -> Failure {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::target::clear_leftovers;
+use lab::target::Network;
 use measure::notation::counted;
 
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand};
@@ -128,6 +128,9 @@ fn minutes(time: Duration) -> String {
 
 /// Makes the runs that are not made yet.
 fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitCode, Failure> {
+    if turns.iter().any(|turn| turn.topology.needs_network()) {
+        Network::check()?;
+    }
     let interrupt = signals::watch(|| {
         tell!("ending this run, then the experiment (interrupt again to abort)");
     });
@@ -137,9 +140,7 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
         .collect();
     tell!("{}: {}", experiment.name, counts(experiment, turns));
     if turns.iter().any(|turn| turn.server.is_some()) {
-        for left in clear_leftovers()? {
-            tell!("removed what was left over of `{}`", left.name);
-        }
+        crate::servers::clear()?;
     }
     if waiting.len() < turns.len() {
         let made = turns.len() - waiting.len();

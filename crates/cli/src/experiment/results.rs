@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use measure::RunRecord;
+use measure::line::{Direction, Line};
 use measure::metric::Metric;
-use measure::notation::counted;
+use measure::notation::{count, counted, latency};
 use measure::statistics::{Nested, welch};
 
 use super::cells::{self, Run, TWIN, Turn};
@@ -25,6 +26,8 @@ struct Measured {
     levels: Vec<(String, String)>,
     /// None without a record that has the metric.
     values: Option<Nested>,
+    /// What its delay line did in all runs that are used, to the server and back.
+    line: Option<[Direction; 2]>,
 }
 
 /// The results of the experiment in a folder.
@@ -46,9 +49,10 @@ pub(super) fn text(folder: &Path, metric: Metric) -> Result<String, Failure> {
         measured.push(Measured {
             levels: turns[0].levels.clone(),
             values: Nested::new(&starts?, LEVEL),
+            line: line(folder, &turns, &experiment)?,
         });
     }
-    Ok(table(folder, &measured, metric) + &twins(&measured))
+    Ok(table(folder, &measured, metric) + &lines(&measured) + &twins(&measured))
 }
 
 /// The metric of each run of a start that is used and was made.
@@ -69,6 +73,69 @@ fn values(
         values.extend(metric.of(&record));
     }
     Ok(values)
+}
+
+/// What the line of a cell did in all runs that are used.
+fn line(
+    folder: &Path,
+    turns: &[Turn],
+    experiment: &Experiment,
+) -> Result<Option<[Direction; 2]>, Failure> {
+    let mut sum: Option<[Direction; 2]> = None;
+    let runs = turns
+        .iter()
+        .flat_map(|turn| Run::all(turn, experiment.runs_per_start));
+    for run in runs.filter(Run::is_used) {
+        let path = folder::line_in(folder, &run);
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        let line: Line = serde_json::from_str(&text)
+            .map_err(|why| Failure::in_operation(format!("{}: {why}", path.display())))?;
+        match &mut sum {
+            None => sum = Some([line.to_far, line.to_near]),
+            Some([to_far, to_near]) => {
+                to_far.add(&line.to_far);
+                to_near.add(&line.to_near);
+            }
+        }
+    }
+    Ok(sum)
+}
+
+/// What the delay lines did: what of latency and losses is theirs.
+fn lines(measured: &[Measured]) -> String {
+    let mut text = String::new();
+    for cell in measured {
+        let Some([to_far, to_near]) = &cell.line else {
+            continue;
+        };
+        let floor_ns = to_far.asked.delay_ns + to_near.asked.delay_ns;
+        let lost = |way: &Direction| {
+            let all = way.packets + way.not_read;
+            format!("{} of {}", count(way.lost_total()), count(all))
+        };
+        let mut late = to_far.late.clone();
+        late.merge(&to_near.late);
+        let late = |at: f64| {
+            late.percentile(at)
+                .map_or("-".to_owned(), |ns| latency(ns as f64))
+        };
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            text,
+            "line: {}: {}, no latency below {}; lost {} packets there and {} back; late by {} \
+             (p50), {} (p99)",
+            words(&cell.levels),
+            report::line::asked([&to_far.asked, &to_near.asked]),
+            latency(floor_ns as f64),
+            lost(to_far),
+            lost(to_near),
+            late(0.5),
+            late(0.99)
+        );
+    }
+    text
 }
 
 fn table(folder: &Path, measured: &[Measured], metric: Metric) -> String {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lab::experiment;
-use lab::target::{Cell, Data, Product, RunningServer, Zone, products};
+use lab::target::{Cell, Data, Product, RunningServer, Topology, Zone, products};
 use settings::{Arrival, FileName, Names, Run};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -44,8 +44,14 @@ impl ServerCell {
     }
 
     /// Starts it for runs of these groups, which it completes. It ends when it is dropped.
-    pub(super) fn start(&self, groups: &mut [Group]) -> Result<RunningServer, Failure> {
-        let server = self.cell.start()?;
+    pub(super) fn start(
+        &self,
+        topology: &Topology,
+        groups: &mut [Group],
+    ) -> Result<RunningServer, Failure> {
+        let mut cell = self.cell.clone();
+        cell.topology.clone_from(topology);
+        let server = cell.start()?;
         let questions = server.folder().join("names");
         std::fs::write(&questions, &self.questions).map_err(Failure::in_operation)?;
         for Group { run, .. } in groups {

@@ -47,18 +47,25 @@ fn runs(
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
     let mut groups = turn.groups()?;
-    // It ends with the last of the runs.
-    let _started = match &turn.server {
-        Some(server) => {
-            let started = server.start(&mut groups)?;
-            gate::check(server, &groups, interrupt)?;
-            Some(started)
-        }
-        None => None,
-    };
+    let all = Run::all(turn, experiment.runs_per_start);
     let mut figures = String::new();
-    for run in Run::all(turn, experiment.runs_per_start) {
-        figures = make_one(&run, &groups, folder, interrupt)?;
+    let Some(server) = &turn.server else {
+        for run in all {
+            figures = make_one(&run, &groups, folder, interrupt)?;
+        }
+        return Ok(figures);
+    };
+    // It ends with the last of the runs.
+    let started = server.start(&turn.topology, &mut groups)?;
+    started.near(|| gate::check(server, &started, &groups, interrupt))??;
+    // What that took is no run's.
+    started.account();
+    for run in all {
+        let made = started.near(|| make_one(&run, &groups, folder, interrupt))?;
+        if let Some(line) = started.account() {
+            folder.write_line(&run, &line)?;
+        }
+        figures = made?;
     }
     Ok(figures)
 }

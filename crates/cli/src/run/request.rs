@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab::observing::Sources;
-use lab::run::{Description, RunRequest, default_workers, target_scope};
+use lab::run::{Description, RunRequest, TargetScope, default_workers, target_scope};
 use load::arrival::Arrival;
 use load::{Plan, QuestionSet, QuestionSource, Shape, names_file, stub};
 use measure::scenario::{ProfileRecord, ReplayRecord};
@@ -186,7 +186,12 @@ fn workers(run: &Run, target: SocketAddr, clients: u32, arrival: &Arrival) -> u3
         Arrival::Closed { outstanding, .. } => *outstanding,
         _ => u32::MAX,
     };
-    default_workers(target_scope(target.ip()), cpus)
+    let scope = match target_scope(target.ip()) {
+        // In another network namespace, such as a container's.
+        TargetScope::Private if observe::auto::is_served_here(target) => TargetScope::Loopback,
+        scope => scope,
+    };
+    default_workers(scope, cpus)
         .min(clients)
         .min(outstanding)
         .min(queues)

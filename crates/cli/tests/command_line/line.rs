@@ -13,7 +13,7 @@ use crate::process::{Finished, Folder, Responder, THRONG, execute, signal, thron
 
 const NAMESPACES: &str = "/run/netns";
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
     if !is_root {

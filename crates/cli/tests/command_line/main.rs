@@ -54,5 +54,6 @@ mod stub_resolvers;
 mod timestamps;
 mod tls;
 mod tls_refused;
+mod topologies;
 mod trace;
 mod xdp;

@@ -58,8 +58,7 @@ impl Host {
         let stat = self.text("proc/stat").unwrap_or_default();
         let (busy_ticks, stolen_ticks) = parse_busy(&stat);
         let processes = self.processes();
-        let target = target.filter(|address| is_of_this_host(address.ip()));
-        let target = target.map(|address| self.target(address.port(), &processes));
+        let target = target.and_then(|address| self.target_here(address, &processes));
         CpuReading {
             at: Instant::now(),
             busy_ticks,
@@ -79,6 +78,19 @@ impl Host {
         each.collect()
     }
 
+    /// The target, if it is in this network namespace, or in another one of this host.
+    fn target_here(
+        &self,
+        address: SocketAddr,
+        processes: &BTreeMap<u32, Process>,
+    ) -> Option<Target> {
+        if is_of_this_host(address.ip()) {
+            return Some(self.target(address.port(), processes));
+        }
+        let pids = observe::auto::processes_at(address);
+        (!pids.is_empty()).then(|| self.target_of(pids))
+    }
+
     /// The processes that have a socket on that port.
     fn target(&self, port: u16, processes: &BTreeMap<u32, Process>) -> Target {
         let tables = ["udp", "udp6", "tcp", "tcp6"];
@@ -91,6 +103,10 @@ impl Host {
         let pids: Vec<u32> = others
             .filter(|pid| self.has_socket(*pid, &inodes))
             .collect();
+        self.target_of(pids)
+    }
+
+    fn target_of(&self, pids: Vec<u32>) -> Target {
         let waited = pids.iter().filter_map(|pid| self.waited_ns(*pid));
         Target {
             waited_ns: waited.reduce(|sum, waited| sum + waited),

@@ -1,4 +1,4 @@
-//! One end of a line: a network namespace with a TUN device in it.
+//! One end of a line: a network namespace with a TUN device in it, or with another one.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -23,6 +23,8 @@ const NAMES: &str = "/run/netns";
 const OWN: &str = "/proc/thread-self/ns/net";
 /// On what a line made, so that it is known if the line is killed.
 const MARK: &str = "throng line";
+/// The same of what is to stay when its maker has ended.
+const LASTING_MARK: &str = "throng lab";
 /// A socket of this name is there in what a line made, for as long as the line is.
 const CLAIM: &str = "throng-line";
 
@@ -60,12 +62,28 @@ pub struct Leftover {
 }
 
 impl End {
-    /// Makes or joins a namespace, with a device that is up and has these addresses.
+    /// Makes or joins a namespace, with a TUN device that is up and has these addresses.
     pub(super) fn lay(
         name: &str,
         origin: Origin,
         addresses: &[IpAddr],
     ) -> Result<(End, Tun), RunError> {
+        End::open(name, origin, || {
+            let tun = Tun::make().map_err(|error| no_device(&error))?;
+            let mut lines = addresses_of(tun.name(), addresses);
+            let device = tun.name();
+            lines.push(format!("link set {device} txqueuelen {DEVICE_PACKETS} up"));
+            Ok((lines, tun))
+        })
+    }
+
+    /// Makes or joins a namespace. What `devise` does, it does in there, and so does `ip` what it
+    /// returns.
+    pub(super) fn open<T: Send>(
+        name: &str,
+        origin: Origin,
+        devise: impl FnOnce() -> Result<(Vec<String>, T), RunError> + Send,
+    ) -> Result<(End, T), RunError> {
         let joined = match origin {
             Origin::Made if path(name).exists() => return Err(taken(name)),
             Origin::Made => None,
@@ -78,17 +96,32 @@ impl End {
                 None => namespace::enter_new().and_then(|()| claim()).map(Some),
             };
             let claim = claim.map_err(|error| not_allowed(&error))?;
-            let tun = Tun::make().map_err(|error| no_device(&error))?;
+            let (lines, devised) = devise()?;
             let namespace = File::open(OWN).map_err(|error| not_allowed(&error))?;
-            ip(&set_up(name, origin, addresses, tun.name())?)?;
+            ip(&set_up(name, origin, lines)?)?;
             let name = name.to_owned();
             let end = End {
                 name,
                 namespace,
                 claim,
             };
-            Ok((end, tun))
+            Ok((end, devised))
         })
+    }
+
+    /// Has `ip` do something in there.
+    pub(super) fn ip(&self, lines: &[String]) -> Result<(), RunError> {
+        on_a_thread(|| {
+            namespace::enter(&self.namespace).map_err(|error| not_allowed(&error))?;
+            ip(&(lines.join("\n") + "\n"))
+        })
+    }
+
+    /// Leaves it there when this process has ended.
+    pub(super) fn keep(&mut self) -> Result<(), RunError> {
+        self.ip(&[format!("link set lo alias \"{LASTING_MARK}\"")])?;
+        self.claim = None;
+        Ok(())
     }
 
     /// Ends the processes in what was made, and takes its name away; how many they were.
@@ -108,6 +141,51 @@ impl Drop for End {
     fn drop(&mut self) {
         self.take_away();
     }
+}
+
+/// Runs something on a thread in the network namespace of that name, with all that it starts.
+///
+/// # Errors
+/// There is none of that name, or the thread may not enter it.
+pub fn within<T: Send>(name: &str, act: impl FnOnce() -> T + Send) -> Result<T, RunError> {
+    let namespace = File::open(path(name)).map_err(|error| missing(name, &error))?;
+    on_a_thread(|| {
+        namespace::enter(&namespace).map_err(|error| not_allowed(&error))?;
+        Ok(act())
+    })
+}
+
+/// Words that begin the command line of a program that is to run in the namespace of that name. As
+/// `ip netns exec` they need rights; unlike it they leave what is mounted as it is, control groups
+/// included.
+pub fn words(name: &str) -> [String; 2] {
+    ["nsenter".to_owned(), format!("--net={NAMES}/{name}")]
+}
+
+/// True if there is a network namespace of that name.
+pub fn exists(name: &str) -> bool {
+    path(name).exists()
+}
+
+/// Ends the processes in a network namespace that a line or a pair made, and removes it.
+pub fn remove_made(name: &str) {
+    let Ok(namespace) = File::open(path(name)) else {
+        return;
+    };
+    let mark = within(name, namespace::mark);
+    if let Ok(Ok(mark)) = mark
+        && [MARK, LASTING_MARK].contains(&mark.as_str())
+    {
+        remove(name, &namespace);
+    }
+}
+
+/// Says whether this user may make network namespaces.
+///
+/// # Errors
+/// Not; with the cure.
+pub fn check_rights() -> Result<(), RunError> {
+    on_a_thread(|| namespace::enter_new().map_err(|error| not_allowed(&error)))
 }
 
 /// Removes what lines that were killed have left behind: namespaces with their mark whose claim
@@ -155,22 +233,13 @@ fn on_a_thread<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 }
 
 /// What `ip` does in a namespace. Its name comes last: what has a name has a mark.
-fn set_up(
-    name: &str,
-    origin: Origin,
-    addresses: &[IpAddr],
-    device: &str,
-) -> Result<String, RunError> {
+fn set_up(name: &str, origin: Origin, further: Vec<String>) -> Result<String, RunError> {
     let mut lines = Vec::new();
     if origin == Origin::Made {
         lines.push(format!("link set lo alias \"{MARK}\""));
         lines.push("link set lo up".to_owned());
     }
-    lines.extend(addresses.iter().map(|address| match address {
-        IpAddr::V4(v4) => format!("address add {v4}/24 dev {device}"),
-        IpAddr::V6(v6) => format!("address add {v6}/64 dev {device} nodad"),
-    }));
-    lines.push(format!("link set {device} txqueuelen {DEVICE_PACKETS} up"));
+    lines.extend(further);
     if origin == Origin::Made {
         // The number of this thread, which the kernel takes for that of a process here.
         let own = fs::read_link("/proc/thread-self").map_err(|error| not_allowed(&error))?;
@@ -178,6 +247,15 @@ fn set_up(
         lines.push(format!("netns attach {name} {number}"));
     }
     Ok(lines.join("\n") + "\n")
+}
+
+/// What gives a device these addresses.
+pub(super) fn addresses_of(device: &str, addresses: &[IpAddr]) -> Vec<String> {
+    let line = |address: &IpAddr| match address {
+        IpAddr::V4(v4) => format!("address add {v4}/24 dev {device}"),
+        IpAddr::V6(v6) => format!("address add {v6}/64 dev {device} nodad"),
+    };
+    addresses.iter().map(line).collect()
 }
 
 /// Has `ip` do these lines, one after the other.

@@ -23,7 +23,10 @@ const OVERHEAD_OCTETS: usize = size_of::<Departure>();
 #[derive(Debug)]
 pub(super) struct Lane {
     seed: u64,
+    /// Since the last account.
     counted: Direction,
+    /// Packets before that.
+    numbered: u64,
     /// When all that was taken has been sent at the rate.
     sent_until: Instant,
     /// When those that wait for their turn at the rate begin to be sent.
@@ -56,6 +59,7 @@ impl Lane {
         Lane {
             seed,
             counted: Direction::new(asked),
+            numbered: 0,
             sent_until: Instant::ZERO,
             queue: VecDeque::new(),
             due_last: Instant::ZERO,
@@ -72,7 +76,7 @@ impl Lane {
             self.counted.not_carried += 1;
             return;
         }
-        let number = self.counted.packets;
+        let number = self.numbered + self.counted.packets;
         self.counted.packets += 1;
         self.counted.octets += packet.len() as u64;
         self.counted.unread.record(at.nanos_since(since));
@@ -164,11 +168,20 @@ impl Lane {
         self.counted.lost.refused += 1;
     }
 
-    /// What became of everything; `not_read` is what its interface dropped before it.
-    pub(super) fn end(mut self, not_read: u64) -> Direction {
-        self.counted.under_way = self.held.len() as u64;
-        self.counted.not_read = not_read;
-        self.counted
+    /// What became of everything since the last account; `not_read` is what its interface dropped
+    /// meanwhile. What is under way is at the beginning of the next one.
+    pub(super) fn account(&mut self, not_read: u64) -> Direction {
+        let under_way = self.held.len() as u64;
+        self.numbered += self.counted.packets;
+        let next = Direction {
+            under_way_at_start: under_way,
+            ..Direction::new(self.counted.asked)
+        };
+        Direction {
+            under_way,
+            not_read,
+            ..std::mem::replace(&mut self.counted, next)
+        }
     }
 }
 

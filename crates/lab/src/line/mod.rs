@@ -10,11 +10,14 @@
 //! * `lane`: one direction as a state machine, and all that is random.
 //! * `pump`: the thread.
 //! * `end`: namespaces and devices, and that they go.
+//! * `pair`: two namespaces without a line, joined by virtual network cards.
+//! * `shape`: what is asked of a line in one word.
 
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeWriter, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -28,12 +31,18 @@ use pump::{Pump, Pumped};
 
 mod end;
 mod lane;
+mod pair;
 mod pump;
+mod shape;
 
-pub use end::{Leftover, clear_leftovers};
+pub use end::{Leftover, check_rights, clear_leftovers, exists, remove_made, within, words};
+pub use pair::Pair;
+pub use shape::Shape;
 
 /// The longest delay, jitter and time of holding back; a longer one is a typing error.
 pub const TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a line may take to say what it did.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The highest rate that can be asked for: beyond it none is a limit.
 const RATE_BPS_MAX: u64 = 1_000_000_000_000;
 /// The most packets that may wait for a rate.
@@ -60,8 +69,10 @@ pub struct Line {
     between: [String; 2],
     seed: u64,
     shall_end: Arc<AtomicBool>,
-    /// Closed to wake the thread; after it, so that the thread sees why.
+    shall_account: Arc<AtomicBool>,
+    /// Written to or closed to wake the thread, after one of these is set.
     wake: Option<PipeWriter>,
+    accounts: Receiver<Pumped>,
     thread: Option<JoinHandle<Pumped>>,
     ends: Option<[End; 2]>,
 }
@@ -80,7 +91,12 @@ pub struct Ended {
 /// # Errors
 /// What is wrong, with its cure.
 pub fn check(request: &LineRequest) -> Result<(), RunError> {
-    let [near, far] = &request.between;
+    check_ends(&request.between, &request.addresses)?;
+    request.asked.iter().try_for_each(check_direction)
+}
+
+fn check_ends(between: &[String; 2], addresses: &[Vec<IpAddr>; 2]) -> Result<(), RunError> {
+    let [near, far] = between;
     for name in [near, far] {
         let is_good = |octet: u8| octet.is_ascii_alphanumeric() || b"._-".contains(&octet);
         let begins_well = name.starts_with(|first: char| first.is_ascii_alphanumeric());
@@ -97,7 +113,7 @@ pub fn check(request: &LineRequest) -> Result<(), RunError> {
             "give the two ends different names",
         ));
     }
-    let [near, far] = &request.addresses;
+    let [near, far] = addresses;
     for address in near.iter().chain(far) {
         let is_anybody = address.is_unspecified() || address.is_multicast();
         if is_anybody || (near.contains(address) && far.contains(address)) {
@@ -107,7 +123,7 @@ pub fn check(request: &LineRequest) -> Result<(), RunError> {
             ));
         }
     }
-    request.asked.iter().try_for_each(check_direction)
+    Ok(())
 }
 
 fn check_direction(asked: &Impairment) -> Result<(), RunError> {
@@ -182,8 +198,9 @@ impl Line {
         let (near, near_device) = lay(0)?;
         let (far, far_device) = lay(1)?;
         let cannot = |error: io::Error| RunError::plain(format!("cannot start the line: {error}"));
-        let (ended, wake) = io::pipe().map_err(cannot)?;
-        let shall_end = Arc::new(AtomicBool::new(false));
+        let (woken, wake) = io::pipe().map_err(cannot)?;
+        let (shall_end, shall_account) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+        let (sender, accounts) = channel();
         let lane = |direction: usize| {
             let mut seeds = Draws::of(request.seed, direction as u64);
             Lane::new(request.asked[direction], seeds.bits())
@@ -192,7 +209,9 @@ impl Line {
             ends: [near_device, far_device],
             lanes: [0, 1].map(lane),
             shall_end: Arc::clone(&shall_end),
-            ended,
+            shall_account: Arc::clone(&shall_account),
+            woken,
+            accounts: sender,
         };
         let thread = Builder::new().name("line".into());
         let thread = thread.spawn(move || pump.run()).map_err(cannot)?;
@@ -200,10 +219,35 @@ impl Line {
             between: request.between.clone(),
             seed: request.seed,
             shall_end,
+            shall_account,
             wake: Some(wake),
+            accounts,
             thread: Some(thread),
             ends: Some([near, far]),
         })
+    }
+
+    /// What it did since it was laid, or since this was last asked; none if its thread has ended.
+    /// Asked when nothing is under way, it is exactly about what went over it meanwhile.
+    pub fn account(&mut self) -> Option<measure::line::Line> {
+        self.shall_account.store(true, Ordering::Relaxed);
+        self.wake.as_mut()?.write_all(&[1]).ok()?;
+        let pumped = self.accounts.recv_timeout(PATIENCE).ok()?;
+        Some(self.of(pumped))
+    }
+
+    fn of(&self, pumped: Pumped) -> measure::line::Line {
+        let [to_far, to_near] = pumped.directions;
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        measure::line::Line {
+            between: self.between.clone(),
+            seed: self.seed,
+            duration_ns: nanos(pumped.time),
+            cpu_ns: nanos(pumped.cpu),
+            cpu_waited_ns: nanos(pumped.cpu_waited),
+            to_far,
+            to_near,
+        }
     }
 
     /// Ends it, and removes what was made for it.
@@ -212,17 +256,7 @@ impl Line {
     /// If its thread has panicked.
     pub fn end(mut self) -> Ended {
         let pumped = self.stop().expect("its thread has not panicked");
-        let [to_far, to_near] = pumped.directions;
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let line = measure::line::Line {
-            between: self.between.clone(),
-            seed: self.seed,
-            duration_ns: nanos(pumped.time),
-            cpu_ns: nanos(pumped.cpu),
-            cpu_waited_ns: nanos(pumped.cpu_waited),
-            to_far,
-            to_near,
-        };
+        let line = self.of(pumped);
         let ends = self.ends.take().into_iter().flatten();
         Ended {
             line,

@@ -1,10 +1,11 @@
 //! The thread of a line: reads packets from one device, and writes them to the other when they are
 //! due.
 
-use std::io::PipeReader;
+use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use driver::clock::Clock;
@@ -27,12 +28,15 @@ pub(super) struct Pump {
     pub(super) ends: [Tun; 2],
     /// From near to far, and back.
     pub(super) lanes: [Lane; 2],
-    /// Set to end it, before the other end of `ended` is closed.
+    /// Set to end it, before the other end of `woken` is closed.
     pub(super) shall_end: Arc<AtomicBool>,
-    pub(super) ended: PipeReader,
+    /// Set for an account, before an octet is written at the other end of `woken`.
+    pub(super) shall_account: Arc<AtomicBool>,
+    pub(super) woken: PipeReader,
+    pub(super) accounts: Sender<Pumped>,
 }
 
-/// What the thread did.
+/// What the thread did since its last account.
 pub(super) struct Pumped {
     pub(super) directions: [Direction; 2],
     pub(super) time: Duration,
@@ -40,12 +44,20 @@ pub(super) struct Pumped {
     pub(super) cpu_waited: Duration,
 }
 
+/// Clocks and counters that only grow.
+struct Reading {
+    at: Instant,
+    cpu: Duration,
+    cpu_waited: Duration,
+    dropped: [u64; 2],
+}
+
 impl Pump {
     /// Moves packets until it shall end. The devices go with it.
     pub(super) fn run(mut self) -> Pumped {
         cpu::sharpen_timers();
         let clock = Clock::start();
-        let dropped = self.dropped();
+        let mut since = self.reading(clock);
         let mut buffer = vec![0; PACKET_OCTETS_MAX];
         // Until when it is known that nothing waited to be read.
         let mut empty_at = [clock.now(); 2];
@@ -55,25 +67,45 @@ impl Pump {
                 is_busy |= self.read(from, clock, empty_at, &mut buffer);
                 is_busy |= self.write(0, clock) | self.write(1, clock);
             }
+            if self.shall_account.swap(false, Ordering::Relaxed) {
+                self.account_on_request(clock, &mut since);
+            }
             if !is_busy {
                 self.wait(clock);
                 // What came meanwhile woke it.
                 empty_at = [clock.now(); 2];
             }
         }
-        let after = self.dropped();
-        let mut not_read = dropped
-            .iter()
-            .zip(after)
-            .map(|(before, after)| after - before);
-        let directions = self
-            .lanes
-            .map(|lane| lane.end(not_read.next().unwrap_or(0)));
+        self.account(clock, &mut since)
+    }
+
+    fn account_on_request(&mut self, clock: Clock, since: &mut Reading) {
+        // It is there, or comes at once.
+        let _ = self.woken.read(&mut [0; 1]);
+        let account = self.account(clock, since);
+        // Whoever asked may have gone.
+        let _ = self.accounts.send(account);
+    }
+
+    fn account(&mut self, clock: Clock, since: &mut Reading) -> Pumped {
+        let now = self.reading(clock);
+        let before = std::mem::replace(since, now);
+        let not_read = |end: usize| since.dropped[end] - before.dropped[end];
+        let directions = [0, 1].map(|end: usize| self.lanes[end].account(not_read(end)));
         Pumped {
             directions,
-            time: clock.now() - Instant::ZERO,
+            time: since.at - before.at,
+            cpu: since.cpu.saturating_sub(before.cpu),
+            cpu_waited: since.cpu_waited.saturating_sub(before.cpu_waited),
+        }
+    }
+
+    fn reading(&self, clock: Clock) -> Reading {
+        Reading {
+            at: clock.now(),
             cpu: Clock::thread_cpu_time(),
             cpu_waited: cpu::run_queue_wait(),
+            dropped: self.dropped(),
         }
     }
 
@@ -121,7 +153,7 @@ impl Pump {
         let due = self.lanes.iter().filter_map(Lane::poll_timeout).min();
         let time = due.map(|due| due.duration_since(clock.now()));
         let [near, far] = &self.ends;
-        wait([near, far], self.ended.as_fd(), time);
+        wait([near, far], self.woken.as_fd(), time);
     }
 
     /// Packets that each interface dropped so far, because nobody read them.

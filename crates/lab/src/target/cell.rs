@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::start::Place;
-use super::{Families, Product, Resources, RunningServer, Service, Zone};
+use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
 
 /// Something of a product that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +118,10 @@ pub struct Cell {
     pub lasting: Option<String>,
     /// The name of the proxy that it stands behind.
     pub front: Option<String>,
+    /// What is between it and the generator.
+    pub topology: Topology,
+    /// The network that it is started in; none before, and on loopback.
+    pub(super) network: Option<Arc<Network>>,
     values: BTreeMap<&'static str, String>,
 }
 
@@ -134,6 +139,8 @@ impl Cell {
             path: None,
             lasting: None,
             front: None,
+            topology: Topology::Loopback,
+            network: None,
             values: defaults.collect(),
         }
     }
@@ -180,9 +187,16 @@ impl Cell {
     ///
     /// # Errors
     /// It is not installed (the message says how to get it), it does not take its configuration
-    /// or the zone (the message has the end of its log), or no free ports were found.
+    /// or the zone (the message has the end of its log), no free ports were found, or its network
+    /// cannot be made here.
     pub fn start(&self) -> anyhow::Result<RunningServer> {
-        (self.product.start)(self)
+        let mut cell = self.clone();
+        if cell.network.is_none() {
+            let lasting = self.lasting.as_deref();
+            let network = Network::make(&self.topology, self.families, lasting)?;
+            cell.network = network.map(Arc::new);
+        }
+        (self.product.start)(&cell)
     }
 
     /// A factor's value; empty where the product decides.

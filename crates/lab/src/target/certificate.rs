@@ -1,13 +1,15 @@
 //! Certificates for DNS over TLS: a certification authority made for one target, and one server
 //! certificate below it.
 
+use std::net::IpAddr;
+
 use anyhow::Context;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 
-/// The name in every target's certificate, beside 127.0.0.1 and ::1.
+/// The name in every target's certificate, beside 127.0.0.1, ::1 and its own addresses.
 pub const TLS_NAME: &str = "localhost";
 
 /// What a server needs and what a client needs to verify it, all PEM.
@@ -22,12 +24,13 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    /// Makes an authority and a server certificate for loopback. Costs two key generations.
-    pub(crate) fn generate() -> anyhow::Result<Certificate> {
-        Certificate::try_generate().context("cannot make a certificate for DNS over TLS")
+    /// Makes an authority and a server certificate for loopback and these addresses. Costs two key
+    /// generations.
+    pub(crate) fn generate(addresses: &[IpAddr]) -> anyhow::Result<Certificate> {
+        Certificate::try_generate(addresses).context("cannot make a certificate for DNS over TLS")
     }
 
-    fn try_generate() -> Result<Certificate, rcgen::Error> {
+    fn try_generate(addresses: &[IpAddr]) -> Result<Certificate, rcgen::Error> {
         let mut authority = CertificateParams::new(Vec::new())?;
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -37,7 +40,10 @@ impl Certificate {
         let authority_key = KeyPair::generate()?;
         let ca_pem = authority.self_signed(&authority_key)?.pem();
 
-        let names = [TLS_NAME, "127.0.0.1", "::1"].map(String::from);
+        let mut names: Vec<String> = [TLS_NAME, "127.0.0.1", "::1"].map(String::from).into();
+        for address in addresses.iter().filter(|address| !address.is_loopback()) {
+            names.push(address.to_string());
+        }
         let mut server = CertificateParams::new(names)?;
         server.distinguished_name.push(DnType::CommonName, TLS_NAME);
         server.key_usages = vec![KeyUsagePurpose::DigitalSignature];

@@ -1,4 +1,4 @@
-//! Real servers under test, on free loopback ports.
+//! Real servers under test, on free ports of loopback or of a network namespace of their own.
 //!
 //! BIND, Unbound, Knot DNS, NSD and CoreDNS answer one zone themselves; dnsdist and HAProxy stand
 //! in front of a BIND that does. A [`Product`] is a file in [`products`], and a line of the list
@@ -18,6 +18,7 @@ mod certificate;
 mod folder;
 mod gate;
 mod namespace;
+mod network;
 mod ports;
 pub mod prepared;
 mod process;
@@ -30,6 +31,7 @@ mod running;
 mod running_list;
 mod service;
 mod start;
+mod topology;
 mod zone;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -38,6 +40,7 @@ pub use cell::{Cell, Factor, Values};
 pub use certificate::TLS_NAME;
 pub use gate::Expectation;
 pub use namespace::Namespace;
+pub use network::Network;
 pub use product::Product;
 pub use products::{
     BindCounters, BindOptions, BindTarget, KnotOptions, KnotTarget, UnboundOptions, UnboundTarget,
@@ -46,6 +49,7 @@ pub use resources::Resources;
 pub use running::RunningServer;
 pub use running_list::{Listed, ProcessId, clear_leftovers, list};
 pub use service::{DOH_PATH, Endpoints, Service};
+pub use topology::Topology;
 pub use zone::{Data, Zone};
 
 /// A shared secret for TSIG (RFC 8945), written into the server's configuration.
@@ -66,13 +70,13 @@ impl TsigKey {
     }
 }
 
-/// The address families a target listens on, always on loopback.
+/// The address families a target listens on, on loopback or at its end of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Families {
-    /// 127.0.0.1 alone.
+    /// IPv4 alone.
     #[default]
     V4,
-    /// ::1 alone.
+    /// IPv6 alone.
     V6,
     /// Both, with the same port numbers.
     Both,
@@ -80,12 +84,15 @@ pub enum Families {
 
 impl Families {
     fn addresses(self) -> Vec<IpAddr> {
-        let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
+        self.select(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
+    }
+
+    /// Those of an address of each family that are of these families.
+    fn select(self, v4: Ipv4Addr, v6: Ipv6Addr) -> Vec<IpAddr> {
         match self {
-            Families::V4 => vec![v4],
-            Families::V6 => vec![v6],
-            Families::Both => vec![v4, v6],
+            Families::V4 => vec![v4.into()],
+            Families::V6 => vec![v6.into()],
+            Families::Both => vec![v4.into(), v6.into()],
         }
     }
 }

@@ -69,7 +69,7 @@ fn hold_candidate(addresses: &[IpAddr]) -> anyhow::Result<Option<Held>> {
 /// Reads the kernel's tables instead of connecting, so that a limit on the target's TCP clients
 /// and its connection counters are left alone.
 pub(crate) fn listening_ports() -> BTreeSet<u16> {
-    ["/proc/net/tcp", "/proc/net/tcp6"]
+    ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"]
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
         .flat_map(|table| parse_ports(&table, "0A"))
@@ -78,7 +78,7 @@ pub(crate) fn listening_ports() -> BTreeSet<u16> {
 
 /// The UDP ports that somebody has bound, of both families.
 pub(crate) fn bound_udp_ports() -> BTreeSet<u16> {
-    ["/proc/net/udp", "/proc/net/udp6"]
+    ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
         .flat_map(|table| parse_ports(&table, "07"))

@@ -87,6 +87,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) resources: &'a Resources,
     /// The control group with those limits, if they need one.
     pub(crate) group: Option<ControlGroup>,
+    /// Words that begin its command line where it is to be in a network namespace.
+    pub(crate) within: Option<[String; 2]>,
     /// It goes on when the thread that starts it has ended.
     pub(crate) lasts: bool,
 }
@@ -117,6 +119,7 @@ impl ServerProcess {
             arguments,
             resources,
             group,
+            within,
             lasts,
         } = launch;
         let words = match path {
@@ -134,6 +137,7 @@ impl ServerProcess {
             all.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(OsString::from));
         }
         let limited = resources.words(group.as_ref());
+        all.extend(within.into_iter().flatten().map(OsString::from));
         all.extend(limited.into_iter().map(OsString::from));
         all.extend(words.into_iter().chain(arguments));
 
@@ -251,6 +255,7 @@ mod tests {
             arguments: Vec::new(),
             resources: &Resources::default(),
             group: None,
+            within: None,
             lasts: false,
         };
         let folder = TempFolder::new("process-test").unwrap();

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// How long processes may take to end once they are killed, and how often they are looked at.
 const END_MAX: Duration = Duration::from_secs(2);
+/// How long those may take that are asked to: a line ends what is in its namespaces before itself.
+const POLITE_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// A process of this host.
@@ -73,9 +75,23 @@ pub(super) fn kill_group(id: u32) {
     }
 }
 
+/// Asks all processes of a group to end, and kills those that do not.
+pub(super) fn end_politely(id: u32) {
+    if let Some(group) = group_of(id) {
+        let _ = kill_process_group(group, Signal::TERM);
+    }
+    wait_at_most(id, POLITE_MAX);
+    kill_group(id);
+    wait_for_group(id);
+}
+
 /// Waits for the end of all processes of a group that was killed.
 pub(super) fn wait_for_group(id: u32) {
-    let until = Instant::now() + END_MAX;
+    wait_at_most(id, END_MAX);
+}
+
+fn wait_at_most(id: u32, time: Duration) {
+    let until = Instant::now() + time;
     while has_processes(id) && Instant::now() < until {
         thread::park_timeout(LOOK_EVERY);
     }

@@ -119,9 +119,9 @@ struct Probe {
 impl Probe {
     fn new(address: SocketAddr, readiness: &Readiness<'_>) -> io::Result<Probe> {
         let local = if address.is_ipv4() {
-            "127.0.0.1:0"
+            "0.0.0.0:0"
         } else {
-            "[::1]:0"
+            "[::]:0"
         };
         let socket = UdpSocket::bind(local)?;
         socket.connect(address)?;

@@ -1,10 +1,11 @@
 //! What all targets have once they run: a process, its addresses, its certificate.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::Endpoints;
 use super::process::ServerProcess;
 use super::running_list::Listed;
+use super::{Endpoints, Network};
 
 /// A server that runs and answers, gone when dropped.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct RunningServer {
     pub(super) listed: Listed,
     /// What a proxy asks. Dropped after the proxy, because fields go in this order.
     pub(super) behind: Option<Box<RunningServer>>,
+    /// Where it runs, if not with its generator.
+    pub(super) network: Option<Arc<Network>>,
 }
 
 impl RunningServer {
@@ -61,6 +64,27 @@ impl RunningServer {
         self.behind.as_deref()
     }
 
+    /// The network between it and its generator; none on loopback.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_deref()
+    }
+
+    /// Runs something at the generator's end of that network, with all that it starts.
+    ///
+    /// # Errors
+    /// That end is gone.
+    pub fn near<T: Send>(&self, act: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        match self.network() {
+            Some(network) => network.near(act),
+            None => Ok(act()),
+        }
+    }
+
+    /// What the line of that network did since this was last asked; none if there is no line.
+    pub fn account(&self) -> Option<measure::line::Line> {
+        self.network()?.account()
+    }
+
     /// Leaves it running when this process has ended; the list of running servers has it.
     ///
     /// # Errors
@@ -72,6 +96,13 @@ impl RunningServer {
         self.listed.owner = None;
         self.listed.write()?;
         self.process.keep();
+        if let Some(network) = self
+            .network
+            .as_ref()
+            .filter(|_| self.listed.front.is_none())
+        {
+            network.keep()?;
+        }
         Ok(self.listed.clone())
     }
 }

@@ -8,14 +8,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use measure::line::Line;
 use proto::Transport;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{PREFIX, TempFolder};
+use super::network::LINE;
 pub use super::process_id::ProcessId;
-use super::process_id::{has_processes, kill_group, wait_for_group};
+use super::process_id::{end_politely, has_processes, kill_group, wait_for_group};
 use super::resources::ControlGroup;
 use super::start::Start;
+use super::topology::Topology;
+use crate::line;
 
 /// Name of the file.
 const FILE: &str = "server.json";
@@ -36,6 +40,9 @@ pub struct Listed {
     pub process: Option<ProcessId>,
     /// Where it answers.
     pub addresses: Vec<(Transport, SocketAddr)>,
+    /// Of a network, the network namespaces of generator and server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
     /// Folders of its control groups.
     pub groups: Vec<PathBuf>,
     /// Its configuration, zone, keys and log.
@@ -51,6 +58,28 @@ impl Listed {
             owner: ProcessId::own(),
             process: None,
             addresses: Vec::new(),
+            namespaces: Vec::new(),
+            groups: Vec::new(),
+            folder: folder.path().to_owned(),
+        }
+    }
+
+    /// A network, of a server that lasts or of one without a name.
+    pub(super) fn of_network(
+        folder: &TempFolder,
+        topology: &Topology,
+        lasting: Option<&str>,
+        namespaces: &[String; 2],
+    ) -> Listed {
+        let name = lasting.map_or_else(|| folder.name(), |front| format!("{front}-network"));
+        Listed {
+            name,
+            front: lasting.map(str::to_owned),
+            program: topology.to_string(),
+            owner: ProcessId::own(),
+            process: None,
+            addresses: Vec::new(),
+            namespaces: namespaces.to_vec(),
             groups: Vec::new(),
             folder: folder.path().to_owned(),
         }
@@ -84,8 +113,18 @@ impl Listed {
     pub fn is_left_over(&self) -> bool {
         match self.owner {
             Some(owner) => !owner.is_alive(),
+            // One without a line has no process.
+            None if self.process.is_none() && !self.namespaces.is_empty() => {
+                !self.namespaces.iter().all(|name| line::exists(name))
+            }
             None => !self.is_running(),
         }
+    }
+
+    /// What a line did that was left running: known once it has ended.
+    fn line(&self) -> Option<Line> {
+        let text = fs::read_to_string(self.folder.join(LINE)).ok()?;
+        serde_json::from_str(&text).ok()
     }
 
     /// Its log.
@@ -99,15 +138,21 @@ impl Listed {
         Ok(String::from_utf8_lossy(&octets).into_owned())
     }
 
-    /// Ends it, and removes all that it had.
+    /// Ends it, and removes all that it had; what its line did, if it is one.
     ///
     /// # Errors
     /// Something of it is still there.
-    pub fn end(self) -> anyhow::Result<()> {
+    pub fn end(self) -> anyhow::Result<Option<Line>> {
         // A number that another process has got is no group of ours.
         if let Some(process) = self.process.filter(|process| !process.is_taken()) {
-            kill_group(process.id);
-            wait_for_group(process.id);
+            match self.namespaces.is_empty() {
+                true => {
+                    kill_group(process.id);
+                    wait_for_group(process.id);
+                }
+                // A line says what it did.
+                false => end_politely(process.id),
+            }
             anyhow::ensure!(
                 !has_processes(process.id),
                 "process {} of `{}` does not end",
@@ -115,12 +160,20 @@ impl Listed {
                 self.name
             );
         }
+        self.namespaces
+            .iter()
+            .for_each(|name| line::remove_made(name));
+        if let Some(left) = self.namespaces.iter().find(|name| line::exists(name)) {
+            anyhow::bail!("the network namespace `{left}` cannot be removed");
+        }
+        let line = self.line();
         drop(ControlGroup::at(self.groups.clone()));
         if let Some(left) = self.groups.iter().find(|folder| folder.exists()) {
             anyhow::bail!("`{}` cannot be removed", left.display());
         }
         fs::remove_dir_all(&self.folder)
-            .with_context(|| format!("cannot remove `{}`", self.folder.display()))
+            .with_context(|| format!("cannot remove `{}`", self.folder.display()))?;
+        Ok(line)
     }
 }
 
@@ -134,11 +187,25 @@ pub fn list() -> Vec<Listed> {
 /// # Errors
 /// Something of it is still there.
 pub fn clear_leftovers() -> anyhow::Result<Vec<Listed>> {
-    let left: Vec<Listed> = list().into_iter().filter(Listed::is_left_over).collect();
+    let all = list();
+    let left: Vec<Listed> = (all.iter())
+        .filter(|each| each.is_left_over() || is_alone(each, &all))
+        .cloned()
+        .collect();
     for each in &left {
         each.clone().end()?;
     }
     Ok(left)
+}
+
+/// True for what was left running for a server that is gone.
+fn is_alone(each: &Listed, all: &[Listed]) -> bool {
+    let front = each.front.as_ref().filter(|_| each.owner.is_none());
+    let is_there = |name: &&String| {
+        let mut named = all.iter().filter(|it| it.name == **name);
+        named.any(|it| !it.is_left_over())
+    };
+    front.is_some_and(|name| !is_there(&name))
 }
 
 fn list_in(parent: &Path) -> Vec<Listed> {

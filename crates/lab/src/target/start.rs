@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::cell::Cell;
 use super::certificate::Certificate;
@@ -12,7 +13,7 @@ use super::ready::{Readiness, wait_until_ready};
 use super::resources::{ControlGroup, Resources};
 use super::running::RunningServer;
 use super::running_list::Listed;
-use super::{Endpoints, Families, Service, Zone, ports};
+use super::{Endpoints, Families, Network, Service, Zone, ports};
 
 /// How often a start is repeated when another process took a port first.
 const ATTEMPTS_MAX: usize = 5;
@@ -47,6 +48,8 @@ pub(super) struct Start<'a> {
     pub(super) lasting: Option<String>,
     /// The name of the proxy that it stands behind.
     pub(super) front: Option<String>,
+    /// Where it runs, if not with its generator.
+    pub(super) network: Option<Arc<Network>>,
     /// Ports of 127.0.0.1 for anything else.
     pub(super) extra_ports: usize,
     /// REFUSED is a good answer: the zone answers signed queries only.
@@ -90,6 +93,7 @@ impl<'a> Start<'a> {
             path: None,
             lasting: None,
             front: None,
+            network: None,
             extra_ports: 0,
             refused_is_ready: false,
         }
@@ -104,6 +108,7 @@ impl<'a> Start<'a> {
             path: cell.path.as_deref(),
             lasting: cell.lasting.clone(),
             front: cell.front.clone(),
+            network: cell.network.clone(),
             ..Start::new(cell.product.server, &cell.zone)
         }
     }
@@ -143,7 +148,7 @@ impl<'a> Start<'a> {
         let folder = TempFolder::new(program.name())?;
         let mut listed = Listed::new(self, &folder);
         listed.write()?;
-        let ca_pem = self.write_files(&folder)?;
+        let ca_pem = self.write_files(&folder, &endpoints.addresses)?;
         let place = Place {
             folder: &folder,
             endpoints: &endpoints,
@@ -161,6 +166,7 @@ impl<'a> Start<'a> {
             arguments,
             resources: &self.resources,
             group,
+            within: self.network.as_ref().map(|it| it.far_words()),
             lasts: self.lasting.is_some(),
         };
         let mut process = ServerProcess::spawn(launch, folder)?;
@@ -174,7 +180,7 @@ impl<'a> Start<'a> {
             ready_line: self.server.ready_line,
             fatal_lines: self.server.fatal_lines,
         };
-        wait_until_ready(&mut process, &readiness)?;
+        self.there(|| wait_until_ready(&mut process, &readiness))??;
         Ok(RunningServer {
             process,
             endpoints,
@@ -182,19 +188,31 @@ impl<'a> Start<'a> {
             ca_pem,
             listed,
             behind: None,
+            network: self.network.clone(),
         })
+    }
+
+    /// Runs something where the server is.
+    fn there<T: Send>(&self, act: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        match &self.network {
+            Some(network) => network.far(act),
+            None => Ok(act()),
+        }
     }
 
     /// Ports that are free on all addresses, those beside the services on 127.0.0.1 too.
     fn ports(&self) -> anyhow::Result<(Endpoints, Vec<u16>)> {
-        let addresses = self.families.addresses();
+        let addresses = match &self.network {
+            Some(network) => network.far_addresses().to_vec(),
+            None => self.families.addresses(),
+        };
         let mut free_on = addresses.clone();
         let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
         if !free_on.contains(&v4) {
             free_on.push(v4);
         }
         let count = 1 + self.services.len() + self.extra_ports;
-        let mut free = ports::free_ports(&free_on, count)?;
+        let mut free = self.there(|| ports::free_ports(&free_on, count))??;
         let extra_ports = free.split_off(1 + self.services.len());
         let of_services = self.services.iter().copied().zip(free.split_off(1));
         let endpoints = Endpoints {
@@ -207,7 +225,11 @@ impl<'a> Start<'a> {
     }
 
     /// Returns the authority's certificate if there is one.
-    fn write_files(&self, folder: &TempFolder) -> anyhow::Result<Option<String>> {
+    fn write_files(
+        &self,
+        folder: &TempFolder,
+        addresses: &[IpAddr],
+    ) -> anyhow::Result<Option<String>> {
         folder.write("zone.db", &self.zone.text)?;
         if !self.services.iter().any(|service| service.has_tls()) {
             return Ok(None);
@@ -216,7 +238,7 @@ impl<'a> Start<'a> {
             ca_pem,
             server_pem,
             key_pem,
-        } = Certificate::generate()?;
+        } = Certificate::generate(addresses)?;
         folder.write("server.pem", &server_pem)?;
         folder.write("server.key", &key_pem)?;
         folder.write("server.both.pem", &format!("{server_pem}{key_pem}"))?;

@@ -123,7 +123,16 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// The target runs on the generating host.
+    /// The target runs on the CPUs of the generating host.
+    pub(crate) fn target_shares_cpus(&self) -> bool {
+        // Found by its address as a process of this host, in whatever network namespace.
+        let as_process = format!("process={}", self.record.scenario.target);
+        let mut observations = self.record.observations.iter();
+        self.target_is_local() || observations.any(|it| it.source == as_process)
+    }
+
+    /// The target runs on the generating host, in its network namespace: the kernel's counters are
+    /// those of both.
     pub(crate) fn target_is_local(&self) -> bool {
         let target = &self.record.scenario.target;
         let address = target.parse::<std::net::SocketAddr>();

@@ -35,7 +35,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
 /// A generator that is late sends late, and may fail to read what came: it does not make others
 /// lose what it sent. A target on the same host may be kept from its CPU by the same.
 pub(super) fn explains_losses(figures: &Figures<'_>) -> bool {
-    let is_host = figures.target_is_local() && longest_wait(figures).1 >= CPU_WAIT_SHARE_MAX;
+    let is_host = figures.target_shares_cpus() && longest_wait(figures).1 >= CPU_WAIT_SHARE_MAX;
     is_host || !losses::are_beyond_this_tool(figures)
 }
 

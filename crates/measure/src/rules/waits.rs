@@ -44,7 +44,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         matters,
     );
     // Loopback has no queue that could be polled.
-    let may_poll = is_late_reader && !figures.target_is_local();
+    let may_poll = is_late_reader && !figures.target_shares_cpus();
     let poll = may_poll.then(|| Cure::sysctl("net.core.busy_poll", BUSY_POLL_US));
     Some(Finding::met(diagnosis.cures(cures).cures(poll)))
 }

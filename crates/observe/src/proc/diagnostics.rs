@@ -5,9 +5,8 @@
 //! is asked for sockets of one state alone: what a scrape costs does not grow with the connections.
 //! It also tells what those files do not: how much room there is.
 
-use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -15,10 +14,10 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Root;
 use super::sockets::{Listening, SOCKETS_MAX};
+use crate::network::Network;
 
 /// How long the kernel may take; it answers within the call that asks.
 const TIME_MAX: Duration = Duration::from_millis(500);
@@ -57,12 +56,8 @@ impl Diagnostics {
     /// rights do not allow it.
     pub(super) fn of(root: &Root, pid: u32) -> Option<Diagnostics> {
         // A folder that stands for a host has no kernel behind it.
-        let own = Root::this().link("proc/thread-self/ns/net")?;
-        let other = (*root == Root::this()).then(|| format!("proc/{pid}/ns/net"))?;
-        let socket = match root.link(&other)? == own {
-            true => open().ok()?,
-            false => open_in(&File::open(root.path(&other)).ok()?)?,
-        };
+        let network = (*root == Root::this()).then(|| Network::of(root, pid))??;
+        let socket = network.open(|| Ok(open()?)).ok()?;
         let diagnostics = Diagnostics { socket };
         // One that cannot list them is of no use.
         diagnostics.listening(&[(true, true), (false, true)])?;
@@ -118,18 +113,6 @@ fn open() -> rustix::io::Result<OwnedFd> {
     )?;
     set_socket_timeout(&socket, Timeout::Recv, Some(TIME_MAX))?;
     Ok(socket)
-}
-
-/// A socket is of the network namespace in which it was opened, wherever it is used: a thread of
-/// its own moves there, opens it, and ends.
-fn open_in(namespace: &File) -> Option<OwnedFd> {
-    std::thread::scope(|scope| {
-        let opened = scope.spawn(|| {
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).ok()?;
-            open().ok()
-        });
-        opened.join().ok()?
-    })
 }
 
 /// `struct nlmsghdr` and `struct inet_diag_req_v2`, of the host's order.

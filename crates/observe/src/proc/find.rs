@@ -1,7 +1,7 @@
 //! Finding processes: by number, by name, by the port that they serve.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use super::sockets::{from_files, inodes_of};
 use super::{Root, Stat};
@@ -75,14 +75,14 @@ fn by_name(root: &Root, name: &str) -> Vec<u32> {
     root.numbers("proc").into_iter().filter(is_named).collect()
 }
 
-/// Processes that have a socket open at the port, those in other network namespaces included if
-/// they serve that very address.
+/// Processes that have a socket open at the port: of the address, in the network namespace that has
+/// it, which is the own one if that has it.
 fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
     // What is sent to an address of this network namespace stays in it, whoever serves all
     // addresses in another one.
     let own = ip.filter(|ip| is_of_this_host(*ip));
-    let own = own.and_then(|_| root.link("proc/self/ns/net"));
-    let mut found = Vec::new();
+    let own = own.and_then(|_| root.link("proc/thread-self/ns/net"));
+    let mut found: Vec<(usize, u32)> = Vec::new();
     let mut known: Vec<(String, BTreeSet<u64>)> = Vec::new();
     for pid in root.numbers("proc") {
         let Some(namespace) = root.link(&format!("proc/{pid}/ns/net")) else {
@@ -93,17 +93,46 @@ fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
         }
         let at = known.iter().position(|(each, _)| *each == namespace);
         let at = at.unwrap_or_else(|| {
+            let is_there = own.is_some() || ip.is_none_or(|ip| has_address(root, pid, ip));
             let sockets = from_files(root, pid).into_iter();
-            let serving = sockets.filter(|it| serves(it.address, ip, port));
+            let serving = sockets.filter(|it| is_there && serves(it.address, ip, port));
             known.push((namespace, serving.map(|it| it.inode).collect()));
             known.len() - 1
         });
         let sockets = &known[at].1;
         if !sockets.is_empty() && !inodes_of(root, pid, FILES_MAX).is_disjoint(sockets) {
-            found.push(pid);
+            found.push((at, pid));
         }
     }
-    found
+    // Two networks may have the same address, and nobody knows which of them is meant.
+    let is_one = found.iter().all(|(at, _)| *at == found[0].0);
+    let is_known = ip.is_none() || is_one;
+    let pids = found.into_iter().filter(|_| is_known);
+    pids.map(|(_, pid)| pid).collect()
+}
+
+/// True if the network namespace of a process has that address.
+fn has_address(root: &Root, pid: u32, ip: IpAddr) -> bool {
+    let text = |file: &str| {
+        let text = root.text(&format!("proc/{pid}/net/{file}"));
+        text.unwrap_or_default()
+    };
+    match ip {
+        IpAddr::V4(v4) => has_local_route(&text("fib_trie"), v4),
+        IpAddr::V6(v6) => {
+            let octets = v6.octets().map(|octet| format!("{octet:02x}")).concat();
+            let routes = text("if_inet6");
+            routes.lines().any(|line| line.starts_with(&octets))
+        }
+    }
+}
+
+/// /proc/PID/net/fib_trie: an address on a line, and below it what is there.
+fn has_local_route(text: &str, address: Ipv4Addr) -> bool {
+    let wanted = format!("|-- {address}");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_own = |pair: &[&str]| pair[0] == wanted && pair[1] == "/32 host LOCAL";
+    lines.windows(2).any(is_own)
 }
 
 /// True if a socket can be bound there.
@@ -124,4 +153,27 @@ fn serves(bound: SocketAddr, ip: Option<IpAddr>, port: u16) -> bool {
 pub(crate) fn product_of(name: &str) -> Option<&'static crate::Profile> {
     let mut profiles = crate::profiles::ALL.iter().copied();
     profiles.find(|profile| profile.programs.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_a_network_that_has_it_and_not_of_one_with_a_route_to_it() {
+        let text = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.98.0.2\n        /32 host UNICAST\n\
+                    Local:\n     |-- 10.98.0.1\n        /32 host LOCAL\n";
+        let has = |address: [u8; 4]| has_local_route(text, address.into());
+        assert!(has([10, 98, 0, 1]));
+        assert!(!has([10, 98, 0, 2]) && !has([10, 98, 0, 0]));
+    }
+
+    #[test]
+    fn this_host_has_its_own_addresses() {
+        let own = std::process::id();
+        for (address, is_there) in [("127.0.0.1", true), ("192.0.2.1", false)] {
+            let address = address.parse().unwrap();
+            assert_eq!(has_address(&Root::this(), own, address), is_there);
+        }
+    }
 }

@@ -41,7 +41,7 @@ fn passed(asked: Impairment, seed: u64, arrivals: &[(u64, usize)]) -> (Vec<(u32,
         lane.handle_packet(at, at, &packet(number, *octets));
     }
     deliver(&mut lane, Instant::FAR_FUTURE);
-    (left, lane.end(0))
+    (left, lane.account(0))
 }
 
 /// So many packets of 100 octets, one each microsecond.
@@ -152,7 +152,7 @@ fn what_is_under_way_has_a_limit_which_is_counted() {
     for _ in 0..fit + 5 {
         lane.handle_packet(ns(0), ns(0), &packet(0, 100));
     }
-    let counted = lane.end(2);
+    let counted = lane.account(2);
     assert_eq!(counted.lost.too_much_under_way, 5);
     assert_eq!((counted.under_way, counted.not_read), (fit as u64, 2));
     assert!(counted.adds_up());
@@ -175,7 +175,7 @@ fn multicast_and_what_is_no_packet_is_not_carried_and_has_no_number() {
     let departure = lane.poll_transmit(ns(5)).unwrap();
     assert_eq!((departure.number, departure.due), (0, ns(5)));
     lane.handle_refused();
-    let counted = lane.end(0);
+    let counted = lane.account(0);
     assert_eq!((counted.not_carried, counted.packets), (6, 1));
     assert_eq!(
         (counted.unread.max_ns(), counted.lost.refused),

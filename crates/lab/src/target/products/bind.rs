@@ -209,18 +209,12 @@ fn keys(options: &BindOptions) -> String {
 
 fn listeners(endpoints: &Endpoints) -> String {
     let mut text = String::new();
-    for (statement, wants_v4, host) in [
-        ("listen-on", true, "127.0.0.1"),
-        ("listen-on-v6", false, "::1"),
-    ] {
-        if !endpoints
-            .addresses
-            .iter()
-            .any(|address| address.is_ipv4() == wants_v4)
-        {
+    for (statement, wants_v4) in [("listen-on", true), ("listen-on-v6", false)] {
+        let mut addresses = endpoints.addresses.iter();
+        let Some(host) = addresses.find(|address| address.is_ipv4() == wants_v4) else {
             let _ = writeln!(text, "  {statement} {{ none; }};");
             continue;
-        }
+        };
         let _ = writeln!(
             text,
             "  {statement} port {} {{ {host}; }};",

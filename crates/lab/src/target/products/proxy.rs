@@ -81,6 +81,7 @@ fn start_in_front(
 ) -> anyhow::Result<RunningServer> {
     let mut behind = Cell::new(&BIND, cell.zone.clone());
     behind.services.clear();
+    behind.network.clone_from(&cell.network);
     let name = cell.lasting.as_ref().map(|name| format!("{name}-bind"));
     (behind.lasting, behind.front) = (name, cell.lasting.clone());
     let behind = behind.start()?;
@@ -93,7 +94,7 @@ fn start_in_front(
 fn dnsdist_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> String {
     // Without the second line it asks the Internet for news about its own security.
     let mut text = format!(
-        "setACL({{'127.0.0.0/8', '::1/128'}})\n\
+        "setACL({{'0.0.0.0/0', '::/0'}})\n\
          setSecurityPollSuffix('')\n\
          newServer({{address='{behind}', name='bind'}})\n"
     );

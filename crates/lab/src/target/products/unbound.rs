@@ -132,8 +132,8 @@ fn configuration(options: &UnboundOptions, place: &Place<'_>) -> String {
     let mut text = format!(
         "server:\n  directory: \"{folder}\"\n  chroot: \"\"\n  username: \"\"\n  pidfile: \"\"\n  \
          do-daemonize: no\n  use-syslog: no\n  logfile: \"\"\n  verbosity: 1\n  \
-         num-threads: {}\n  module-config: \"iterator\"\n  access-control: 127.0.0.0/8 allow\n  \
-         access-control: ::1 allow\n  outgoing-interface: 127.0.0.1\n  \
+         num-threads: {}\n  module-config: \"iterator\"\n  access-control: 0.0.0.0/0 allow\n  \
+         access-control: ::/0 allow\n  outgoing-interface: 127.0.0.1\n  \
          local-zone: \".\" refuse\n  local-zone: \"{origin}\" transparent\n",
         options.threads
     );

@@ -1,0 +1,72 @@
+//! What is between the generator and a server.
+
+use std::fmt;
+
+use crate::line::Shape;
+use crate::run::RunError;
+
+/// What queries go over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Topology {
+    /// The loopback interface, which both share.
+    #[default]
+    Loopback,
+    /// Two network namespaces, joined by a pair of virtual network cards.
+    Veth,
+    /// Two network namespaces, joined by a delay line; with what was written.
+    Line(Box<Shape>, String),
+}
+
+impl Topology {
+    /// Reads `loopback`, `veth`, or `line:10ms,0.1%`, with more of the line's values by name.
+    ///
+    /// # Errors
+    /// It is none of them; with the cure.
+    pub fn parse(text: &str) -> Result<Topology, RunError> {
+        match text.split_once(':') {
+            None if text == "loopback" => Ok(Topology::Loopback),
+            None if text == "veth" => Ok(Topology::Veth),
+            Some(("line", shape)) => {
+                let shape = Box::new(Shape::parse(shape)?);
+                Ok(Topology::Line(shape, text.to_owned()))
+            }
+            _ => Err(RunError::new(
+                format!("there is no topology `{text}`"),
+                "write loopback, veth, or line:DELAY,LOSS such as line:10ms,0.1%",
+            )),
+        }
+    }
+
+    /// True if it needs network namespaces, and rights for them.
+    pub fn needs_network(&self) -> bool {
+        *self != Topology::Loopback
+    }
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Topology::Loopback => f.write_str("loopback"),
+            Topology::Veth => f.write_str("veth"),
+            Topology::Line(_, written) => f.write_str(written),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topology_is_read_and_written_the_same() {
+        for text in ["loopback", "veth", "line:10ms,0.1%,seed=3"] {
+            let topology = Topology::parse(text).unwrap();
+            assert_eq!(topology.to_string(), text);
+            assert_eq!(topology.needs_network(), text != "loopback");
+        }
+        for text in ["", "vethh", "veth:1", "line", "kubernetes", "line:x"] {
+            let error = Topology::parse(text).unwrap_err();
+            assert!(error.hint.is_some(), "{text}");
+        }
+    }
+}
