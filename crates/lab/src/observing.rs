@@ -28,10 +28,13 @@ const PATIENCE_WHEN_INTERRUPTED: Duration = Duration::from_millis(500);
 pub struct Sources {
     asked: Vec<Asked>,
     is_auto: bool,
+    /// Other servers than the target of which whatever is found is to be observed.
+    others: Vec<SocketAddr>,
 }
 
 impl Sources {
-    /// Reads what was typed: `auto`, or `PROFILE=WHERE[,KEY=VALUE..]`.
+    /// Reads what was typed: `auto`, `auto=ADDRESS` for a server beside the target, or
+    /// `PROFILE=WHERE[,KEY=VALUE..]`.
     ///
     /// # Errors
     /// There is no such profile or key, or something is missing; with the cure.
@@ -40,6 +43,16 @@ impl Sources {
         for text in texts {
             if text == AUTO {
                 sources.is_auto = true;
+                continue;
+            }
+            if let Some(address) = text.strip_prefix("auto=") {
+                let address = address.parse().map_err(|_| {
+                    RunError::new(
+                        format!("--observe {text}: `{address}` is no address and port"),
+                        "give that of a server behind the target, as in auto=127.0.0.1:5300",
+                    )
+                })?;
+                sources.others.push(address);
                 continue;
             }
             let asked = Asked::parse(text).map_err(refused(text))?;
@@ -51,7 +64,7 @@ impl Sources {
 
     /// True if nothing is to be observed.
     pub fn is_empty(&self) -> bool {
-        self.asked.is_empty() && !self.is_auto
+        self.asked.is_empty() && !self.is_auto && self.others.is_empty()
     }
 }
 
@@ -102,6 +115,11 @@ pub(crate) fn begin(
         let found = found(request);
         add_new(&mut asked, found.asked);
         notes = found.notes;
+    }
+    for other in &request.observe.others {
+        let found = observe::auto::find(*other);
+        add_new(&mut asked, found.asked);
+        notes.extend(found.notes);
     }
     let length = request.plan.duration.map(|it| it + request.plan.warmup);
     let settings = Settings {
@@ -214,5 +232,21 @@ impl Observing {
             .warnings
             .extend(notes.map(|note| format!("--observe auto: {note}")));
         record.conclude();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_server_is_looked_for_by_its_address_alone() {
+        let sources = |text: &str| Sources::parse(&[text.to_owned()]);
+        let other = sources("auto=127.0.0.1:5300").unwrap();
+        assert!(!other.is_empty() && !other.is_auto);
+        for wrong in ["auto=", "auto=named", "auto=127.0.0.1"] {
+            let error = sources(wrong).unwrap_err();
+            assert!(error.what.contains("no address and port"), "{error}");
+        }
     }
 }

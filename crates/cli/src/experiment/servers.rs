@@ -63,6 +63,8 @@ impl ServerCell {
             run.servers = vec![address.to_string()];
             if run.observe.is_empty() {
                 run.observe.push("auto".to_owned());
+                let behind = server.behind().map(|it| it.endpoints().do53());
+                run.observe.extend(behind.map(|it| format!("auto={it}")));
             }
             if let Some(tls) = &mut run.tls {
                 let own = || FileName::from(server.ca_file().to_owned());

@@ -1,6 +1,7 @@
 //! Experiments that start their servers themselves: every start is a repetition, and nothing is
 //! left. Each test has a temporary folder of its own.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use measure::RunRecord;
@@ -180,6 +181,50 @@ command = "{THRONG} responder --listen udp:{{address}}:{{port}},tcp:{{address}}:
     assert_eq!(times, 2, "{}", finished.stderr);
     assert_eq!(fs::read_dir(folder.path("out/records")).unwrap().count(), 0);
     assert_eq!(left_in(&folder), 0);
+}
+
+#[test]
+fn both_legs_of_a_forwarder_are_varied_and_observed() {
+    let folder = Folder::new("cells-legs");
+    let text = r#"
+repetitions = 1
+[run]
+rate = 200
+queries = 100
+[matrix]
+transport = ["udp", "dot"]
+[[server]]
+product = "coredns"
+data = "zone:20,ttl=1s"
+[server.factors]
+behind = ["udp", "dot"]
+[[server]]
+product = "dnsdist"
+data = "zone:20,ttl=1s"
+[server.factors]
+behind = ["udp", "dot"]
+"#;
+    experiment(&folder, text, "run FILE --output OUT").succeeded();
+    assert_eq!(left_in(&folder), 0);
+    let mut cells = BTreeSet::new();
+    for entry in fs::read_dir(folder.path("out/records")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let record = RunRecord::from_json(&text).unwrap();
+        let labels = &record.scenario.labels;
+        let cell = format!(
+            "{} over {}, {} behind it",
+            labels["product"], record.scenario.transport, labels["behind"]
+        );
+        assert_eq!(record.total.counts.rcodes.by_rcode[0], 100, "{cell}");
+        // Those of the second leg: the BIND behind it was asked each of them.
+        let mut observations = record.observations.iter();
+        let bind = observations.find(|it| it.profile == "bind");
+        let bind = bind.unwrap_or_else(|| panic!("{cell}: {:#?}", record.warnings));
+        let counted = |series: &str| bind.series(series).and_then(|it| it.growth);
+        assert!(counted("queries") >= Some(100.0), "{cell}: {bind:#?}");
+        cells.insert(cell);
+    }
+    assert_eq!(cells.len(), 8, "{cells:?}");
 }
 
 /// Experiments that are refused, each with a part of the error and of the hint.

@@ -3,16 +3,24 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use super::proxy::start_in_front;
 use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
-use crate::target::{Product, RunningServer, Service, Zone};
+use crate::target::{Product, RunningServer, Service, TLS_NAME, Zone};
 
 /// CoreDNS with its `file` plugin.
 pub const COREDNS: Product = Product {
     name: "coredns",
     title: "CoreDNS",
-    factors: &[Factor::lines("more plugins of every server block")],
+    factors: &[
+        Factor::word(
+            "behind",
+            &["none", "udp", "dot"],
+            "none answers itself; the others ask a BIND behind it so (plugin forward)",
+        ),
+        Factor::lines("more plugins of every server block"),
+    ],
     server: &SERVER,
     version_flag: "-version",
     start,
@@ -31,11 +39,28 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         extra_ports: 1,
         ..Start::of(cell)
     };
-    start.run(|place| {
-        let text = configuration(cell, place);
+    let configured = |place: &Place<'_>, source: String| {
+        let text = configuration(cell, place, &source);
         let file = place.folder.write("Corefile", &text)?;
         Ok(vec!["-conf".into(), file.into()])
-    })
+    };
+    match cell.text("behind") {
+        "none" => start.run(|place| {
+            let source = format!("  file {}/zone.db", place.folder.path().display());
+            configured(place, source)
+        }),
+        how => start_in_front(cell, &start, |place, behind| {
+            let folder = place.folder.path().display();
+            let source = match how {
+                "dot" => format!(
+                    "  forward . tls://{behind} {{\n    tls {folder}/behind.pem\n    \
+                     tls_servername {TLS_NAME}\n  }}"
+                ),
+                _ => format!("  forward . {behind} {{\n    prefer_udp\n  }}"),
+            };
+            configured(place, source)
+        }),
+    }
 }
 
 /// CoreDNS that answers nothing by itself: it asks the server at that address for all that it is
@@ -62,8 +87,9 @@ pub fn coredns_in_front_of(upstream: SocketAddr, zone: &Zone) -> anyhow::Result<
     })
 }
 
-/// One server block for each port: names outside the zone are REFUSED, nothing is forwarded.
-fn configuration(cell: &Cell, place: &Place<'_>) -> String {
+/// One server block for each port, with the plugin that has the answers: names outside the zone are
+/// REFUSED.
+fn configuration(cell: &Cell, place: &Place<'_>, source: &str) -> String {
     let (origin, options) = (&cell.zone.origin, cell.text("options"));
     let folder = place.folder.path().display();
     let addresses: Vec<String> = place
@@ -85,7 +111,7 @@ fn configuration(cell: &Cell, place: &Place<'_>) -> String {
         let _ = writeln!(
             text,
             "{scheme}://{origin}:{port} {{\n  bind {addresses}\n  errors\n  \
-             prometheus 127.0.0.1:{exposition}\n  file {folder}/zone.db\n{options}"
+             prometheus 127.0.0.1:{exposition}\n{source}\n{options}"
         );
         if scheme != "dns" {
             let _ = writeln!(text, "  tls {folder}/server.pem {folder}/server.key");

@@ -7,13 +7,13 @@ use super::BIND;
 use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
-use crate::target::{DOH_PATH, Product, RunningServer, Service};
+use crate::target::{DOH_PATH, Product, RunningServer, Service, TLS_NAME};
 
 /// dnsdist 1.7 of Debian 12 in front of BIND.
 pub const DNSDIST: Product = Product {
     name: "dnsdist",
     title: "dnsdist",
-    factors: &[Factor::lines("more lines of its configuration")],
+    factors: &[BEHIND, Factor::lines("more lines of its configuration")],
     server: &DNSDIST_SERVER,
     version_flag: "--version",
     start: start_dnsdist,
@@ -31,6 +31,9 @@ pub const HAPROXY: Product = Product {
     version_flag: "-v",
     start: start_haproxy,
 };
+
+/// Over what it asks the server behind it.
+const BEHIND: Factor = Factor::word("behind", &["udp", "dot"], "how it asks the BIND behind it");
 
 const DNSDIST_SERVER: Server = Server {
     program: Program::Debian {
@@ -74,29 +77,44 @@ fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
     })
 }
 
-fn start_in_front(
+/// In front of a BIND of its own, at the address that `configure` is given. That is its address for
+/// DNS over TLS where the cell says so; what to trust then is in `behind.pem`.
+pub(super) fn start_in_front(
     cell: &Cell,
     start: &Start<'_>,
     configure: impl Fn(&Place<'_>, SocketAddr) -> anyhow::Result<Vec<std::ffi::OsString>>,
 ) -> anyhow::Result<RunningServer> {
     let mut behind = Cell::new(&BIND, cell.zone.clone());
-    behind.services.clear();
+    behind.services = match cell.text(BEHIND.name) {
+        "dot" => vec![Service::Dot],
+        _ => Vec::new(),
+    };
     behind.network.clone_from(&cell.network);
     let name = cell.lasting.as_ref().map(|name| format!("{name}-bind"));
     (behind.lasting, behind.front) = (name, cell.lasting.clone());
     let behind = behind.start()?;
-    let address = behind.endpoints().do53();
-    let mut server = start.run(|place| configure(place, address))?;
+    let endpoints = behind.endpoints();
+    let address = endpoints.dot().unwrap_or_else(|| endpoints.do53());
+    let mut server = start.run(|place| {
+        if let Some(authority) = behind.ca_pem() {
+            place.folder.write("behind.pem", authority)?;
+        }
+        configure(place, address)
+    })?;
     server.behind = Some(Box::new(behind));
     Ok(server)
 }
 
 fn dnsdist_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> String {
+    let tls = match cell.text(BEHIND.name) {
+        "dot" => format!(", tls='openssl', caStore='behind.pem', subjectName='{TLS_NAME}'"),
+        _ => String::new(),
+    };
     // Without the second line it asks the Internet for news about its own security.
     let mut text = format!(
         "setACL({{'0.0.0.0/0', '::/0'}})\n\
          setSecurityPollSuffix('')\n\
-         newServer({{address='{behind}', name='bind'}})\n"
+         newServer({{address='{behind}', name='bind'{tls}}})\n"
     );
     let pair = "'server.pem', 'server.key'";
     for address in place.endpoints.do53_all() {
