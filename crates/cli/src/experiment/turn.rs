@@ -56,7 +56,8 @@ fn runs(
         return Ok(figures);
     };
     // It ends with the last of the runs.
-    let started = server.start(&turn.topology, &mut groups)?;
+    let topology = turn.topology.of_start(turn.repetition);
+    let started = server.start(&topology, &mut groups)?;
     started.near(|| gate::check(server, &started, &groups, interrupt))??;
     // What that took is no run's.
     started.account();

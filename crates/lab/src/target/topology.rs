@@ -37,6 +37,16 @@ impl Topology {
         }
     }
 
+    /// As it is for one of several starts, from 1: each has chances of its own, or what one line
+    /// loses would count as often as there are starts.
+    pub fn of_start(&self, number: u32) -> Topology {
+        let mut topology = self.clone();
+        if let Topology::Line(shape, _) = &mut topology {
+            shape.seed = shape.seed.wrapping_add(u64::from(number.saturating_sub(1)));
+        }
+        topology
+    }
+
     /// True if it needs network namespaces, and rights for them.
     pub fn needs_network(&self) -> bool {
         *self != Topology::Loopback
@@ -56,6 +66,17 @@ impl fmt::Display for Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_start_has_chances_of_its_own() {
+        let seed = |number: u32| match Topology::parse("line:1ms,seed=7").unwrap().of_start(number)
+        {
+            Topology::Line(shape, _) => shape.seed,
+            other => panic!("{other}"),
+        };
+        assert_eq!([seed(1), seed(2), seed(5)], [7, 8, 11]);
+        assert_eq!(Topology::Veth.of_start(3), Topology::Veth);
+    }
 
     #[test]
     fn a_topology_is_read_and_written_the_same() {
