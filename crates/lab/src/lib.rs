@@ -34,8 +34,8 @@
 //!   `target::products` has a file for each: what it needs, what of it can be set, and its
 //!   configuration; `target::cell` is one with its factors set, `target::start` how each starts,
 //!   `target::network` what is between it and its generator, `target::resources` what it may use,
-//!   `target::gate` whether it answers as its zone says, and `target::running_list` what runs or
-//!   was left over.
+//!   `target::internet` the root and domains of resolvers, `target::gate` whether a server answers
+//!   as its zone says, and `target::running_list` what runs or was left over.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

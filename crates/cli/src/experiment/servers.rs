@@ -1,5 +1,6 @@
 //! Servers that an experiment starts itself: `[[server]]`, with what of each is varied.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use lab::experiment;
@@ -64,6 +65,10 @@ impl ServerCell {
             if run.observe.is_empty() {
                 run.observe.push("auto".to_owned());
                 let behind = server.behind().map(|it| it.endpoints().do53());
+                // On loopback of the server's network it cannot be told from others.
+                let is_known =
+                    |at: &SocketAddr| server.network().is_none() || !at.ip().is_loopback();
+                let behind = behind.filter(is_known);
                 run.observe.extend(behind.map(|it| format!("auto={it}")));
             }
             if let Some(tls) = &mut run.tls {

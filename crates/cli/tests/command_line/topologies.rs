@@ -343,3 +343,36 @@ fn who_may_make_no_network_is_told_what_still_works() {
     run("lab up nsd").succeeded();
     run("lab down nsd").succeeded();
 }
+
+#[test]
+fn resolvers_answer_from_a_closed_internet_and_what_is_far_shows_when_it_is_not_cached() {
+    let Some(lab) = Lab::new("topology-internet") else {
+        return;
+    };
+    for product in ["unbound", "bind"] {
+        let up = format!("lab up {product} --topology veth --data zone:300 --set");
+        let text = lab.throng(&format!("{up} internet=0ms/1ms/50ms"));
+        let text = text.succeeded();
+        let namespaces = lab.namespaces();
+        // Each name once, and all of them again.
+        let [cold, warm] = [(); 2].map(|()| {
+            let flags = "--queries 300 --rate 300 --no-preflight --observe auto";
+            lab.offered(&text, "tcp", flags)
+        });
+        for record in [&cold, &warm] {
+            assert_eq!(record.total.counts.rcodes.by_rcode[0], 300, "{product}");
+        }
+        let least = |record: &RunRecord| record.total.distributions.service.min_ns().unwrap();
+        assert!(least(&cold) >= 50_000_000, "{product}: {}", least(&cold));
+        assert!(least(&warm) < 50_000_000, "{product}: {}", least(&warm));
+        let asked = |record: &RunRecord, series: &str| grown(record, product, series);
+        assert_eq!(asked(&cold, "cache.misses"), Some(300.0), "{product}");
+        assert_eq!(asked(&warm, "cache.misses"), Some(0.0), "{product}");
+        lab.throng(&format!("lab down {product}")).succeeded();
+        lab.check_empty(&namespaces);
+        lab.throng(&format!("{up} internet=soon"))
+            .refused_with("`soon` is wrong", "0ms/50ms");
+    }
+    lab.throng("lab up unbound --set internet=0ms/0ms/0ms")
+        .refused_with("needs a network of its own", "topology veth");
+}

@@ -37,7 +37,7 @@ mod shape;
 
 pub use end::{Leftover, check_rights, clear_leftovers, exists, remove_made, within, words};
 pub use pair::Pair;
-pub use shape::Shape;
+pub use shape::{Shape, share as parse_share};
 
 /// The longest delay, jitter and time of holding back; a longer one is a typing error.
 pub const TIME_MAX: Duration = Duration::from_secs(10);

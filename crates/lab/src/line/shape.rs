@@ -138,8 +138,11 @@ fn time(text: &str) -> Result<u64, String> {
     u64::try_from(time.as_nanos()).map_err(|_| format!("`{text}` is too long"))
 }
 
-/// `0.1%`, or a number from 0 to 1.
-fn share(text: &str) -> Result<f64, String> {
+/// Reads `0.1%`, or a number from 0 to 1.
+///
+/// # Errors
+/// It is neither.
+pub fn share(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%') {
         None => parse_share(text).map_err(|error| error.to_string()),
         Some(percent) => {

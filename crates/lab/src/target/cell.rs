@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::internet::Internet;
 use super::start::Place;
 use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
 
@@ -29,6 +30,8 @@ pub enum Values {
     Words(&'static [&'static str]),
     /// Lines of the product's own configuration, or any other text.
     Lines,
+    /// Delays and losses of a closed Internet.
+    Internet,
 }
 
 impl Factor {
@@ -61,6 +64,18 @@ impl Factor {
         }
     }
 
+    /// A closed Internet, of a resolver.
+    pub(super) const fn internet() -> Factor {
+        Factor {
+            name: "internet",
+            default: "",
+            values: Values::Internet,
+            meaning: "resolves the zone from a root and a top-level domain of its own, which take \
+                      DELAY[,LOSS] each, as in 0ms/50ms/10ms,1% with that of the zone; needs a \
+                      topology with a network",
+        }
+    }
+
     /// Any text.
     pub(super) const fn text(name: &'static str, meaning: &'static str) -> Factor {
         Factor {
@@ -86,6 +101,7 @@ impl Values {
             }
             Values::Words(words) => words.contains(&value),
             Values::Lines => true,
+            Values::Internet => value.is_empty() || Internet::parse(value).is_some(),
         }
     }
 
@@ -94,6 +110,9 @@ impl Values {
             Values::Numbers(min, max) => format!("a whole number from {min} to {max}"),
             Values::Words(words) => words.join(" or "),
             Values::Lines => "lines of its configuration".to_owned(),
+            Values::Internet => "DELAY[,LOSS] of root, top-level domain and zone, as in \
+                                 0ms/50ms/10ms,1%"
+                .to_owned(),
         }
     }
 }

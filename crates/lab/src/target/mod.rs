@@ -17,6 +17,7 @@ mod cell;
 mod certificate;
 mod folder;
 mod gate;
+mod internet;
 mod namespace;
 mod network;
 mod ports;

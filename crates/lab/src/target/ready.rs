@@ -197,9 +197,10 @@ impl Probe {
     }
 }
 
-/// A query for the SOA RR of `origin` without RD (RFC 1035, section 4.1).
+/// A query for the SOA RR of `origin` (RFC 1035, section 4.1). It has RD set: a resolver may refuse
+/// to answer what has not.
 fn soa_query(origin: &str) -> Vec<u8> {
-    let mut message = vec![0x74, 0x68, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    let mut message = vec![0x74, 0x68, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in origin.split('.').filter(|label| !label.is_empty()) {
         let octets = &label.as_bytes()[..label.len().min(63)];
         message.push(octets.len() as u8);
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn soa_query_has_the_octets_of_rfc_1035() {
-        let expected = b"\x74\x68\0\0\0\x01\0\0\0\0\0\0\x02ab\x04test\0\0\x06\0\x01";
+        let expected = b"\x74\x68\x01\0\0\x01\0\0\0\0\0\0\x02ab\x04test\0\0\x06\0\x01";
         assert_eq!(soa_query("ab.test."), expected);
         assert_eq!(soa_query("ab.test"), expected);
     }

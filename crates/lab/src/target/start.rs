@@ -1,7 +1,7 @@
 //! How every target starts: free ports, a folder, a configuration, a process that answers.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub(super) struct Start<'a> {
     pub(super) lasting: Option<String>,
     /// The name of the proxy that it stands behind.
     pub(super) front: Option<String>,
+    /// Where it has to listen; anywhere otherwise.
+    pub(super) at: Option<SocketAddr>,
     /// Where it runs, if not with its generator.
     pub(super) network: Option<Arc<Network>>,
     /// Ports of 127.0.0.1 for anything else.
@@ -93,6 +95,7 @@ impl<'a> Start<'a> {
             path: None,
             lasting: None,
             front: None,
+            at: None,
             network: None,
             extra_ports: 0,
             refused_is_ready: false,
@@ -202,6 +205,15 @@ impl<'a> Start<'a> {
 
     /// Ports that are free on all addresses, those beside the services on 127.0.0.1 too.
     fn ports(&self) -> anyhow::Result<(Endpoints, Vec<u16>)> {
+        if let Some(at) = self.at {
+            let endpoints = Endpoints {
+                addresses: vec![at.ip()],
+                do53_port: at.port(),
+                has_udp: self.has_udp,
+                services: Vec::new(),
+            };
+            return Ok((endpoints, Vec::new()));
+        }
         let addresses = match &self.network {
             Some(network) => network.far_addresses().to_vec(),
             None => self.families.addresses(),

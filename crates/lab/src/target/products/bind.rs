@@ -7,6 +7,7 @@ use std::ops::Deref;
 
 use super::BindCounters;
 use crate::target::cell::{Cell, Factor};
+use crate::target::internet::{HINTS, start_resolver};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
 use crate::target::{
@@ -20,6 +21,7 @@ pub const BIND: Product = Product {
     factors: &[
         Factor::number("threads", "1", 1_024, "threads that answer (-n)"),
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
+        Factor::internet(),
         Factor::lines("more statements of the options block"),
     ],
     server: &SERVER,
@@ -44,25 +46,32 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         tcp_clients_max: cell.number("tcp-clients"),
         services: cell.services.clone(),
         extra_options: cell.text("options").to_owned(),
+        resolves: !cell.text("internet").is_empty(),
         ..BindOptions::new(cell.zone.clone())
     };
-    run(&options, Start::of(cell))
+    let start = with_statistics(&options, Start::of(cell));
+    start_resolver(cell, &start, |place| configured(&options, place))
 }
 
 fn run(options: &BindOptions, start: Start<'_>) -> anyhow::Result<RunningServer> {
-    let start = Start {
+    with_statistics(options, start).run(|place| configured(options, place))
+}
+
+fn with_statistics<'a>(options: &BindOptions, start: Start<'a>) -> Start<'a> {
+    Start {
         extra_ports: 1,
         refused_is_ready: options.query_key.is_some(),
         ..start
-    };
-    start.run(|place| {
-        let file = place
-            .folder
-            .write("named.conf", &configuration(options, place))?;
-        let threads = options.threads.to_string();
-        let flags = ["-g", "-n", &threads, "-U", &threads, "-c"].map(OsString::from);
-        Ok(flags.into_iter().chain([file.into()]).collect())
-    })
+    }
+}
+
+fn configured(options: &BindOptions, place: &Place<'_>) -> anyhow::Result<Vec<OsString>> {
+    let file = place
+        .folder
+        .write("named.conf", &configuration(options, place))?;
+    let threads = options.threads.to_string();
+    let flags = ["-g", "-n", &threads, "-U", &threads, "-c"].map(OsString::from);
+    Ok(flags.into_iter().chain([file.into()]).collect())
 }
 
 /// How to run `named`.
@@ -84,6 +93,8 @@ pub struct BindOptions {
     pub update_key: Option<TsigKey>,
     /// Answers only queries signed with this key; all others are REFUSED.
     pub query_key: Option<TsigKey>,
+    /// Resolves the zone from the root in `root.hints`, instead of serving it.
+    pub resolves: bool,
     /// More statements for the `options` block, each with its semicolon.
     pub extra_options: String,
 }
@@ -100,6 +111,7 @@ impl BindOptions {
             services: Vec::new(),
             update_key: None,
             query_key: None,
+            resolves: false,
             extra_options: String::new(),
         }
     }
@@ -161,6 +173,10 @@ fn configuration(options: &BindOptions, place: &Place<'_>) -> String {
     if options.services.iter().any(|service| service.has_tls()) {
         text.push_str("tls lab { cert-file \"server.pem\"; key-file \"server.key\"; };\n");
     }
+    let recursion = match options.resolves {
+        true => "recursion yes;\n  allow-recursion { any; };",
+        false => "recursion no;",
+    };
     // Writing to a String does not fail.
     let _ = writeln!(text, "http lab {{ endpoints {{ \"{DOH_PATH}\"; }}; }};");
     let _ = write!(
@@ -169,7 +185,7 @@ fn configuration(options: &BindOptions, place: &Place<'_>) -> String {
          statistics-channels {{ inet {} port {} allow {{ 127.0.0.1; }}; }};\n\
          options {{\n  directory \"{folder}\";\n  pid-file \"{folder}/named.pid\";\n  \
          session-keyfile \"{folder}/session.key\";\n  managed-keys-directory \"{folder}\";\n  \
-         recursion no;\n  notify no;\n  dnssec-validation no;\n  empty-zones-enable no;\n  \
+         {recursion}\n  notify no;\n  dnssec-validation no;\n  empty-zones-enable no;\n  \
          allow-transfer {{ none; }};\n",
         statistics.ip(),
         statistics.port()
@@ -233,6 +249,9 @@ fn listeners(endpoints: &Endpoints) -> String {
 }
 
 fn zone_block(options: &BindOptions) -> String {
+    if options.resolves {
+        return format!("zone \".\" {{ type hint; file \"{HINTS}\"; }};\n");
+    }
     let mut text = format!(
         "zone \"{}\" {{\n  type primary; file \"zone.db\";\n",
         options.zone.origin

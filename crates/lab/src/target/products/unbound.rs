@@ -1,9 +1,11 @@
 //! Unbound as the server under test: answers one zone of its own and resolves nothing else.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::ops::Deref;
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::internet::{HINTS, start_resolver};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
 use crate::target::{DOH_PATH, Families, Product, Resources, RunningServer, Service, Zone};
@@ -21,6 +23,7 @@ pub const UNBOUND: Product = Product {
             1_000_000,
             "TCP clients of each thread at once",
         ),
+        Factor::internet(),
         Factor::lines("more lines of the server clause"),
     ],
     server: &SERVER,
@@ -44,17 +47,16 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         tcp_clients_max: cell.number("tcp-clients"),
         services: cell.services.clone(),
         extra_options: cell.text("options").to_owned(),
+        resolves: !cell.text("internet").is_empty(),
         ..UnboundOptions::new(cell.zone.clone())
     };
-    run(&options, &Start::of(cell))
+    start_resolver(cell, &Start::of(cell), |place| configured(&options, place))
 }
 
-fn run(options: &UnboundOptions, start: &Start<'_>) -> anyhow::Result<RunningServer> {
-    start.run(|place| {
-        let text = configuration(options, place);
-        let file = place.folder.write("unbound.conf", &text)?;
-        Ok(vec!["-d".into(), "-p".into(), "-c".into(), file.into()])
-    })
+fn configured(options: &UnboundOptions, place: &Place<'_>) -> anyhow::Result<Vec<OsString>> {
+    let text = configuration(options, place);
+    let file = place.folder.write("unbound.conf", &text)?;
+    Ok(vec!["-d".into(), "-p".into(), "-c".into(), file.into()])
 }
 
 /// How to run `unbound`.
@@ -72,6 +74,8 @@ pub struct UnboundOptions {
     pub tcp_clients_max: Option<u32>,
     /// What it offers beside UDP and TCP: DNS over TLS, over HTTP/2.
     pub services: Vec<Service>,
+    /// Resolves the zone from the root in `root.hints`, instead of serving it.
+    pub resolves: bool,
     /// More lines for the `server` clause.
     pub extra_options: String,
 }
@@ -86,6 +90,7 @@ impl UnboundOptions {
             families: Families::V4,
             tcp_clients_max: None,
             services: Vec::new(),
+            resolves: false,
             extra_options: String::new(),
         }
     }
@@ -118,7 +123,7 @@ impl UnboundTarget {
             resources: options.cpu.map(Resources::cpu).unwrap_or_default(),
             ..Start::new(&SERVER, &options.zone)
         };
-        let server = run(options, &start)?;
+        let server = start.run(|place| configured(options, place))?;
         Ok(UnboundTarget { server })
     }
 }
@@ -134,9 +139,13 @@ fn configuration(options: &UnboundOptions, place: &Place<'_>) -> String {
          do-daemonize: no\n  use-syslog: no\n  logfile: \"\"\n  verbosity: 1\n  \
          num-threads: {}\n  module-config: \"iterator\"\n  access-control: 0.0.0.0/0 allow\n  \
          access-control: ::/0 allow\n  outgoing-interface: 127.0.0.1\n  \
-         local-zone: \".\" refuse\n  local-zone: \"{origin}\" transparent\n",
+         local-zone: \"{origin}\" transparent\n",
         options.threads
     );
+    text.push_str(&match options.resolves {
+        true => format!("  do-not-query-localhost: no\n  root-hints: \"{folder}/{HINTS}\"\n"),
+        false => "  local-zone: \".\" refuse\n".to_owned(),
+    });
     for address in &endpoints.addresses {
         for port in endpoints.tcp_ports() {
             // Writing to a String does not fail.
@@ -166,9 +175,15 @@ fn configuration(options: &UnboundOptions, place: &Place<'_>) -> String {
     let _ = write!(
         text,
         "{}\nremote-control:\n  control-enable: yes\n  \
-         control-interface: \"{folder}/control\"\nauth-zone:\n  name: \"{origin}\"\n  \
-         zonefile: \"{folder}/zone.db\"\n  for-downstream: yes\n  for-upstream: no\n",
+         control-interface: \"{folder}/control\"\n",
         options.extra_options
     );
+    if !options.resolves {
+        let _ = write!(
+            text,
+            "auth-zone:\n  name: \"{origin}\"\n  zonefile: \"{folder}/zone.db\"\n  \
+             for-downstream: yes\n  for-upstream: no\n"
+        );
+    }
     text
 }

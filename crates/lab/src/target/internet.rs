@@ -1,0 +1,169 @@
+//! A closed Internet for a resolver: root, top-level domain and the zone's own server, each a
+//! responder of this program, in the network namespace of the resolver alone.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use anyhow::Context;
+use responder::behaviour::parse_duration;
+
+use super::cell::Cell;
+use super::process::Program;
+use super::start::{Place, Server, Start};
+use super::{RunningServer, Zone};
+use crate::line::parse_share;
+
+/// File with the root's name and address.
+pub(super) const HINTS: &str = "root.hints";
+/// That of a generated zone's own name server.
+const ZONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+const TLD: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const ROOT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+const PORT: u16 = 53;
+
+const SERVER: Server = Server {
+    program: Program::Shell,
+    services: &[],
+    ready_line: None,
+    fatal_lines: &["error: "],
+};
+
+/// How long each of the three takes to answer, and what it loses.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Internet([Level; 3]);
+
+/// A server of it.
+#[derive(Clone, Debug, PartialEq)]
+struct Level {
+    delay: String,
+    loss: f64,
+}
+
+impl Internet {
+    /// Reads `0ms/50ms/10ms,1%`: root, top-level domain, zone.
+    pub(super) fn parse(text: &str) -> Option<Internet> {
+        let mut levels = text.split('/').map(|level| {
+            let (delay, loss) = level.split_once(',').unwrap_or((level, "0"));
+            parse_duration(delay).ok()?;
+            Some(Level {
+                delay: delay.to_owned(),
+                loss: parse_share(loss).ok()?,
+            })
+        });
+        let all = [levels.next()??, levels.next()??, levels.next()??];
+        levels.next().is_none().then_some(Internet(all))
+    }
+
+    /// Starts the three; the zone's server, with the others behind it.
+    fn start(&self, cell: &Cell) -> anyhow::Result<RunningServer> {
+        anyhow::ensure!(
+            cell.network.is_some(),
+            "a closed Internet needs a network of its own\nhint: give it the topology veth or \
+             line:DELAY,LOSS"
+        );
+        let origin = cell.zone.origin.as_str();
+        let tld = origin.split_once('.').map_or("", |(_, parent)| parent);
+        anyhow::ensure!(
+            !tld.is_empty(),
+            "the zone `{origin}` has no domain above it but the root\nhint: serve one such as \
+             lab.test."
+        );
+        let [of_root, of_tld, of_zone] = &self.0;
+        let root = start_one(
+            cell,
+            "root",
+            (&delegating(".", tld, ROOT, TLD), ROOT, of_root),
+        )?;
+        let below = delegating(tld, origin, TLD, ZONE);
+        let mut tld = start_one(cell, "tld", (&below, TLD, of_tld))?;
+        tld.behind = Some(Box::new(root));
+        let mut zone = start_one(cell, "zone", (&cell.zone, ZONE, of_zone))?;
+        zone.behind = Some(Box::new(tld));
+        Ok(zone)
+    }
+}
+
+/// Starts a resolver: with a closed Internet, whose root is in [`HINTS`], if the cell says so.
+pub(super) fn start_resolver(
+    cell: &Cell,
+    start: &Start<'_>,
+    configure: impl Fn(&Place<'_>) -> anyhow::Result<Vec<OsString>>,
+) -> anyhow::Result<RunningServer> {
+    let internet = Internet::parse(cell.text("internet"));
+    let behind = internet.map(|it| it.start(cell)).transpose()?;
+    let mut server = start.run(|place| {
+        let hints = format!(". 3600 IN NS ns.root.\nns.root. 3600 IN A {ROOT}\n");
+        place.folder.write(HINTS, &hints)?;
+        configure(place)
+    })?;
+    server.behind = behind.map(Box::new);
+    Ok(server)
+}
+
+fn start_one(
+    cell: &Cell,
+    name: &str,
+    (zone, address, level): (&Zone, Ipv4Addr, &Level),
+) -> anyhow::Result<RunningServer> {
+    let own = std::env::current_exe().context("this program is not found")?;
+    let start = Start {
+        lasting: cell.lasting.as_ref().map(|of| format!("{of}-{name}")),
+        front: cell.lasting.clone(),
+        network: cell.network.clone(),
+        at: Some(SocketAddr::new(IpAddr::V4(address), PORT)),
+        ..Start::new(&SERVER, zone)
+    };
+    start.run(|place| {
+        let at = place.endpoints.do53();
+        let words = ["-c", "exec \"$@\"", "sh"].map(OsString::from).into_iter();
+        let further = [
+            "responder".to_owned(),
+            format!("--listen=udp:{at},tcp:{at}"),
+            format!("--zone={}/zone.db", place.folder.path().display()),
+            format!("--origin={}", zone.origin),
+            format!("--delay={}", level.delay),
+            format!("--loss={}", level.loss),
+        ];
+        let words = words.chain([own.clone().into_os_string()]);
+        Ok(words.chain(further.map(OsString::from)).collect())
+    })
+}
+
+/// A zone with nothing in it but its own name server, and another below it.
+fn delegating(origin: &str, child: &str, own: Ipv4Addr, of_child: Ipv4Addr) -> Zone {
+    let server = match origin {
+        "." => "ns.root.".to_owned(),
+        origin => format!("ns.{origin}"),
+    };
+    let text = format!(
+        "$TTL 3600\n{origin} IN SOA {server} hostmaster.{server} 1 3600 600 86400 60\n\
+         {origin} IN NS {server}\n{server} IN A {own}\n{child} IN NS ns.{child}\n\
+         ns.{child} IN A {of_child}\n"
+    );
+    Zone {
+        origin: origin.to_owned(),
+        text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_servers_are_read_with_their_delays_and_losses() {
+        let internet = Internet::parse("0ms/50ms,0.5/10ms,1%").unwrap();
+        let losses = internet.0.map(|level| level.loss);
+        assert_eq!(losses, [0.0, 0.5, 0.01]);
+        for wrong in [
+            "",
+            "0ms",
+            "0ms/1ms",
+            "0ms/1ms/x",
+            "0ms/1ms/1ms/1ms",
+            "0ms/1ms/1ms,2",
+        ] {
+            assert_eq!(Internet::parse(wrong), None, "{wrong}");
+        }
+    }
+}
