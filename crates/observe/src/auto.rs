@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::asked::Asked;
 use crate::http::Credentials;
 use crate::network::Network;
-use crate::proc::{Program, Root, Target, is_of_this_host, product_of};
+use crate::proc::{Program, Root, Target, is_of_this_host};
 use crate::profile::{Access, Picker, Profile};
 use crate::profiles;
 use crate::source::{Opened, open};
@@ -73,7 +73,7 @@ pub fn find(target: SocketAddr) -> Found {
     let Some((_, first)) = program.processes().first() else {
         return found;
     };
-    match product_of(&first.name) {
+    match program.product() {
         None => found
             .notes
             .push(format!("`{}` is a product without a profile", first.name)),

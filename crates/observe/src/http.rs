@@ -1,5 +1,5 @@
 //! One GET over HTTP/1.0 (RFC 1945), the version in which an answer ends with its connection: no
-//! chunks, no state between scrapes. TLS where the URL has `https`.
+//! state between scrapes. HAProxy sends chunks nevertheless. TLS where the URL has `https`.
 
 use std::fmt;
 use std::io::Write;
@@ -266,10 +266,13 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
         }
         _ => return Err(malformed("no head of HTTP/1")),
     }
-    let mut length: Option<usize> = None;
+    let (mut length, mut is_chunked): (Option<usize>, _) = (None, false);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         match name.trim().to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().ok(),
+            "transfer-encoding" if value.trim().eq_ignore_ascii_case("chunked") => {
+                is_chunked = true;
+            }
             "transfer-encoding" | "content-encoding" if value.trim() != "identity" => {
                 return Err(malformed("it has an encoding that was not requested"));
             }
@@ -278,6 +281,9 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
     }
     let mut body = answer;
     body.drain(..end + 4);
+    if is_chunked {
+        return unchunked(&body).ok_or_else(|| malformed("its chunks are cut off"));
+    }
     match length {
         Some(length) if body.len() < length => Err(Gap::Malformed(format!(
             "it ends after {} of {length} bytes",
@@ -288,6 +294,23 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
             Ok(body)
         }
         None => Ok(body),
+    }
+}
+
+/// What is in the chunks (RFC 9112, section 7.1), if the last one is there.
+fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::with_capacity(rest.len());
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n")?;
+        let line = std::str::from_utf8(&rest[..end]).ok()?;
+        let size = line.split(';').next().unwrap_or_default().trim();
+        let size = usize::from_str_radix(size, 16).ok()?;
+        rest = &rest[end + 2..];
+        if size == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(rest.get(..size)?);
+        rest = rest[size..].strip_prefix(b"\r\n")?;
     }
 }
 
@@ -324,6 +347,24 @@ mod tests {
         assert_eq!(answer("HTTP/1.1 200 OK\r\n\r\nabc").unwrap(), b"abc");
         let exact = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nabc";
         assert_eq!(answer(exact).unwrap(), b"ab");
+        let chunked = |chunks: &str| {
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            answer(&format!("{head}{chunks}"))
+        };
+        let chunks = "2\r\nab\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n";
+        assert_eq!(chunked(chunks).unwrap(), b"ab0123456789");
+        for cut in [
+            "",
+            "2",
+            "2\r\na",
+            "2\r\nab",
+            "2\r\nab\r\n",
+            "ffffffffffffffff\r\na\r\n0\r\n",
+            "x\r\n",
+        ] {
+            let gap = chunked(cut).unwrap_err().to_string();
+            assert!(gap.contains("cut off"), "{cut:?}: {gap}");
+        }
         for (text, what) in [
             ("", "no head"),
             ("HTTP/2 200\r\n\r\n", "no head"),
@@ -333,7 +374,7 @@ mod tests {
                 "after 3 of 9",
             ),
             (
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n0\r\n",
                 "an encoding",
             ),
         ] {

@@ -14,7 +14,7 @@ mod sockets;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use find::{Target, is_of_this_host, product_of};
+pub(crate) use find::{Target, is_of_this_host};
 pub use group::{Group, Throttled};
 pub(crate) use host::HostSource;
 pub use host::hexadecimal_column;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use measure::observation::ServerFacts;
 
 use super::diagnostics::Diagnostics;
-use super::find::{FILES_MAX, Target, stat};
+use super::find::{FILES_MAX, Target, product_of, stat};
 use super::sockets::{from_files, inodes_of, unix_paths};
-use super::{Group, Listening, Root, Stat, product_of, row};
+use super::{Group, Listening, Root, Stat, row};
 use crate::files::sha256;
 use crate::gap::Gap;
 use crate::reading::{RawSample, Reading};
@@ -105,6 +105,19 @@ impl Program {
     /// The processes that were found.
     pub(crate) fn processes(&self) -> &[(u32, Stat)] {
         &self.processes
+    }
+
+    /// The profile of its product. What was started by way of its dynamic loader has the loader's
+    /// name, and its own among the loader's arguments.
+    pub(crate) fn product(&self) -> Option<&'static crate::Profile> {
+        let (pid, first) = self.processes.first()?;
+        if !first.name.starts_with("ld-") {
+            return product_of(&first.name);
+        }
+        let text = self.root.text(&format!("proc/{pid}/cmdline"))?;
+        let words = text.split('\0');
+        let mut names = words.filter_map(|word| Path::new(word).file_name()?.to_str());
+        names.find_map(product_of)
     }
 
     /// Finds them now.
@@ -319,7 +332,7 @@ impl Source for Program {
             .lines()
             .find_map(|it| it.strip_prefix("Cpus_allowed_list:"));
         let configuration = self.configuration(*pid);
-        let profile = product_of(&first.name);
+        let profile = self.product();
         ServerFacts {
             product: Some(profile.map_or(first.name.clone(), |it| it.product.to_owned())),
             process_id: Some(*pid),

@@ -1,5 +1,6 @@
-//! Knot Resolver, by its module `http` (5) or its management (6). Its buckets of latency begin at
-//! 1 ms, so they are left out.
+//! Knot Resolver, by its module `http` (5) or its management (6), which puts `resolver_` before
+//! the names and leaves those of its workers out. Its buckets of latency begin at 1 ms, so they
+//! are left out.
 
 use super::{Access, Origin, Profile, Row};
 
@@ -13,74 +14,100 @@ pub const KNOT_RESOLVER: Profile = Profile {
     version: Origin::None,
     started: Origin::None,
     programs: &["kresd"],
-    set_up: "the module `http` with its endpoint `/metrics`, or `management:` from version 6 on",
+    set_up: "`modules.load('http')`, `net.listen('127.0.0.1', 8453, { kind = 'webmgmt' })`, \
+             `http.config({ tls = false })`, or `management:` from version 6 on",
 };
 
 const ROWS: &[Row] = &[
     Row::counter(
         "queries",
         "queries",
-        &["resolver_request_total"],
+        &["request_total", "resolver_request_total"],
         "queries of clients",
     ),
     Row::counter(
         "queries.udp",
         "queries",
-        &["resolver_request_udp"],
+        &["request_udp", "resolver_request_udp"],
         "over UDP",
     ),
     Row::counter(
         "queries.tcp",
         "queries",
-        &["resolver_request_tcp"],
+        &["request_tcp", "resolver_request_tcp"],
         "over TCP",
     ),
     Row::counter(
         "queries.dot",
         "queries",
-        &["resolver_request_dot"],
+        &["request_dot", "resolver_request_dot"],
         "over TLS",
     ),
     Row::counter(
         "queries.doh",
         "queries",
-        &["resolver_request_doh"],
+        &["request_doh", "resolver_request_doh"],
         "over HTTPS",
     ),
     Row::counter(
         "responses",
         "responses",
-        &["resolver_answer_total"],
+        &["answer_total", "resolver_answer_total"],
         "responses",
     ),
     Row::counter(
         "responses.cached",
         "responses",
-        &["resolver_answer_cached"],
+        &["answer_cached", "resolver_answer_cached"],
         "responses from the cache",
     ),
     Row::counter(
         "responses.noerror",
         "responses",
-        &["resolver_answer_rcode_noerror", "resolver_answer_noerror"],
+        &["answer_noerror", "resolver_answer_rcode_noerror"],
         "responses that say NOERROR",
     ),
     Row::counter(
         "responses.nxdomain",
         "responses",
-        &["resolver_answer_rcode_nxdomain", "resolver_answer_nxdomain"],
+        &["answer_nxdomain", "resolver_answer_rcode_nxdomain"],
         "responses that say NXDOMAIN",
     ),
     Row::counter(
         "responses.servfail",
         "responses",
-        &["resolver_answer_rcode_servfail", "resolver_answer_servfail"],
+        &["answer_servfail", "resolver_answer_rcode_servfail"],
         "responses that say SERVFAIL",
+    ),
+    Row::counter(
+        "queries.dropped",
+        "queries",
+        &["worker_dropped"],
+        "queries that it dropped",
     ),
     Row::counter(
         "upstream.queries",
         "queries",
-        &["resolver_query_total"],
+        &["worker_udp", "worker_tcp", "worker_tls"],
         "queries to other servers",
     ),
+    Row::counter(
+        "upstream.timeouts",
+        "queries",
+        &["worker_timeout"],
+        "of them without answer in time",
+    ),
+    Row::counter(
+        "cpu.user",
+        "seconds",
+        &["worker_usertime"],
+        "CPU time outside the kernel",
+    ),
+    Row::counter(
+        "cpu.system",
+        "seconds",
+        &["worker_systime"],
+        "CPU time within the kernel",
+    ),
+    Row::gauge("memory", "bytes", &["worker_rss"], "resident memory"),
 ];

@@ -157,3 +157,32 @@ fn haproxy_2_6_has_the_series_of_its_profile() {
     let version = HAPROXY.facts(&reading).version.unwrap();
     assert!(version.starts_with("2.6.12"), "{version}");
 }
+
+#[test]
+fn powerdns_authoritative_server_4_7_has_the_series_of_its_profile() {
+    let reading = exposed(&PDNS_AUTH, sample!("pdns-auth-4.7.txt"));
+    let values = check(&PDNS_AUTH, &reading, &[]);
+    assert_eq!(value(&values, "queries"), 4.0);
+    assert_eq!(value(&values, "queries.tcp"), 1.0);
+    assert_eq!(PDNS_AUTH.facts(&reading).version.as_deref(), Some("4.7.3"));
+}
+
+#[test]
+fn powerdns_recursor_4_8_has_the_series_of_its_profile() {
+    let reading = exposed(&RECURSOR, sample!("pdns-recursor-4.8.txt"));
+    let values = check(&RECURSOR, &reading, &[]);
+    assert_eq!(value(&values, "queries"), 4.0);
+    assert_eq!(value(&values, "queries.tcp"), 1.0);
+    assert_eq!(value(&values, "cpu.user"), 0.012);
+    assert_eq!(RECURSOR.facts(&reading).version.as_deref(), Some("4.8.8"));
+}
+
+#[test]
+fn knot_resolver_5_6_has_the_series_of_its_profile() {
+    let reading = exposed(&KNOT_RESOLVER, sample!("knot-resolver-5.6.txt"));
+    let values = check(&KNOT_RESOLVER, &reading, &[]);
+    assert_eq!(value(&values, "queries"), 6.0);
+    assert_eq!(value(&values, "queries.tcp"), 1.0);
+    assert_eq!(value(&values, "responses.nxdomain"), 3.0);
+    assert_eq!(value(&values, "upstream.queries"), 2.0);
+}
