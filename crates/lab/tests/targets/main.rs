@@ -6,6 +6,7 @@
 
 mod bind;
 mod clients;
+mod exporters;
 mod knot;
 mod kxdpgun;
 mod observed;
