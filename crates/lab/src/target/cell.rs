@@ -232,8 +232,9 @@ impl Cell {
     ///
     /// `{name}` is the factor of that name; `{origin}` the zone's; `{folder}` where `zone.db` is;
     /// `{certificate}` what names of the certificate's files begin with; `{address}` and `{port}`
-    /// for UDP and TCP; `{dot.address}` and `{dot.port}` those of a service. A line stands once for
-    /// each address if it has one, and not at all if a value in it is missing.
+    /// for UDP and TCP, `{addresses}` all of them; `{dot.address}` and `{dot.port}` those of a
+    /// service; `{other.port}` one of 127.0.0.1 beside them. A line stands once for each address if
+    /// it has one, and not at all if a value in it is missing.
     pub(super) fn fill(&self, template: &str, place: &Place<'_>) -> String {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut say = |name: &str, all: Vec<String>| {
@@ -251,8 +252,12 @@ impl Cell {
         say("certificate", certificate.into_iter().collect());
         let endpoints = place.endpoints;
         let addresses = endpoints.addresses.iter().map(ToString::to_string);
-        say("address", addresses.collect());
+        let addresses: Vec<String> = addresses.collect();
+        say("addresses", vec![addresses.join(", ")]);
+        say("address", addresses);
         say("port", vec![endpoints.do53_port.to_string()]);
+        let other = place.extra_ports.iter().map(ToString::to_string);
+        say("other.port", other.collect());
         for service in self.product.services() {
             let at = endpoints.services_all().filter(|(it, _)| it == service);
             let addresses = at.map(|(_, address)| address.ip().to_string());

@@ -5,7 +5,10 @@ mod bind_counters;
 mod coredns;
 mod custom;
 mod knot;
+mod knot_resolver;
 mod nsd;
+mod pdns_auth;
+mod pdns_recursor;
 mod proxy;
 mod unbound;
 
@@ -14,14 +17,28 @@ pub use bind_counters::BindCounters;
 pub use coredns::{COREDNS, coredns_in_front_of};
 pub use custom::CUSTOM;
 pub use knot::{KNOT, KnotOptions, KnotTarget};
+pub use knot_resolver::KNOT_RESOLVER;
 pub use nsd::NSD;
+pub use pdns_auth::PDNS_AUTH;
+pub use pdns_recursor::PDNS_RECURSOR;
 pub use proxy::{DNSDIST, HAPROXY};
 pub use unbound::{UNBOUND, UnboundOptions, UnboundTarget};
 
 use super::Product;
 
 /// Those with a configuration of their own.
-pub const ALL: [&Product; 7] = [&BIND, &UNBOUND, &KNOT, &NSD, &COREDNS, &DNSDIST, &HAPROXY];
+pub const ALL: [&Product; 10] = [
+    &BIND,
+    &UNBOUND,
+    &KNOT,
+    &NSD,
+    &COREDNS,
+    &PDNS_AUTH,
+    &PDNS_RECURSOR,
+    &KNOT_RESOLVER,
+    &DNSDIST,
+    &HAPROXY,
+];
 
 /// Every product with its name, [`CUSTOM`] the last.
 pub fn all() -> impl Iterator<Item = &'static Product> {

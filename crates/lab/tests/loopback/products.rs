@@ -6,9 +6,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use lab::target::{DOH_PATH, Product, RunningServer, Service, TLS_NAME, products};
+use lab::target::{Cell, DOH_PATH, Product, RunningServer, Service, TLS_NAME, products};
 use load::names_file;
 use measure::RunRecord;
+use measure::observation::Series;
 use proto::Transport;
 use proto::doh::Method;
 use proto::query::QueryOptions;
@@ -52,7 +53,7 @@ const DOH3_POST: Way = way(Transport::Doh3, Method::Post);
 const DOQ: Way = way(Transport::Doq, Method::Get);
 
 /// Who is asked in which ways.
-pub(crate) const TABLE: [(&Product, &[Way]); 7] = [
+pub(crate) const TABLE: [(&Product, &[Way]); 10] = [
     (
         &products::BIND,
         &[UDP, TCP, DOT, DOH2_GET, DOH2_POST, H2C_GET, H2C_POST],
@@ -63,6 +64,12 @@ pub(crate) const TABLE: [(&Product, &[Way]); 7] = [
     (
         &products::COREDNS,
         &[UDP, TCP, DOT, DOH2_GET, DOH2_POST, DOH3_GET, DOH3_POST, DOQ],
+    ),
+    (&products::PDNS_AUTH, &[UDP, TCP]),
+    (&products::PDNS_RECURSOR, &[UDP, TCP]),
+    (
+        &products::KNOT_RESOLVER,
+        &[UDP, TCP, DOT, DOH2_GET, DOH2_POST],
     ),
     (&products::DNSDIST, &[UDP, TCP, DOT, DOH2_GET, DOH2_POST]),
     (&products::HAPROXY, &[TCP, DOT]),
@@ -117,14 +124,14 @@ fn check(product: &'static Product) {
         .iter()
         .find(|(each, _)| each.name == product.name)
         .unwrap();
-    let target = product.start(&zone()).unwrap();
+    let target = telling(product).start().unwrap();
     for way in *ways {
         let address = way.address(&target);
-        let load = way
-            .load(address)
-            .preflight()
-            .observe(&["auto"])
-            .ca_pem(target.ca_pem().unwrap());
+        let load = way.load(address).preflight().observe(&["auto"]);
+        let load = match target.ca_pem() {
+            Some(ca_pem) => load.ca_pem(ca_pem),
+            None => load,
+        };
         let ran = load.run_at(address);
         let (counts, name) = (ran.counts(), format!("{}, {way:?}", product.name));
         let total = ROUNDS * QUESTIONS;
@@ -144,30 +151,47 @@ fn check(product: &'static Product) {
 /// Servers count a query when they have answered it: so many may be in between.
 const BEING_COUNTED: u64 = 10;
 
-/// What the server tells of itself is what it was asked.
+/// The product, told to count if it has to be told.
+fn telling(product: &'static Product) -> Cell {
+    let cell = Cell::new(product, zone());
+    match product.factors.iter().any(|it| it.name == "statistics") {
+        true => cell.set("statistics=on").unwrap(),
+        false => cell,
+    }
+}
+
+/// What the server tells of itself is what it was asked, in all series of its profile.
 fn check_observed(product: &Product, record: &RunRecord, name: &str) {
     let programs = record.programs();
     assert!(programs[0].cpus_used > 0.0, "{name}: {programs:#?}");
     assert!(programs[0].cpus_allowed >= Some(1.0), "{name}");
-    let servers = record.servers();
-    let Some(server) = servers.first() else {
-        let tells = ["bind", "unbound", "coredns"].contains(&product.name);
-        assert!(!tells, "{name}: {:#?}", record.warnings);
+    let Some(profile) = observe::profiles::by_name(product.name) else {
         return;
     };
-    let all = ROUNDS * QUESTIONS;
-    let counted = server.queries as u64;
-    let is_same = (all - BEING_COUNTED..=all).contains(&counted);
-    assert!(
-        is_same,
-        "{name}: {counted} counted: {:#?}",
-        server.observation()
-    );
-    let facts = &server.observation().facts;
-    assert!(
-        facts.version.is_some() && facts.product.is_some(),
-        "{name}: {facts:#?}"
-    );
+    let mut observations = record.observations.iter();
+    let observation = observations.find(|it| it.profile == profile.name);
+    let Some(observation) = observation else {
+        panic!("{name} was not found: {:#?}", record.warnings);
+    };
+    let facts = &observation.facts;
+    assert_eq!(facts.product.as_deref(), Some(profile.product), "{name}");
+    for row in profile.rows {
+        let of_row = |it: &Series| it.name.split('{').next() == Some(row.name);
+        let is_there = observation.series.iter().any(of_row);
+        assert!(is_there, "{name}: {}", row.name);
+    }
+    // What passes connections on counts those, and no queries.
+    let (series, all) = match profile.rows.iter().any(|row| row.name == "queries") {
+        true => ("queries", ROUNDS * QUESTIONS),
+        false => (
+            "frontend.connections{proxy=\"lab\"}",
+            record.connections().attempted,
+        ),
+    };
+    let counted = observation.series(series).and_then(|it| it.growth);
+    let counted = counted.unwrap_or_else(|| panic!("{name}: no {series}")) as u64;
+    let is_same = (all.saturating_sub(BEING_COUNTED)..=all).contains(&counted);
+    assert!(is_same, "{name}: {counted} of {all}: {observation:#?}");
 }
 
 #[test]
@@ -210,6 +234,21 @@ fn nsd_answers_whole_runs_as_its_zone_says() {
 #[test]
 fn coredns_answers_whole_runs_as_its_zone_says() {
     check(&products::COREDNS);
+}
+
+#[test]
+fn powerdns_authoritative_server_answers_whole_runs_as_its_zone_says() {
+    check(&products::PDNS_AUTH);
+}
+
+#[test]
+fn powerdns_recursor_answers_whole_runs_as_its_zone_says() {
+    check(&products::PDNS_RECURSOR);
+}
+
+#[test]
+fn knot_resolver_answers_whole_runs_as_its_zone_says() {
+    check(&products::KNOT_RESOLVER);
 }
 
 #[test]

@@ -52,6 +52,21 @@ fn coredns_answers_other_clients_over_all_its_transports() {
 }
 
 #[test]
+fn powerdns_authoritative_server_answers_other_clients_over_all_its_transports() {
+    check(&products::PDNS_AUTH);
+}
+
+#[test]
+fn powerdns_recursor_answers_other_clients_over_all_its_transports() {
+    check(&products::PDNS_RECURSOR);
+}
+
+#[test]
+fn knot_resolver_answers_other_clients_over_all_its_transports() {
+    check(&products::KNOT_RESOLVER);
+}
+
+#[test]
 fn dnsdist_answers_other_clients_over_all_its_transports() {
     check(&products::DNSDIST);
 }
@@ -92,6 +107,24 @@ fn every_product_tells_its_version_and_takes_its_factors() {
         (&products::NSD, "tcp-clients=7", "nsd.conf", "tcp-count: 7"),
         (&products::COREDNS, "options=  log", "Corefile", "\n  log\n"),
         (
+            &products::PDNS_AUTH,
+            "tcp-clients=7",
+            "pdns.conf",
+            "max-tcp-connections=7\n",
+        ),
+        (
+            &products::PDNS_RECURSOR,
+            "tcp-clients=7",
+            "recursor.conf",
+            "max-tcp-clients=7\n",
+        ),
+        (
+            &products::KNOT_RESOLVER,
+            "options=cache.max_ttl(7)",
+            "kresd.conf",
+            "\ncache.max_ttl(7)\n",
+        ),
+        (
             &products::DNSDIST,
             "options=setMaxUDPOutstanding(7)",
             "dnsdist.conf",
@@ -115,18 +148,32 @@ fn every_product_tells_its_version_and_takes_its_factors() {
     }
 }
 
-#[test]
-fn nsd_is_gone_after_drop_and_says_what_is_wrong_with_a_zone_or_an_option() {
-    let target = products::NSD.start(&zone()).unwrap();
+/// Nothing is left of it, and what is wrong with a zone or an option is in the error.
+fn check_end_and_faults(product: &'static Product, option: &str) {
+    let target = product.start(&zone()).unwrap();
     let (process, folder) = (target.process_id(), target.folder().to_owned());
     let address = target.endpoints().do53();
     drop(target);
     check_gone(process, &folder, address);
-    let error = format!("{:#}", products::NSD.start(&broken_zone()).unwrap_err());
+    let error = format!("{:#}", product.start(&broken_zone()).unwrap_err());
     assert!(error.contains("zone.db"), "{error}");
-    let cell = Cell::new(&products::NSD, zone())
-        .set("options=no-such: yes")
-        .unwrap();
+    let setting = format!("options={option}");
+    let cell = Cell::new(product, zone()).set(&setting).unwrap();
     let error = format!("{:#}", cell.start().unwrap_err());
     assert!(error.contains("no-such"), "{error}");
+}
+
+#[test]
+fn nsd_is_gone_after_drop_and_says_what_is_wrong_with_a_zone_or_an_option() {
+    check_end_and_faults(&products::NSD, "no-such: yes");
+}
+
+#[test]
+fn powerdns_authoritative_server_is_gone_after_drop_and_says_what_is_wrong() {
+    check_end_and_faults(&products::PDNS_AUTH, "no-such=yes");
+}
+
+#[test]
+fn powerdns_recursor_is_gone_after_drop_and_says_what_is_wrong() {
+    check_end_and_faults(&products::PDNS_RECURSOR, "no-such=yes");
 }

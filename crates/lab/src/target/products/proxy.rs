@@ -57,7 +57,12 @@ const HAPROXY_SERVER: Server = Server {
 
 /// UDP, TCP and its services, answered by BIND over UDP and TCP.
 fn start_dnsdist(cell: &Cell) -> anyhow::Result<RunningServer> {
-    start_in_front(cell, &Start::of(cell), |place, behind| {
+    let start = Start {
+        // For its web server.
+        extra_ports: 1,
+        ..Start::of(cell)
+    };
+    start_in_front(cell, &start, |place, behind| {
         let text = dnsdist_configuration(cell, place, behind);
         let file = place.folder.write("dnsdist.conf", &text)?;
         Ok(vec!["--supervised".into(), "-C".into(), file.into()])
@@ -68,6 +73,8 @@ fn start_dnsdist(cell: &Cell) -> anyhow::Result<RunningServer> {
 fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
     let start = Start {
         has_udp: false,
+        // For its exposition.
+        extra_ports: 1,
         ..Start::of(cell)
     };
     start_in_front(cell, &start, |place, behind| {
@@ -114,7 +121,10 @@ fn dnsdist_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> 
     let mut text = format!(
         "setACL({{'0.0.0.0/0', '::/0'}})\n\
          setSecurityPollSuffix('')\n\
-         newServer({{address='{behind}', name='bind'{tls}}})\n"
+         webserver('127.0.0.1:{}')\n\
+         setWebserverConfig({{statsRequireAuthentication=false}})\n\
+         newServer({{address='{behind}', name='bind'{tls}}})\n",
+        place.extra_ports[0]
     );
     let pair = "'server.pem', 'server.key'";
     for address in place.endpoints.do53_all() {
@@ -134,9 +144,12 @@ fn haproxy_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> 
     let mut text = format!(
         "global\n  nbthread {}\n  maxconn {}\n\
          defaults\n  mode tcp\n  timeout connect 10s\n  timeout client 30s\n  \
-         timeout server 30s\nfrontend lab\n  default_backend bind\n",
+         timeout server 30s\nfrontend statistics\n  mode http\n  bind 127.0.0.1:{}\n  \
+         http-request use-service prometheus-exporter if {{ path /metrics }}\n\
+         frontend lab\n  default_backend bind\n",
         cell.text("threads"),
-        cell.text("connections")
+        cell.text("connections"),
+        place.extra_ports[0]
     );
     for address in place.endpoints.do53_all() {
         // Writing to a String does not fail.

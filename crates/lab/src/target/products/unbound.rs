@@ -24,6 +24,11 @@ pub const UNBOUND: Product = Product {
             "TCP clients of each thread at once",
         ),
         Factor::internet(),
+        Factor::word(
+            "statistics",
+            &["off", "on"],
+            "counts queries by type, transport and RCODE (extended-statistics)",
+        ),
         Factor::lines("more lines of the server clause"),
     ],
     server: &SERVER,
@@ -42,11 +47,15 @@ const SERVER: Server = Server {
 };
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let mut extra_options = cell.text("options").to_owned();
+    if cell.text("statistics") == "on" {
+        extra_options.push_str("\n  extended-statistics: yes");
+    }
     let options = UnboundOptions {
         threads: cell.number("threads").unwrap_or(1),
         tcp_clients_max: cell.number("tcp-clients"),
         services: cell.services.clone(),
-        extra_options: cell.text("options").to_owned(),
+        extra_options,
         resolves: !cell.text("internet").is_empty(),
         ..UnboundOptions::new(cell.zone.clone())
     };

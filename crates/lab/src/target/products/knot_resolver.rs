@@ -1,0 +1,66 @@
+//! Knot Resolver as the server under test, in front of a BIND of its own.
+
+use super::proxy::start_in_front;
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Server, Start};
+use crate::target::{Product, RunningServer, Service};
+
+/// Knot Resolver 5 of Debian 12: asks BIND for names of the zone, once for each while it is in the
+/// cache.
+pub const KNOT_RESOLVER: Product = Product {
+    name: "knot-resolver",
+    title: "Knot Resolver",
+    factors: &[Factor::lines("more lines of its configuration")],
+    server: &SERVER,
+    version_flag: "-V",
+    start,
+};
+
+const SERVER: Server = Server {
+    program: Program::Debian {
+        name: "kresd",
+        package: "knot-resolver",
+    },
+    services: &[Service::Dot, Service::Doh2],
+    ready_line: None,
+    fatal_lines: &[],
+};
+
+/// Names outside the zone are REFUSED, and what looks after the root and the time is unloaded, so
+/// that it asks the Internet for nothing.
+const TEMPLATE: &str = "\
+net.tls('{certificate}.pem', '{certificate}.key')
+net.listen('{address}', {port}, { kind = 'dns' })
+net.listen('{dot.address}', {dot.port}, { kind = 'tls' })
+net.listen('{doh2.address}', {doh2.port}, { kind = 'doh2' })
+net.listen('127.0.0.1', {other.port}, { kind = 'webmgmt' })
+modules = { 'policy', 'stats', 'http' }
+http.config({ tls = false })
+modules.unload('ta_update')
+modules.unload('ta_signal_query')
+modules.unload('priming')
+modules.unload('detect_time_skew')
+trust_anchors.remove('.')
+cache.size = 10 * MB
+{options}
+policy.add(policy.suffix(policy.STUB('{behind}'), { todname('{origin}') }))
+policy.add(policy.all(policy.REFUSE))
+";
+
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let start = Start {
+        // For its exposition.
+        extra_ports: 1,
+        ..Start::of(cell)
+    };
+    start_in_front(cell, &start, |place, behind| {
+        let behind = format!("{}@{}", behind.ip(), behind.port());
+        let template = TEMPLATE.replace("{behind}", &behind);
+        let file = place
+            .folder
+            .write("kresd.conf", &cell.fill(&template, place))?;
+        let folder = place.folder.path();
+        Ok(vec!["-n".into(), "-c".into(), file.into(), folder.into()])
+    })
+}

@@ -1,0 +1,72 @@
+//! PowerDNS Authoritative Server as the server under test.
+
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Server, Start};
+use crate::target::{Product, RunningServer};
+
+/// PowerDNS Authoritative Server of Debian 12, with the zone in its BIND backend.
+pub const PDNS_AUTH: Product = Product {
+    name: "pdns-auth",
+    title: "PowerDNS Authoritative Server",
+    factors: &[
+        Factor::number("threads", "1", 1_024, "threads that receive"),
+        Factor::number("backends", "3", 1_024, "backend threads of each of them"),
+        // Its own limit, 20, is below what most loads need.
+        Factor::number("tcp-clients", "1000", 1_000_000, "TCP clients at once"),
+        Factor::lines("more lines of its configuration"),
+    ],
+    server: &SERVER,
+    version_flag: "--version",
+    start,
+};
+
+const SERVER: Server = Server {
+    program: Program::Debian {
+        name: "pdns_server",
+        package: "pdns-server",
+    },
+    services: &[],
+    ready_line: Some("ready to distribute questions"),
+    // It runs on without the zone, and answers SERVFAIL.
+    fatal_lines: &["[bindbackend] error at"],
+};
+
+/// Nothing is written outside the folder, and nothing is asked of the Internet.
+const TEMPLATE: &str = "\
+daemon=no
+guardian=no
+disable-syslog=yes
+security-poll-suffix=
+socket-dir={folder}
+local-address={addresses}
+local-port={port}
+receiver-threads={threads}
+distributor-threads={backends}
+max-tcp-connections={tcp-clients}
+webserver=yes
+webserver-address=127.0.0.1
+webserver-port={other.port}
+webserver-loglevel=none
+launch=bind
+bind-config={folder}/named.conf
+{options}
+";
+
+const ZONES: &str = "zone \"{origin}\" { type master; file \"{folder}/zone.db\"; };";
+
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let start = Start {
+        // For its web server.
+        extra_ports: 1,
+        ..Start::of(cell)
+    };
+    start.run(|place| {
+        place.folder.write("named.conf", &cell.fill(ZONES, place))?;
+        place
+            .folder
+            .write("pdns.conf", &cell.fill(TEMPLATE, place))?;
+        let folder = place.folder.path().display();
+        Ok(vec![format!("--config-dir={folder}").into()])
+    })
+}

@@ -1,0 +1,67 @@
+//! PowerDNS Recursor as the server under test: answers one zone of its own, resolves nothing else.
+
+use crate::target::cell::{Cell, Factor};
+use crate::target::process::Program;
+use crate::target::start::{Server, Start};
+use crate::target::{Product, RunningServer};
+
+/// PowerDNS Recursor of Debian 12, as the authoritative server of a zone.
+pub const PDNS_RECURSOR: Product = Product {
+    name: "pdns-recursor",
+    title: "PowerDNS Recursor",
+    factors: &[
+        Factor::number("threads", "1", 1_024, "threads that answer"),
+        Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
+        Factor::lines("more lines of its configuration"),
+    ],
+    server: &SERVER,
+    version_flag: "--version",
+    start,
+};
+
+const SERVER: Server = Server {
+    program: Program::Debian {
+        name: "pdns_recursor",
+        package: "pdns-recursor",
+    },
+    services: &[],
+    ready_line: None,
+    fatal_lines: &[],
+};
+
+/// No other server's address may be asked, so it asks the Internet for nothing.
+const TEMPLATE: &str = "\
+daemon=no
+write-pid=no
+disable-syslog=yes
+security-poll-suffix=
+socket-dir={folder}
+hint-file=no
+dnssec=off
+dont-query=0.0.0.0/0, ::/0
+local-address={addresses}
+local-port={port}
+threads={threads}
+max-tcp-clients={tcp-clients}
+webserver=yes
+webserver-address=127.0.0.1
+webserver-port={other.port}
+webserver-loglevel=none
+auth-zones={origin}={folder}/zone.db
+{options}
+";
+
+fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let start = Start {
+        // For its web server.
+        extra_ports: 1,
+        ..Start::of(cell)
+    };
+    start.run(|place| {
+        place
+            .folder
+            .write("recursor.conf", &cell.fill(TEMPLATE, place))?;
+        let folder = place.folder.path().display();
+        Ok(vec![format!("--config-dir={folder}").into()])
+    })
+}
