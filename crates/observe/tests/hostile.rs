@@ -255,3 +255,73 @@ fn around_is_two_scrapes_and_off_is_none() {
     let observer = Observer::start(&[asked], Instant::now(), settings_of()).unwrap();
     assert_eq!(observer.finish(), []);
 }
+
+/// Every kind of source that is asked over a connection, and where; `{}` is the endpoint.
+const KINDS: [&str; 4] = [
+    "prometheus=http://{}/m,allow=q*",
+    "bind=http://{}/",
+    "unbound=tcp://{}",
+    "prometheus-api=http://{},query=q,step=1s",
+];
+
+/// What each of them is answered with, and what is said of it.
+const ANSWERS: [(Deed, &str); 4] = [
+    (
+        // Nothing, until the one who asks goes.
+        |stream| while stream.read(&mut [0; 64]).is_ok_and(|octets| octets > 0) {},
+        "no complete answer within 1s",
+    ),
+    (
+        |stream| {
+            say(stream, "");
+            let line = "q_total 5\n".repeat(10_000);
+            for _ in 0..500 {
+                if stream.write_all(line.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        },
+        "bytes, the rest was not read",
+    ),
+    (
+        |stream| say(stream, "\u{1f980}\u{0} <html>\n"),
+        "not understood",
+    ),
+    (
+        // An alert, as of a server that takes TLS alone.
+        |stream| drop(stream.write_all(&[21, 3, 1, 0, 2, 2, 70])),
+        "",
+    ),
+];
+
+#[test]
+fn every_kind_of_source_says_what_was_wrong_and_has_no_value() {
+    static DEEDS: [&[Deed]; 4] = [
+        &[ANSWERS[0].0],
+        &[ANSWERS[1].0],
+        &[ANSWERS[2].0],
+        &[ANSWERS[3].0],
+    ];
+    for kind in KINDS {
+        for (deeds, (_, said)) in DEEDS.into_iter().zip(ANSWERS) {
+            let endpoint = Endpoint::new(deeds);
+            let asked = kind.replace("{}", &endpoint.address) + ",timeout=1s,mode=around";
+            let observer = Observer::start(
+                &[Asked::parse(&asked).unwrap()],
+                Instant::now(),
+                settings_of(),
+            );
+            let observation = observer.unwrap().finish().remove(0);
+            assert_eq!(observation.check(), Ok(()), "{kind}");
+            assert!(observation.series.is_empty(), "{kind}: {observation:?}");
+            let all_failed = observation.scrapes.iter().all(|scrape| scrape.failed > 0);
+            assert!(all_failed, "{kind}: {observation:?}");
+            // What it is asked after the run says in a first line whose samples they are.
+            let own = observation.notes.iter();
+            let own = own.filter(|note| !note.text.starts_with("as observed by"));
+            let texts: Vec<&str> = own.map(|note| note.text.as_str()).collect();
+            let is_said = texts.iter().any(|text| text.contains(said));
+            assert!(is_said, "{kind}, {said}: {texts:?}");
+        }
+    }
+}
