@@ -364,19 +364,23 @@ impl Program {
         (!each.is_empty()).then(|| each.values().sum::<u64>() as f64)
     }
 
-    /// The file that its command line names as its configuration.
+    /// The file that its command line names as its configuration; PowerDNS names a folder.
     fn configuration(&self, pid: u32) -> Option<PathBuf> {
         let text = self.root.text(&format!("proc/{pid}/cmdline"))?;
         let words: Vec<&str> = text.split('\0').collect();
-        let file = words.windows(2).find_map(|pair| {
-            let names = ["-c", "-C", "-f", "-conf", "--config", "--conf"];
-            (names.contains(&pair[0]) && !pair[1].is_empty()).then_some(pair[1])
-        })?;
         let folder = self
             .root
             .link(&format!("proc/{pid}/cwd"))
             .unwrap_or_default();
-        Some(Path::new(&folder).join(file))
+        let folder = Path::new(&folder);
+        let names = ["-c", "-C", "-f", "-conf", "--config", "--conf"];
+        if let Some(file) = argument(&words, &names) {
+            return Some(folder.join(file));
+        }
+        let folder = folder.join(argument(&words, &["--config-dir"])?);
+        let names = ["pdns.conf", "recursor.yml", "recursor.conf"];
+        let mut files = names.into_iter().map(|name| folder.join(name));
+        files.find(|file| self.seen_by(pid, file).exists())
     }
 
     /// A path in the file system that the process sees.
@@ -384,6 +388,15 @@ impl Program {
         let below = path.strip_prefix("/").unwrap_or(path);
         self.root.path(&format!("proc/{pid}/root")).join(below)
     }
+}
+
+/// What one of these arguments is given, as `NAME VALUE` or `NAME=VALUE`.
+fn argument<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
+    words.iter().enumerate().find_map(|(at, word)| {
+        let next = || words.get(at + 1).copied().unwrap_or_default();
+        let (name, value) = word.split_once('=').unwrap_or_else(|| (word, next()));
+        (names.contains(&name) && !value.is_empty()).then_some(value)
+    })
 }
 
 /// What the sockets of each port have room for, that of the smallest.
@@ -461,5 +474,19 @@ impl Source for GroupSource {
             quota_cpus: self.group.quota_cpus(&self.root),
             ..ServerFacts::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::argument;
+
+    #[test]
+    fn arguments_are_given_behind_a_name_or_with_it() {
+        let words = ["named", "-g", "-c", "a.conf", "--config=b", "--config-dir="];
+        assert_eq!(argument(&words, &["-c"]), Some("a.conf"));
+        assert_eq!(argument(&words, &["--conf", "--config"]), Some("b"));
+        assert_eq!(argument(&words, &["--config-dir"]), None);
+        assert_eq!(argument(&words[..3], &["-c"]), None);
     }
 }
