@@ -30,6 +30,19 @@ pub fn debian13(program: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
+/// The path of a newer release of a server that the host has too, such as `named` (9.20).
+///
+/// # Errors
+/// It was not unpacked; the message says how to do that.
+pub fn debian13_server(name: &str) -> anyhow::Result<PathBuf> {
+    let path = Path::new(FOLDER).join("debian13/servers").join(name);
+    anyhow::ensure!(
+        path.is_file(),
+        "`{name}` of Debian 13 is not unpacked\n{HINT}"
+    );
+    Ok(path)
+}
+
 /// The words with which a command line for such a program begins.
 pub(super) fn debian13_words(program: &str) -> anyhow::Result<Vec<OsString>> {
     let root = Path::new(FOLDER).join("debian13");

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use lab::target::{Cell, DOH_PATH, Product, RunningServer, Service, TLS_NAME, products};
+use lab::target::{Cell, DOH_PATH, Product, RunningServer, Service, TLS_NAME, prepared, products};
 use load::names_file;
 use measure::RunRecord;
 use measure::observation::Series;
@@ -119,13 +119,30 @@ impl Way {
 }
 
 fn check(product: &'static Product) {
+    check_cell(&telling(product));
+}
+
+/// The release of it that Debian 13 has.
+fn check_debian13(product: &'static Product, program: &str, version: &str) {
+    let mut cell = telling(product);
+    cell.path = Some(prepared::debian13_server(program).unwrap());
+    for record in check_cell(&cell) {
+        let mut observations = record.observations.iter();
+        let observation = observations.find(|it| it.profile == product.name).unwrap();
+        let told = observation.facts.version.as_ref().unwrap();
+        assert!(told.starts_with(version), "{told}");
+    }
+}
+
+fn check_cell(cell: &Cell) -> Vec<RunRecord> {
     let _alone = alone();
+    let product = cell.product;
     let (_, ways) = TABLE
         .iter()
         .find(|(each, _)| each.name == product.name)
         .unwrap();
-    let target = telling(product).start().unwrap();
-    for way in *ways {
+    let target = cell.start().unwrap();
+    let run = |way: &Way| {
         let address = way.address(&target);
         let load = way.load(address).preflight().observe(&["auto"]);
         let load = match target.ca_pem() {
@@ -145,7 +162,9 @@ fn check(product: &'static Product) {
         let expected = (ROUNDS * (QUESTIONS - MISSING), ROUNDS * MISSING);
         assert_eq!(rcodes, expected, "{name}: {counts:?}");
         check_observed(product, &ran.record, &name);
-    }
+        ran.record
+    };
+    ways.iter().map(run).collect()
 }
 
 /// Servers count a query when they have answered it: so many may be in between.
@@ -197,6 +216,21 @@ fn check_observed(product: &Product, record: &RunRecord, name: &str) {
 #[test]
 fn bind_answers_whole_runs_as_its_zone_says() {
     check(&products::BIND);
+}
+
+#[test]
+fn bind_9_20_answers_whole_runs_as_its_zone_says() {
+    check_debian13(&products::BIND, "named", "9.20");
+}
+
+#[test]
+fn unbound_1_22_answers_whole_runs_as_its_zone_says() {
+    check_debian13(&products::UNBOUND, "unbound", "1.22");
+}
+
+#[test]
+fn dnsdist_1_9_answers_whole_runs_as_its_zone_says() {
+    check_debian13(&products::DNSDIST, "dnsdist", "1.9");
 }
 
 #[test]

@@ -22,7 +22,19 @@ const ROWS: &[Row] = &[
     Row::counter(
         "queries",
         "queries",
-        &["request_total", "resolver_request_total"],
+        // Its total has queries that it asks itself.
+        &[
+            "request_udp",
+            "request_tcp",
+            "request_dot",
+            "request_doh",
+            "request_xdp",
+            "resolver_request_udp",
+            "resolver_request_tcp",
+            "resolver_request_dot",
+            "resolver_request_doh",
+            "resolver_request_xdp",
+        ],
         "queries of clients",
     ),
     Row::counter(
