@@ -522,7 +522,7 @@ type FigureOf = fn(&RunRecord) -> Option<f64>;
 /// CPU against rate: the generator's, and the target's where labels say it.
 pub(crate) fn cpu(collection: &Collection) -> Option<Chart> {
     let named: [(&str, FigureOf); 2] = [
-        ("target (label server-cpu)", server_cpu),
+        ("target", server_cpu),
         ("generator, busiest worker", |it| {
             Metric::GeneratorCpu.of(it).map(|share| 100.0 * share)
         }),

@@ -111,6 +111,10 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
     let product = product(reader, table, at)?;
     let label = text(reader, table, "label")?.unwrap_or_else(|| product.name.to_owned());
     let data = text(reader, table, "data")?.unwrap_or_else(|| "zone:1000,ttl=1h".to_owned());
+    let labels_of_all = [
+        ("product".to_owned(), product.name.to_owned()),
+        ("data".to_owned(), data.clone()),
+    ];
     let data = data_of(reader, &data).map_err(|failure| reader.of(at, failure))?;
     let program = text(reader, table, "program")?;
     let program = program.map(|named| PathBuf::from(beside(reader.path(), &named)));
@@ -132,7 +136,7 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
         let mut cell = Cell::new(product, data.zone.clone());
         cell.path.clone_from(&program);
         let mut words = vec![label.clone()];
-        let mut labels = vec![("product".to_owned(), product.name.to_owned())];
+        let mut labels = labels_of_all.to_vec();
         for (at_axis, ((name, values), position)) in all.iter().zip(combination).enumerate() {
             let value = &values[position];
             cell = match at_axis < factors.len() {

@@ -4,7 +4,7 @@ use measure::notation::{count, decimal};
 use measure::{Arrival, Process, RunRecord, ScenarioRecord};
 use serde_json::Value as Json;
 
-use super::settings::{self, Settings};
+use super::settings::{self, DATA, Settings};
 use crate::run::transport;
 
 /// The value of one scenario.
@@ -63,6 +63,8 @@ pub(crate) const CLIENTS: &str = "clients";
 /// Name of the dimension of the rate asked for.
 pub(crate) const RATE: &str = "rate asked for";
 
+/// Name of the dimension of questions.
+const QUESTIONS: &str = "questions";
 /// Name of the dimension of sessions that were resumed, of transports that have any.
 const RESUMED: &str = "sessions resumed";
 /// The label by which an experiment tells its variants apart.
@@ -76,6 +78,12 @@ const REPEATS: [&str; 3] = ["repeat", "run", "round"];
 
 /// Labels by which the user says how busy the target was, in percent.
 const SERVER_CPU: [&str; 2] = ["server-cpu", "server_cpu"];
+
+/// The label by which an experiment tells its servers apart: a server that the lab starts has
+/// another address each time.
+const SERVER: &str = "server";
+/// The label with the product of a server of the lab.
+const PRODUCT: &str = "product";
 
 /// Where a field's value is in a record.
 type ValueOf = fn(&RunRecord) -> Value;
@@ -95,7 +103,7 @@ const FIELDS: [(&str, ValueOf); 20] = [
     ("duration, s", |it| seconds(it.scenario.duration_ns)),
     ("warm-up, s", |it| seconds(Some(it.scenario.warmup_ns))),
     ("workers", |it| Value::of(Some(it.scenario.workers))),
-    ("questions", |it| {
+    (QUESTIONS, |it| {
         Value::Text(it.scenario.questions.source.clone())
     }),
     ("each client", |it| {
@@ -263,7 +271,12 @@ impl Dimension {
 
 /// Everything that has more than one value.
 pub(crate) fn varying(records: &[&RunRecord]) -> Vec<Dimension> {
+    let all_have = |label: &str| {
+        let mut each = records.iter();
+        each.all(|it| it.scenario.labels.contains_key(label))
+    };
     let fields = FIELDS.iter();
+    let fields = fields.filter(|(name, _)| *name != QUESTIONS || !all_have(DATA));
     let fields = fields.map(|(name, of)| Dimension::new(name, ValueSource::Field(*of), records));
     let mut all: Vec<Dimension> = fields.collect();
     let mut keys: Vec<&String> = records
@@ -280,12 +293,13 @@ pub(crate) fn varying(records: &[&RunRecord]) -> Vec<Dimension> {
     let labels = labels.map(|key| Dimension::new(key, ValueSource::Label(key.clone()), records));
     // What the user named comes first, after the transport.
     all.splice(1..1, labels);
-    all.insert(
-        1,
-        Dimension::new("target", ValueSource::Field(target), records),
-    );
+    if !all_have(SERVER) {
+        let target = ValueSource::Field(target);
+        all.insert(1, Dimension::new("target", target, records));
+    }
     all.retain(|dimension| dimension.values.len() > 1);
     all.retain(|dimension| !is_told_by_transport(dimension, records));
+    leave_out_labels_told_by_others(&mut all, records);
     all.extend(further(&all, records));
     all
 }
@@ -335,6 +349,35 @@ fn target(record: &RunRecord) -> Value {
         true => Value::Text("built-in responder".into()),
         false => Value::Text(record.scenario.target.clone()),
     }
+}
+
+/// Factors of one product are no dimensions of their own, and a server is none whose product and
+/// factors are.
+fn leave_out_labels_told_by_others(all: &mut Vec<Dimension>, records: &[&RunRecord]) {
+    let is_label = |it: &Dimension| matches!(it.place, ValueSource::Label(_));
+    if let Some(at) = all.iter().position(|it| is_label(it) && it.name == PRODUCT) {
+        let product = all[at].clone();
+        all.retain(|it| {
+            !is_label(it)
+                || [SERVER, PRODUCT].contains(&it.name.as_str())
+                || !is_told_by(it, &[&product], records)
+        });
+    }
+    if let Some(at) = all.iter().position(|it| is_label(it) && it.name == SERVER) {
+        let server = all.remove(at);
+        let others: Vec<&Dimension> = all.iter().filter(|it| is_label(it)).collect();
+        if others.is_empty() || !is_told_by(&server, &others, records) {
+            all.insert(at, server);
+        }
+    }
+}
+
+/// True if runs that have the same values of the others have the same value of this one.
+fn is_told_by(dimension: &Dimension, others: &[&Dimension], records: &[&RunRecord]) -> bool {
+    pairs(records).all(|(a, b)| {
+        let mut each = others.iter();
+        each.any(|it| it.value(a) != it.value(b)) || dimension.value(a) == dimension.value(b)
+    })
 }
 
 /// True if runs over the same transport have the same value.

@@ -19,6 +19,46 @@ fn labelled(key: &str, value: &str, responses: u64) -> RunRecord {
     record
 }
 
+/// A run against a server that the lab started for it.
+fn of_lab(server: &str, labels: &[(&str, &str)], start: usize) -> RunRecord {
+    let mut record = labelled("server", server, 10_000);
+    record.scenario.target = format!("127.0.0.1:{}", 40_000 + start);
+    record.scenario.questions.source = format!("/tmp/{start}/names");
+    let all = labels.iter().chain(&[("data", "zone:1000,ttl=1h")]);
+    let owned = all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    record.scenario.labels.extend(owned);
+    record
+}
+
+fn varying(records: Vec<RunRecord>) -> Vec<String> {
+    let varies = collection(records).varies;
+    varies.into_iter().map(|it| it.name).collect()
+}
+
+#[test]
+fn starts_of_a_server_are_repeats_wherever_it_listens() {
+    let bind = [("product", "bind"), ("threads", "1")];
+    let starts = collection((0..3).map(|start| of_lab("bind", &bind, start)).collect());
+    assert!(starts.varies.is_empty());
+    assert_eq!(starts.cells[0].runs.len(), 3);
+}
+
+#[test]
+fn factors_of_a_server_are_what_varies_and_its_name_only_where_they_are_not() {
+    let quotas = ["0.5", "1"].map(|quota| {
+        let labels = [("product", "bind"), ("quota", quota)];
+        of_lab(&format!("bind quota={quota}"), &labels, 0)
+    });
+    assert_eq!(varying(quotas.to_vec()), ["quota"]);
+    let products = ["bind", "knot"].map(|product| {
+        let factor = if product == "bind" { "threads" } else { "workers" };
+        of_lab(product, &[("product", product), (factor, "1")], 0)
+    });
+    assert_eq!(varying(products.to_vec()), ["product"]);
+    let twins = ["bind", "bind again"].map(|name| of_lab(name, &[("product", "bind")], 0));
+    assert_eq!(varying(twins.to_vec()), ["server"]);
+}
+
 #[test]
 fn runs_of_the_same_scenario_are_repeats_of_one_cell() {
     let records = vec![

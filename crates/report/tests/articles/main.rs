@@ -161,7 +161,7 @@ fn tuning_steps_have_the_cpu_of_the_server_beside_the_rate() {
         &text,
         &[
             "CPU against rate",
-            "target (label server-cpu)",
+            "target",
             "84.0 %",
             "no query log",
         ],
