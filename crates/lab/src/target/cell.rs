@@ -5,8 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::internet::Internet;
+use super::products::BIND;
 use super::start::Place;
 use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
+
+/// What factors of the server behind another one begin with.
+const BEHIND: &str = "behind-";
 
 /// Something of a product that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +36,8 @@ pub enum Values {
     Lines,
     /// Delays and losses of a closed Internet.
     Internet,
+    /// Any factor or resource of the server behind it, after this prefix.
+    OfBehind,
 }
 
 impl Factor {
@@ -76,6 +82,17 @@ impl Factor {
         }
     }
 
+    /// Those of the BIND behind it.
+    pub(super) const fn of_behind() -> Factor {
+        Factor {
+            name: BEHIND,
+            default: "",
+            values: Values::OfBehind,
+            meaning: "a factor or resource of the BIND behind it, as in behind-tcp-clients=1000 \
+                      or behind-cpus=1; it is on the same CPUs otherwise",
+        }
+    }
+
     /// Any text.
     pub(super) const fn text(name: &'static str, meaning: &'static str) -> Factor {
         Factor {
@@ -100,7 +117,7 @@ impl Values {
                 number.is_ok_and(|number| (min..=max).contains(&number))
             }
             Values::Words(words) => words.contains(&value),
-            Values::Lines => true,
+            Values::Lines | Values::OfBehind => true,
             Values::Internet => value.is_empty() || Internet::parse(value).is_some(),
         }
     }
@@ -109,7 +126,7 @@ impl Values {
         match self {
             Values::Numbers(min, max) => format!("a whole number from {min} to {max}"),
             Values::Words(words) => words.join(" or "),
-            Values::Lines => "lines of its configuration".to_owned(),
+            Values::Lines | Values::OfBehind => "lines of its configuration".to_owned(),
             Values::Internet => "DELAY[,LOSS] of root, top-level domain and zone, as in \
                                  0ms/50ms/10ms,1%"
                 .to_owned(),
@@ -142,6 +159,8 @@ pub struct Cell {
     /// The network that it is started in; none before, and on loopback.
     pub(super) network: Option<Arc<Network>>,
     values: BTreeMap<&'static str, String>,
+    /// What is set of the server behind it.
+    of_behind: Vec<String>,
 }
 
 impl Cell {
@@ -161,6 +180,7 @@ impl Cell {
             topology: Topology::Loopback,
             network: None,
             values: defaults.collect(),
+            of_behind: Vec::new(),
         }
     }
 
@@ -173,6 +193,12 @@ impl Cell {
             anyhow::bail!("`{setting}` sets nothing\nhint: write NAME=VALUE");
         };
         let (title, factors) = (self.product.title, self.product.factors);
+        let has_behind = factors.iter().any(|it| it.values == Values::OfBehind);
+        if let Some(own) = setting.strip_prefix(BEHIND).filter(|_| has_behind) {
+            self.of_behind.push(own.to_owned());
+            self.behind()?;
+            return Ok(self);
+        }
         let Some(factor) = factors.iter().find(|it| it.name == name) else {
             let known: Vec<&str> = factors.iter().map(|it| it.name).collect();
             let known = known.join(", ");
@@ -184,6 +210,25 @@ impl Cell {
         }
         self.values.insert(factor.name, value.to_owned());
         Ok(self)
+    }
+
+    /// The BIND behind it, with what is set of it.
+    ///
+    /// # Errors
+    /// BIND has no such factor or resource, or it cannot be that.
+    pub(super) fn behind(&self) -> anyhow::Result<Cell> {
+        let mut behind = Cell::new(&BIND, self.zone.clone());
+        behind.resources.cpus.clone_from(&self.resources.cpus);
+        for setting in &self.of_behind {
+            behind = match setting.split_once('=') {
+                Some((name, value)) if Resources::NAMES.contains(&name) => {
+                    behind.limit(name, value)?
+                }
+                _ => behind.set(setting)?,
+            };
+        }
+        behind.network.clone_from(&self.network);
+        Ok(behind)
     }
 
     /// The same with a limit, as [`Resources::set`].
@@ -291,7 +336,7 @@ fn filled(line: &str, values: &BTreeMap<String, Vec<String>>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::products::{ALL, BIND, NSD};
+    use super::super::products::{ALL, BIND, HAPROXY, NSD};
     use super::*;
 
     fn cell(product: &'static Product) -> Cell {
@@ -317,6 +362,22 @@ mod tests {
                 assert!(!factor.meaning.ends_with('.'), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn the_server_behind_a_proxy_has_factors_and_resources_of_its_own() {
+        let proxy = cell(&HAPROXY).limit("cpus", "1").unwrap();
+        let behind = proxy.behind().unwrap();
+        assert_eq!(behind.resources.cpus.as_deref(), Some("1"));
+        let set = |cell: Cell, setting: &str| cell.set(setting).unwrap();
+        let proxy = set(set(proxy, "behind-tcp-clients=7"), "behind-cpus=0");
+        let behind = proxy.behind().unwrap();
+        assert_eq!(behind.number("tcp-clients"), Some(7));
+        assert_eq!(behind.resources.cpus.as_deref(), Some("0"));
+        let error = refused(&HAPROXY, "behind-speed=1");
+        assert!(error.contains("BIND has no factor `speed`"), "{error}");
+        let error = refused(&BIND, "behind-threads=1");
+        assert!(error.contains("no factor `behind-threads`"), "{error}");
     }
 
     #[test]

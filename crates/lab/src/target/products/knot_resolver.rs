@@ -11,7 +11,10 @@ use crate::target::{Product, RunningServer, Service};
 pub const KNOT_RESOLVER: Product = Product {
     name: "knot-resolver",
     title: "Knot Resolver",
-    factors: &[Factor::lines("more lines of its configuration")],
+    factors: &[
+        Factor::of_behind(),
+        Factor::lines("more lines of its configuration"),
+    ],
     server: &SERVER,
     version_flag: "-V",
     start,

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use super::BIND;
 use crate::target::cell::{Cell, Factor};
 use crate::target::process::Program;
 use crate::target::start::{Place, Server, Start};
@@ -13,7 +12,11 @@ use crate::target::{DOH_PATH, Product, RunningServer, Service, TLS_NAME};
 pub const DNSDIST: Product = Product {
     name: "dnsdist",
     title: "dnsdist",
-    factors: &[BEHIND, Factor::lines("more lines of its configuration")],
+    factors: &[
+        BEHIND,
+        Factor::of_behind(),
+        Factor::lines("more lines of its configuration"),
+    ],
     server: &DNSDIST_SERVER,
     version_flag: "--version",
     start: start_dnsdist,
@@ -26,6 +29,7 @@ pub const HAPROXY: Product = Product {
     factors: &[
         Factor::number("threads", "1", 1_024, "threads that pass connections on"),
         Factor::number("connections", "1000", 1_000_000, "connections at once"),
+        Factor::of_behind(),
     ],
     server: &HAPROXY_SERVER,
     version_flag: "-v",
@@ -69,8 +73,15 @@ fn start_dnsdist(cell: &Cell) -> anyhow::Result<RunningServer> {
     })
 }
 
-/// It takes TLS off, and passes on plain TCP as it is.
+/// It takes TLS off, and passes on plain TCP as it is. BIND takes as many clients as it has
+/// connections, unless another number is set.
 fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let mut cell = cell.clone();
+    if cell.behind()?.number("tcp-clients").is_none() {
+        let setting = format!("behind-tcp-clients={}", cell.text("connections"));
+        cell = cell.set(&setting)?;
+    }
+    let cell = &cell;
     let start = Start {
         has_udp: false,
         // For its exposition.
@@ -91,12 +102,11 @@ pub(super) fn start_in_front(
     start: &Start<'_>,
     configure: impl Fn(&Place<'_>, SocketAddr) -> anyhow::Result<Vec<std::ffi::OsString>>,
 ) -> anyhow::Result<RunningServer> {
-    let mut behind = Cell::new(&BIND, cell.zone.clone());
+    let mut behind = cell.behind()?;
     behind.services = match cell.text(BEHIND.name) {
         "dot" => vec![Service::Dot],
         _ => Vec::new(),
     };
-    behind.network.clone_from(&cell.network);
     let name = cell.lasting.as_ref().map(|name| format!("{name}-bind"));
     (behind.lasting, behind.front) = (name, cell.lasting.clone());
     let behind = behind.start()?;
