@@ -1,8 +1,7 @@
 //! Conditions on a result, for scripts and CI: `p99 > 5ms`, `qps < -5%`, `slower`.
 //!
 //! A number with a sign is a change from A to B, which needs a comparison: `+10%` of what it was,
-//! or
-//! `+1ms` more; of shares such as the loss, `+0.1%` is in points. One without a sign is a value.
+//! or `+1ms` more; of shares such as the loss, `+0.1%` is in points. One without a sign is a value.
 //! `slower` and `p99 slower` ask what a comparison found, and are met only by differences that are
 //! no noise.
 
@@ -10,8 +9,11 @@ use crate::metric::{Better, Metric, Unit};
 use crate::record::RunRecord;
 
 mod parse;
+mod starts;
 #[cfg(test)]
 mod tests;
+
+pub use starts::{Holding, Holds};
 
 /// A condition and what it means if it is met.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,12 +23,12 @@ pub struct Condition {
     /// True if it must hold, false if it must not.
     pub is_required: bool,
     /// What it says.
-    pub claim: Claim,
+    pub criterion: Criterion,
 }
 
 /// What a condition says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Claim {
+pub enum Criterion {
     /// A metric is above or below a bound.
     Bounded {
         /// The metric.
@@ -130,7 +132,7 @@ impl Condition {
         let condition = Condition {
             text: text.trim().to_owned(),
             is_required: false,
-            claim: parse::claim(text)?,
+            criterion: parse::criterion(text)?,
         };
         condition.refuse_if_good()?;
         Ok(condition)
@@ -141,8 +143,8 @@ impl Condition {
     /// # Errors
     /// It cannot be understood.
     pub fn require(text: &str) -> Result<Condition, ConditionError> {
-        let claim = parse::claim(text)?;
-        if let Claim::Slower(_) = claim {
+        let criterion = parse::criterion(text)?;
+        if let Criterion::Slower(_) = criterion {
             return Err(ConditionError {
                 what: format!("`{text}` cannot be required"),
                 hint: "--fail-if slower is the opposite".into(),
@@ -151,13 +153,13 @@ impl Condition {
         Ok(Condition {
             text: text.trim().to_owned(),
             is_required: true,
-            claim,
+            criterion,
         })
     }
 
     fn refuse_if_good(&self) -> Result<(), ConditionError> {
-        match self.claim {
-            Claim::Bounded {
+        match self.criterion {
+            Criterion::Bounded {
                 metric, operator, ..
             } if metric.better() != Better::Neither
                 && operator.is_upward() == metric.is_better_higher() =>
@@ -187,8 +189,8 @@ impl Condition {
     /// True if it is about a change, and so needs two sides.
     pub fn needs_comparison(&self) -> bool {
         !matches!(
-            self.claim,
-            Claim::Bounded {
+            self.criterion,
+            Criterion::Bounded {
                 bound: Bound::Value(_),
                 ..
             }
@@ -197,11 +199,11 @@ impl Condition {
 
     /// Checks it on a single run. One that needs a comparison is undecided.
     pub fn check_run(&self, record: &RunRecord) -> Check {
-        let Claim::Bounded {
+        let Criterion::Bounded {
             metric,
             operator,
             bound: Bound::Value(bound),
-        } = self.claim
+        } = self.criterion
         else {
             let found = "a single run shows no change".into();
             return self.outcome(Outcome::Undecided, found);

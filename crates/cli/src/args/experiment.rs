@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use measure::metric::Metric;
 
 use super::values::Format;
@@ -26,18 +26,16 @@ pub(crate) enum ExperimentCommand {
         /// Folder for records, logs and index; the file's name without its suffix if left out
         #[arg(long, short, value_name = "FOLDER")]
         output: Option<PathBuf>,
-        /// Runs of each cell, whatever the file says
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        repetitions: Option<u32>,
+        #[command(flatten)]
+        extent: Extent,
     },
     /// Show what would be run, in which order, without running anything
     Plan {
         /// The experiment, a TOML file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Runs of each cell, whatever the file says
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        repetitions: Option<u32>,
+        #[command(flatten)]
+        extent: Extent,
     },
     /// Compare the cells: each with its interval, what starts and runs differ by, and the
     /// difference that so many starts can show
@@ -49,6 +47,40 @@ pub(crate) enum ExperimentCommand {
         #[arg(long, value_name = "METRIC", default_value = "qps", value_parser = metric)]
         metric: Metric,
     },
+    /// Hold what others have published against the cells: which statements hold here, which do
+    /// not, and which cannot be judged
+    Claims {
+        /// Folder of the experiment's records
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+        /// The statements, each with the conditions under which it holds (TOML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Format of the list
+        #[arg(long, default_value = "text", value_enum)]
+        format: ClaimsFormat,
+    },
+}
+
+/// How much of an experiment is run.
+#[derive(Debug, Args)]
+pub(crate) struct Extent {
+    /// Runs of each cell, whatever the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repetitions: Option<u32>,
+    /// Try the file before hours are spent on it: two starts of the first and the last cell, with
+    /// runs of a second
+    #[arg(long)]
+    pub(crate) short: bool,
+}
+
+/// Form of a list of claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClaimsFormat {
+    /// Human-readable
+    Text,
+    /// A table in GitHub-flavoured Markdown
+    Markdown,
 }
 
 /// Arguments of `throng history`.

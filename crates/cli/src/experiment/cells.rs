@@ -53,6 +53,17 @@ impl Turn {
         experiment::file_name(&self.levels, self.repetition)
     }
 
+    /// True if this has that value in it: what is varied, or a factor or resource of its server.
+    pub(super) fn has(&self, name: &str, value: &str) -> bool {
+        let mut all = self.levels.iter().chain(&self.labels);
+        all.any(|it| (it.0.as_str(), it.1.as_str()) == (name, value))
+    }
+
+    /// True if it is there to be compared with the same cell.
+    pub(super) fn is_twin(&self) -> bool {
+        self.levels.iter().any(|(name, _)| name == TWIN)
+    }
+
     /// The same once more under another name: the two must not differ.
     fn twin(&self) -> Turn {
         let mut twin = self.clone();
@@ -160,9 +171,12 @@ fn check_names(cells: &[Turn]) -> Result<(), Failure> {
 
 /// All runs in their order. Their flags are checked: nothing is started if one is wrong.
 pub(super) fn turns(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
-    let cells = cells(experiment)?;
+    let mut cells = cells(experiment)?;
     for cell in &cells {
         check(cell)?;
+    }
+    if experiment.is_short {
+        cells = shortened(cells);
     }
     let order = match experiment.is_listed {
         true => Order::Listed,
@@ -176,6 +190,22 @@ pub(super) fn turns(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
         ..cells[turn.cell].clone()
     });
     Ok(turns.collect())
+}
+
+/// The first and the last of the cells, with runs of a second.
+fn shortened(mut cells: Vec<Turn>) -> Vec<Turn> {
+    if cells.len() > 2 {
+        cells.drain(1..cells.len() - 1);
+    }
+    for cell in &mut cells {
+        let of_time = |given: &Given| ["duration", "warmup"].contains(&given.name.as_str());
+        cell.flags.retain(|given| !of_time(given));
+        cell.flags.push(Given {
+            name: "duration".to_owned(),
+            values: vec!["1s".to_owned()],
+        });
+    }
+    cells
 }
 
 /// The runs of each cell, whatever their order.

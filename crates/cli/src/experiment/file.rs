@@ -14,10 +14,11 @@ use crate::failure::Failure;
 use crate::scenario::{Reader, beside, kind, nearest, scalar};
 
 /// Keys at the top.
-const OF_TOP: [&str; 13] = [
+const OF_TOP: [&str; 14] = [
     "name",
     "about",
     "repetitions",
+    "short",
     "order",
     "seed",
     "cool-down",
@@ -48,6 +49,8 @@ pub(super) struct Experiment {
     pub(super) runs_per_start: u32,
     /// Cells that are there twice, and must not differ.
     pub(super) twins: usize,
+    /// Only tries the file: see [`Experiment::shorten`].
+    pub(super) is_short: bool,
     /// Every repetition has the cells as the file lists them, rather than at random.
     pub(super) is_listed: bool,
     /// Of the random order.
@@ -88,8 +91,18 @@ pub(super) struct Level {
 }
 
 impl Experiment {
+    /// Leaves of it what tries the file before hours are spent on it: two starts or repetitions of
+    /// the first and the last cell, with runs of a second.
+    fn shorten(&mut self) {
+        (self.repetitions, self.runs_per_start, self.twins) = (2, 1, 0);
+        self.cool_down = Duration::ZERO;
+    }
+
     /// How long one run takes at least, or all after a start, if its flags tell.
     pub(super) fn least_duration(&self) -> Option<Duration> {
+        if self.is_short {
+            return Some(Duration::from_secs(1));
+        }
         let of = |name: &str| {
             let given = self.flags.iter().find(|given| given.name == name)?;
             let value = given.values.first()?;
@@ -113,6 +126,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
             repetitions: REPETITIONS,
             runs_per_start: 1,
             twins: 0,
+            is_short: false,
             is_listed: false,
             seed: 1,
             cool_down: Duration::ZERO,
@@ -123,6 +137,9 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
         },
     };
     parser.document(document.get_ref())?;
+    if parser.experiment.is_short {
+        parser.experiment.shorten();
+    }
     Ok(parser.experiment)
 }
 
@@ -151,6 +168,7 @@ impl Parser<'_> {
                     }
                     self.experiment.repetitions = given;
                 }
+                ("short", DeValue::Boolean(is_short)) => self.experiment.is_short = *is_short,
                 ("seed", _) => self.experiment.seed = self.number(key, value)?,
                 ("order", _) => self.experiment.is_listed = self.is_listed(key, value)?,
                 ("cool-down", _) => self.experiment.cool_down = self.time(key, value)?,

@@ -6,6 +6,7 @@
 //! it stopped.
 
 mod cells;
+mod claims;
 mod file;
 mod folder;
 mod gate;
@@ -21,13 +22,14 @@ use std::time::{Duration, Instant};
 use lab::target::Network;
 use measure::notation::counted;
 
-use crate::args::experiment::{ExperimentArguments, ExperimentCommand};
+use crate::args::experiment::{ExperimentArguments, ExperimentCommand, Extent};
 use crate::failure::{Failure, print};
 use crate::inputs;
 use crate::signals::{self, Interrupt};
 use cells::Turn;
 use file::Experiment;
 use folder::Folder;
+use results::Results;
 
 /// After so many failed runs one after the other there is no point in going on.
 const FAILURES_MAX: u32 = 3;
@@ -35,46 +37,65 @@ const FAILURES_MAX: u32 = 3;
 /// Does what the command says.
 pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
-        ExperimentCommand::Plan { file, repetitions } => {
-            let (experiment, _) = read(file, *repetitions)?;
+        ExperimentCommand::Plan { file, extent } => {
+            let (experiment, _) = read(file, extent)?;
             print(&plan(&experiment, &cells::turns(&experiment)?))?;
             Ok(ExitCode::SUCCESS)
         }
         ExperimentCommand::Run {
             file,
             output,
-            repetitions,
+            extent,
         } => {
-            let (experiment, text) = read(file, *repetitions)?;
+            let (experiment, text) = read(file, extent)?;
             let turns = cells::turns(&experiment)?;
-            let output = output.clone().unwrap_or_else(|| default_output(file));
+            let output = output
+                .clone()
+                .unwrap_or_else(|| default_output(file, extent));
             let folder = Folder::open(&output, &text)?;
             run(&experiment, &turns, &folder)
         }
         ExperimentCommand::Results { folder, metric } => {
-            print(&results::text(folder, *metric)?)?;
+            print(&Results::read(folder)?.text(*metric)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ExperimentCommand::Claims {
+            folder,
+            file,
+            format,
+        } => {
+            print(&claims::text(folder, file, *format)?)?;
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-fn read(path: &Path, repetitions: Option<u32>) -> Result<(Experiment, String), Failure> {
-    let text = inputs::text(path).map_err(|error| {
+fn read(path: &Path, extent: &Extent) -> Result<(Experiment, String), Failure> {
+    let mut text = inputs::text(path).map_err(|error| {
         Failure::usage(
             format!("cannot read the experiment {}: {error}", path.display()),
             "give a TOML file; there are some in the folder experiments",
         )
     })?;
     let mut experiment = file::parse(path, &text)?;
-    experiment.repetitions = repetitions.unwrap_or(experiment.repetitions);
+    if extent.short {
+        // The folder of its records keeps it as it was run.
+        text.insert_str(0, "short = true\n");
+        experiment = file::parse(path, &text)?;
+    }
+    experiment.repetitions = extent.repetitions.unwrap_or(experiment.repetitions);
     Ok((experiment, text))
 }
 
 /// The experiment's name, in the current folder.
-fn default_output(file: &Path) -> PathBuf {
+fn default_output(file: &Path, extent: &Extent) -> PathBuf {
     let stem = file.file_stem().unwrap_or("experiment".as_ref());
     let mut name = stem.to_owned();
-    name.push("-records");
+    name.push(if extent.short {
+        "-short-records"
+    } else {
+        "-records"
+    });
     PathBuf::from(name)
 }
 

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::inputs;
 
 /// Of intervals; differences beyond one minus it are alarms.
-const LEVEL: f64 = 0.95;
+pub(super) const LEVEL: f64 = 0.95;
 
 /// A cell with what was measured in it.
 struct Measured {
@@ -30,29 +30,52 @@ struct Measured {
     line: Option<[Direction; 2]>,
 }
 
-/// The results of the experiment in a folder.
-pub(super) fn text(folder: &Path, metric: Metric) -> Result<String, Failure> {
-    let path = folder.join(EXPERIMENT);
-    let text = inputs::text(&path).map_err(|error| {
-        Failure::usage(
-            format!("cannot read {}: {error}", path.display()),
-            "give the folder that `throng experiment run` has filled",
-        )
-    })?;
-    let experiment = file::parse(&path, &text)?;
-    let mut measured = Vec::new();
-    for turns in cells::by_cell(&experiment)? {
+/// An experiment with the folder of its records.
+pub(super) struct Results<'a> {
+    folder: &'a Path,
+    experiment: Experiment,
+}
+
+impl<'a> Results<'a> {
+    /// Those in a folder.
+    pub(super) fn read(folder: &'a Path) -> Result<Self, Failure> {
+        let path = folder.join(EXPERIMENT);
+        let text = inputs::text(&path).map_err(|error| {
+            Failure::usage(
+                format!("cannot read {}: {error}", path.display()),
+                "give the folder that `throng experiment run` has filled",
+            )
+        })?;
+        let experiment = file::parse(&path, &text)?;
+        Ok(Results { folder, experiment })
+    }
+
+    /// Each cell with its interval, for people.
+    pub(super) fn text(&self, metric: Metric) -> Result<String, Failure> {
+        let mut measured = Vec::new();
+        for turns in self.cells()? {
+            measured.push(Measured {
+                values: self.values(&turns, metric)?,
+                line: line(self.folder, &turns, &self.experiment)?,
+                levels: turns[0].levels.clone(),
+            });
+        }
+        Ok(table(self.folder, &measured, metric) + &lines(&measured) + &twins(&measured))
+    }
+
+    /// All turns of each cell.
+    pub(super) fn cells(&self) -> Result<Vec<Vec<Turn>>, Failure> {
+        cells::by_cell(&self.experiment)
+    }
+
+    /// The metric at each start of a cell; none without a record that has it.
+    pub(super) fn values(&self, turns: &[Turn], metric: Metric) -> Result<Option<Nested>, Failure> {
         let starts: Result<Vec<Vec<f64>>, Failure> = turns
             .iter()
-            .map(|turn| values(folder, turn, &experiment, metric))
+            .map(|turn| values(self.folder, turn, &self.experiment, metric))
             .collect();
-        measured.push(Measured {
-            levels: turns[0].levels.clone(),
-            values: Nested::new(&starts?, LEVEL),
-            line: line(folder, &turns, &experiment)?,
-        });
+        Ok(Nested::new(&starts?, LEVEL))
     }
-    Ok(table(folder, &measured, metric) + &lines(&measured) + &twins(&measured))
 }
 
 /// The metric of each run of a start that is used and was made.
@@ -204,7 +227,8 @@ fn twins(measured: &[Measured]) -> String {
     text
 }
 
-fn words(levels: &[(String, String)]) -> String {
+/// A cell by what is varied.
+pub(super) fn words(levels: &[(String, String)]) -> String {
     let each = levels.iter().map(|(name, value)| format!("{name} {value}"));
     let words: Vec<String> = each.collect();
     match words.is_empty() {

@@ -10,6 +10,7 @@
 mod bad_input;
 mod beside;
 mod capacity;
+mod claims;
 mod compare;
 mod compare_transports;
 #[path = "../../../measure/tests/conforms/mod.rs"]

@@ -1,15 +1,15 @@
 //! Conditions on a comparison.
 
 use super::{AbComparison, Finding, MetricRecord};
-use crate::condition::{Bound, Check, Claim, Condition, Operator, Outcome};
+use crate::condition::{Bound, Check, Condition, Criterion, Operator, Outcome};
 use crate::metric::Metric;
 
 impl AbComparison {
     /// Checks a condition. A value is that of B; a change that may be noise decides nothing.
     pub fn check(&self, condition: &Condition) -> Check {
-        match condition.claim {
-            Claim::Slower(metric) => self.check_slower(condition, metric),
-            Claim::Bounded {
+        match condition.criterion {
+            Criterion::Slower(metric) => self.check_slower(condition, metric),
+            Criterion::Bounded {
                 metric,
                 operator,
                 bound,

@@ -1,6 +1,6 @@
 //! How conditions are written: `metric operator number[unit]`, or `[metric] slower`.
 
-use super::{Better, Bound, Claim, ConditionError, Metric, Operator, Unit};
+use super::{Better, Bound, ConditionError, Criterion, Metric, Operator, Unit};
 
 /// Units of a metric with their size in its own.
 const TIMES: [(&str, f64); 5] = [
@@ -21,11 +21,11 @@ struct Reader<'a> {
     at: usize,
 }
 
-pub(super) fn claim(text: &str) -> Result<Claim, ConditionError> {
+pub(super) fn criterion(text: &str) -> Result<Criterion, ConditionError> {
     let mut reader = Reader { text, at: 0 };
     let first = reader.word();
     if first.1 == "slower" {
-        return reader.end(Claim::Slower(None));
+        return reader.end(Criterion::Slower(None));
     }
     let metric = reader.metric(first)?;
     if reader.peek("slower") {
@@ -34,11 +34,11 @@ pub(super) fn claim(text: &str) -> Result<Claim, ConditionError> {
             let what = format!("neither more nor less of {} is slower", metric.name());
             return Err(reader.error(at, &what, "give a number, as in '< -5%'"));
         }
-        return reader.end(Claim::Slower(Some(metric)));
+        return reader.end(Criterion::Slower(Some(metric)));
     }
     let operator = reader.operator(metric)?;
     let bound = reader.bound(metric)?;
-    reader.end(Claim::Bounded {
+    reader.end(Criterion::Bounded {
         metric,
         operator,
         bound,
@@ -154,10 +154,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn end(mut self, claim: Claim) -> Result<Claim, ConditionError> {
+    fn end(mut self, criterion: Criterion) -> Result<Criterion, ConditionError> {
         self.skip_blanks();
         match &self.text[self.at..] {
-            "" => Ok(claim),
+            "" => Ok(criterion),
             rest => {
                 let what = format!("`{}` after the end of the condition", rest.trim_end());
                 let hint = "one condition a flag; give the flag again for the next";

@@ -3,10 +3,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::example;
 
-fn claim(text: &str) -> Claim {
+fn criterion(text: &str) -> Criterion {
     match Condition::require(text) {
-        Ok(condition) => condition.claim,
-        Err(_) => Condition::fail_if(text).expect("it can be read").claim,
+        Ok(condition) => condition.criterion,
+        Err(_) => Condition::fail_if(text).expect("it can be read").criterion,
     }
 }
 
@@ -33,11 +33,11 @@ fn conditions_are_read_with_their_units() {
         ("qps < -2k", Qps, Less, Difference(-2_000.0)),
     ];
     for (text, metric, operator, bound) in cases {
-        let Claim::Bounded {
+        let Criterion::Bounded {
             metric: found_metric,
             operator: found_operator,
             bound: found_bound,
-        } = claim(text)
+        } = criterion(text)
         else {
             panic!("{text}");
         };
@@ -49,8 +49,11 @@ fn conditions_are_read_with_their_units() {
         let same_kind = std::mem::discriminant(&found_bound) == std::mem::discriminant(&bound);
         assert!(close && same_kind, "{text}: {found_bound:?}");
     }
-    assert_eq!(claim("slower"), Claim::Slower(None));
-    assert_eq!(claim("p50 slower"), Claim::Slower(Some(Metric::P50)));
+    assert_eq!(criterion("slower"), Criterion::Slower(None));
+    assert_eq!(
+        criterion("p50 slower"),
+        Criterion::Slower(Some(Metric::P50))
+    );
 }
 
 #[test]

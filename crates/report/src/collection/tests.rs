@@ -51,7 +51,11 @@ fn factors_of_a_server_are_what_varies_and_its_name_only_where_they_are_not() {
     });
     assert_eq!(varying(quotas.to_vec()), ["quota"]);
     let products = ["bind", "knot"].map(|product| {
-        let factor = if product == "bind" { "threads" } else { "workers" };
+        let factor = if product == "bind" {
+            "threads"
+        } else {
+            "workers"
+        };
         of_lab(product, &[("product", product), (factor, "1")], 0)
     });
     assert_eq!(varying(products.to_vec()), ["product"]);

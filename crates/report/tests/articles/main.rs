@@ -159,12 +159,7 @@ fn tuning_steps_have_the_cpu_of_the_server_beside_the_rate() {
     let text = report("tuning", &records::tuning());
     check(
         &text,
-        &[
-            "CPU against rate",
-            "target",
-            "84.0 %",
-            "no query log",
-        ],
+        &["CPU against rate", "target", "84.0 %", "no query log"],
     );
 }
 
