@@ -61,12 +61,7 @@ impl ThreadWorkers {
         workers.max().unwrap_or(0)
     }
 
-    /// Workers of all groups on all threads: those that [`Control`] waits for.
-    pub fn workers(groups: &[RunInputs]) -> u32 {
-        ThreadWorkers::workers_on(groups, 0..u32::MAX)
-    }
-
-    /// Workers of all groups on some of the threads.
+    /// Workers of all groups on some of the threads: those that [`Control`] waits for.
     pub fn workers_on(groups: &[RunInputs], threads: Range<u32>) -> u32 {
         let on = |inputs: &RunInputs| {
             let end = threads.end.min(inputs.plan.workers);

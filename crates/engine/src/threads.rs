@@ -24,19 +24,28 @@ use crate::{Control, SetupError, ThreadWorkers};
 pub struct RunOptions {
     /// CPU of each thread of the run; fewer than threads leaves the rest to the scheduler.
     pub cpus: Vec<usize>,
-    /// The threads that this process runs, if others run the rest; none for all.
-    pub threads: Option<Range<u32>>,
     /// What is to move the octets.
     pub driver: DriverChoice,
-    /// The clock that the processes of the run share; none for one of its own.
-    pub clock: Option<Clock>,
+    /// What this process has of the run, if others have the rest.
+    pub part: Option<PartOfRun>,
+}
+
+/// What one of several processes has of a run.
+#[derive(Clone, Debug)]
+pub struct PartOfRun {
+    /// Its threads among those of the run.
+    pub threads: Range<u32>,
+    /// The clock that all parts share.
+    pub clock: Clock,
 }
 
 impl RunOptions {
     /// The threads of this process.
     fn threads(&self, groups: &[RunInputs]) -> Range<u32> {
-        let all = 0..ThreadWorkers::threads(groups);
-        self.threads.clone().unwrap_or(all)
+        match &self.part {
+            Some(part) => part.threads.clone(),
+            None => 0..ThreadWorkers::threads(groups),
+        }
     }
 }
 
@@ -112,7 +121,8 @@ pub fn run(
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
-    let clock = options.clock.unwrap_or_else(Clock::start);
+    let shared = options.part.as_ref().map(|part| part.clock);
+    let clock = shared.unwrap_or_else(Clock::start);
     let (threads, driver) = (options.threads(groups), options.driver);
     let count = threads.len() as u32;
     let ways: Vec<Vec<Way>> = groups.iter().map(ways).collect();

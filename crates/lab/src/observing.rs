@@ -146,7 +146,7 @@ pub(crate) fn begin(
 /// Version and identity, where the target answers over UDP, as those do that answer over TCP.
 fn said_of_itself(request: &RunRequest) -> ServerFacts {
     let is_plain = matches!(request.plan.transport, Transport::Udp | Transport::Tcp);
-    match is_plain && !request.description.self_test {
+    match is_plain && !request.asked.is_self_test() {
         true => observe::dns::facts(request.plan.target),
         false => ServerFacts::default(),
     }
@@ -166,7 +166,7 @@ fn complete(observations: &mut [Observation], said: &ServerFacts) {
 
 /// What there is to observe of the targets of a run, each once.
 fn found(request: &RunRequest) -> observe::auto::Found {
-    if request.description.self_test {
+    if request.asked.is_self_test() {
         let note = "the target is the responder within this process: there is nothing to observe";
         return observe::auto::Found {
             asked: Vec::new(),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use driver::clock::Clock;
-use lab::parts::{PartOfRun, Parts, start_responders};
+use engine::PartOfRun;
+use lab::parts::{Parts, start_responders};
 use lab::run::{Division, Serving};
 use measure::RunRecord;
 
@@ -108,7 +109,7 @@ pub(super) fn execute_part(
         threads: division.threads_of(place.index),
         clock: Clock::with_epoch(epoch_ns),
     };
-    lab::parts::run_part(&prepared.requests, &part)?;
+    lab::parts::run_part(&prepared.requests, part)?;
     for request in &prepared.requests {
         super::tls::report_losses(request.tls.as_ref());
     }

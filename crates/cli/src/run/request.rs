@@ -126,7 +126,6 @@ pub(crate) fn build(
             questions_source: asked.words,
             profile: asked.profile,
             replay: asked.replay,
-            self_test: false,
         },
         preflight: run.preflight,
         observer: None,

@@ -270,7 +270,6 @@ fn finish(
     identity: Option<&Identity>,
 ) -> Result<(), Failure> {
     request.group.clone_from(&group.name);
-    request.description.self_test = true;
     if let (Some(identity), Some(asked)) = (identity, &group.run.tls) {
         let authority = &identity.certificate_pem;
         request.tls = Some(tls::self_test(asked, group.run.transport, authority)?);

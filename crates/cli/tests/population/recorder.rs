@@ -98,7 +98,10 @@ pub(crate) fn run(plan: Plan) -> (Vec<Seen>, u64) {
         tls: None,
         observer: None,
     }];
-    let control = Arc::new(Control::new(ThreadWorkers::workers(&inputs)));
+    let control = Arc::new(Control::new(ThreadWorkers::workers_on(
+        &inputs,
+        0..u32::MAX,
+    )));
     let threads: Vec<_> = (0..ThreadWorkers::threads(&inputs))
         .map(|index| {
             let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));

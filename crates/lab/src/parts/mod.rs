@@ -29,5 +29,5 @@ mod run;
 mod serve;
 
 pub use parent::{Event, PartCommand, Parts, PartsError, setup_line};
-pub use run::{PartOfRun, run_part, run_parts};
+pub use run::{run_part, run_parts};
 pub use serve::{serve_part, serve_parts, start_responders};

@@ -1,11 +1,10 @@
 //! A run in parts.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use driver::clock::Clock;
-use engine::{Control, Gathering, Progress, RunOptions};
+use engine::{Control, Gathering, PartOfRun, Progress, RunOptions};
 use measure::{Interval, RunRecord};
 
 use super::child;
@@ -23,20 +22,11 @@ const START_DELAY: Duration = Duration::from_millis(50);
 /// How long a part has to be silent, at least, before it is ended.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
 
-/// The part of a run that a process has.
-#[derive(Clone, Debug)]
-pub struct PartOfRun {
-    /// Its threads among those of the run.
-    pub threads: Range<u32>,
-    /// The clock of all parts.
-    pub clock: Clock,
-}
-
 /// Runs one part, and tells the parent of it.
 ///
 /// # Errors
 /// [`RunError`] if it could not be started.
-pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError> {
+pub fn run_part(groups: &[RunRequest], part: PartOfRun) -> Result<(), RunError> {
     let inputs = inputs(groups);
     let workers = engine::ThreadWorkers::workers_on(&inputs, part.threads.clone());
     let tells = engine::PartEvents {
@@ -57,8 +47,7 @@ pub fn run_part(groups: &[RunRequest], part: &PartOfRun) -> Result<(), RunError>
     let options = RunOptions {
         cpus: own_cpus(groups),
         driver: own_driver(groups),
-        threads: Some(part.threads.clone()),
-        clock: Some(part.clock),
+        part: Some(part),
     };
     let started = record::Started::now();
     let tell = |progress: &Progress| {

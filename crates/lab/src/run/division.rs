@@ -85,7 +85,7 @@ impl Division {
 /// Processes that accept the connections of a self-test. The kernel deals connections out by
 /// their addresses, so that a process may get a few more than its share.
 fn responders(groups: &[RunRequest]) -> u32 {
-    let accepted = |request: &RunRequest| match request.description.self_test {
+    let accepted = |request: &RunRequest| match request.asked.is_self_test() {
         true => u64::from(request.plan.clients) * accepted_per_client(&request.plan),
         false => 0,
     };

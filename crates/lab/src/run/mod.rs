@@ -93,8 +93,6 @@ pub struct Description {
     pub profile: Option<ProfileRecord>,
     /// The capture that is replayed.
     pub replay: Option<ReplayRecord>,
-    /// The target is the responder inside this process.
-    pub self_test: bool,
 }
 
 /// Why a run could not be started; nothing was sent.
@@ -220,7 +218,8 @@ pub(crate) fn inputs(groups: &[RunRequest]) -> Vec<RunInputs> {
 
 /// Shared by the workers of a run of these groups.
 pub fn control(groups: &[RunRequest]) -> Arc<Control> {
-    let control = Control::new(engine::ThreadWorkers::workers(&inputs(groups)));
+    let workers = groups.iter().map(|request| request.plan.workers);
+    let control = Control::new(workers.sum());
     let gives_up = groups.iter().all(|request| request.preflight);
     Arc::new(if gives_up {
         control.giving_up()

@@ -94,7 +94,7 @@ pub(super) fn accepted_per_client(plan: &Plan) -> u64 {
 /// of its connections too.
 pub(super) fn descriptors(request: &RunRequest) -> u64 {
     let plan = &request.plan;
-    let accepted = match request.description.self_test {
+    let accepted = match request.asked.is_self_test() {
         true => accepted_per_client(plan),
         false => 0,
     };

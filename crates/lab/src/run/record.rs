@@ -112,7 +112,7 @@ pub(crate) fn from_outcome(
             None => driver_kind(outcome),
         },
         driver_reason: driver_reason(outcome),
-        self_test: groups.iter().all(|request| request.description.self_test),
+        self_test: groups.iter().all(|request| request.asked.is_self_test()),
         hosts: vec![surroundings.host],
         agents: (surroundings.started.agent(&phases, measured_ns))
             .into_iter()
@@ -523,7 +523,7 @@ fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
     let mut warnings = Vec::new();
     let is_beside = |request: &RunRequest| {
         let scope = target_scope(request.plan.target.ip());
-        scope == TargetScope::Loopback && !request.description.self_test
+        scope == TargetScope::Loopback && !request.asked.is_self_test()
     };
     if groups.iter().any(is_beside) {
         warnings.push(

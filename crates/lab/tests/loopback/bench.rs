@@ -207,6 +207,7 @@ impl Load {
             cpus: Vec::new(),
             driver: self.driver,
             asked: Arc::new(settings::Run {
+                servers: vec![target.to_string()],
                 goodput_rcodes: self.goodput_rcodes,
                 ..settings::Run::default()
             }),

@@ -377,7 +377,10 @@ impl Sim {
             tls,
             cpus: Vec::new(),
             driver: driver::kernel::DriverChoice::Auto,
-            asked: Arc::default(),
+            asked: Arc::new(settings::Run {
+                servers: vec![self.plan.target.to_string()],
+                ..settings::Run::default()
+            }),
             description: Description {
                 questions_source: "test".to_owned(),
                 ..Description::default()

@@ -9,6 +9,14 @@ use super::super::addresses::choose;
 use super::super::{Description, RunRequest};
 use super::*;
 
+/// What is asked for of a run against a server.
+fn asked_of(server: &str) -> Arc<settings::Run> {
+    Arc::new(settings::Run {
+        servers: vec![server.to_owned()],
+        ..settings::Run::default()
+    })
+}
+
 /// Clients that ask once a second, on one worker.
 fn request(transport: Transport, clients: u32) -> RunRequest {
     RunRequest {
@@ -26,7 +34,7 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
         tls: None,
         cpus: Vec::new(),
         driver: driver::kernel::DriverChoice::Auto,
-        asked: Arc::default(),
+        asked: asked_of("127.0.0.1"),
         description: Description::default(),
         preflight: false,
         observer: None,
@@ -89,7 +97,7 @@ fn as_many_processes_as_the_limit_demands() {
     let division = divide(&mut groups, None).unwrap().unwrap();
     assert_eq!((division.processes, division.responders), (3, 1));
     groups[0].plan.transport = Transport::Tcp;
-    groups[0].description.self_test = true;
+    groups[0].asked = Arc::default();
     let division = divide(&mut groups, None).unwrap().unwrap();
     assert_eq!((division.processes, division.responders), (3, 3));
     let refused = divide(&mut groups, Some(2)).unwrap_err();
