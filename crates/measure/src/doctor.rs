@@ -16,14 +16,16 @@ mod host;
 mod interface;
 mod kernel;
 mod processor;
+mod reading;
 #[cfg(test)]
 mod tests;
 
 pub use crate::rules::{of_run, of_runs};
 pub use cure::{Cure, Place};
-pub use host::{Aim, HostReading, Interface, of_host};
+pub use host::of_host;
 pub(crate) use kernel::BUSY_POLL_US;
 pub(crate) use processor::{STEAL_PROBLEM, STEAL_WARNING};
+pub use reading::{Aim, HostReading, Interface};
 
 /// How bad something is; the later, the worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

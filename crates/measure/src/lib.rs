@@ -74,6 +74,7 @@ pub mod merge;
 pub mod metric;
 pub mod notation;
 pub mod observation;
+mod outages;
 pub mod over_runs;
 pub mod probe;
 pub mod ramp;

@@ -15,7 +15,7 @@ use crate::experience::{GroupRecord, merge_groups};
 use crate::facts::NetworkFacts;
 use crate::interval::Interval;
 use crate::record::RunRecord;
-use crate::scenario::{Arrival, ConnectionPolicy, ScenarioRecord, TlsFacts};
+use crate::scenario::{ConnectionPolicy, ScenarioRecord, TlsFacts};
 use crate::target::{self, TargetRecord};
 use crate::timeline::Timeline;
 
@@ -96,7 +96,7 @@ fn targets(records: &[RunRecord]) -> Vec<TargetRecord> {
         let goodput_rcodes = &record.scenario.goodput_rcodes;
         let own = match record.targets.is_empty() {
             false => record.targets.clone(),
-            true => vec![TargetRecord::only(record)],
+            true => vec![only_target(record)],
         };
         target::merge_targets(&mut targets, own, goodput_rcodes);
     }
@@ -104,6 +104,18 @@ fn targets(records: &[RunRecord]) -> Vec<TargetRecord> {
         targets.clear();
     }
     targets
+}
+
+/// The only target of a run, or all of them together in a record that does not tell them apart.
+fn only_target(record: &RunRecord) -> TargetRecord {
+    let (scenario, total) = (&record.scenario, &record.total);
+    let messages = total.counts.sent + total.counts.stub.retransmitted;
+    TargetRecord::new(
+        (scenario.target.clone(), scenario.server_name.clone()),
+        (scenario.clients, messages),
+        total.clone(),
+        &scenario.goodput_rcodes,
+    )
 }
 
 /// The parts are one run: it began with the first and ended with the last of them.
@@ -143,7 +155,7 @@ fn add_part(merged: &mut ScenarioRecord, part: &ScenarioRecord) {
 fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     let differing = differing_fields(merged, &record);
     merge_groups(&mut merged.groups, record.groups.clone());
-    add_scenario(&mut merged.scenario, record.scenario.clone());
+    merged.scenario.merge(record.scenario.clone());
     add_new(&mut merged.merged_by_force, record.merged_by_force.clone());
     add_new(&mut merged.asked, record.asked.clone());
     add_figures(merged, record);
@@ -245,44 +257,6 @@ fn join_outages(merged: &mut RunRecord, record: &RunRecord) {
         let each = merged.found_outages().zip(record.found_outages());
         merged.outages = each.map(|(own, other)| own.common(&other));
     }
-}
-
-/// Adds what adds up: clients, workers, places, rates; the rest stays as in the first record.
-pub(crate) fn add_scenario(merged: &mut ScenarioRecord, other: ScenarioRecord) {
-    merged.clients += other.clients;
-    merged.workers += other.workers;
-    merged.cpus.extend(other.cpus);
-    merged.duration_ns = merged.duration_ns.max(other.duration_ns);
-    merged.queries_max = both(merged.queries_max, other.queries_max, |a, b| a + b);
-    add_new(&mut merged.local_addresses, other.local_addresses);
-    let rates = (merged.connections.rate_max, other.connections.rate_max);
-    merged.connections.rate_max = both(rates.0, rates.1, |a, b| a + b);
-    match (&mut merged.arrival, other.arrival) {
-        (
-            Arrival::Closed {
-                outstanding,
-                rate_qps_max,
-            },
-            Arrival::Closed {
-                outstanding: more,
-                rate_qps_max: more_qps,
-            },
-        ) => {
-            *outstanding += more;
-            *rate_qps_max = both(*rate_qps_max, more_qps, |a, b| a + b);
-        }
-        (Arrival::Open { rate_qps, .. }, Arrival::Open { rate_qps: more, .. }) => *rate_qps += more,
-        (Arrival::Clients { rate_qps }, Arrival::Clients { rate_qps: more }) => {
-            *rate_qps = both(*rate_qps, more, |a, b| a + b);
-        }
-        // Refused before.
-        (Arrival::Closed { .. } | Arrival::Open { .. } | Arrival::Clients { .. }, _) => {}
-    }
-}
-
-/// A limit that holds for the sum only if it held for both.
-fn both<T>(a: Option<T>, b: Option<T>, sum: impl FnOnce(T, T) -> T) -> Option<T> {
-    a.zip(b).map(|(a, b)| sum(a, b))
 }
 
 /// Merges intervals by position; a longer list keeps its tail.

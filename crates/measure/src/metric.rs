@@ -8,6 +8,7 @@ use crate::notation;
 use crate::record::RunRecord;
 
 mod scope;
+mod summary;
 mod table;
 
 use scope::Scope;

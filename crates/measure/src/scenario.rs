@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::Connections;
 
 mod capture;
+mod merge;
 mod questions;
 pub(crate) mod transports;
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::counts::{Counts, ENDS};
 use crate::histogram::Histogram;
 use crate::interval::Interval;
-use crate::record::RunRecord;
 use crate::summary::Summary;
 
 /// One of the targets of a run.
@@ -51,19 +50,6 @@ impl TargetRecord {
             messages_sent,
             total,
         }
-    }
-
-    /// The only target of a run, or all of them together in a record that does not tell them
-    /// apart.
-    pub(crate) fn only(record: &RunRecord) -> TargetRecord {
-        let (scenario, total) = (&record.scenario, &record.total);
-        let messages = total.counts.sent + total.counts.stub.retransmitted;
-        TargetRecord::new(
-            (scenario.target.clone(), scenario.server_name.clone()),
-            (scenario.clients, messages),
-            total.clone(),
-            &scenario.goodput_rcodes,
-        )
     }
 
     /// Adds the same target of other clients.

@@ -52,7 +52,7 @@ impl GroupRecord {
         self.clients += other.clients;
         self.total.merge(&other.total);
         Timeline::join(&mut self.timeline, other.timeline.as_ref());
-        crate::merge::add_scenario(&mut self.scenario, other.scenario.clone());
+        self.scenario.merge(other.scenario.clone());
         match (&mut self.experience, &other.experience) {
             (Some(own), Some(other)) => own.merge(other),
             // Statistics of a part of the clients would pass for those of all.

@@ -6,6 +6,7 @@ use crate::example::{SECOND, interval, record};
 use crate::facts::{HostIdentity, ResponderFacts};
 use crate::limit::Limit;
 use crate::record::EndedBy;
+use crate::scenario::Arrival;
 use crate::scenario::Transport;
 
 /// Records with up to four intervals of a few latencies each.

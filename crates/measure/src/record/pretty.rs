@@ -7,8 +7,6 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
-use super::RunRecord;
-
 /// `serde_json`'s pretty form with the compact form of arrays.
 struct ArraysOnOneLine(PrettyFormatter<'static>);
 
@@ -38,15 +36,15 @@ impl Formatter for ArraysOnOneLine {
     }
 }
 
-/// The record as indented JSON.
-pub(super) fn to_string(record: &RunRecord) -> String {
+/// A record as indented JSON.
+pub(super) fn to_string(record: &impl Serialize) -> String {
     let mut octets = Vec::new();
     write(record, &mut octets).expect("all keys are strings and memory takes every byte");
     String::from_utf8(octets).expect("serde_json writes UTF-8")
 }
 
-/// Writes the record as indented JSON.
-pub(super) fn write(record: &RunRecord, to: impl Write) -> io::Result<()> {
+/// Writes a record as indented JSON.
+pub(super) fn write(record: &impl Serialize, to: impl Write) -> io::Result<()> {
     let formatter = ArraysOnOneLine(PrettyFormatter::new());
     let mut serializer = Serializer::with_formatter(to, formatter);
     Ok(record.serialize(&mut serializer)?)

@@ -7,8 +7,8 @@
 //! nobody: places of a closed loop that wait for timeouts, one after the other, are loss and no
 //! outage. Overload and random loss leave no such span, for some responses always come.
 //!
-//! The bins of a long run are wide. There outages are looked for in shorter [`Steps`], as long as
-//! the run's intervals, and are part of the record.
+//! The bins of a long run are wide. There outages are looked for in shorter
+//! [`Steps`](super::Steps), as long as the run's intervals, and are part of the record.
 //!
 //! Not found: an outage shorter than two bins or steps (two seconds in a run of a day), one from
 //! which some of the target is spared, and a target that never answered.
@@ -16,10 +16,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::steps::{Answered, FoundOutages, Steps};
+use super::steps::{Answered, FoundOutages};
 use super::{Bin, Timeline};
-use crate::interval::{Interval, per};
-use crate::record::RunRecord;
+use crate::interval::per;
 
 /// Shortest outage: a TCP segment that was lost is sent again after 200 ms.
 pub const LENGTH_NS_MIN: u64 = 250_000_000;
@@ -179,54 +178,10 @@ impl Search<'_> {
     }
 }
 
-impl RunRecord {
-    /// The outages of the run; none if the record has no timeline.
-    pub fn outages(&self) -> Option<Outages> {
-        let timeline = self.timeline.as_ref()?;
-        Some(match &self.outages {
-            None => outages(timeline, self.usual()),
-            Some(found) => {
-                let search = Search::new(timeline, self.usual(), &[]);
-                search.outages(found.each.clone(), found.omitted)
-            }
-        })
-    }
-
-    /// The same as a list; of a short run, what its timeline shows.
-    pub(crate) fn found_outages(&self) -> Option<FoundOutages> {
-        if self.outages.is_some() {
-            return self.outages.clone();
-        }
-        let timeline = self.timeline.as_ref()?;
-        Some(FoundOutages {
-            step_ns: timeline.width_ns(),
-            each: outages(timeline, self.usual()).each,
-            omitted: 0,
-        })
-    }
-
-    fn usual(&self) -> Usual {
-        let latency = &self.total.distributions.latency;
-        Usual {
-            window_ns: self.measured_ns,
-            latency_ns: latency.percentile(0.5).unwrap_or(0),
-            places: self.outstanding(),
-        }
-    }
-
-    /// Looks for outages in the steps of the run, if they are finer than its timeline. The total
-    /// has to be there.
-    pub fn find_outages(&mut self, steps: &Steps) {
-        let timeout_ns = self.scenario.timeout_ns;
-        self.outages = (self.timeline.as_ref())
-            .and_then(|timeline| steps.outages(timeline, self.usual(), timeout_ns));
-    }
-
-    /// The intervals of the window that no outage touched, as one: latencies outside of outages.
-    pub fn outside_of(&self, outages: &Outages) -> Interval {
-        let is_outside = |it: &&Interval| !outages.touch(it.start_ns, it.end_ns);
-        Interval::joined(self.intervals_in_window().filter(is_outside))
-    }
+/// What is to be said of outages that were found in steps: what was outside of them, by the
+/// timeline.
+pub(crate) fn completed(timeline: &Timeline, usual: Usual, found: &FoundOutages) -> Outages {
+    Search::new(timeline, usual, &[]).outages(found.each.clone(), found.omitted)
 }
 
 /// From the first bin to the one after the last.
