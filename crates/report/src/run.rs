@@ -9,6 +9,7 @@ use measure::{Histogram, HostFacts, RunRecord};
 
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
 use crate::over_time::Timeline;
+use crate::text::figures;
 use crate::{distributions, remarks, servers, targets, text};
 
 /// The report on one run, which `file` keeps.
@@ -243,9 +244,9 @@ pub(crate) fn latencies(record: &RunRecord, prefix: &str) -> Sheet {
     if distributions.latency.is_empty() {
         return sheet;
     }
-    let both = text::figures(&distributions.latency)
+    let both = figures::figures(&distributions.latency)
         .into_iter()
-        .zip(text::figures(&distributions.service));
+        .zip(figures::figures(&distributions.service));
     for ((name, scheduled), (_, service)) in both {
         sheet.rows.push(vec![name.into(), scheduled, service]);
     }
@@ -265,7 +266,7 @@ fn path(record: &RunRecord, prefix: &str) -> Sheet {
     if record.scenario.timestamps.is_none() {
         return sheet;
     }
-    let figures = parts.map(|(_, part)| text::figures(part));
+    let figures = parts.map(|(_, part)| figures::figures(part));
     for (row, (name, _)) in figures[0].iter().enumerate() {
         let cells = figures.iter().map(|part| part[row].1.clone());
         sheet
@@ -360,9 +361,9 @@ fn groups(record: &RunRecord, prefix: &str) -> Sheet {
             count(group.clients),
             count(counts.offered),
             share(counts.responses, counts.offered),
-            text::or_dash(all.percentile(0.5)),
-            text::or_dash(all.percentile(0.99)),
-            text::or_dash(worst),
+            figures::or_dash(all.percentile(0.5)),
+            figures::or_dash(all.percentile(0.99)),
+            figures::or_dash(worst),
         ]);
     }
     sheet
@@ -424,7 +425,7 @@ fn generator(record: &RunRecord, prefix: &str) -> Section {
     }
     let lateness = &record.total.distributions.send_lateness;
     if !lateness.is_empty() {
-        let late = |histogram: &Histogram, p| text::or_dash(histogram.percentile(p));
+        let late = |histogram: &Histogram, p| figures::or_dash(histogram.percentile(p));
         let words = format!("p50 {}, p99 {}", late(lateness, 0.5), late(lateness, 0.99));
         sheet.fact("queries sent late by", words);
     }

@@ -30,6 +30,13 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self.rows.push(cells);
     }
 
+    /// All rows, as [`Table::write_to`] has them.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        self.write_to(&mut text);
+        text
+    }
+
     /// Appends all rows to `text`, indented by two spaces, without spaces at their ends.
     pub fn write_to(&self, text: &mut String) {
         write_columns(text, &self.align, &self.rows);

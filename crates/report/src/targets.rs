@@ -5,7 +5,7 @@ use measure::notation::{count, share};
 use measure::{Counts, RunRecord, TargetRecord};
 
 use crate::document::{Column, Sheet};
-use crate::text::or_dash;
+use crate::text::figures::or_dash;
 
 /// A row for each target; none where there is only one.
 pub(crate) fn sheet(record: &RunRecord, prefix: &str) -> Sheet {

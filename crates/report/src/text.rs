@@ -11,7 +11,7 @@ use measure::counts::{ENDS, rcode_name};
 use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
-use measure::{Arrival, Histogram, Interval, Process, RunRecord, ScenarioRecord, Transport};
+use measure::{Arrival, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
 use crate::table::{Align, Table};
 use crate::{plain, servers, targets};
@@ -19,6 +19,7 @@ use crate::{plain, servers, targets};
 mod capture;
 mod clients;
 mod connections;
+pub(crate) mod figures;
 pub(crate) mod questions;
 mod scripts;
 mod sections;
@@ -29,6 +30,7 @@ mod tests;
 mod transport_settings;
 mod without_queries;
 
+use figures::{list, or_dash};
 pub(crate) use sections::path_notes;
 pub use without_queries::connections_line;
 
@@ -73,7 +75,7 @@ fn servers(record: &RunRecord) -> String {
     for (name, words) in servers::facts(record) {
         table.row([name, words]);
     }
-    sections::text_of(&table)
+    table.text()
 }
 
 /// One line on one interval, without a line break: what was sent, answered and lost in it.
@@ -422,38 +424,4 @@ fn mean_octets(mean: Option<f64>, what: &str) -> String {
     mean.map_or_else(String::new, |mean| {
         format!("{} bytes a {what}", decimal(mean, 1))
     })
-}
-
-/// Counts with what they count, separated by commas: `5 refused, 2 reset`.
-fn list(counts: Vec<(String, u64)>) -> String {
-    let each = counts
-        .iter()
-        .map(|(what, number)| format!("{} {what}", count(*number)));
-    each.collect::<Vec<String>>().join(", ")
-}
-
-/// A latency, or `-` where there is none.
-pub(crate) fn or_dash(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "-".into(), |ns| latency(ns as f64))
-}
-
-/// A mean or deviation, or `-` where there is none.
-fn or_dash_f64(ns: Option<f64>) -> String {
-    ns.map_or_else(|| "-".into(), latency)
-}
-
-/// The figures of a distribution by name, in the order in which they are shown.
-pub(crate) fn figures(histogram: &Histogram) -> [(&'static str, String); 9] {
-    let p = |p| or_dash(histogram.percentile(p));
-    [
-        ("min", or_dash(histogram.min_ns())),
-        ("mean", or_dash_f64(histogram.mean_ns())),
-        ("stddev", or_dash_f64(histogram.stddev_ns())),
-        ("p50", p(0.5)),
-        ("p90", p(0.9)),
-        ("p95", p(0.95)),
-        ("p99", p(0.99)),
-        ("p99.9", p(0.999)),
-        ("max", or_dash(histogram.max_ns())),
-    ]
 }

@@ -5,6 +5,7 @@ use measure::{HostFacts, Metric, OverRuns, RunRecord};
 
 use crate::collection::{Cell, Collection};
 use crate::document::{Block, Column, Section, Sheet};
+use crate::text::figures;
 use crate::{run, text};
 
 /// RCODEs that have a column of their own.
@@ -248,7 +249,7 @@ pub(super) fn runs(collection: &Collection) -> Sheet {
             row.extend(values(collection, cell));
             row.push(decimal(record.achieved_qps(), 1));
             row.push(count(record.total.counts.lost()));
-            row.push(text::or_dash(
+            row.push(figures::or_dash(
                 record.total.distributions.latency.percentile(0.99),
             ));
             row.push(record.verdict.limit.name().to_owned());

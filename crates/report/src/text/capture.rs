@@ -4,7 +4,6 @@ use measure::RunRecord;
 use measure::notation::{count, counted, seconds};
 use measure::scenario::{ClientsBy, ProfileRecord, ReplayRecord};
 
-use super::sections::text_of;
 use crate::table::{Align, Table};
 
 /// Hexadecimal digits of a digest that are shown.
@@ -81,5 +80,5 @@ pub(super) fn section(record: &RunRecord) -> String {
         count(record.scenario.clients),
         by.into(),
     ]);
-    text_of(&table)
+    table.text()
 }

@@ -8,7 +8,7 @@ use measure::experience::PPM;
 use measure::notation::{count, counted, decimal, latency, share};
 use measure::{ClientExperience, GroupRecord, Histogram, RunRecord};
 
-use super::or_dash;
+use super::figures::or_dash;
 use crate::table::{Align, Table};
 
 /// Worst clients that are shown.

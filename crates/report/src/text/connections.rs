@@ -5,7 +5,7 @@ use measure::counts::{Codes, Connections};
 use measure::notation::{count, counted, decimal};
 use measure::{Histogram, RunRecord};
 
-use super::{list, or_dash};
+use super::figures::{list, or_dash};
 use crate::table::{Align, Table};
 
 /// Connections, those of the TCP fallback included; empty without any.

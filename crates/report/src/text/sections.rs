@@ -9,7 +9,7 @@ use measure::notation::{count, counted, decimal, percent, share};
 use measure::scenario::{DriverKind, StampSource};
 use measure::{Counts, Histogram, RunRecord, SteadyState, WorkerFacts};
 
-use super::{figures, or_dash};
+use super::figures::{figures, or_dash};
 use crate::table::{Align, Table};
 
 /// More workers than that are summed up in one line.
@@ -29,7 +29,7 @@ pub(super) fn latencies(record: &RunRecord) -> String {
     for ((name, latency), (_, service)) in both {
         table.row([name.into(), latency, service]);
     }
-    text_of(&table)
+    table.text()
 }
 
 /// The parts of the latency, by timestamps.
@@ -49,7 +49,7 @@ pub(super) fn path(record: &RunRecord) -> String {
         for (((name, generator), (_, network)), (_, reader)) in rows {
             table.row([name.into(), generator, network, reader]);
         }
-        text = text_of(&table);
+        text = table.text();
     }
     for note in path_notes(record) {
         let _ = writeln!(text, "  {note}");
@@ -103,7 +103,7 @@ pub(super) fn rcodes(record: &RunRecord) -> String {
             table.row(["  NODATA".into(), count(nodata), "of these".into(), of_all]);
         }
     }
-    text_of(&table)
+    table.text()
 }
 
 fn p50_p99_max(histogram: &Histogram) -> String {
@@ -157,7 +157,7 @@ pub(super) fn oddities(record: &RunRecord) -> String {
         );
         table.row(["TCP fallback".into(), count(fallback.sent), outcome]);
     }
-    let mut text = text_of(&table);
+    let mut text = table.text();
     if !distributions.tcp_fallback.is_empty() {
         let latency = p50_p99_max(&distributions.tcp_fallback);
         let _ = writeln!(text, "  TCP fallback latency: {latency}");
@@ -281,7 +281,7 @@ pub(super) fn generator(record: &RunRecord) -> String {
         );
         table.row(["UDP GSO".into(), note]);
     }
-    text_of(&table)
+    table.text()
 }
 
 fn worker_line(worker: &WorkerFacts, asks_nothing: bool) -> String {
@@ -314,11 +314,5 @@ pub(super) fn verdict(record: &RunRecord) -> String {
     for advice in &verdict.advice {
         let _ = writeln!(text, "  advice: {advice}");
     }
-    text
-}
-
-pub(super) fn text_of<const COLUMNS: usize>(table: &Table<COLUMNS>) -> String {
-    let mut text = String::new();
-    table.write_to(&mut text);
     text
 }

@@ -4,8 +4,7 @@ use measure::RunRecord;
 use measure::notation::{count, counted, latency, percent, seconds, share};
 use measure::simulation::{ModelledCache, ModelledServer};
 
-use super::or_dash;
-use super::sections::text_of;
+use super::figures::or_dash;
 use crate::table::{Align, Table};
 
 /// What was assumed about the server, and how it fared; empty unless one was modelled.
@@ -48,7 +47,7 @@ pub(super) fn section(record: &RunRecord) -> String {
     if let Some(cache) = &server.cache {
         table.row(["cache".into(), self::cache(cache)]);
     }
-    text_of(&table)
+    table.text()
 }
 
 fn limits(server: &ModelledServer) -> String {

@@ -8,7 +8,7 @@ use measure::counts::StubCounts;
 use measure::notation::{count, counted, latency, share};
 use measure::scenario::{ServerOrder, StubPolicy};
 
-use super::list;
+use super::figures::list;
 use crate::table::{Align, Table};
 
 /// How clients asked, for the header; empty if they asked one server once.

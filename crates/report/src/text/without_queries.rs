@@ -3,7 +3,7 @@
 use measure::notation::{count, counted, decimal, seconds, share};
 use measure::{Interval, RunRecord};
 
-use super::{list, or_dash};
+use super::figures::{list, or_dash};
 use crate::table::{Align, Table};
 
 /// What set the pace, in words.
