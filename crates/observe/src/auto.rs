@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::asked::Asked;
 use crate::http::Credentials;
 use crate::network::Network;
+use crate::open::{Opened, open};
 use crate::proc::{Program, Root, Target, is_of_this_host};
 use crate::profile::{Access, Picker, Profile};
 use crate::profiles;
-use crate::source::{Opened, open};
 use crate::stream::{Allowance, Limits};
 
 /// Ports of a program that are tried for statistics, at most.

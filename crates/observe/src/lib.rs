@@ -37,6 +37,7 @@ mod gap;
 mod http;
 pub mod knot;
 mod network;
+mod open;
 pub mod proc;
 mod profile;
 pub mod profiles;

@@ -10,9 +10,10 @@ use measure::observation::{ObservationMode, Recorder, Scrape, ServerFacts};
 
 use crate::asked::{Asked, AskedError};
 use crate::gap::Gap;
+use crate::open::{Opened, limits, open};
 use crate::profile::Picker;
 use crate::query_api::{QueryApi, Span};
-use crate::source::{Opened, Source, limits, open};
+use crate::source::Source;
 use crate::stream::{Allowance, Limits};
 
 /// Most sources of a run.
