@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context;
+
 use super::internet::Internet;
-use super::products::BIND;
-use super::start::Place;
+use super::place::Place;
 use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
 
 /// What factors of the server behind another one begin with.
@@ -26,7 +27,7 @@ pub struct Factor {
 }
 
 /// What a factor can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Values {
     /// A whole number from one to the other.
     Numbers(u32, u32),
@@ -36,8 +37,8 @@ pub enum Values {
     Lines,
     /// Delays and losses of a closed Internet.
     Internet,
-    /// Any factor or resource of the server behind it, after this prefix.
-    OfBehind,
+    /// Any factor or resource of the server behind it, which is this one, after a prefix.
+    OfBehind(&'static Product),
 }
 
 impl Factor {
@@ -82,12 +83,12 @@ impl Factor {
         }
     }
 
-    /// Those of the BIND behind it.
-    pub(super) const fn of_behind() -> Factor {
+    /// Those of the server behind it, BIND.
+    pub(super) const fn of_behind(bind: &'static Product) -> Factor {
         Factor {
             name: BEHIND,
             default: "",
-            values: Values::OfBehind,
+            values: Values::OfBehind(bind),
             meaning: "a factor or resource of the BIND behind it, as in behind-tcp-clients=1000 \
                       or behind-cpus=1; it is on the same CPUs otherwise",
         }
@@ -117,7 +118,7 @@ impl Values {
                 number.is_ok_and(|number| (min..=max).contains(&number))
             }
             Values::Words(words) => words.contains(&value),
-            Values::Lines | Values::OfBehind => true,
+            Values::Lines | Values::OfBehind(_) => true,
             Values::Internet => value.is_empty() || Internet::parse(value).is_some(),
         }
     }
@@ -126,7 +127,7 @@ impl Values {
         match self {
             Values::Numbers(min, max) => format!("a whole number from {min} to {max}"),
             Values::Words(words) => words.join(" or "),
-            Values::Lines | Values::OfBehind => "lines of its configuration".to_owned(),
+            Values::Lines | Values::OfBehind(_) => "lines of its configuration".to_owned(),
             Values::Internet => "DELAY[,LOSS] of root, top-level domain and zone, as in \
                                  0ms/50ms/10ms,1%"
                 .to_owned(),
@@ -193,8 +194,7 @@ impl Cell {
             anyhow::bail!("`{setting}` sets nothing\nhint: write NAME=VALUE");
         };
         let (title, factors) = (self.product.title, self.product.factors);
-        let has_behind = factors.iter().any(|it| it.values == Values::OfBehind);
-        if let Some(own) = setting.strip_prefix(BEHIND).filter(|_| has_behind) {
+        if let (Some(own), Some(_)) = (setting.strip_prefix(BEHIND), self.product.behind()) {
             self.of_behind.push(own.to_owned());
             self.behind()?;
             return Ok(self);
@@ -212,12 +212,14 @@ impl Cell {
         Ok(self)
     }
 
-    /// The BIND behind it, with what is set of it.
+    /// The server behind it, with what is set of it.
     ///
     /// # Errors
-    /// BIND has no such factor or resource, or it cannot be that.
+    /// That has no such factor or resource, or it cannot be that; or there is none.
     pub(super) fn behind(&self) -> anyhow::Result<Cell> {
-        let mut behind = Cell::new(&BIND, self.zone.clone());
+        let product = self.product.behind();
+        let product = product.context("nothing stands behind it")?;
+        let mut behind = Cell::new(product, self.zone.clone());
         behind.resources.cpus.clone_from(&self.resources.cpus);
         for setting in &self.of_behind {
             behind = match setting.split_once('=') {

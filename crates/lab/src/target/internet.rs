@@ -8,8 +8,9 @@ use anyhow::Context;
 use responder::behaviour::parse_duration;
 
 use super::cell::Cell;
+use super::place::{Place, Server};
 use super::process::Program;
-use super::start::{Place, Server, Start};
+use super::start::Start;
 use super::{RunningServer, Zone};
 use crate::line::parse_share;
 

@@ -20,6 +20,7 @@ mod gate;
 mod internet;
 mod namespace;
 mod network;
+mod place;
 mod ports;
 pub mod prepared;
 mod process;

@@ -14,7 +14,7 @@ use anyhow::Context;
 use super::folder::TempFolder;
 use super::process::LOG;
 use super::process_id::{ProcessId, end_politely};
-use super::running_list::Listed;
+use super::running_list::{LINE, Listed};
 use super::topology::Topology;
 use crate::line::{Line, LineRequest, Pair, Shape, within, words};
 use crate::run::RunError;
@@ -26,8 +26,6 @@ const V6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd98, 0, 0, 0, 0, 0, 0, 2),
 ];
 
-/// File with what a line did that a process of its own moved.
-pub(super) const LINE: &str = "line.json";
 /// What such a process says when packets move.
 const JOINED: &str = " are joined: ";
 /// How long it may take to that, and how often it is looked at.

@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use super::cell::{Cell, Factor};
-use super::start::Server;
+use super::cell::{Cell, Factor, Values};
+use super::place::Server;
 use super::{RunningServer, Service, Zone};
 
 /// A server program that can be put under test: a file in `products`, and a place in
@@ -30,6 +30,14 @@ impl Product {
     /// What it offers beside TCP and, HAProxy excepted, UDP.
     pub const fn services(&self) -> &'static [Service] {
         self.server.services
+    }
+
+    /// The product that it stands in front of, if it does.
+    pub(super) fn behind(&self) -> Option<&'static Product> {
+        self.factors.iter().find_map(|factor| match factor.values {
+            Values::OfBehind(product) => Some(product),
+            _ => None,
+        })
     }
 
     /// Starts it with all its services on 127.0.0.1, nothing set, and waits until it answers for

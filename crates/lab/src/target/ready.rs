@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use super::process::ServerProcess;
-use super::start::StartFailure;
 use super::{Endpoints, ports};
 
 /// How long a server may take to start on a busy machine.
@@ -33,6 +32,20 @@ const PORT_TAKEN: [&str; 3] = [
 
 const RCODE_NOERROR: u8 = 0;
 const RCODE_REFUSED: u8 = 5;
+
+/// Why one attempt to start a server failed.
+pub(super) enum StartFailure {
+    /// Another process took one of the ports between their choice and their use; try others.
+    PortTaken(anyhow::Error),
+    /// Trying again would not help.
+    Final(anyhow::Error),
+}
+
+impl From<anyhow::Error> for StartFailure {
+    fn from(error: anyhow::Error) -> Self {
+        StartFailure::Final(error)
+    }
+}
 
 /// When a server counts as ready and when as failed.
 pub(crate) struct Readiness<'a> {

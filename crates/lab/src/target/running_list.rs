@@ -13,16 +13,16 @@ use proto::Transport;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{PREFIX, TempFolder};
-use super::network::LINE;
 pub use super::process_id::ProcessId;
 use super::process_id::{end_politely, has_processes, kill_group, wait_for_group};
 use super::resources::ControlGroup;
-use super::start::Start;
 use super::topology::Topology;
 use crate::line;
 
 /// Name of the file.
 const FILE: &str = "server.json";
+/// File with what a line did that a process of its own moved.
+pub(super) const LINE: &str = "line.json";
 
 /// A server that runs, or that is left over.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,11 +50,16 @@ pub struct Listed {
 }
 
 impl Listed {
-    pub(super) fn new(start: &Start<'_>, folder: &TempFolder) -> Listed {
+    /// A server of this program, with its name if it lasts, and that of the proxy before it.
+    pub(super) fn new(
+        program: &str,
+        [lasting, front]: [&Option<String>; 2],
+        folder: &TempFolder,
+    ) -> Listed {
         Listed {
-            name: start.lasting.clone().unwrap_or_else(|| folder.name()),
-            front: start.front.clone(),
-            program: start.server.program.name().to_owned(),
+            name: lasting.clone().unwrap_or_else(|| folder.name()),
+            front: front.clone(),
+            program: program.to_owned(),
             owner: ProcessId::own(),
             process: None,
             addresses: Vec::new(),

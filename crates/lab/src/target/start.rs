@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::cell::Cell;
 use super::certificate::Certificate;
 use super::folder::TempFolder;
-use super::process::{Launch, Program, ServerProcess};
-use super::ready::{Readiness, wait_until_ready};
+use super::place::{Place, Server};
+use super::process::{Launch, ServerProcess};
+use super::ready::{Readiness, StartFailure, wait_until_ready};
 use super::resources::{ControlGroup, Resources};
 use super::running::RunningServer;
 use super::running_list::Listed;
@@ -17,19 +18,6 @@ use super::{Endpoints, Families, Network, Service, Zone, ports};
 
 /// How often a start is repeated when another process took a port first.
 const ATTEMPTS_MAX: usize = 5;
-
-/// What is the same for every target that one server program makes.
-#[derive(Debug)]
-pub(super) struct Server {
-    /// The program.
-    pub(super) program: Program,
-    /// What it can offer beside UDP and TCP.
-    pub(super) services: &'static [Service],
-    /// Must be in its log before the first query is sent.
-    pub(super) ready_line: Option<&'static str>,
-    /// A line of its log with one of these in it, in lower case, is the end.
-    pub(super) fatal_lines: &'static [&'static str],
-}
 
 /// One target that is to start.
 pub(super) struct Start<'a> {
@@ -56,30 +44,6 @@ pub(super) struct Start<'a> {
     pub(super) extra_ports: usize,
     /// REFUSED is a good answer: the zone answers signed queries only.
     pub(super) refused_is_ready: bool,
-}
-
-/// Where one attempt puts everything.
-///
-/// The folder holds the zone in `zone.db`; if a service needs a certificate, that is in
-/// `server.pem`, its key in `server.key`, and both one after the other in `server.both.pem`.
-pub(super) struct Place<'a> {
-    pub(super) folder: &'a TempFolder,
-    pub(super) endpoints: &'a Endpoints,
-    pub(super) extra_ports: &'a [u16],
-}
-
-/// Why one attempt to start a server failed.
-pub(super) enum StartFailure {
-    /// Another process took one of the ports between their choice and their use; try others.
-    PortTaken(anyhow::Error),
-    /// Trying again would not help.
-    Final(anyhow::Error),
-}
-
-impl From<anyhow::Error> for StartFailure {
-    fn from(error: anyhow::Error) -> Self {
-        StartFailure::Final(error)
-    }
 }
 
 impl<'a> Start<'a> {
@@ -149,7 +113,7 @@ impl<'a> Start<'a> {
         let (endpoints, extra_ports) = self.ports()?;
         let program = self.server.program;
         let folder = TempFolder::new(program.name())?;
-        let mut listed = Listed::new(self, &folder);
+        let mut listed = Listed::new(program.name(), [&self.lasting, &self.front], &folder);
         listed.write()?;
         let ca_pem = self.write_files(&folder, &endpoints.addresses)?;
         let place = Place {

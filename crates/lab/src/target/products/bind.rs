@@ -8,8 +8,9 @@ use std::ops::Deref;
 use super::BindCounters;
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::{HINTS, start_resolver};
+use crate::target::place::{Place, Server};
 use crate::target::process::Program;
-use crate::target::start::{Place, Server, Start};
+use crate::target::start::Start;
 use crate::target::{
     DOH_PATH, Endpoints, Families, Product, Resources, RunningServer, Service, TsigKey, Zone,
 };

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use super::BIND;
 use super::proxy::start_in_front;
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::{Place, Server};
 use crate::target::process::Program;
-use crate::target::start::{Place, Server, Start};
+use crate::target::start::Start;
 use crate::target::{Product, RunningServer, Service, TLS_NAME, Zone};
 
 /// CoreDNS with its `file` plugin.
@@ -19,7 +21,7 @@ pub const COREDNS: Product = Product {
             &["none", "udp", "dot"],
             "none answers itself; the others ask a BIND behind it so (plugin forward)",
         ),
-        Factor::of_behind(),
+        Factor::of_behind(&BIND),
         Factor::lines("more plugins of every server block"),
     ],
     server: &SERVER,

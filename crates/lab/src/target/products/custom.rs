@@ -3,8 +3,9 @@
 use anyhow::Context;
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::Server;
 use crate::target::process::Program;
-use crate::target::start::{Server, Start};
+use crate::target::start::Start;
 use crate::target::{Product, RunningServer};
 
 /// Whatever answers for the zone over UDP and TCP.

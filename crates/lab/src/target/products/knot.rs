@@ -11,8 +11,9 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::{Place, Server};
 use crate::target::process::Program;
-use crate::target::start::{Place, Server, Start};
+use crate::target::start::Start;
 use crate::target::{Families, Product, Resources, RunningServer, Service, Zone};
 
 /// Knot DNS 3.4 of Debian 13.

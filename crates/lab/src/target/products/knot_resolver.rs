@@ -1,9 +1,11 @@
 //! Knot Resolver as the server under test, in front of a BIND of its own.
 
+use super::BIND;
 use super::proxy::start_in_front;
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::Server;
 use crate::target::process::Program;
-use crate::target::start::{Server, Start};
+use crate::target::start::Start;
 use crate::target::{Product, RunningServer, Service};
 
 /// Knot Resolver 5 of Debian 12: asks BIND for names of the zone, once for each while it is in the
@@ -12,7 +14,7 @@ pub const KNOT_RESOLVER: Product = Product {
     name: "knot-resolver",
     title: "Knot Resolver",
     factors: &[
-        Factor::of_behind(),
+        Factor::of_behind(&BIND),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,

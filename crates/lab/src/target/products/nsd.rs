@@ -1,8 +1,9 @@
 //! NSD as the server under test.
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::Server;
 use crate::target::process::Program;
-use crate::target::start::{Server, Start};
+use crate::target::start::Start;
 use crate::target::{Product, RunningServer, Service};
 
 /// NSD of Debian 12.

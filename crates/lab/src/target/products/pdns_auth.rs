@@ -1,8 +1,9 @@
 //! PowerDNS Authoritative Server as the server under test.
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::Server;
 use crate::target::process::Program;
-use crate::target::start::{Server, Start};
+use crate::target::start::Start;
 use crate::target::{Product, RunningServer};
 
 /// PowerDNS Authoritative Server of Debian 12, with the zone in its BIND backend.

@@ -1,8 +1,9 @@
 //! PowerDNS Recursor as the server under test: answers one zone of its own, resolves nothing else.
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::Server;
 use crate::target::process::Program;
-use crate::target::start::{Server, Start};
+use crate::target::start::Start;
 use crate::target::{Product, RunningServer};
 
 /// PowerDNS Recursor of Debian 12, as the authoritative server of a zone.

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use super::BIND;
 use crate::target::cell::{Cell, Factor};
+use crate::target::place::{Place, Server};
 use crate::target::process::Program;
-use crate::target::start::{Place, Server, Start};
+use crate::target::start::Start;
 use crate::target::{DOH_PATH, Product, RunningServer, Service, TLS_NAME};
 
 /// dnsdist 1.7 of Debian 12 in front of BIND.
@@ -14,7 +16,7 @@ pub const DNSDIST: Product = Product {
     title: "dnsdist",
     factors: &[
         BEHIND,
-        Factor::of_behind(),
+        Factor::of_behind(&BIND),
         Factor::lines("more lines of its configuration"),
     ],
     server: &DNSDIST_SERVER,
@@ -29,7 +31,7 @@ pub const HAPROXY: Product = Product {
     factors: &[
         Factor::number("threads", "1", 1_024, "threads that pass connections on"),
         Factor::number("connections", "1000", 1_000_000, "connections at once"),
-        Factor::of_behind(),
+        Factor::of_behind(&BIND),
     ],
     server: &HAPROXY_SERVER,
     version_flag: "-v",

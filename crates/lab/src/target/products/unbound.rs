@@ -6,8 +6,9 @@ use std::ops::Deref;
 
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::{HINTS, start_resolver};
+use crate::target::place::{Place, Server};
 use crate::target::process::Program;
-use crate::target::start::{Place, Server, Start};
+use crate::target::start::Start;
 use crate::target::{DOH_PATH, Families, Product, Resources, RunningServer, Service, Zone};
 
 /// Unbound of Debian 12, as the authoritative server of a zone.

@@ -1,0 +1,28 @@
+//! What a server program needs, and where one start of it puts everything.
+
+use super::folder::TempFolder;
+use super::process::Program;
+use super::{Endpoints, Service};
+
+/// What is the same for every target that one server program makes.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// The program.
+    pub(super) program: Program,
+    /// What it can offer beside UDP and TCP.
+    pub(super) services: &'static [Service],
+    /// Must be in its log before the first query is sent.
+    pub(super) ready_line: Option<&'static str>,
+    /// A line of its log with one of these in it, in lower case, is the end.
+    pub(super) fatal_lines: &'static [&'static str],
+}
+
+/// Where one attempt puts everything.
+///
+/// The folder holds the zone in `zone.db`; if a service needs a certificate, that is in
+/// `server.pem`, its key in `server.key`, and both one after the other in `server.both.pem`.
+pub(super) struct Place<'a> {
+    pub(super) folder: &'a TempFolder,
+    pub(super) endpoints: &'a Endpoints,
+    pub(super) extra_ports: &'a [u16],
+}
