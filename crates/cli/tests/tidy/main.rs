@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod architecture;
+mod circles;
 mod documents;
 mod layers;
 mod manifest;
@@ -43,6 +44,11 @@ fn no_file_or_folder_is_named_for_what_does_not_fit_elsewhere() {
 fn no_tracked_file_names_a_path_of_one_machine() {
     let repository = Repository::read();
     passes(repository.each_file(shape::machine_paths));
+}
+
+#[test]
+fn circles_of_files_are_small() {
+    passes(circles::circles(&Repository::read()));
 }
 
 #[test]
