@@ -53,6 +53,7 @@ pub(crate) mod ramp;
 pub(crate) mod replay;
 mod run;
 pub(crate) mod server_model;
+pub(crate) mod sockets;
 pub(crate) mod stub;
 mod tls;
 mod values;

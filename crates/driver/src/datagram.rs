@@ -8,8 +8,9 @@ use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::SocketOptions;
 use crate::control::{self, ControlMessages};
-use crate::socket::{SockAddr, SocketOptions};
+use crate::socket::SockAddr;
 use crate::{
     Accepted, Datagram, DriverStats, Outgoing, OutgoingDatagram, Received, SocketError,
     StampSource, timestamps,

@@ -14,13 +14,13 @@ use proto::Instant;
 use crate::clock::Clock;
 use crate::cpu;
 use crate::datagram::Batch;
-use crate::socket::{self, SocketOptions};
+use crate::socket;
 use crate::table::Table;
 use crate::tcp_info::TcpInfo;
 use crate::timestamps::{Numbering, Timestamps};
 use crate::{
     Accepted, Close, CpuTime, Driver, DriverStats, Event, Outgoing, Received, SendStamp,
-    SocketError, SocketId, SocketSpec,
+    SocketError, SocketId, SocketOptions, SocketSpec,
 };
 
 /// Sockets served after one wait; the rest follows after the next one.

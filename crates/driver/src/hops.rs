@@ -16,8 +16,8 @@ use proto::Instant;
 
 use crate::clock::Clock;
 use crate::control::{ControlMessages, extended_error};
-use crate::socket::{self, SockAddr, SocketOptions};
-use crate::{SocketError, SocketSpec};
+use crate::socket::{self, SockAddr};
+use crate::{SocketError, SocketOptions, SocketSpec};
 
 /// Octets for the control messages of one error: header, error and address, twice.
 const CONTROL_OCTETS: usize = 512;
@@ -69,7 +69,11 @@ impl HopSocket {
             peer: Some(target),
             ..SocketSpec::default()
         };
-        let fd = socket::open_udp(&spec, &SocketOptions::default())?;
+        let options = SocketOptions {
+            offload: false,
+            ..SocketOptions::default()
+        };
+        let fd = socket::open_udp(&spec, &options)?;
         let is_ipv6 = target.is_ipv6();
         let (level, option) = match is_ipv6 {
             true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),

@@ -83,8 +83,7 @@ use proto::Instant;
 
 use xdp::ring::Frames;
 
-pub use settings::StampSource;
-pub use socket::SocketOptions;
+pub use settings::{SocketOptions, StampSource};
 pub use tcp_info::TcpStats;
 
 /// A socket of one driver. Never reused while an event for it can still be delivered: `index` is

@@ -6,23 +6,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use crate::{SocketError, SocketSpec, StampSource, timestamps};
+use crate::{SocketError, SocketOptions, SocketSpec, timestamps};
 
 /// UDP socket option: deliver coalesced datagrams (linux/udp.h).
 const UDP_GRO: libc::c_int = 104;
-
-/// How a driver opens its sockets.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SocketOptions {
-    /// Use UDP GSO and GRO where the kernel has them.
-    pub offload: bool,
-    /// Send and receive buffers; `None` for 4 MiB on datagram sockets and the kernel's automatic
-    /// tuning on streams.
-    pub buffer_octets: Option<u32>,
-    /// Who stamps the datagrams of clients ([`crate::Driver::read_send_stamps`],
-    /// [`crate::Received::arrived`]), if somebody does; with epoll, and without offload.
-    pub timestamps: Option<StampSource>,
-}
 
 /// Default size of a datagram socket's buffers. The kernel's own default of 208 KiB holds about 277
 /// small datagrams, fewer than a usual number of outstanding queries.

@@ -27,6 +27,7 @@ impl Client {
     fn of(peer: SocketAddr) -> Client {
         let options = SocketOptions {
             timestamps: Some(StampSource::Kernel),
+            offload: false,
             ..SocketOptions::default()
         };
         let choice = DriverChoice::Auto;
@@ -158,6 +159,7 @@ fn stamps_belong_to_their_datagrams_after_a_send_that_failed() {
 fn io_uring_and_xdp_say_that_they_stamp_nothing() {
     let options = SocketOptions {
         timestamps: Some(StampSource::Kernel),
+        offload: false,
         ..SocketOptions::default()
     };
     let uring = DriverChoice::Uring;

@@ -201,11 +201,7 @@ fn run_thread(
     }
     cpu::sharpen_timers();
     let first = groups.first().map(|inputs| &inputs.plan);
-    let options = SocketOptions {
-        offload: first.is_none_or(|plan| plan.offload),
-        buffer_octets: first.and_then(|plan| plan.socket_buffer_octets),
-        timestamps: first.and_then(|plan| plan.timestamps),
-    };
+    let options = first.map_or_else(SocketOptions::default, |plan| plan.sockets);
     let load = load(groups, (index as u32, threads));
     let opened = KernelDriver::open(choice, load, clock, options);
     let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;

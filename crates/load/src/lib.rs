@@ -66,6 +66,6 @@ pub use profile::Profile;
 pub use question_source::{QuestionChooser, QuestionSource};
 pub use questions::QuestionSet;
 pub use replay::Replay;
-pub use settings::{ConnectionPolicy, Presence, StampSource, StubPolicy};
+pub use settings::{ConnectionPolicy, Presence, SocketOptions, StampSource, StubPolicy};
 pub use shape::Shape;
 pub use tls::{Resume, TlsAsked};

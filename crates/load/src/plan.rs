@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proto::Transport;
 use proto::doh::DohRequest;
-use settings::{ConnectionPolicy, Presence, StampSource, StubPolicy};
+use settings::{ConnectionPolicy, Presence, SocketOptions, StubPolicy};
 
 use crate::arrival::{Arrival, check_burst, check_rate};
 use crate::plan_error::PlanError;
@@ -78,12 +78,8 @@ pub struct Plan {
     /// Attempts of each query and servers of each client; `None` asks one server once, which costs
     /// nothing more.
     pub stub: Option<Arc<StubPolicy>>,
-    /// Socket send and receive buffers in octets; `None` for 4 MiB.
-    pub socket_buffer_octets: Option<u32>,
-    /// Use UDP GSO and GRO where the kernel has them.
-    pub offload: bool,
-    /// Have datagrams stamped, to tell where time went; over UDP, without offload.
-    pub timestamps: Option<StampSource>,
+    /// How sockets are opened; timestamps are for UDP, and without offload.
+    pub sockets: SocketOptions,
     /// Keep what each single client experienced: some 120 bytes a client and about 85 instructions
     /// a query.
     pub client_statistics: bool,
@@ -126,9 +122,7 @@ impl Plan {
             doh: None,
             tcp_fallback: false,
             stub: None,
-            socket_buffer_octets: None,
-            offload: true,
-            timestamps: None,
+            sockets: SocketOptions::default(),
             client_statistics: true,
             tsig: None,
         }
@@ -413,7 +407,7 @@ impl Plan {
 
     fn validate_timestamps(&self) -> Result<(), PlanError> {
         const OTHER: &str = "use transport udp, or leave them out";
-        if self.timestamps.is_none() {
+        if self.sockets.timestamps.is_none() {
             return Ok(());
         }
         let transport = self.transport;
@@ -426,7 +420,7 @@ impl Plan {
         } else if self.stub.is_some() {
             let what = "clients that ask again send a query in several datagrams";
             (what.into(), "leave out the one or the other")
-        } else if self.offload {
+        } else if self.sockets.offload {
             let what = "datagrams that leave in one burst have one stamp";
             (what.into(), "switch offload off")
         } else {

@@ -13,6 +13,7 @@
 //! | [`questions`] | what is asked, and what each query carries |
 //! | [`http`] | the requests of DoH |
 //! | [`tls`] | how TLS is asked for |
+//! | [`sockets`] | how the kernel's sockets are opened |
 //! | [`driver`] | what sends and receives the data, and what timestamps datagrams |
 //! | [`arrival`] | when queries are due |
 //! | [`connections`] | how long connections live, and how they are opened |
@@ -38,6 +39,7 @@ pub mod presence;
 pub mod questions;
 pub mod run;
 pub mod simulation;
+pub mod sockets;
 pub mod stub;
 pub mod tls;
 pub mod transport;
@@ -52,6 +54,7 @@ pub use presence::{Presence, Reset};
 pub use questions::{Edns, Labels, Message, Names, QuestionOrder, Questions, Repeats, Tsig};
 pub use run::{Generator, Limits, Run};
 pub use simulation::{CacheModel, ServiceModel, Simulation};
+pub use sockets::SocketOptions;
 pub use stub::{ResolvConf, Retry, ServerOrder, Stub, StubPolicy};
 pub use tls::Tls;
 pub use transport::Transport;

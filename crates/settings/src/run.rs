@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Arrival, Behaviour, ConnectionPolicy, DriverKind, Http, InterfaceName, Message, Presence,
-    Questions, Simulation, StampSource, Stub, Tls, Transport, nanos,
+    Questions, Simulation, SocketOptions, Stub, Tls, Transport, nanos,
 };
 
 /// Everything that the clients of a run are asked for: all clients, or those of one group.
@@ -143,8 +143,8 @@ impl Default for Limits {
 }
 
 /// What generates the load. Groups of clients have it in common, but for their addresses.
+// A struct that is flattened into it does not go together with `deny_unknown_fields`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Generator {
     /// Worker threads; none for as many as suit the host.
     pub workers: Option<u32>,
@@ -156,12 +156,9 @@ pub struct Generator {
     pub local_addresses: Vec<String>,
     /// First local port, client n has this plus n; 0 if the kernel chooses.
     pub local_port: u16,
-    /// Socket send and receive buffers in bytes; none for the default.
-    pub socket_buffer_octets: Option<u32>,
-    /// UDP GSO and GRO are used where the kernel has them.
-    pub offload: bool,
-    /// Who stamps datagrams, if somebody does.
-    pub timestamps: Option<StampSource>,
+    /// How sockets are opened.
+    #[serde(flatten)]
+    pub sockets: SocketOptions,
     /// Seed of all randomness.
     pub seed: u64,
     /// What sends and receives the data; none for the faster one.
@@ -179,9 +176,7 @@ impl Default for Generator {
             cpus: Vec::new(),
             local_addresses: Vec::new(),
             local_port: 0,
-            socket_buffer_octets: None,
-            offload: true,
-            timestamps: None,
+            sockets: SocketOptions::default(),
             seed: 1,
             driver: None,
             interface: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proto::Transport;
-use settings::{DriverChoice, DriverKind, InterfaceName, Named, Process, StampSource};
+use settings::{DriverChoice, DriverKind, InterfaceName, Named, Process};
 
 use super::behaviour::{SelfTestBehaviour, SimulationArguments};
 use super::compare::ConditionArguments;
@@ -15,6 +15,7 @@ use super::given::Given;
 use super::population::PopulationArguments;
 use super::profile::ProfileArguments;
 use super::questions::QuestionArguments;
+use super::sockets::SocketArguments;
 use super::stub::StubArguments;
 use super::tls::TlsArguments;
 use super::values::{Chosen, FASTER, Format, duration, interval, label, none_or, one_of};
@@ -203,17 +204,8 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) local_port: u16,
-    /// Size of the sockets' send and receive buffers
-    #[arg(long, value_name = "BYTES", help_heading = "Generator")]
-    pub(crate) socket_buffer: Option<u32>,
-    /// Disable UDP GSO and GRO
-    #[arg(long, help_heading = "Generator")]
-    pub(crate) no_offload: bool,
-    /// Timestamp datagrams to show where time is spent: in the generator, on the wire and in the
-    /// server, or until a response is read. UDP only; disables GSO and GRO
-    #[arg(long, default_value = "off", help_heading = "Generator",
-          value_parser = none_or("off", "No timestamps", StampSource::ALL))]
-    pub(crate) timestamps: Chosen<StampSource>,
+    #[command(flatten)]
+    pub(crate) sockets: SocketArguments,
     /// Seed of all randomness
     #[arg(
         long,

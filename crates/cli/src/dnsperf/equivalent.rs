@@ -171,7 +171,7 @@ fn add_sockets(settings: &Settings, plan: &Plan, words: &mut Vec<String>) {
     if let Some(queries) = plan.connections.queries_max {
         words.push(format!("--queries-per-connection {queries}"));
     }
-    if let Some(octets) = plan.socket_buffer_octets {
+    if let Some(octets) = plan.sockets.buffer_octets {
         words.push(format!("--socket-buffer {octets}"));
     }
     if plan.transport.has_tls() {

@@ -13,7 +13,7 @@ use proto::Transport;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, client_config};
 
-use settings::{Edns, Generator, Message, Run};
+use settings::{Edns, Generator, Message, Run, SocketOptions};
 
 use super::args::Settings;
 use super::complaint::{Complaint, Messages};
@@ -68,9 +68,10 @@ pub(super) fn build(
         doh: settings.doh.clone().filter(|_| settings.transport.is_doh()),
         tcp_fallback: false,
         stub: None,
-        socket_buffer_octets: settings.buffer_octets,
-        offload: true,
-        timestamps: None,
+        sockets: SocketOptions {
+            buffer_octets: settings.buffer_octets,
+            ..SocketOptions::default()
+        },
         client_statistics: false,
         tsig: settings.tsig.clone(),
     };

@@ -78,7 +78,6 @@ pub(crate) fn build(
     let (target, limits, generator) = (targets[0], &run.limits, &run.generator);
     let stub = stub::policy(&run.stub, targets.to_vec(), (run.transport, limits.timeout));
     let clients = asked.clients.unwrap_or(CLIENTS);
-    let timestamps = generator.timestamps;
     let queries_max = queries_max(run, &asked);
     let duration = duration(run, queries_max);
     let plan = Plan {
@@ -106,9 +105,7 @@ pub(crate) fn build(
         doh: doh::request(run, server)?,
         tcp_fallback: run.tcp_fallback,
         stub: stub.map(Arc::new),
-        socket_buffer_octets: generator.socket_buffer_octets,
-        offload: generator.offload && timestamps.is_none(),
-        timestamps,
+        sockets: generator.sockets,
         client_statistics: true,
         tsig: tsig(run)?,
     };

@@ -107,7 +107,7 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         cpus,
         sockets: SocketUse {
             driver: DriverChoice::of(groups[0].run.generator.driver, None).unwrap_or_default(),
-            offload: groups[0].run.generator.offload,
+            offload: groups[0].run.generator.sockets.offload,
         },
         identity,
     };

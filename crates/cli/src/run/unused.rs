@@ -84,7 +84,7 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
 
 /// Drivers whose datagrams nobody stamps.
 fn reject_timestamps(arguments: &RunArguments) -> Result<(), Failure> {
-    if arguments.timestamps.is_none() {
+    if arguments.sockets.timestamps.is_none() {
         return Ok(());
     }
     let what = match arguments.driver {

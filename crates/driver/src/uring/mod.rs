@@ -30,12 +30,12 @@ use proto::Instant;
 
 use crate::clock::Clock;
 use crate::datagram::Batch;
-use crate::socket::{self, SockAddr, SocketOptions};
+use crate::socket::{self, SockAddr};
 use crate::table::Table;
 use crate::tcp_info::TcpInfo;
 use crate::{
     Accepted, Close, CpuTime, Driver, DriverStats, Outgoing, Received, SocketError, SocketId,
-    SocketSpec, cpu,
+    SocketOptions, SocketSpec, cpu,
 };
 use buffers::Buffers;
 use request::Request;

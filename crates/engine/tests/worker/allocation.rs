@@ -65,8 +65,8 @@ fn count_stamped(
     };
     let mut plan = plan(transport, clients, closed);
     populate(&mut plan, population);
-    plan.timestamps = timestamps;
-    plan.offload = timestamps.is_none();
+    plan.sockets.timestamps = timestamps;
+    plan.sockets.offload = timestamps.is_none();
     let (server, client) = tls();
     let is_dot = transport == Transport::Dot;
     let echo = Echo::open(&world, &plan, is_dot.then_some(server));
@@ -255,8 +255,8 @@ fn the_kernels_timestamps_allocate_nothing_for_a_query() {
     };
     let mut plan = plan(Transport::Udp, 10, arrival);
     plan.target = target.local_addr().unwrap();
-    plan.timestamps = Some(StampSource::Kernel);
-    plan.offload = false;
+    plan.sockets.timestamps = Some(StampSource::Kernel);
+    plan.sockets.offload = false;
     let inputs = RunInputs {
         plan: Arc::new(plan),
         tls: None,
@@ -264,6 +264,7 @@ fn the_kernels_timestamps_allocate_nothing_for_a_query() {
     };
     let options = SocketOptions {
         timestamps: Some(StampSource::Kernel),
+        offload: false,
         ..SocketOptions::default()
     };
     let mut driver = EpollDriver::new(Clock::start(), options).unwrap();

@@ -120,8 +120,8 @@ fn latency_shows_how_late_queries_left_and_service_time_does_not() {
 #[test]
 fn timestamps_tell_what_the_generator_added_from_what_the_network_did() {
     let mut plan = plan(1_000.0);
-    plan.timestamps = Some(StampSource::Kernel);
-    plan.offload = false;
+    plan.sockets.timestamps = Some(StampSource::Kernel);
+    plan.sockets.offload = false;
     let total = run(plan, at_us(500_000)..at_us(900_000));
     let path = &total.distributions.path;
     assert_eq!(total.counts.stamps, StampCounts::default());

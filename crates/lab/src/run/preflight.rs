@@ -40,7 +40,7 @@ pub fn check_host(groups: &[RunRequest]) -> Result<(), RunError> {
 
 /// Checks that the card towards the target stamps datagrams, if it is to.
 fn check_card(plan: &Plan) -> Result<(), RunError> {
-    if plan.timestamps != Some(StampSource::Hardware) {
+    if plan.sockets.timestamps != Some(StampSource::Hardware) {
         return Ok(());
     }
     let local = plan.local_addresses.first().copied();

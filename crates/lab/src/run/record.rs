@@ -418,14 +418,14 @@ fn scenario(request: &RunRequest, group: usize, outcome: &Outcome) -> ScenarioRe
         local_port: plan.local_port,
         connections: plan.connections,
         http: plan.doh.as_deref().map(recorded_transport::http),
-        socket_buffer_octets: plan.socket_buffer_octets.map(u64::from),
+        socket_buffer_octets: plan.sockets.buffer_octets.map(u64::from),
         edns: edns.map(describe_edns),
         edns_padding_octets: edns.and_then(|edns| edns.padding_octets.map(u64::from)),
         edns_keepalive: plan.questions.edns_uses().keepalive,
         tcp_fallback: plan.tcp_fallback,
         stub: plan.stub.as_deref().cloned(),
-        offload: plan.offload,
-        timestamps: plan.timestamps,
+        offload: plan.sockets.offload,
+        timestamps: plan.sockets.timestamps,
         tls: request
             .tls
             .as_ref()

@@ -148,7 +148,7 @@ fn target_that_stops_reading_does_not_hold_the_run() {
             .rate(300_000.0)
             .plan(|plan| {
                 plan.timeout = ms(200);
-                plan.socket_buffer_octets = Some(4_096);
+                plan.sockets.buffer_octets = Some(4_096);
             });
         let (ran, _) = load.run_against(|config| {
             config.behaviour.end_after = Some((10, ConnectionEnd::StopReading));

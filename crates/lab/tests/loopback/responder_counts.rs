@@ -57,7 +57,7 @@ fn offload_changes_how_datagrams_travel_and_no_count() {
             .clients(2)
             .outstanding(64)
             .queries(20_000);
-        let load = load.plan(|plan| plan.offload = offload);
+        let load = load.plan(|plan| plan.sockets.offload = offload);
         let (ran, responder) = load.run_against(|_| {});
         ran.assert_all_answered(20_000);
         assert_eq!(responder.queries.get(Transport::Udp), 20_000);

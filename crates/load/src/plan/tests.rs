@@ -1,5 +1,7 @@
 use proto::query::QueryOptions;
 
+use settings::StampSource;
+
 use super::*;
 use crate::arrival::Process;
 
@@ -418,10 +420,10 @@ fn connections_without_queries_take_nothing_that_only_queries_have() {
 #[test]
 fn timestamps_are_for_datagrams_that_leave_one_by_one() {
     let mut stamped = plan();
-    stamped.timestamps = Some(StampSource::Kernel);
+    stamped.sockets.timestamps = Some(StampSource::Kernel);
     let fault = |plan: &Plan| plan.validate().unwrap_err().to_string();
     assert!(fault(&stamped).starts_with("timestamps: datagrams that leave in one burst"));
-    stamped.offload = false;
+    stamped.sockets.offload = false;
     assert_eq!(stamped.validate(), Ok(()));
     stamped.transport = Transport::Tcp;
     assert!(fault(&stamped).starts_with("timestamps: tcp has the kernel cut bytes into"));

@@ -73,7 +73,7 @@ impl Ledger {
     ) -> Self {
         Ledger {
             is_watched: plan.stub.is_some()
-                || plan.timestamps.is_some()
+                || plan.sockets.timestamps.is_some()
                 || has_script
                 || observer.as_ref().is_some_and(Observer::hears_responses),
             tally: Tally::new(plan.interval),
@@ -85,7 +85,7 @@ impl Ledger {
             },
             open_connections: OpenConnections::default(),
             tls: TlsNotes::default(),
-            stamps: (plan.timestamps).map(|_| Box::new(Stamps::new(clients))),
+            stamps: (plan.sockets.timestamps).map(|_| Box::new(Stamps::new(clients))),
             observer,
             falls_back: plan.tcp_fallback,
             failures_looked_at: 0,

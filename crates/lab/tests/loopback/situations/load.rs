@@ -34,7 +34,7 @@ fn a_generator_that_cannot_keep_up_is_the_limit_and_not_the_target() {
     let run = |rate_qps: f64| {
         let load = Load::over(Transport::Udp).rate(rate_qps).plan(|plan| {
             plan.duration = Some(ms(1_100));
-            plan.offload = false;
+            plan.sockets.offload = false;
         });
         load.run_against(|_| {}).0
     };
@@ -64,8 +64,8 @@ fn a_receive_buffer_that_overflows_is_the_limit_until_it_is_larger() {
             .plan(|plan| {
                 plan.duration = Some(ms(1_500));
                 plan.timeout = ms(200);
-                plan.socket_buffer_octets = Some(octets);
-                plan.offload = false;
+                plan.sockets.buffer_octets = Some(octets);
+                plan.sockets.offload = false;
             });
         let (ran, _) = load.run_against(|config| {
             config.behaviour.delay = Delay::Constant(ms(50));
