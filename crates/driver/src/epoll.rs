@@ -285,6 +285,9 @@ impl EpollDriver {
             Ok(octets) => {
                 received.stream_octets = octets;
                 received.event = Event::Bytes;
+                if self.options.tcp_quickack {
+                    socket::acknowledge_now(&socket.fd);
+                }
                 // A short read emptied the buffer; an end or error still has to be read.
                 let drained = octets < STREAM_READ_OCTETS && !ended;
                 if drained { Served::Last } else { Served::More }

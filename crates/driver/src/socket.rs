@@ -175,6 +175,13 @@ fn do_not_pace(fd: &OwnedFd) {
     }
 }
 
+/// Acknowledges what has come and, until it leaves that mode by itself, what comes (tcp(7)): after
+/// each read, for the kernel begins to delay again whenever something is sent.
+pub(super) fn acknowledge_now(fd: &OwnedFd) {
+    // A stream that is broken tells so by its next event.
+    let _ = set(fd, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+}
+
 /// The other end of a connected stream.
 pub(super) fn peer_addr(fd: &OwnedFd) -> io::Result<SocketAddr> {
     let mut storage = SockAddr::empty();

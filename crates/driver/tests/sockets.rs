@@ -6,7 +6,9 @@
 
 mod datagrams;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::thread;
 use std::time::Duration;
 
 use driver::clock::Clock;
@@ -195,6 +197,60 @@ fn octets_travel_both_ways_and_the_end_of_the_stream_follows_them() {
         );
         assert_eq!(next_event(&mut driver, &mut received), Event::EndOfStream);
         assert_eq!(received.socket, client);
+    });
+}
+
+/// The longest and the shortest of several exchanges with a server that sends each response in two
+/// segments, and holds the second back until the first is acknowledged (Nagle's algorithm).
+fn exchanges(choice: DriverChoice, tcp_quickack: bool) -> [Duration; 2] {
+    const ALL: usize = 30;
+    /// While a connection is new, the kernel delays no acknowledgement.
+    const FIRST: usize = 20;
+    let options = SocketOptions {
+        tcp_quickack,
+        ..SocketOptions::default()
+    };
+    let opened = KernelDriver::open(choice, Load::default(), Clock::start(), options);
+    let mut client = opened.unwrap().0;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut query = [0];
+        for _ in 0..ALL {
+            stream.read_exact(&mut query).unwrap();
+            stream.write_all(b"1").unwrap();
+            stream.write_all(b"2").unwrap();
+        }
+    });
+    let mut received = Received::new();
+    let stream = client.connect_tcp(&client_of(address)).unwrap();
+    assert_eq!(next_event(&mut client, &mut received), Event::Connected);
+    let mut times = Vec::new();
+    for _ in 0..ALL {
+        let since = client.now();
+        assert_eq!(client.send_bytes(stream, b"?"), Ok(1));
+        let mut octets = 0;
+        while octets < 2 {
+            assert_eq!(next_event(&mut client, &mut received), Event::Bytes);
+            octets += received.stream_octets;
+        }
+        times.push(client.now().duration_since(since));
+    }
+    server.join().unwrap();
+    let later = &times[FIRST..];
+    [*later.iter().min().unwrap(), *later.iter().max().unwrap()]
+}
+
+#[test]
+fn what_is_acknowledged_at_once_lets_a_server_go_on_that_waits_for_it() {
+    // Linux delays by 40 ms and more; a busy host makes some exchanges last as long, but not all.
+    const DELAYED: Duration = Duration::from_millis(30);
+    each(|choice| {
+        let [_, longest] = exchanges(choice, false);
+        assert!(longest >= DELAYED, "{choice}: {longest:?} without");
+        let [shortest, _] = exchanges(choice, true);
+        assert!(shortest < DELAYED, "{choice}: {shortest:?} with");
     });
 }
 

@@ -16,6 +16,9 @@ pub struct SocketOptions {
     pub offload: bool,
     /// Who stamps datagrams, if somebody does: with epoll, and without offload.
     pub timestamps: Option<StampSource>,
+    /// What comes over TCP is acknowledged at once (TCP_QUICKACK).
+    #[serde(default)]
+    pub tcp_quickack: bool,
 }
 
 impl Default for SocketOptions {
@@ -24,6 +27,7 @@ impl Default for SocketOptions {
             buffer_octets: None,
             offload: true,
             timestamps: None,
+            tcp_quickack: false,
         }
     }
 }

@@ -94,7 +94,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 138] = [
+pub(crate) const FLAGS: [Flag; 139] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -216,6 +216,10 @@ pub(crate) const FLAGS: [Flag; 138] = [
     run("socket-buffer").asked_by(Calls::All).at(At::Sockets),
     run("no-offload").over(Over::Datagrams).at(At::Sockets),
     run("timestamps"),
+    run("tcp-quickack")
+        .asked_by(Calls::Runs)
+        .over(Over::Tcp)
+        .at(At::Sockets),
     run("seed"),
     run("driver").asked_by(Calls::Runs),
     run("interface").at(At::Interface),

@@ -20,6 +20,10 @@ pub(crate) struct SocketArguments {
     #[arg(long, default_value = "off", help_heading = "Generator",
           value_parser = none_or("off", "No timestamps", StampSource::ALL))]
     pub(crate) timestamps: Chosen<StampSource>,
+    /// Acknowledge at once what comes over TCP (TCP_QUICKACK), so that no server waits for an
+    /// acknowledgement that is delayed; costs a system call for each read
+    #[arg(long, help_heading = "Connections")]
+    tcp_quickack: bool,
 }
 
 impl SocketArguments {
@@ -30,6 +34,7 @@ impl SocketArguments {
             // Datagrams that leave in one burst have one stamp.
             offload: (!self.no_offload || transport.is_stream()) && self.timestamps.is_none(),
             timestamps: self.timestamps,
+            tcp_quickack: self.tcp_quickack && transport.is_stream(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use measure::RunRecord;
 
-use crate::process::{Folder, Listener, Responder, measured};
+use crate::process::{Folder, Listener, Responder, measured, throng};
 
 fn offered_in_each_interval(record: &RunRecord) -> Vec<u64> {
     let within = record.intervals_in_window();
@@ -144,6 +144,25 @@ fn offload_can_be_switched_off() {
     assert_eq!(record.network.offload_bursts, 0);
     assert_eq!(record.network.datagrams_sent, 5000);
     assert_eq!(record.total.counts.responses, 5000);
+}
+
+#[test]
+fn streams_acknowledge_at_once_where_that_is_asked_for() {
+    let record = measured("--transport tcp --queries 500 --tcp-quickack");
+    assert!(record.asked[0].run.generator.sockets.tcp_quickack);
+    assert_eq!(record.total.counts.responses, 500);
+    let folder = Folder::new("quickack");
+    let scenario = folder.write("quick.toml", "transport = 'dot'\ntcp-quickack = true\n");
+    let record = measured(&format!("{scenario} --queries 500"));
+    assert!(record.asked[0].run.generator.sockets.tcp_quickack);
+    for flags in [
+        "--transport udp",
+        "--transport doq",
+        "--transport tcp --driver sim",
+    ] {
+        throng(&format!("run {flags} --queries 5 --tcp-quickack"))
+            .refused_with("--tcp-quickack has no effect", "leave out --tcp-quickack");
+    }
 }
 
 #[test]

@@ -188,6 +188,9 @@ impl UringDriver {
             return self.handle_end(id, result, received);
         };
         let octets = self.buffers.octets(buffer, octets);
+        if self.options.tcp_quickack {
+            socket::acknowledge_now(&open.fd);
+        }
         if open.reading_paused {
             let held = open.held.get_or_insert_default();
             held.octets.extend_from_slice(octets);
