@@ -64,6 +64,13 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
             "turn Nagle's algorithm off in the server: TCP_NODELAY on its connections",
         ))
         .cure(quick_route(figures));
+    let mut asked = record.asked.iter();
+    let is_quick = asked.any(|it| it.run.generator.sockets.tcp_quickack);
+    let diagnosis = match is_quick {
+        // It waits for something else, then.
+        true => diagnosis,
+        false => diagnosis.cure(Cure::throng("--tcp-quickack")),
+    };
     Some(Finding::met(diagnosis).beside())
 }
 
@@ -120,6 +127,23 @@ mod tests {
         );
         assert!(seen.contains("1,000 queries a connection"), "{seen}");
         assert!(judge(&record).evidence.contains(&seen));
+    }
+
+    #[test]
+    fn acknowledging_at_once_is_a_cure_that_is_not_offered_twice() {
+        let mut record = run(&[(1, 9_800), (44, 200)]);
+        let offers = |record: &RunRecord| {
+            let finding = found(&Figures::of(record)).expect("is found");
+            format!("{finding:?}").contains("--tcp-quickack")
+        };
+        assert!(offers(&record));
+        let mut asked = crate::record::AskedGroup {
+            name: "all".into(),
+            run: settings::Run::default(),
+        };
+        asked.run.generator.sockets.tcp_quickack = true;
+        record.asked = vec![asked];
+        assert!(!offers(&record));
     }
 
     #[test]
