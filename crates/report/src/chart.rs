@@ -11,7 +11,7 @@ mod tests;
 use crate::document::Sheet;
 
 pub(crate) use scale::{Scale, Unit};
-pub(crate) use svg::{draw, sample};
+pub(crate) use svg::{draw, names_fit, sample};
 
 /// Most series that one chart shows apart: there are as many looks.
 pub(crate) const SERIES_MAX: usize = 6;

@@ -3,7 +3,7 @@
 use measure::notation::{count, decimal, latency, percent, rate};
 use measure::{Metric, OverRuns, RunRecord};
 
-use crate::chart::{Axis, Chart, Form, Point, SERIES_MAX, Scale, Series, Unit};
+use crate::chart::{Axis, Chart, Form, Point, SERIES_MAX, Scale, Series, Unit, names_fit};
 use crate::collection::{CLIENTS, RATE, TRANSPORT};
 use crate::collection::{Cell, Collection, Value, server_cpu};
 use crate::distributions;
@@ -434,11 +434,16 @@ pub(crate) fn bars(collection: &Collection) -> Option<Chart> {
     if collection.cells.len() < 2 || collection.cells.len() > BARS_MAX {
         return None;
     }
-    let names: Vec<String> = collection
-        .cells
-        .iter()
-        .map(|it| collection.name(it))
-        .collect();
+    let cells = collection.cells.iter();
+    let mut names: Vec<String> = cells.map(|it| collection.name(it)).collect();
+    let mut marks = names.clone();
+    if !names_fit(&names) {
+        marks = (1..=names.len()).map(|number| number.to_string()).collect();
+        let numbered = marks.iter().zip(&names);
+        names = numbered
+            .map(|(mark, name)| format!("{mark}: {name}"))
+            .collect();
+    }
     let mut sheet = Sheet::new(
         "throughput-figures",
         "",
@@ -469,7 +474,7 @@ pub(crate) fn bars(collection: &Collection) -> Option<Chart> {
         id: "throughput".into(),
         title: "Throughput".into(),
         description: format!("{}.", words.join("; ")),
-        x: Axis::new("", Scale::Names(names), Unit::Number),
+        x: Axis::new("", Scale::Names(marks), Unit::Number),
         y: Axis::new("queries a second", Scale::FromZero, Unit::Number),
         series: vec![Series {
             name: "achieved rate".into(),

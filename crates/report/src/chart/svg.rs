@@ -191,6 +191,14 @@ fn x_ticks(chart: &Chart, frame: &Frame<'_>) -> Vec<(f64, String)> {
     kept
 }
 
+/// True if names that stand side by side under a chart do not run into each other.
+pub(crate) fn names_fit(names: &[String]) -> bool {
+    let room = (WIDTH - LEFT - RIGHT) / names.len() as f64;
+    let half = |name: &String| name.chars().count() as f64 * LETTER / 2.0;
+    let mut pairs = names.windows(2);
+    pairs.all(|pair| half(&pair[0]) + half(&pair[1]) + LETTER <= room)
+}
+
 fn dash(look: usize) -> String {
     match DASHES[look % SERIES_MAX] {
         "" => String::new(),

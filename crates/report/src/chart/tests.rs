@@ -69,3 +69,10 @@ fn nothing_and_a_single_value_are_drawn_without_a_fault() {
         }
     }
 }
+
+#[test]
+fn names_that_would_run_into_each_other_do_not_fit() {
+    let names = |each: &[&str]| -> Vec<String> { each.iter().map(|it| (*it).to_owned()).collect() };
+    assert!(names_fit(&names(&["UDP", "TCP", "DoT", "DoH (HTTP/2)"])));
+    assert!(!names_fit(&names(&["UDP, as installed"; 9])));
+}

@@ -352,9 +352,14 @@ fn target(record: &RunRecord) -> Value {
 }
 
 /// Factors of one product are no dimensions of their own, and a server is none whose product and
-/// factors are.
+/// factors are. Where somebody has named the servers, their names stand for all of that.
 fn leave_out_labels_told_by_others(all: &mut Vec<Dimension>, records: &[&RunRecord]) {
     let is_label = |it: &Dimension| matches!(it.place, ValueSource::Label(_));
+    let server = all.iter().find(|it| is_label(it) && it.name == SERVER);
+    if let Some(server) = server.filter(|_| are_named(records)).cloned() {
+        all.retain(|it| !is_label(it) || it.name == SERVER || !is_told_by(it, &[&server], records));
+        return;
+    }
     if let Some(at) = all.iter().position(|it| is_label(it) && it.name == PRODUCT) {
         let product = all[at].clone();
         all.retain(|it| {
@@ -370,6 +375,18 @@ fn leave_out_labels_told_by_others(all: &mut Vec<Dimension>, records: &[&RunReco
             all.insert(at, server);
         }
     }
+}
+
+/// True if the servers of the lab have names that are no products, with or without factors.
+fn are_named(records: &[&RunRecord]) -> bool {
+    let mut each = records.iter();
+    let is_named = |record: &&RunRecord| {
+        let label = |name: &str| record.scenario.labels.get(name);
+        let (server, product) = (label(SERVER)?, label(PRODUCT)?);
+        let is_of_factors = server.contains('=');
+        Some(!is_of_factors && !server.starts_with(product.as_str()))
+    };
+    each.any(|record| is_named(record) == Some(true))
 }
 
 /// True if runs that have the same values of the others have the same value of this one.

@@ -59,6 +59,11 @@ fn factors_of_a_server_are_what_varies_and_its_name_only_where_they_are_not() {
         of_lab(product, &[("product", product), (factor, "1")], 0)
     });
     assert_eq!(varying(products.to_vec()), ["product"]);
+    let named = [("as installed", "-"), ("tuned", "1000")].map(|(name, clients)| {
+        let labels = [("product", "bind"), ("tcp-clients", clients)];
+        of_lab(name, &labels, 0)
+    });
+    assert_eq!(varying(named.to_vec()), ["server"]);
     let twins = ["bind", "bind again"].map(|name| of_lab(name, &[("product", "bind")], 0));
     assert_eq!(varying(twins.to_vec()), ["server"]);
 }
