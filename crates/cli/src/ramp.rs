@@ -1,4 +1,4 @@
-//! `throng ramp`: a rate that grows until the target, or a limit, gives in.
+//! `throng ramp`: a rate that grows until the target cannot follow, or a limit is met.
 
 use std::process::ExitCode;
 use std::time::Duration;

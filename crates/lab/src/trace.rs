@@ -1,4 +1,4 @@
-//! The way to a server: the same query again and again, each time one hop further.
+//! The way to a server: the same query repeatedly, each time one hop further.
 //!
 //! One query is under way at a time, all from one port: routers that spread flows keep them
 //! together, and an ICMP error that quotes too little to tell its query still belongs to the only
@@ -131,7 +131,7 @@ impl Tracer {
         Ok(Hop { distance, probes })
     }
 
-    /// One query that passes at most `distance` hops, and what became of it.
+    /// One query that passes at most `distance` hops, and its outcome.
     fn probe(&mut self, distance: u8) -> std::io::Result<Probe> {
         self.socket.set_hops_max(distance)?;
         self.id = self.id.wrapping_add(1);

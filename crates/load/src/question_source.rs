@@ -71,7 +71,7 @@ pub struct QuestionSource {
 /// A part of a list that several plans ask together, each question as often as all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListPart {
-    /// Queries that the others ask before this part begins, the list again and again.
+    /// Queries that the others ask before this part begins, the list in cycles.
     pub first: u64,
     /// Decides the order of a shuffled list for all of them.
     pub seed: u64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 
-/// A line between two networks, and what became of all that went over it.
+/// A line between two networks, and the outcome of all that went over it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// The network namespaces at its ends: near, where load comes from, and far.

@@ -1,4 +1,4 @@
-//! A ramp: a rate that grows from nothing until the target, or a limit, gives in.
+//! A ramp: a rate that grows from nothing until the target cannot follow, or a limit is met.
 //!
 //! Each point of a ramp is one interval of its run. Responses count where they came; losses count
 //! where the lost queries were due, once all have been answered or given up. While a ramp goes on

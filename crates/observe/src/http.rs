@@ -145,7 +145,7 @@ pub struct Credentials {
     pub key: Option<PathBuf>,
 }
 
-/// Asks one server again and again.
+/// Asks one server repeatedly.
 pub(crate) struct Client {
     credentials: Credentials,
     network: Network,

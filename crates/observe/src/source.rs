@@ -1,4 +1,4 @@
-//! Whatever can be asked again and again.
+//! Whatever can be asked repeatedly.
 
 use measure::observation::ServerFacts;
 

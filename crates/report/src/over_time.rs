@@ -108,7 +108,7 @@ impl<'a> Timeline<'a> {
         all.filter(Chart::is_worthwhile).collect()
     }
 
-    /// Connections that were open and active, and what became of them.
+    /// Connections that were open and active, and their outcomes.
     pub(crate) fn connections(&self) -> Vec<Chart> {
         let all = [self.open_connections(), self.changes()];
         let all = all.into_iter().flatten();

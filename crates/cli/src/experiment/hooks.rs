@@ -23,7 +23,7 @@ const READY_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct Hooks {
     /// In turn, before the run; each has to succeed.
     pub(super) before: Vec<String>,
-    /// Tried again and again until all of them succeed.
+    /// Repeated until all of them succeed.
     pub(super) ready: Vec<String>,
     /// After the run, whatever became of it.
     pub(super) after: Vec<String>,

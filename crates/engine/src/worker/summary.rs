@@ -63,7 +63,7 @@ pub struct WorkerSummary {
     pub script: Option<ScriptRecord>,
     /// How each of its clients fared; none if no statistics of single clients were kept.
     pub experience: Option<ClientExperience>,
-    /// Of clients with several servers, what became of the queries at each of them: counts and
+    /// Of clients with several servers, the outcomes of queries at each of them: counts and
     /// latencies; empty of all others.
     pub servers: Vec<Interval>,
 }

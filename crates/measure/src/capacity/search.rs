@@ -12,7 +12,7 @@
 //! with that how many have to fail just above a limit before it is one
 //! ([`history`](super::history)). What cannot be told by then is not told.
 //!
-//! Call [`Search::next`] for what to try, then [`Search::learn`] with what became of it.
+//! Call [`Search::next`] for what to try, then [`Search::learn`] with its outcome.
 
 use super::history::History;
 
@@ -230,7 +230,7 @@ impl Search {
         &self.history
     }
 
-    /// Takes in what became of the trial that [`Search::next`] named.
+    /// Takes in the outcome of the trial that [`Search::next`] named.
     pub fn learn(&mut self, outcome: Outcome) {
         if self.ending.is_some() {
             return;

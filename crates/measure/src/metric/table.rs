@@ -59,7 +59,7 @@ macro_rules! metrics {
 }
 
 metrics! {
-    // Queries and what became of them.
+    // Queries and their outcomes.
     OfferedQueries "offered_queries" "offered_queries" Count [Main Load Neither]
         "Queries scheduled": |it| count(it.counts().offered);
     Offered "offered" "offered_qps" PerSecond [Main Load Higher]

@@ -28,7 +28,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
     let lost = counts.connection_losses;
     // One for each client at the end is normal; a habit is not.
     let is_habit = ended > record.scenario.clients;
-    // Those that the target keeps away are ended too, again and again.
+    // Those that the target keeps away are ended repeatedly, too.
     let is_other = unserved::clients(figures).is_some() || violations::decides(figures);
     if ended == 0 || is_other || (!is_habit && lost == 0) {
         return None;

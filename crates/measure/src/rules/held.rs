@@ -2,7 +2,7 @@
 //! out.
 //!
 //! What is to be done depends on where they were lost. A receive buffer that is full drops the same
-//! again and again: fewer queries at a time fit into it, more of them do not. Of a path that loses
+//! repeatedly: fewer queries at a time fit into it, more of them do not. Of a path that loses
 //! at random, more places make up for those that are held.
 
 use crate::doctor::{Cure, Diagnosis, Place, State};

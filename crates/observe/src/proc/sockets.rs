@@ -2,7 +2,7 @@
 //!
 //! /proc/net/tcp has the sockets that listen before all others, so that of 100,000 connections
 //! none is read beyond the first buffer. Where the kernel's socket diagnostics can be had, what is
-//! asked again and again comes from there, at a hundredth of the cost.
+//! asked repeatedly comes from there, at a hundredth of the cost.
 
 use std::collections::BTreeSet;
 use std::fs::File;
