@@ -8,7 +8,7 @@ use measure::observation::ObservationMode;
 
 use crate::http::Credentials;
 use crate::network::Network;
-use crate::profile::{Access, Profile, Selector};
+use crate::profile::{Access, Profile, Selector, Wanted};
 use crate::profiles;
 
 /// The shortest time between two scrapes: below, asking would be what is measured.
@@ -28,6 +28,8 @@ pub struct Asked {
     /// Series to take over as they are named (`allow=`); of a profile without series of its own
     /// there must be some.
     pub(crate) allowed: Vec<Selector>,
+    /// Of which pod a kubelet is asked (`pod=`), with its namespace; of all that begin so with `*`.
+    pub(crate) pod: Option<String>,
     /// Expressions for the query API (`query=`).
     pub(crate) queries: Vec<String>,
     /// When it is asked (`mode=`); none leaves it to the run.
@@ -66,8 +68,8 @@ impl fmt::Display for AskedError {
 impl std::error::Error for AskedError {}
 
 /// Keys behind the place.
-const KEYS: [&str; 10] = [
-    "allow", "ca", "cert", "key", "mode", "period", "query", "timeout", "token", "step",
+const KEYS: [&str; 11] = [
+    "allow", "ca", "cert", "key", "mode", "period", "pod", "query", "timeout", "token", "step",
 ];
 
 impl Asked {
@@ -79,6 +81,7 @@ impl Asked {
             network: Network::default(),
             credentials: Credentials::default(),
             allowed: Vec::new(),
+            pod: None,
             queries: Vec::new(),
             mode: None,
             period: None,
@@ -115,6 +118,7 @@ impl Asked {
             "ca" => self.credentials.authorities = file(),
             "cert" => self.credentials.certificate = file(),
             "key" => self.credentials.key = file(),
+            "pod" => self.pod = Some(value.to_owned()),
             "query" => self.queries.push(value.to_owned()),
             "allow" => {
                 for series in value.split('|') {
@@ -148,6 +152,19 @@ impl Asked {
                 "`{name}` needs to know which series, `allow=process_*|up`"
             ));
         }
+        let is_whole = |pod: &String| {
+            matches!(pod.split_once('/'), Some((a, b)) if !a.is_empty()
+            && !b.is_empty())
+        };
+        match (self.profile.access, &self.pod) {
+            (Access::Pod(_), pod) if !pod.as_ref().is_some_and(is_whole) => {
+                return Err(format!(
+                    "`{name}` needs to know of which pod, `pod=NAMESPACE/NAME`"
+                ));
+            }
+            (Access::Pod(_), _) | (_, None) => {}
+            (_, Some(_)) => return Err(format!("`{name}` knows nothing of pods")),
+        }
         let Credentials {
             certificate, key, ..
         } = &self.credentials;
@@ -157,8 +174,27 @@ impl Asked {
         }
     }
 
+    /// What samples must have for this one.
+    pub(crate) fn labels(&self) -> Vec<(String, Wanted)> {
+        let Some((namespace, name)) = self.pod.as_ref().and_then(|pod| pod.split_once('/')) else {
+            return Vec::new();
+        };
+        let name = match name.strip_suffix('*') {
+            Some(beginning) => Wanted::Beginning(beginning.to_owned()),
+            None => Wanted::Equal(name.to_owned()),
+        };
+        let namespace = Wanted::Equal(namespace.to_owned());
+        vec![
+            ("namespace".to_owned(), namespace),
+            ("pod".to_owned(), name),
+        ]
+    }
+
     /// As it is shown and recorded: without the names of files, and without the query of a URL.
     pub fn shown(&self) -> String {
+        if let Some(pod) = &self.pod {
+            return format!("pod {pod}");
+        }
         let place = self.place.split('?').next().unwrap_or_default();
         match place.is_empty() {
             true => self.profile.name.to_owned(),
@@ -229,6 +265,9 @@ mod tests {
             ("bind=http://a/,period=soon", "not a time"),
             ("bind=http://a/,cert=/c", "go together"),
             ("prometheus=http://a/,allow=a b", "not a series"),
+            ("kubelet=https://a/", "of which pod"),
+            ("kubelet=https://a/,pod=coredns", "of which pod"),
+            ("coredns=http://a/,pod=a/b", "nothing of pods"),
         ] {
             let error = Asked::parse(text).unwrap_err();
             assert!(error.what.contains(what), "{text}: {error}");

@@ -97,7 +97,7 @@ fn places(profile: &'static Profile, program: &Program) -> Vec<Asked> {
         ..Asked::new(profile, place)
     };
     match profile.access {
-        Access::Exposition(_) | Access::BindChannel => {
+        Access::Exposition(_) | Access::Pod(_) | Access::BindChannel => {
             let addresses = program.tcp_only().into_iter().take(PORTS_MAX);
             addresses
                 .map(|it| asked(format!("http://{}", reachable(it))))
@@ -121,7 +121,7 @@ fn places(profile: &'static Profile, program: &Program) -> Vec<Asked> {
 
 /// True if it is what it is taken for: the server answers, with series of the profile.
 fn answers(asked: &Asked) -> bool {
-    let mut picker = Picker::new(asked.profile, Vec::new());
+    let mut picker = Picker::new(asked.profile, &[], Vec::new());
     let Ok(Opened::Source(mut source)) = open(asked, &picker) else {
         return false;
     };

@@ -16,6 +16,9 @@ use crate::stream::{Allowance, Timed};
 /// Octets of the head of an answer, at most.
 const HEAD_OCTETS_MAX: usize = 64 << 10;
 
+/// Characters of a server's own words, at most.
+const REASON_CHARS_MAX: usize = 300;
+
 /// Octets of a token's file, at most.
 const TOKEN_OCTETS_MAX: u64 = 64 << 10;
 
@@ -262,7 +265,9 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
     match code {
         Some("200") => {}
         Some(code) if code.len() == 3 && code.bytes().all(|it| it.is_ascii_digit()) => {
-            return Err(Gap::Refused(format!("HTTP status {code}")));
+            let why = reason(&answer[end + 4..]);
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            return Err(Gap::Refused(format!("HTTP status {code}{why}")));
         }
         _ => return Err(malformed("no head of HTTP/1")),
     }
@@ -295,6 +300,18 @@ fn body(answer: Vec<u8>) -> Result<Vec<u8>, Gap> {
         }
         None => Ok(body),
     }
+}
+
+/// Why a server refused, where it says so in JSON: an API server in `message`, a Prometheus in
+/// `error`.
+fn reason(body: &[u8]) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let text = body
+        .get("message")
+        .or_else(|| body.get("error"))?
+        .as_str()?;
+    let printed = text.chars().filter(|c| !c.is_control());
+    Some(printed.take(REASON_CHARS_MAX).collect())
 }
 
 /// What is in the chunks (RFC 9112, section 7.1), if the last one is there.
@@ -369,6 +386,10 @@ mod tests {
             ("", "no head"),
             ("HTTP/2 200\r\n\r\n", "no head"),
             ("HTTP/1.1 401 No\r\n\r\n", "status 401"),
+            (
+                "HTTP/1.1 403 No\r\n\r\n{\"message\": \"x may not\\n\"}",
+                "status 403: x may not",
+            ),
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
                 "after 3 of 9",

@@ -35,7 +35,7 @@ pub(crate) fn open(asked: &Asked, picker: &Picker) -> Result<Opened, AskedError>
         }
         Access::Group => Box::new(GroupSource::new(Root::this(), place).map_err(wrong)?),
         Access::Host => Box::new(HostSource::new(Root::this())),
-        Access::Exposition(path) => {
+        Access::Exposition(path) | Access::Pod(path) => {
             let url = url()?;
             let url = if url.has_no_path() {
                 url.below(path)

@@ -41,6 +41,8 @@ pub enum Access {
     Host,
     /// Exposition over HTTP; the path where none is given.
     Exposition(&'static str),
+    /// That of a kubelet, about one pod.
+    Pod(&'static str),
     /// BIND's statistics channel.
     BindChannel,
     /// Unbound's remote control.
@@ -146,11 +148,32 @@ impl Row {
 pub(crate) struct Selector {
     name: String,
     is_prefix: bool,
-    labels: Vec<(String, String)>,
+    labels: Vec<(String, Wanted)>,
+}
+
+/// What a label has to be. One that a sample lacks is empty, as Prometheus has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// This.
+    Equal(String),
+    /// Anything else.
+    NotEqual(String),
+    /// Something that begins so.
+    Beginning(String),
+}
+
+impl Wanted {
+    fn is(&self, value: &str) -> bool {
+        match self {
+            Wanted::Equal(wanted) => value == wanted,
+            Wanted::NotEqual(unwanted) => value != unwanted,
+            Wanted::Beginning(wanted) => value.starts_with(wanted),
+        }
+    }
 }
 
 impl Selector {
-    /// Reads `name{label="value"}`.
+    /// Reads `name{label="value",other!="value"}`.
     pub(crate) fn parse(text: &str) -> Result<Selector, String> {
         let wrong = || {
             format!(
@@ -173,13 +196,23 @@ impl Selector {
         let labels = labels.map(|label| {
             let (name, value) = label.split_once('=').ok_or_else(wrong)?;
             let value = value.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
-            Ok((name.trim().to_owned(), value.ok_or_else(wrong)?.to_owned()))
+            let value = value.ok_or_else(wrong)?.to_owned();
+            Ok(match name.strip_suffix('!') {
+                Some(name) => (name.trim().to_owned(), Wanted::NotEqual(value)),
+                None => (name.trim().to_owned(), Wanted::Equal(value)),
+            })
         });
         Ok(Selector {
             name: name.to_owned(),
             is_prefix,
             labels: labels.collect::<Result<_, String>>()?,
         })
+    }
+
+    /// The same with something wanted of more labels.
+    fn with(mut self, labels: &[(String, Wanted)]) -> Selector {
+        self.labels.extend(labels.iter().cloned());
+        self
     }
 
     /// True if samples of that name may be meant.
@@ -192,7 +225,8 @@ impl Selector {
 
     /// True if that sample is meant.
     pub(crate) fn selects(&self, sample: &RawSample) -> bool {
-        let has = |(name, value): &(String, String)| sample.label(name) == Some(value.as_str());
+        let has =
+            |(name, wanted): &(String, Wanted)| wanted.is(sample.label(name).unwrap_or_default());
         self.names(&sample.name) && self.labels.iter().all(has)
     }
 }
@@ -209,10 +243,17 @@ pub(crate) struct Picker {
 }
 
 impl Picker {
-    pub(crate) fn new(profile: &Profile, allowed: Vec<Selector>) -> Picker {
+    /// What that profile wants of samples with these labels, and what is allowed beside it.
+    pub(crate) fn new(
+        profile: &Profile,
+        labels: &[(String, Wanted)],
+        allowed: Vec<Selector>,
+    ) -> Picker {
         let compile = |row: &'static Row| {
             let selectors = row.from.iter().map(|text| {
-                Selector::parse(text).expect("profiles name series; a test reads them all")
+                let selector = Selector::parse(text);
+                let selector = selector.expect("profiles name series; a test reads them all");
+                selector.with(labels)
             });
             (row, selectors.collect())
         };

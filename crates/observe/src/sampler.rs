@@ -184,7 +184,7 @@ fn running(asked: &Asked, epoch: Instant, settings: Settings) -> Result<Running,
     let profile = asked.profile;
     let recorder = Recorder::new(&asked.shown(), profile.name, settings.mode, period_ns);
     let recorder = Arc::new(Mutex::new(recorder));
-    let picker = Picker::new(profile, asked.allowed.clone());
+    let picker = Picker::new(profile, &asked.labels(), asked.allowed.clone());
     let limits = limits(asked);
     let (stop, stopped) = mpsc::channel();
     let (ready, first) = mpsc::channel();

@@ -5,11 +5,15 @@ use std::path::PathBuf;
 
 use crate::copy::{Copy, Place, printed};
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 5] = [
     "servers/prepare",
     "servers/coredns/go.mod",
     "servers/coredns/go.sum",
+    "servers/kubernetes/go.mod",
+    "servers/kubernetes/go.sum",
 ];
+/// Each of them.
+const ALL: [&str; 3] = ["coredns", "debian13", "kubernetes"];
 
 /// Stand-ins that note in the file `made` what they were asked to make; building fails as long as
 /// there is a file `broken`.
@@ -20,11 +24,12 @@ fn place(test: &str) -> Place {
         r#"case $1 in
             env) echo go1.99.0 ;;
             build)
-                echo coredns >>"$PLACE/made"
+                name=$(basename "$PWD")
+                echo "$name" >>"$PLACE/made"
                 while [ "$1" != -o ]; do shift; done
-                echo half >"$2"
+                echo half >"$2$name"
                 [ ! -e "$PLACE/broken" ]
-                echo coredns >"$2"
+                echo "$name" >"$2$name"
                 ;;
         esac"#,
     );
@@ -67,14 +72,14 @@ fn a_second_clone_uses_what_the_first_has_made() {
     let place = place("second-clone");
     let first = place.copy("first", &FILES);
     prepare(&first);
-    assert_eq!(made(&place), ["coredns", "debian13"]);
+    assert_eq!(made(&place), ALL);
     // A folder of before there was a cache gives way.
     let second = place.copy("second", &FILES);
     fs::create_dir_all(second.path("target/servers/coredns")).unwrap();
     assert_eq!(prepare(&second), "");
     assert_eq!(prepare(&first), "");
     assert_eq!(kept(&second), kept(&first));
-    assert_eq!(made(&place).len(), 2);
+    assert_eq!(made(&place).len(), ALL.len());
 }
 
 #[test]
@@ -89,7 +94,7 @@ fn clones_that_prepare_at_once_make_each_thing_once() {
         assert!(output.status.success(), "{}", printed(&output));
         assert_whole(copy);
     }
-    assert_eq!(made(&place), ["coredns", "debian13"]);
+    assert_eq!(made(&place), ALL);
 }
 
 #[test]
@@ -112,7 +117,7 @@ fn what_was_not_finished_is_made_anew() {
         made(&place),
         ["coredns"; 4]
             .iter()
-            .chain(&["debian13"])
+            .chain(&["debian13", "kubernetes"])
             .copied()
             .collect::<Vec<_>>()
     );
@@ -127,6 +132,9 @@ fn other_pins_are_another_build_beside_the_old_one() {
     fs::write(&sums, fs::read_to_string(&sums).unwrap() + "other\n").unwrap();
     prepare(&new);
     assert_ne!(kept(&old), kept(&new));
-    assert_eq!(made(&place), ["coredns", "coredns", "debian13"]);
+    assert_eq!(
+        made(&place),
+        ["coredns", "coredns", "debian13", "kubernetes"]
+    );
     assert_eq!(prepare(&old), "");
 }

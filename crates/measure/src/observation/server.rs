@@ -118,7 +118,7 @@ impl<'a> ProgramUse<'a> {
             memory_bytes_max: (observation.series("memory")).and_then(|memory| memory.highest),
             memory: MemoryUse {
                 bytes_max: observation.series("group.memory").and_then(|it| it.highest),
-                limit_bytes: observation.least("group.memory_limit"),
+                limit_bytes: (observation.least("group.memory_limit")).filter(|it| *it > 0.0),
                 killed: observation.grown("group.killed"),
                 pages_per_second: observation
                     .growth_per_second("faults.major", window)
@@ -220,8 +220,13 @@ impl Observation {
     /// What it may use: the CPUs it may run on, or fewer by a quota.
     fn cpus_allowed(&self) -> Option<f64> {
         let cpus = self.facts.cpus.as_deref().and_then(cpus_in);
-        let quota = self.facts.quota_cpus.filter(|quota| *quota > 0.0);
-        cpus.into_iter().chain(quota).reduce(f64::min)
+        cpus.into_iter().chain(self.quota_cpus()).reduce(f64::min)
+    }
+
+    /// CPUs' worth of time that its quota allows, as it is known once or was told at each scrape.
+    fn quota_cpus(&self) -> Option<f64> {
+        let quota = self.facts.quota_cpus.or_else(|| self.least("group.quota"));
+        quota.filter(|quota| *quota > 0.0)
     }
 
     fn grown(&self, name: &str) -> u64 {
@@ -231,7 +236,7 @@ impl Observation {
 
     /// In how many of its periods within the window a quota had stopped it.
     fn throttled(&self, window: Window) -> Option<f64> {
-        self.facts.quota_cpus?;
+        self.quota_cpus()?;
         let periods = self.growth_per_second("group.periods", window)?;
         let throttled = self.growth_per_second("group.throttled_periods", window)?;
         (periods > 0.0).then(|| (throttled / periods).min(1.0))

@@ -161,7 +161,7 @@ fn control_groups_of_both_versions_tell_their_time_and_throttling() {
             assert!((value - expected).abs() < 1e-9, "{name}: {value}");
         }
         assert_eq!(
-            Picker::new(&CGROUP, Vec::new()).pick(&reading).len(),
+            Picker::new(&CGROUP, &[], Vec::new()).pick(&reading).len(),
             CGROUP.rows.len()
         );
     }
@@ -202,7 +202,7 @@ fn this_process_is_found_by_number_and_by_its_ports_and_tells_its_series() {
         format!(":{}", address.port()),
     ] {
         let mut program = Program::new(Root::this(), Target::parse(&place).unwrap());
-        let mut picker = Picker::new(&PROCESS, Vec::new());
+        let mut picker = Picker::new(&PROCESS, &[], Vec::new());
         program.read(&allowance()).unwrap();
         udp.send_to(b"waits", address).unwrap();
         let answer = program.read(&allowance()).unwrap();
@@ -268,7 +268,7 @@ fn this_host_tells_its_series() {
     let mut host = HostSource::new(Root::this());
     host.read(&allowance()).unwrap();
     let answer = host.read(&allowance()).unwrap();
-    let values = Picker::new(&HOST, Vec::new()).pick(&answer.reading);
+    let values = Picker::new(&HOST, &[], Vec::new()).pick(&answer.reading);
     for row in HOST.rows {
         let is_there = values
             .iter()

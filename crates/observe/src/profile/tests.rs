@@ -38,7 +38,7 @@ fn values(picker: &mut Picker, text: &str) -> Vec<(String, f64, bool)> {
 
 #[test]
 fn rows_add_up_what_they_name_and_leave_out_what_is_absent() {
-    let mut picker = Picker::new(&PROFILE, Vec::new());
+    let mut picker = Picker::new(&PROFILE, &[], Vec::new());
     let text = "q{proto=\"udp\"} 5\nq{proto=\"tcp\"} 2\nq{proto=\"x\"} 9\ncpu_msec 1500\n\
         open{server=\"b\"} 1\nopen{server=\"a\"} 3\n";
     let expected = [
@@ -58,7 +58,7 @@ fn rows_add_up_what_they_name_and_leave_out_what_is_absent() {
 
 #[test]
 fn a_value_that_is_not_newer_than_the_one_before_is_stale() {
-    let mut picker = Picker::new(&PROFILE, Vec::new());
+    let mut picker = Picker::new(&PROFILE, &[], Vec::new());
     let stale = |picker: &mut Picker, at: u64| values(picker, &format!("cpu_msec 5 {at}\n"))[0].2;
     assert!(!stale(&mut picker, 1_000_000_000_000));
     assert!(stale(&mut picker, 1_000_000_000_000));
@@ -72,7 +72,7 @@ fn an_allow_list_passes_series_as_they_are_named() {
         ..PROFILE
     };
     let allowed = ["a_*", "b{x=\"1\"}"].map(|it| Selector::parse(it).unwrap());
-    let mut picker = Picker::new(&nothing, allowed.to_vec());
+    let mut picker = Picker::new(&nothing, &[], allowed.to_vec());
     assert!(picker.wants("a_seconds_total") && picker.wants("b") && !picker.wants("c"));
     let text = "a_seconds_total{y=\"2\"} 4\nb{x=\"1\"} 5\nb{x=\"2\"} 6\nc 7\n";
     let picked = picker.pick(&reading(text));

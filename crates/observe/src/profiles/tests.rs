@@ -13,12 +13,12 @@ macro_rules! sample {
 }
 
 fn exposed(profile: &Profile, text: &str) -> Reading {
-    let picker = Picker::new(profile, Vec::new());
+    let picker = Picker::new(profile, &[], Vec::new());
     exposition::parse(text, |name| picker.wants(name)).unwrap()
 }
 
 fn picked(profile: &Profile, reading: &Reading) -> Vec<Observed> {
-    Picker::new(profile, Vec::new()).pick(reading)
+    Picker::new(profile, &[], Vec::new()).pick(reading)
 }
 
 fn value(values: &[Observed], name: &str) -> f64 {

@@ -1,0 +1,108 @@
+//! The cluster, and commands where its nodes are reached.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::process::Finished;
+
+/// A command that is still there after that many seconds is killed, and its test fails.
+const SECONDS_MAX: &str = "300";
+
+/// A cluster that runs for as long as this process does: its command reads a pipe of ours.
+pub(crate) struct Cluster {
+    /// The process that all of the cluster belongs to, as it is seen from here.
+    first_process: String,
+    folder: PathBuf,
+    _process: Child,
+    _until_closed: ChildStdin,
+}
+
+impl Cluster {
+    /// The one of all tests.
+    pub(crate) fn shared() -> &'static Cluster {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(Cluster::start)
+    }
+
+    fn start() -> Cluster {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut command = Command::new(root.join("cluster/run"));
+        command.args(["sh", "-c", "echo \"$CLUSTER\"; exec cat"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let until_closed = process.stdin.take().unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let folder = line(&mut stdout);
+        assert!(!folder.is_empty(), "the cluster did not start: see above");
+        Cluster {
+            first_process: in_namespaces_of_its_own(process.id()),
+            folder: PathBuf::from(folder),
+            _process: process,
+            _until_closed: until_closed,
+        }
+    }
+
+    /// A path in the cluster's folder.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Runs a command of the shell with standard input, with `kubectl` and access to everything.
+    pub(crate) fn shell(&self, line: &str, stdin: &str) -> Finished {
+        let binaries =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers/kubernetes");
+        let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", "--signal=KILL", SECONDS_MAX]);
+        command.args(["nsenter", "--target", &self.first_process]);
+        command.args(["--net", "--mount", "--ipc", "--pid", "--wdns=."]);
+        command.args(["sh", "-c", line]);
+        command.env("PATH", path);
+        command.env("KUBECONFIG", self.path("pki/admin.kubeconfig"));
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(stdin.as_bytes())
+            .unwrap();
+        Finished::new(line, child.wait_with_output().unwrap())
+    }
+
+    /// What `kubectl` prints, after exit code 0.
+    pub(crate) fn kubectl(&self, arguments: &str) -> String {
+        let printed = self.shell(&format!("kubectl {arguments}"), "").succeeded();
+        printed.trim_end().to_owned()
+    }
+
+    /// Makes what a manifest says.
+    pub(crate) fn apply(&self, manifest: &str) {
+        self.shell("kubectl apply -f -", manifest).succeeded();
+    }
+
+    /// Runs `throng` where nodes, pods and services are reached.
+    pub(crate) fn throng(&self, flags: &str) -> Finished {
+        self.shell(&format!("exec {} {flags}", crate::process::THRONG), "")
+    }
+}
+
+fn line(stdout: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+/// The first process in the namespaces that the command `run` has made: the child of the
+/// `unshare` that is below it.
+fn in_namespaces_of_its_own(run: u32) -> String {
+    let child_of = |process: String| {
+        let path = format!("/proc/{process}/task/{process}/children");
+        let children = std::fs::read_to_string(path).unwrap();
+        children.split_whitespace().next().unwrap().to_owned()
+    };
+    child_of(child_of(run.to_string()))
+}

@@ -1,0 +1,173 @@
+//! `--observe kubelet`: what the kubelet tells of a pod under load, and what happens where it may
+//! not be asked.
+
+use measure::RunRecord;
+
+use crate::bed::Cluster;
+
+/// CoreDNS with a quarter of a CPU, whoever may look at nodes, and whoever may not.
+const SERVER: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: { name: observed }
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: observer, namespace: observed }
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: nobody, namespace: observed }
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: { name: observer }
+rules: [{ apiGroups: [""], resources: [nodes/proxy, nodes/metrics], verbs: [get] }]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: observer }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: observer }
+subjects: [{ kind: ServiceAccount, name: observer, namespace: observed }]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: server, namespace: observed }
+data:
+  Corefile: |
+    .:53 {
+        prometheus :9153
+        template IN A example.test {
+            answer "{{ .Name }} 60 IN A 192.0.2.1"
+        }
+    }
+---
+apiVersion: v1
+kind: Pod
+metadata: { name: server, namespace: observed }
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+    - name: server
+      image: localhost/coredns:1
+      imagePullPolicy: Never
+      args: [-conf, /configuration/Corefile]
+      resources: { limits: { cpu: 250m, memory: 200Mi } }
+      volumeMounts: [{ name: configuration, mountPath: /configuration }]
+  volumes: [{ name: configuration, configMap: { name: server } }]
+"#;
+
+/// A run against the pod, and what of it is observed.
+struct Observed {
+    cluster: &'static Cluster,
+    address: String,
+    node: String,
+}
+
+impl Observed {
+    fn start() -> Observed {
+        let cluster = Cluster::shared();
+        cluster.apply(SERVER);
+        let pod = "-n observed pod server";
+        cluster.kubectl(&format!("wait --for=condition=Ready --timeout=180s {pod}"));
+        let of = |path: &str| cluster.kubectl(&format!("get {pod} -o jsonpath={{{path}}}"));
+        for account in ["observer", "nobody"] {
+            let token = cluster.kubectl(&format!("create token -n observed {account}"));
+            std::fs::write(cluster.path(account), token).unwrap();
+        }
+        std::fs::write(cluster.path("wrong"), "no-token").unwrap();
+        let names = cluster.path("names");
+        let of_cluster = "kubernetes.default.svc.cluster.local A\n";
+        std::fs::write(names, "www.example.test A\n").unwrap();
+        std::fs::write(cluster.path("names-of-cluster"), of_cluster).unwrap();
+        Observed {
+            cluster,
+            address: of(".status.podIP"),
+            node: of(".spec.nodeName"),
+        }
+    }
+
+    /// A record of such a run, with this kubelet observed.
+    fn run(&self, flags: &str, node: &str, pod: &str, credentials: &str) -> RunRecord {
+        let api = "https://10.240.0.10:6443/api/v1/nodes";
+        let kubelet = format!("kubelet={api}/{node}/proxy/metrics/cadvisor,pod={pod}{credentials}");
+        let flags = format!("run --quiet --format json --observe {kubelet} {flags}");
+        let json = self.cluster.throng(&flags).succeeded();
+        RunRecord::from_json(&json).unwrap()
+    }
+
+    fn credentials(&self, token: &str) -> String {
+        let of = |name: &str| self.cluster.path(name);
+        format!(",token={},ca={}", of(token), of("pki/ca.crt"))
+    }
+}
+
+#[test]
+fn the_kubelet_tells_of_a_pod_and_the_verdict_knows_its_quota() {
+    let observed = Observed::start();
+    let credentials = observed.credentials("observer");
+    let (address, names) = (&observed.address, observed.cluster.path("names"));
+    let flags = format!(
+        "--server {address} --names {names} --outstanding 50 --duration 40s \
+         --observe coredns=http://{address}:9153"
+    );
+    let record = observed.run(&flags, &observed.node, "observed/server", &credentials);
+    let programs = record.programs();
+    let pod = &programs[0];
+    assert_eq!(pod.name(), "pod observed/server");
+    assert_eq!(pod.cpus_allowed, Some(0.25), "{pod:#?}");
+    // All of it, counted once: cAdvisor has the pod and its container as well.
+    assert!((0.15..0.35).contains(&pod.cpus_used), "{pod:#?}");
+    assert!(pod.throttled_share.unwrap() > 0.5, "{pod:#?}");
+    assert_eq!(pod.memory.limit_bytes, Some(200.0 * 1_048_576.0));
+    let conclusion = serde_json::to_string(&record.verdict).unwrap();
+    assert!(conclusion.contains("quota"), "{conclusion}");
+    assert_eq!(record.verdict.limit, measure::Limit::Server, "{conclusion}");
+    // Both ends counted the same.
+    let counted = record.servers()[0].queries;
+    let sent = record.total.counts.sent as f64;
+    assert!(
+        (sent..sent + 10.0).contains(&counted),
+        "{counted} of {sent}"
+    );
+}
+
+#[test]
+fn a_kubelet_that_may_not_be_asked_is_a_line_and_the_run_goes_on() {
+    let observed = Observed::start();
+    let (node, pod) = (observed.node.as_str(), "observed/server");
+    let with = |token: &str| observed.credentials(token);
+    let no_authority = format!(",token={}", observed.cluster.path("observer"));
+    for (node, pod, credentials, says) in [
+        (node, pod, with("wrong"), "401"),
+        (
+            node,
+            pod,
+            with("nobody"),
+            "cannot get resource \"nodes/proxy\"",
+        ),
+        ("n9", pod, with("observer"), "nodes \"n9\" not found"),
+        (
+            node,
+            "observed/other",
+            with("observer"),
+            "none of the series",
+        ),
+        (node, pod, no_authority, "certificate"),
+    ] {
+        // Nobody else counts what the pod of the other test is asked.
+        let names = observed.cluster.path("names-of-cluster");
+        let flags = format!("--server 10.96.0.10 --names {names} --rate 100 --duration 1s");
+        let record = observed.run(&flags, node, pod, &credentials);
+        let of_pod = |it: &&measure::Observation| it.profile == "kubelet";
+        let observation = record.observations.iter().find(of_pod).unwrap();
+        let notes = serde_json::to_string(&observation.notes)
+            .unwrap()
+            .replace("\\\"", "\"");
+        assert!(notes.contains(says), "{says}: {notes}");
+        assert!(record.total.counts.responses > 0);
+        // What may be secret is in no record.
+        let json = serde_json::to_string(&record.observations).unwrap();
+        assert!(!json.contains("no-token"), "{json}");
+    }
+}
