@@ -28,6 +28,10 @@ pub(crate) enum ExperimentCommand {
         output: Option<PathBuf>,
         #[command(flatten)]
         extent: Extent,
+        /// May change what a cluster runs (`change` of a [[server]]); it is restored after each
+        /// start
+        #[arg(long)]
+        allow_change: bool,
     },
     /// Show what would be run, in which order, without running anything
     Plan {

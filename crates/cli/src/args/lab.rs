@@ -70,13 +70,16 @@ pub(crate) struct UpArguments {
     /// Program to start instead of the one that is installed
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+    /// Image of its container, with the topology kubernetes
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
     /// Transports beside UDP and TCP: some of dot, doh2, h2c, doh3 and doq, or none [default: all
     /// that the product has]
     #[arg(long, value_name = "TRANSPORT[,...]", value_parser = services)]
     pub(crate) transports: Option<Services>,
 
     /// What is between it and who asks: loopback; veth, a network of its own; line:DELAY,LOSS such
-    /// as line:10ms,0.1%, the same with a delay line
+    /// as line:10ms,0.1%, the same with a delay line; kubernetes, a pod behind a Service
     #[arg(long, value_name = "TOPOLOGY", default_value = "loopback", value_parser = topology)]
     pub(crate) topology: Topology,
     /// CPUs to run on, such as 0-1,3 [default: all]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use lab::experiment::{self, Order};
-use lab::target::{Service, Topology};
+use lab::target::{Change, Service, Topology};
 use settings::Transport;
 
 use super::file::{Axis, Experiment, Level};
@@ -39,6 +39,8 @@ pub(super) struct Turn {
     flags: Vec<Given>,
     /// The server that is started for it.
     pub(super) server: Option<ServerCell>,
+    /// What of a cluster is changed for it.
+    pub(super) change: Option<Change>,
     /// What is between it and that.
     pub(super) topology: Topology,
     scenario: Option<PathBuf>,
@@ -57,6 +59,11 @@ impl Turn {
     pub(super) fn has(&self, name: &str, value: &str) -> bool {
         let mut all = self.levels.iter().chain(&self.labels);
         all.any(|it| (it.0.as_str(), it.1.as_str()) == (name, value))
+    }
+
+    /// True if a cluster makes namespaces for it.
+    pub(super) fn is_in_kubernetes(&self) -> bool {
+        self.topology == Topology::Kubernetes
     }
 
     /// True if it is there to be compared with the same cell.
@@ -236,6 +243,7 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
         labels: Vec::new(),
         flags: experiment.flags.clone(),
         server: None,
+        change: None,
         topology: Topology::Loopback,
         scenario: experiment.scenario.clone(),
         hooks: Vec::new(),
@@ -271,6 +279,9 @@ fn extended(mut cell: Turn, axis: &Axis, level: &Level) -> Turn {
     cell.labels.extend(level.labels.iter().cloned());
     if level.server.is_some() {
         cell.server.clone_from(&level.server);
+    }
+    if level.change.is_some() {
+        cell.change.clone_from(&level.change);
     }
     if let Some(topology) = &level.topology {
         cell.topology.clone_from(topology);
@@ -316,6 +327,8 @@ fn check(cell: &Turn) -> Result<(), Failure> {
 /// Refuses runs that ask a server for what it does not have.
 fn check_server(cell: &Turn, server: &ServerCell, groups: &[Group]) -> Result<(), Failure> {
     let product = server.product();
+    let checked = server.check(&cell.topology);
+    checked.map_err(|failure| failure.of(&without_repetition(cell)))?;
     let is_missing = |transport: &Transport| {
         Service::of(*transport).is_some_and(|service| !product.services().contains(&service))
     };

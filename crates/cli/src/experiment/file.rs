@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lab::target::Topology;
+use lab::target::{Change, Topology};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -84,6 +84,8 @@ pub(super) struct Level {
     pub(super) flags: Vec<Given>,
     /// The server that is started for it.
     pub(super) server: Option<ServerCell>,
+    /// What of a cluster is changed for it.
+    pub(super) change: Option<Change>,
     /// What is between it and that.
     pub(super) topology: Option<Topology>,
     pub(super) scenario: Option<PathBuf>,

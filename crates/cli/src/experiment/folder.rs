@@ -17,6 +17,7 @@ const LOCK: &str = "lock";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
 const LINES: &str = "lines";
+const MANIFESTS: &str = "manifests";
 const HOOKS_LOG: &str = "hooks.log";
 
 /// The folder of one experiment, as long as nobody else works in it.
@@ -87,6 +88,14 @@ impl Folder {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where it is kept how something was before it was changed; the folder is made.
+    pub(super) fn manifest(&self, turn: &Turn) -> PathBuf {
+        let folder = self.path.join(MANIFESTS);
+        // The first who writes there says what is wrong.
+        let _ = fs::create_dir_all(&folder);
+        folder.join(format!("{}.json", turn.name()))
     }
 
     /// Where the record of a run goes when it is complete.

@@ -1,9 +1,11 @@
 //! Before a server is timed, it has to answer as its zone says.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use engine::{Observed, observer};
 use lab::target::{Expectation, Network, RunningServer};
+use measure::RunRecord;
 use settings::{Arrival, Generator, Limits, Names, Process, Questions, Run};
 
 use super::servers::ServerCell;
@@ -16,6 +18,10 @@ use crate::signals::Interrupt;
 const QUESTIONS_MAX: usize = 200;
 /// How often what a line has lost is asked again, at most.
 const ROUNDS_MAX: usize = 20;
+/// How long what was changed may take to answer so many queries in a row, asked at that rate.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_RATE_QPS: f64 = 10.0;
+const IN_A_ROW: u64 = 20;
 /// So fast: no server is to be measured by it.
 const RATE_QPS: f64 = 1_000.0;
 
@@ -46,6 +52,54 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// Waits until what was changed answers: a cluster says that pods run before they do.
+pub(super) fn wait(groups: &[Group], interrupt: &Interrupt) -> Result<(), Failure> {
+    let until = Instant::now() + WAIT_MAX;
+    for group in groups {
+        let request = run::request(&Group {
+            run: few_of(&group.run),
+            ..group.clone()
+        })?;
+        loop {
+            let control = lab::run::control(std::slice::from_ref(&request));
+            interrupt.stops(&control);
+            let record = lab::run::run(&request, &control, |_| ());
+            let is_answered = |it: &RunRecord| it.total.counts.responses == IN_A_ROW;
+            if record.is_ok_and(|it| is_answered(&it)) || interrupt.has_come() {
+                break;
+            }
+            if Instant::now() > until {
+                let target = group.run.servers.join(", ");
+                let what = format!("{target} does not answer {WAIT_MAX:?} after the change");
+                return Err(Failure::in_operation(what));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One client that asks a few of the same questions.
+fn few_of(run: &Run) -> Run {
+    Run {
+        arrival: Arrival::Open {
+            rate_qps: WAIT_RATE_QPS,
+            process: Process::default(),
+            burst: 1,
+        },
+        clients: Some(1),
+        limits: Limits {
+            queries: Some(IN_A_ROW),
+            ..Limits::default()
+        },
+        generator: Generator {
+            workers: Some(1),
+            ..Generator::default()
+        },
+        observe: Vec::new(),
+        ..run.clone()
+    }
 }
 
 /// Asks these questions once; those without a response are left.

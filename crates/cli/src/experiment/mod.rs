@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::target::Network;
+use lab::target::{Network, check_cluster};
 use measure::notation::counted;
 
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand, Extent};
@@ -46,9 +46,11 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
             file,
             output,
             extent,
+            allow_change,
         } => {
             let (experiment, text) = read(file, extent)?;
             let turns = cells::turns(&experiment)?;
+            check_changes(&turns, *allow_change)?;
             let output = output
                 .clone()
                 .unwrap_or_else(|| default_output(file, extent));
@@ -67,6 +69,17 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
             print(&claims::text(folder, file, *format)?)?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Refuses to change what somebody else runs, unless that is allowed.
+fn check_changes(turns: &[Turn], allows: bool) -> Result<(), Failure> {
+    match turns.iter().find(|turn| turn.change.is_some()) {
+        Some(turn) if !allows => Err(Failure::usage(
+            format!("{turn}: this changes what the cluster runs"),
+            "say --allow-change if that may be; it is saved before each start and restored after it",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -152,6 +165,9 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     if turns.iter().any(|turn| turn.topology.needs_network()) {
         Network::check()?;
     }
+    if turns.iter().any(Turn::is_in_kubernetes) {
+        check_cluster()?;
+    }
     let interrupt = signals::watch(|| {
         tell!("ending this run, then the experiment (interrupt again to abort)");
     });
@@ -160,7 +176,10 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
         .filter(|it| !folder.has(it, experiment.runs_per_start))
         .collect();
     tell!("{}: {}", experiment.name, counts(experiment, turns));
-    if turns.iter().any(|turn| turn.server.is_some()) {
+    if turns
+        .iter()
+        .any(|turn| turn.server.is_some() || turn.change.is_some())
+    {
         crate::servers::clear()?;
     }
     if waiting.len() < turns.len() {

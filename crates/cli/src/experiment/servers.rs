@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use lab::experiment;
-use lab::target::{Cell, Data, Product, RunningServer, Topology, Zone, products};
+use lab::target::{Cell, Change, Data, Product, RunningServer, Topology, Zone, products};
 use settings::{Arrival, FileName, Names, Run};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -15,11 +15,13 @@ use crate::run::group::Group;
 use crate::scenario::{Reader, beside, kind, nearest, scalar};
 
 /// Keys of one of them.
-const OF_SERVER: [&str; 6] = [
+const OF_SERVER: [&str; 8] = [
     "label",
     "product",
     "data",
     "program",
+    "image",
+    "change",
     "factors",
     "resources",
 ];
@@ -44,6 +46,19 @@ impl ServerCell {
         &self.cell.zone
     }
 
+    /// Refuses what it cannot be over that topology.
+    pub(super) fn check(&self, topology: &Topology) -> Result<(), Failure> {
+        Ok(self.cell.check(topology)?)
+    }
+
+    /// Its profile and the port of its exposition, if it has one.
+    fn exposition(&self, server: &RunningServer) -> Option<(&'static str, u16)> {
+        let name = self.cell.product.name;
+        let is_there = observe::profiles::by_name(name).is_some();
+        let port = server.other_ports().first();
+        port.filter(|_| is_there).map(|port| (name, *port))
+    }
+
     /// Starts it for runs of these groups, which it completes. It ends when it is dropped.
     pub(super) fn start(
         &self,
@@ -62,6 +77,9 @@ impl ServerCell {
                 Failure::in_operation(format!("{title} has no {transport}"))
             })?;
             run.servers = vec![address.to_string()];
+            if let Some(pods) = server.pods().filter(|_| run.observe.is_empty()) {
+                run.observe = pods.observed(self.exposition(&server));
+            }
             if run.observe.is_empty() {
                 run.observe.push("auto".to_owned());
                 let behind = server.behind().map(|it| it.endpoints().do53());
@@ -108,6 +126,29 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
         ));
     };
     has_known_keys(reader, table)?;
+    let (factors, resources) = (
+        axes(reader, table, "factors")?,
+        axes(reader, table, "resources")?,
+    );
+    let of_both = combinations(&factors, &resources)
+        .map_err(|what| fault(at, &what, "vary less at a time"))?;
+    if let Some(changed) = text(reader, table, "change")? {
+        let level = |settings: Vec<Setting<'_>>| {
+            of_change(&changed, &settings).map_err(|failure| reader.of(at, failure))
+        };
+        let label = text(reader, table, "label")?.unwrap_or_else(|| changed.clone());
+        return of_both
+            .into_iter()
+            .map(|settings| {
+                let words = [label.clone()].into_iter().chain(varied(&settings));
+                let label = words.collect::<Vec<_>>().join(" ");
+                Ok(Level {
+                    label,
+                    ..level(settings)?
+                })
+            })
+            .collect();
+    }
     let product = product(reader, table, at)?;
     let label = text(reader, table, "label")?.unwrap_or_else(|| product.name.to_owned());
     let data = text(reader, table, "data")?.unwrap_or_else(|| "zone:1000,ttl=1h".to_owned());
@@ -118,40 +159,25 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
     let data = data_of(reader, &data).map_err(|failure| reader.of(at, failure))?;
     let program = text(reader, table, "program")?;
     let program = program.map(|named| PathBuf::from(beside(reader.path(), &named)));
-    let (factors, resources) = (
-        axes(reader, table, "factors")?,
-        axes(reader, table, "resources")?,
-    );
-    let all: Vec<&Axis> = factors.iter().chain(&resources).collect();
-    let numbers: Vec<usize> = all.iter().map(|(_, values)| values.len()).collect();
-    let combinations = experiment::combinations(&numbers, LEVELS_MAX).map_err(|many| {
-        let what = format!(
-            "{} combinations: there are at most {LEVELS_MAX}",
-            many.number
-        );
-        fault(at, &what, "vary less at a time")
-    })?;
+    let image = text(reader, table, "image")?;
     let mut levels = Vec::new();
-    for combination in combinations {
+    for settings in of_both {
         let mut cell = Cell::new(product, data.zone.clone());
         cell.path.clone_from(&program);
-        let mut words = vec![label.clone()];
-        let mut labels = labels_of_all.to_vec();
-        for (at_axis, ((name, values), position)) in all.iter().zip(combination).enumerate() {
-            let value = &values[position];
-            cell = match at_axis < factors.len() {
+        cell.image.clone_from(&image);
+        for setting in &settings {
+            let Setting { name, value, .. } = setting;
+            cell = match setting.is_factor {
                 true => cell.set(&format!("{name}={value}")).map_err(Failure::from),
                 false => cell.limit(name, value).map_err(Failure::from),
             }
             .map_err(|failure| reader.of(at, failure))?;
-            if values.len() > 1 {
-                words.push(format!("{name}={value}"));
-            }
-            labels.push((name.clone(), value.clone()));
         }
+        let words = [label.clone()].into_iter().chain(varied(&settings));
+        let of_settings = settings.iter().map(Setting::label);
         levels.push(Level {
-            label: words.join(" "),
-            labels,
+            label: words.collect::<Vec<_>>().join(" "),
+            labels: labels_of_all.iter().cloned().chain(of_settings).collect(),
             server: Some(ServerCell {
                 cell,
                 questions: data.questions.clone(),
@@ -160,6 +186,89 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
         });
     }
     Ok(levels)
+}
+
+/// A factor or a resource, as it is in one of the combinations.
+struct Setting<'a> {
+    name: &'a str,
+    value: &'a str,
+    is_factor: bool,
+    is_varied: bool,
+}
+
+impl Setting<'_> {
+    fn label(&self) -> (String, String) {
+        (self.name.to_owned(), self.value.to_owned())
+    }
+}
+
+/// Those that are varied, for the name of a cell.
+fn varied<'a>(settings: &'a [Setting<'_>]) -> impl Iterator<Item = String> + 'a {
+    let varied = settings.iter().filter(|it| it.is_varied);
+    varied.map(|it| format!("{}={}", it.name, it.value))
+}
+
+/// Every combination of the values.
+fn combinations<'a>(
+    factors: &'a [Axis],
+    resources: &'a [Axis],
+) -> Result<Vec<Vec<Setting<'a>>>, String> {
+    let all: Vec<&Axis> = factors.iter().chain(resources).collect();
+    let numbers: Vec<usize> = all.iter().map(|(_, values)| values.len()).collect();
+    let combinations = experiment::combinations(&numbers, LEVELS_MAX);
+    let combinations = combinations.map_err(|many| {
+        format!(
+            "{} combinations: there are at most {LEVELS_MAX}",
+            many.number
+        )
+    })?;
+    let settings = |combination: Vec<usize>| {
+        let each = all.iter().zip(combination).enumerate();
+        let each = each.map(|(number, ((name, values), position))| Setting {
+            name,
+            value: &values[position],
+            is_factor: number < factors.len(),
+            is_varied: values.len() > 1,
+        });
+        each.collect()
+    };
+    Ok(combinations.into_iter().map(settings).collect())
+}
+
+/// A level that changes what a cluster runs.
+fn of_change(changed: &str, settings: &[Setting<'_>]) -> Result<Level, Failure> {
+    let mut change = Change::parse(changed)?;
+    for Setting {
+        name,
+        value,
+        is_factor,
+        ..
+    } in settings
+    {
+        match (*is_factor, *name) {
+            (false, name) => change.resources.set(name, value)?,
+            (true, "replicas") => {
+                let number = value
+                    .parse()
+                    .ok()
+                    .filter(|number| (1..=1_000).contains(number));
+                change.replicas = Some(number.ok_or_else(|| {
+                    let what = format!("replicas: `{value}`");
+                    Failure::usage(what, "give a whole number from 1 to 1000")
+                })?);
+            }
+            (true, name) => {
+                let what = format!("a change has no factor `{name}`");
+                return Err(Failure::usage(what, "set replicas"));
+            }
+        }
+    }
+    change.check()?;
+    Ok(Level {
+        labels: settings.iter().map(Setting::label).collect(),
+        change: Some(change),
+        ..Level::default()
+    })
 }
 
 fn has_known_keys(reader: &Reader<'_>, table: &DeTable<'_>) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use lab::target::{Change, Changed};
 use measure::RunRecord;
 use measure::metric::Metric;
 use measure::record::EndedBy;
@@ -50,9 +51,16 @@ fn runs(
     let all = Run::all(turn, experiment.runs_per_start);
     let mut figures = String::new();
     let Some(server) = &turn.server else {
+        let change = turn.change.as_ref();
+        let apply = |change: &Change| change.apply(&folder.manifest(turn), turn.repetition);
+        let changed = change.map(apply).transpose()?;
+        if changed.is_some() {
+            gate::wait(&groups, interrupt)?;
+        }
         for run in all {
             figures = make_one(&run, &groups, folder, interrupt)?;
         }
+        changed.map_or(Ok(()), Changed::restore)?;
         return Ok(figures);
     };
     // It ends with the last of the runs.

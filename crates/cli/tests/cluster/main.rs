@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod bed;
+mod cells;
 mod kubelet;
 
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]

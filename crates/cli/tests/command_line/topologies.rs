@@ -309,9 +309,9 @@ fn a_topology_that_cannot_be_is_refused_before_anything_runs() {
     let file = folder.write("refused.toml", "[lab]\ntopology = \"veth\"\n");
     let planned = execute(&format!("{THRONG} experiment plan {file}"));
     planned.refused_with("no server", "[[server]]");
-    let up = execute(&format!("{THRONG} lab up nsd --topology kubernetes"));
+    let up = execute(&format!("{THRONG} lab up nsd --topology cluster"));
     assert_eq!(up.code, Some(2));
-    let told = "no topology `kubernetes`: write loopback, veth, or line:";
+    let told = "no topology `cluster`: write loopback, veth, kubernetes, or line:";
     assert!(up.stderr.contains(told), "{}", up.stderr);
 }
 

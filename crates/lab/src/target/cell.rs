@@ -148,6 +148,8 @@ pub struct Cell {
     pub families: Families,
     /// What it may use.
     pub resources: Resources,
+    /// The image of its container, in Kubernetes.
+    pub image: Option<String>,
     /// Where its program is, if not where it is installed.
     pub path: Option<PathBuf>,
     /// The name under which it goes on when the thread that starts it has ended; none if it is to
@@ -175,6 +177,7 @@ impl Cell {
             services: product.services().to_vec(),
             families: Families::V4,
             resources: Resources::default(),
+            image: None,
             path: None,
             lasting: None,
             front: None,
@@ -256,6 +259,7 @@ impl Cell {
     /// or the zone (the message has the end of its log), no free ports were found, or its network
     /// cannot be made here.
     pub fn start(&self) -> anyhow::Result<RunningServer> {
+        self.check(&self.topology)?;
         let mut cell = self.clone();
         if cell.network.is_none() {
             let lasting = self.lasting.as_deref();
@@ -263,6 +267,33 @@ impl Cell {
             cell.network = network.map(Arc::new);
         }
         (self.product.start)(&cell)
+    }
+
+    /// Refuses what it cannot be over that topology.
+    ///
+    /// # Errors
+    /// In Kubernetes: it has no image, or it has what only a host can give; with the cure.
+    pub fn check(&self, topology: &Topology) -> anyhow::Result<()> {
+        if *topology != Topology::Kubernetes {
+            return Ok(());
+        }
+        let title = self.product.title;
+        anyhow::ensure!(
+            self.image.is_some(),
+            "there is no image of {title} for Kubernetes\nhint: name one that the nodes have or can \
+             pull, with this program in it"
+        );
+        anyhow::ensure!(
+            self.resources.cpus.is_none(),
+            "a pod has no list of CPUs\nhint: set its quota, which becomes its request and limit"
+        );
+        let is_two = self.product.behind().is_some() && self.text("behind") != "none";
+        anyhow::ensure!(
+            !is_two && self.text("internet").is_empty(),
+            "{title} alone can be in Kubernetes, without other servers\nhint: use the topology veth \
+             for two of them"
+        );
+        Ok(())
     }
 
     /// A factor's value; empty where the product decides.
@@ -280,7 +311,7 @@ impl Cell {
     /// `{name}` is the factor of that name; `{origin}` the zone's; `{folder}` where `zone.db` is;
     /// `{certificate}` what names of the certificate's files begin with; `{address}` and `{port}`
     /// for UDP and TCP, `{addresses}` all of them; `{dot.address}` and `{dot.port}` those of a
-    /// service; `{other.port}` one of 127.0.0.1 beside them. A line stands once for each address if
+    /// service; `{other.port}` one beside them, at `{other.address}`. A line stands once for each address if
     /// it has one, and not at all if a value in it is missing.
     pub(super) fn fill(&self, template: &str, place: &Place<'_>) -> String {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -305,6 +336,7 @@ impl Cell {
         say("port", vec![endpoints.do53_port.to_string()]);
         let other = place.extra_ports.iter().map(ToString::to_string);
         say("other.port", other.collect());
+        say("other.address", vec![place.other_address.to_string()]);
         for service in self.product.services() {
             let at = endpoints.services_all().filter(|(it, _)| it == service);
             let addresses = at.map(|(_, address)| address.ip().to_string());

@@ -15,12 +15,14 @@
 
 mod cell;
 mod certificate;
+mod change;
 mod folder;
 mod gate;
 mod internet;
 mod namespace;
 mod network;
 mod place;
+mod pods;
 mod ports;
 pub mod prepared;
 mod process;
@@ -40,9 +42,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use cell::{Cell, Factor, Values};
 pub use certificate::TLS_NAME;
+pub use change::{Change, Changed};
 pub use gate::Expectation;
 pub use namespace::Namespace;
 pub use network::Network;
+pub use pods::{Pods, check_cluster};
 pub use product::Product;
 pub use products::{
     BindCounters, BindOptions, BindTarget, KnotOptions, KnotTarget, UnboundOptions, UnboundTarget,

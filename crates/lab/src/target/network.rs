@@ -80,7 +80,7 @@ impl Network {
         lasting: Option<&str>,
     ) -> anyhow::Result<Option<Network>> {
         let shape = match topology {
-            Topology::Loopback => return Ok(None),
+            Topology::Loopback | Topology::Kubernetes => return Ok(None),
             Topology::Veth => None,
             Topology::Line(shape, _) => Some((**shape).clone()),
         };

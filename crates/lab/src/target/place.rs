@@ -1,5 +1,7 @@
 //! What a server program needs, and where one start of it puts everything.
 
+use std::net::Ipv4Addr;
+
 use super::folder::TempFolder;
 use super::process::Program;
 use super::{Endpoints, Service};
@@ -25,4 +27,6 @@ pub(super) struct Place<'a> {
     pub(super) folder: &'a TempFolder,
     pub(super) endpoints: &'a Endpoints,
     pub(super) extra_ports: &'a [u16],
+    /// Where those are: of this host alone, or of a pod.
+    pub(super) other_address: Ipv4Addr,
 }

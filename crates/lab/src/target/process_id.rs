@@ -1,6 +1,7 @@
 //! Processes, told from later ones of the same number, and groups of them.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,10 @@ pub struct ProcessId {
     pub id: u32,
     /// When it was started, ticks since the host was.
     pub started: u64,
+    /// The process namespace in which the number counts: a container with the same folder for
+    /// temporary files has another one. 0 if it is not known.
+    #[serde(default)]
+    pub namespace: u64,
 }
 
 /// What /proc tells of a process.
@@ -33,7 +38,12 @@ impl ProcessId {
     /// The process that has the number now.
     pub fn of(id: u32) -> Option<ProcessId> {
         let started = Stat::read(&id.to_string())?.started;
-        Some(ProcessId { id, started })
+        let namespace = own_namespace();
+        Some(ProcessId {
+            id,
+            started,
+            namespace,
+        })
     }
 
     /// This process.
@@ -41,8 +51,11 @@ impl ProcessId {
         ProcessId::of(std::process::id())
     }
 
-    /// True until it has ended, reaped or not.
+    /// True until it has ended, reaped or not; also if it cannot be seen from here.
     pub fn is_alive(self) -> bool {
+        if self.namespace != 0 && self.namespace != own_namespace() {
+            return true;
+        }
         let stat = Stat::read(&self.id.to_string());
         stat.is_some_and(|stat| stat.started == self.started && !stat.is_ended)
     }
@@ -51,6 +64,10 @@ impl ProcessId {
     pub(super) fn is_taken(self) -> bool {
         ProcessId::of(self.id).is_some_and(|now| now != self)
     }
+}
+
+fn own_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |it| it.ino())
 }
 
 impl Stat {

@@ -70,6 +70,17 @@ impl Resources {
         Ok(())
     }
 
+    /// As requests and limits of a container.
+    pub(super) fn limits_in_kubernetes(&self) -> serde_json::Map<String, serde_json::Value> {
+        let cpu = self
+            .quota_cpus
+            .map(|it| ("cpu", format!("{}m", (it * 1e3).round())));
+        let memory = self.memory_bytes.map(|it| ("memory", it.to_string()));
+        let all = cpu.into_iter().chain(memory);
+        all.map(|(name, value)| (name.to_owned(), value.into()))
+            .collect()
+    }
+
     /// Words that begin the command line of a program that is to have no more.
     pub(super) fn words(&self, group: Option<&ControlGroup>) -> Vec<String> {
         let mut words = Vec::new();

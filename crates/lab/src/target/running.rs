@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::process::ServerProcess;
 use super::running_list::Listed;
-use super::{Endpoints, Network};
+use super::{Endpoints, Network, Pods};
 
 /// A server that runs and answers, gone when dropped.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct RunningServer {
     pub(super) behind: Option<Box<RunningServer>>,
     /// Where it runs, if not with its generator.
     pub(super) network: Option<Arc<Network>>,
+    /// Its pod; its process here follows the pod's log.
+    pub(super) pods: Option<Pods>,
 }
 
 impl RunningServer {
@@ -64,6 +66,11 @@ impl RunningServer {
         self.behind.as_deref()
     }
 
+    /// Where it is in Kubernetes, if it is.
+    pub fn pods(&self) -> Option<&Pods> {
+        self.pods.as_ref()
+    }
+
     /// The network between it and its generator; none on loopback.
     pub fn network(&self) -> Option<&Network> {
         self.network.as_deref()
@@ -96,6 +103,9 @@ impl RunningServer {
         self.listed.owner = None;
         self.listed.write()?;
         self.process.keep();
+        if let Some(pods) = &mut self.pods {
+            pods.keep();
+        }
         if let Some(network) = self
             .network
             .as_ref()

@@ -13,6 +13,7 @@ use proto::Transport;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{PREFIX, TempFolder};
+use super::pods::Held;
 pub use super::process_id::ProcessId;
 use super::process_id::{end_politely, has_processes, kill_group, wait_for_group};
 use super::resources::ControlGroup;
@@ -43,6 +44,9 @@ pub struct Listed {
     /// Of a network, the network namespaces of generator and server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
+    /// Where Kubernetes has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) kubernetes: Option<Held>,
     /// Folders of its control groups.
     pub groups: Vec<PathBuf>,
     /// Its configuration, zone, keys and log.
@@ -64,6 +68,7 @@ impl Listed {
             process: None,
             addresses: Vec::new(),
             namespaces: Vec::new(),
+            kubernetes: None,
             groups: Vec::new(),
             folder: folder.path().to_owned(),
         }
@@ -85,6 +90,7 @@ impl Listed {
             process: None,
             addresses: Vec::new(),
             namespaces: namespaces.to_vec(),
+            kubernetes: None,
             groups: Vec::new(),
             folder: folder.path().to_owned(),
         }
@@ -170,6 +176,9 @@ impl Listed {
             .for_each(|name| line::remove_made(name));
         if let Some(left) = self.namespaces.iter().find(|name| line::exists(name)) {
             anyhow::bail!("the network namespace `{left}` cannot be removed");
+        }
+        if let Some(held) = &self.kubernetes {
+            held.remove()?;
         }
         let line = self.line();
         drop(ControlGroup::at(self.groups.clone()));

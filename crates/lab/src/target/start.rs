@@ -9,12 +9,13 @@ use super::cell::Cell;
 use super::certificate::Certificate;
 use super::folder::TempFolder;
 use super::place::{Place, Server};
+use super::pods::{InImage, Pods};
 use super::process::{Launch, ServerProcess};
 use super::ready::{Readiness, StartFailure, wait_until_ready};
 use super::resources::{ControlGroup, Resources};
 use super::running::RunningServer;
 use super::running_list::Listed;
-use super::{Endpoints, Families, Network, Service, Zone, ports};
+use super::{Endpoints, Families, Network, Service, Topology, Zone, ports};
 
 /// How often a start is repeated when another process took a port first.
 const ATTEMPTS_MAX: usize = 5;
@@ -30,6 +31,8 @@ pub(super) struct Start<'a> {
     pub(super) has_udp: bool,
     /// What it may use.
     pub(super) resources: Resources,
+    /// The image of its container, if it is to be in Kubernetes.
+    pub(super) image: Option<&'a str>,
     /// Where its program is, if not where it is installed.
     pub(super) path: Option<&'a Path>,
     /// The name under which it goes on when the thread that starts it has ended.
@@ -56,6 +59,7 @@ impl<'a> Start<'a> {
             services: &[],
             has_udp: true,
             resources: Resources::default(),
+            image: None,
             path: None,
             lasting: None,
             front: None,
@@ -72,6 +76,7 @@ impl<'a> Start<'a> {
             families: cell.families,
             services: &cell.services,
             resources: cell.resources.clone(),
+            image: (cell.image.as_deref()).filter(|_| cell.topology == Topology::Kubernetes),
             path: cell.path.as_deref(),
             lasting: cell.lasting.clone(),
             front: cell.front.clone(),
@@ -95,7 +100,11 @@ impl<'a> Start<'a> {
         }
         let mut last = anyhow::anyhow!("no attempt was made");
         for _ in 0..ATTEMPTS_MAX {
-            match self.attempt(&mut configure) {
+            let attempt = match self.image {
+                Some(image) => self.attempt_in_pod(image, &mut configure),
+                None => self.attempt(&mut configure),
+            };
+            match attempt {
                 Ok(server) => return Ok(server),
                 Err(StartFailure::Final(error)) => return Err(error),
                 Err(StartFailure::PortTaken(error)) => last = error,
@@ -120,6 +129,7 @@ impl<'a> Start<'a> {
             folder: &folder,
             endpoints: &endpoints,
             extra_ports: &extra_ports,
+            other_address: Ipv4Addr::LOCALHOST,
         };
         let arguments = configure(&place)?;
         let group = ControlGroup::new(&folder.name(), &self.resources)?;
@@ -140,13 +150,7 @@ impl<'a> Start<'a> {
         listed.process = process.identity();
         listed.addresses = endpoints.addresses_by_transport();
         listed.write()?;
-        let readiness = Readiness {
-            endpoints: &endpoints,
-            origin: &self.zone.origin,
-            refused_is_ready: self.refused_is_ready,
-            ready_line: self.server.ready_line,
-            fatal_lines: self.server.fatal_lines,
-        };
+        let readiness = self.readiness(&endpoints);
         self.there(|| wait_until_ready(&mut process, &readiness))??;
         Ok(RunningServer {
             process,
@@ -156,7 +160,80 @@ impl<'a> Start<'a> {
             listed,
             behind: None,
             network: self.network.clone(),
+            pods: None,
         })
+    }
+
+    /// In Kubernetes ports are a pod's own, and its address is that of a Service.
+    fn attempt_in_pod(
+        &self,
+        image: &str,
+        configure: &mut impl FnMut(&Place<'_>) -> anyhow::Result<Vec<OsString>>,
+    ) -> Result<RunningServer, StartFailure> {
+        let program = self.server.program;
+        let folder = TempFolder::new(program.name())?;
+        let mut listed = Listed::new(program.name(), [&self.lasting, &self.front], &folder);
+        let mut pods = Pods::new(&folder)?;
+        listed.kubernetes = Some(pods.held());
+        listed.write()?;
+        let all = Ipv4Addr::UNSPECIFIED;
+        let ports = Pods::ports(1 + self.services.len() + self.extra_ports);
+        let (mut endpoints, extra_ports) = self.endpoints(vec![all.into()], ports);
+        endpoints.addresses = vec![pods.make_service(&endpoints)?];
+        let ca_pem = self.write_files(&folder, &endpoints.addresses)?;
+        let inside = Endpoints {
+            addresses: vec![all.into()],
+            ..endpoints.clone()
+        };
+        let arguments = configure(&Place {
+            folder: &folder,
+            endpoints: &inside,
+            extra_ports: &extra_ports,
+            other_address: all,
+        })?;
+        let words = arguments.iter().map(|it| it.to_string_lossy().into_owned());
+        let in_image = InImage {
+            image,
+            path: self.path,
+            arguments: words.collect(),
+        };
+        pods.start(folder.path(), &in_image, &self.resources)?;
+        // What the pod logs is logged here, and its process ends with the pod.
+        let launch = Launch {
+            program,
+            path: Some(Path::new("kubectl")),
+            arguments: pods.log_words().into_iter().map(OsString::from).collect(),
+            resources: &Resources::default(),
+            group: None,
+            within: None,
+            lasts: self.lasting.is_some(),
+        };
+        let mut process = ServerProcess::spawn(launch, folder)?;
+        listed.process = process.identity();
+        listed.addresses = endpoints.addresses_by_transport();
+        listed.write()?;
+        wait_until_ready(&mut process, &self.readiness(&endpoints))?;
+        Ok(RunningServer {
+            process,
+            endpoints,
+            extra_ports,
+            ca_pem,
+            listed,
+            behind: None,
+            network: None,
+            pods: Some(pods),
+        })
+    }
+
+    fn readiness<'b>(&'b self, endpoints: &'b Endpoints) -> Readiness<'b> {
+        Readiness {
+            endpoints,
+            origin: &self.zone.origin,
+            is_elsewhere: self.image.is_some(),
+            refused_is_ready: self.refused_is_ready,
+            ready_line: self.server.ready_line,
+            fatal_lines: self.server.fatal_lines,
+        }
     }
 
     /// Runs something where the server is.
@@ -188,16 +265,21 @@ impl<'a> Start<'a> {
             free_on.push(v4);
         }
         let count = 1 + self.services.len() + self.extra_ports;
-        let mut free = self.there(|| ports::free_ports(&free_on, count))??;
-        let extra_ports = free.split_off(1 + self.services.len());
-        let of_services = self.services.iter().copied().zip(free.split_off(1));
+        let free = self.there(|| ports::free_ports(&free_on, count))??;
+        Ok(self.endpoints(addresses, free))
+    }
+
+    /// Ports at these addresses: of UDP and TCP, of each service, and the others.
+    fn endpoints(&self, addresses: Vec<IpAddr>, mut ports: Vec<u16>) -> (Endpoints, Vec<u16>) {
+        let extra_ports = ports.split_off(1 + self.services.len());
+        let of_services = self.services.iter().copied().zip(ports.split_off(1));
         let endpoints = Endpoints {
             addresses,
-            do53_port: free[0],
+            do53_port: ports[0],
             has_udp: self.has_udp,
             services: of_services.collect(),
         };
-        Ok((endpoints, extra_ports))
+        (endpoints, extra_ports)
     }
 
     /// Returns the authority's certificate if there is one.

@@ -15,10 +15,13 @@ pub enum Topology {
     Veth,
     /// Two network namespaces, joined by a delay line; with what was written.
     Line(Box<Shape>, String),
+    /// A cluster: the server is in a pod, behind a Service.
+    Kubernetes,
 }
 
 impl Topology {
-    /// Reads `loopback`, `veth`, or `line:10ms,0.1%`, with more of the line's values by name.
+    /// Reads `loopback`, `veth`, `kubernetes`, or `line:10ms,0.1%`, with more of the line's values by
+    /// name.
     ///
     /// # Errors
     /// It is none of them; with the cure.
@@ -26,13 +29,14 @@ impl Topology {
         match text.split_once(':') {
             None if text == "loopback" => Ok(Topology::Loopback),
             None if text == "veth" => Ok(Topology::Veth),
+            None if text == "kubernetes" => Ok(Topology::Kubernetes),
             Some(("line", shape)) => {
                 let shape = Box::new(Shape::parse(shape)?);
                 Ok(Topology::Line(shape, text.to_owned()))
             }
             _ => Err(RunError::new(
                 format!("there is no topology `{text}`"),
-                "write loopback, veth, or line:DELAY,LOSS such as line:10ms,0.1%",
+                "write loopback, veth, kubernetes, or line:DELAY,LOSS such as line:10ms,0.1%",
             )),
         }
     }
@@ -49,7 +53,7 @@ impl Topology {
 
     /// True if it needs network namespaces, and rights for them.
     pub fn needs_network(&self) -> bool {
-        *self != Topology::Loopback
+        matches!(self, Topology::Veth | Topology::Line(..))
     }
 }
 
@@ -59,6 +63,7 @@ impl fmt::Display for Topology {
             Topology::Loopback => f.write_str("loopback"),
             Topology::Veth => f.write_str("veth"),
             Topology::Line(_, written) => f.write_str(written),
+            Topology::Kubernetes => f.write_str("kubernetes"),
         }
     }
 }
@@ -80,12 +85,13 @@ mod tests {
 
     #[test]
     fn a_topology_is_read_and_written_the_same() {
-        for text in ["loopback", "veth", "line:10ms,0.1%,seed=3"] {
+        for text in ["loopback", "kubernetes", "veth", "line:10ms,0.1%,seed=3"] {
             let topology = Topology::parse(text).unwrap();
             assert_eq!(topology.to_string(), text);
-            assert_eq!(topology.needs_network(), text != "loopback");
+            let is_made = text.starts_with("veth") || text.starts_with("line");
+            assert_eq!(topology.needs_network(), is_made);
         }
-        for text in ["", "vethh", "veth:1", "line", "kubernetes", "line:x"] {
+        for text in ["", "vethh", "veth:1", "line", "kubernetes:1", "line:x"] {
             let error = Topology::parse(text).unwrap_err();
             assert!(error.hint.is_some(), "{text}");
         }

@@ -104,7 +104,7 @@ fn configuration(cell: &Cell, place: &Place<'_>, source: &str) -> String {
     let addresses = addresses.join(" ");
     let services = place.endpoints.services.iter();
     let encrypted = services.filter_map(|(service, port)| Some((scheme(*service)?, *port)));
-    let exposition = place.extra_ports[0];
+    let exposition = SocketAddr::new(place.other_address.into(), place.extra_ports[0]);
     let mut text = String::new();
     for (scheme, port) in [("dns", place.endpoints.do53_port)]
         .into_iter()
@@ -114,7 +114,7 @@ fn configuration(cell: &Cell, place: &Place<'_>, source: &str) -> String {
         let _ = writeln!(
             text,
             "{scheme}://{origin}:{port} {{\n  bind {addresses}\n  errors\n  \
-             prometheus 127.0.0.1:{exposition}\n{source}\n{options}"
+             prometheus {exposition}\n{source}\n{options}"
         );
         if scheme != "dns" {
             let _ = writeln!(text, "  tls {folder}/server.pem {folder}/server.key");

@@ -1,0 +1,302 @@
+//! A change of what a cluster runs already: saved before, restored after, and shown to be restored.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::Resources;
+use super::folder::TempFolder;
+use super::pods::{Held, context, kubectl};
+use super::running_list::Listed;
+
+/// What runs several pods of one kind.
+const KINDS: [&str; 3] = ["deployment", "statefulset", "daemonset"];
+/// Set by the cluster itself.
+const OF_CLUSTER: [&str; 6] = [
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+/// Counted by the cluster itself.
+const REVISIONS: [&str; 2] = [
+    "deployment.kubernetes.io/revision",
+    "deprecated.daemonset.template.generation",
+];
+/// Differs from start to start, so that each has pods of its own.
+const START: &str = "throng/start";
+const ROLLOUT: &str = "--timeout=180s";
+
+/// What is to be changed.
+#[derive(Clone, Debug)]
+pub struct Change {
+    namespace: String,
+    kind: String,
+    name: String,
+    /// CPU time and memory of each of its pods, of the first container.
+    pub resources: Resources,
+    /// How many pods there are.
+    pub replicas: Option<u32>,
+}
+
+/// Changed, until it is restored or dropped.
+#[derive(Debug)]
+pub struct Changed {
+    held: Option<Held>,
+    _folder: TempFolder,
+}
+
+/// Where something is, and how it was.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Saved {
+    pub(super) context: String,
+    namespace: String,
+    kind: String,
+    name: String,
+    manifest: PathBuf,
+}
+
+impl Change {
+    /// Reads `NAMESPACE/KIND/NAME`, such as `kube-system/deployment/coredns`.
+    ///
+    /// # Errors
+    /// It is no such thing; with the cure.
+    pub fn parse(text: &str) -> anyhow::Result<Change> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let [namespace, kind, name] = parts[..] else {
+            anyhow::bail!(
+                "`{text}` is no NAMESPACE/KIND/NAME\nhint: write one such as \
+                 kube-system/deployment/coredns"
+            );
+        };
+        anyhow::ensure!(
+            KINDS.contains(&kind) && !namespace.is_empty() && !name.is_empty(),
+            "`{text}` is not understood\nhint: the kind is one of {}",
+            KINDS.join(", ")
+        );
+        Ok(Change {
+            namespace: namespace.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            resources: Resources::default(),
+            replicas: None,
+        })
+    }
+
+    /// Refuses what cannot be changed so.
+    ///
+    /// # Errors
+    /// With the cure.
+    pub fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.resources.cpus.is_none(),
+            "a pod has no list of CPUs\nhint: set its quota, which becomes its request and limit"
+        );
+        anyhow::ensure!(
+            self.replicas.is_none() || self.kind != "daemonset",
+            "a daemonset has a pod on each node\nhint: leave `replicas` out"
+        );
+        Ok(())
+    }
+
+    /// Changes it for one start, and waits until all of its pods are those of the change. How it was
+    /// is in that file before.
+    ///
+    /// # Errors
+    /// What the cluster says; then it is as it was.
+    pub fn apply(&self, manifest: &Path, start: u32) -> anyhow::Result<Changed> {
+        let context = context()?;
+        let Change {
+            namespace,
+            kind,
+            name,
+            ..
+        } = self;
+        let of = ["--namespace", namespace, "get", kind, name, "--output=json"];
+        let text = kubectl(&context, &of, None)
+            .with_context(|| format!("there is no {kind} `{name}` in `{namespace}`"))?;
+        let mut was: Value = serde_json::from_str(&text)?;
+        without_state(&mut was);
+        let text = serde_json::to_string_pretty(&was)?;
+        std::fs::write(manifest, &text)
+            .with_context(|| format!("cannot write `{}`", manifest.display()))?;
+        let folder = TempFolder::new("change")?;
+        // A copy that is there whatever happens to the other one.
+        let saved = Saved {
+            context: context.clone(),
+            namespace: namespace.clone(),
+            kind: kind.clone(),
+            name: name.clone(),
+            manifest: folder.write("manifest.json", &text)?,
+        };
+        let mut listed = Listed::new("kubectl", [&None, &None], &folder);
+        listed.kubernetes = Some(Held::Changed(saved.clone()));
+        listed.write()?;
+        let changed = Changed {
+            held: Some(Held::Changed(saved)),
+            _folder: folder,
+        };
+        let patch = self.patch(&was, start)?.to_string();
+        let of = [
+            "--namespace",
+            namespace,
+            "patch",
+            kind,
+            name,
+            "--type=strategic",
+            "--patch",
+        ];
+        kubectl(&context, &[&of[..], &[patch.as_str()]].concat(), None)?;
+        let of = [
+            "--namespace",
+            namespace,
+            "rollout",
+            "status",
+            kind,
+            name,
+            ROLLOUT,
+        ];
+        kubectl(&context, &of, None)?;
+        Ok(changed)
+    }
+
+    fn patch(&self, was: &Value, start: u32) -> anyhow::Result<Value> {
+        let container = &was["spec"]["template"]["spec"]["containers"][0]["name"];
+        let container = container.as_str().context("it has no container")?;
+        let limits = self.resources.limits_in_kubernetes();
+        let mut spec = json!({"template": {
+            "metadata": {"annotations": {START: start.to_string()}},
+            "spec": {"containers": [
+                {"name": container, "resources": {"limits": limits, "requests": limits}},
+            ]},
+        }});
+        if let Some(replicas) = self.replicas {
+            spec["replicas"] = replicas.into();
+        }
+        Ok(json!({ "spec": spec }))
+    }
+}
+
+impl Changed {
+    /// Restores it, and compares.
+    ///
+    /// # Errors
+    /// What is not as it was.
+    pub fn restore(mut self) -> anyhow::Result<()> {
+        match self.held.take() {
+            Some(held) => held.remove(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            // Whoever comes next finds it in the list, unless its folder went with this.
+            let _ = held.remove();
+        }
+    }
+}
+
+impl Saved {
+    /// As it was, with the cluster's word for it.
+    pub(super) fn restore(&self) -> anyhow::Result<()> {
+        let Saved {
+            context,
+            namespace,
+            kind,
+            name,
+            manifest,
+        } = self;
+        let file = format!("--filename={}", manifest.display());
+        let what = format!("{kind} `{name}` in `{namespace}` is not as it was");
+        let cure = format!("restore it with `kubectl replace {file}`");
+        let failed = || format!("{what}\nhint: {cure}");
+        kubectl(context, &["replace", &file], None).with_context(failed)?;
+        let of = [
+            "--namespace",
+            namespace,
+            "rollout",
+            "status",
+            kind,
+            name,
+            ROLLOUT,
+        ];
+        kubectl(context, &of, None).with_context(failed)?;
+        // It fails where there is a difference, and shows it.
+        kubectl(context, &["diff", &file], None).with_context(failed)?;
+        Ok(())
+    }
+}
+
+/// What somebody wrote, without what the cluster added.
+fn without_state(manifest: &mut Value) {
+    if let Some(all) = manifest.as_object_mut() {
+        all.remove("status");
+    }
+    if let Some(metadata) = manifest["metadata"].as_object_mut() {
+        OF_CLUSTER
+            .iter()
+            .for_each(|key| drop(metadata.remove(*key)));
+    }
+    if let Some(annotations) = manifest["metadata"]["annotations"].as_object_mut() {
+        REVISIONS
+            .iter()
+            .for_each(|key| drop(annotations.remove(*key)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_names_what_it_changes() {
+        let change = Change::parse("kube-system/deployment/coredns").unwrap();
+        assert_eq!(change.name, "coredns");
+        for wrong in [
+            "coredns",
+            "a/pod/b",
+            "/deployment/b",
+            "a/deployment/",
+            "a/b/c/d",
+        ] {
+            let error = Change::parse(wrong).unwrap_err().to_string();
+            assert!(error.contains("hint: "), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_the_cluster_adds_is_not_saved() {
+        let mut manifest = json!({
+            "metadata": {"name": "a", "uid": "1", "annotations": {REVISIONS[0]: "3", "own": "x"}},
+            "spec": {"replicas": 1}, "status": {"replicas": 1},
+        });
+        without_state(&mut manifest);
+        let kept = json!({
+            "metadata": {"name": "a", "annotations": {"own": "x"}}, "spec": {"replicas": 1},
+        });
+        assert_eq!(manifest, kept);
+    }
+
+    #[test]
+    fn the_first_container_gets_the_limits_and_every_start_pods_of_its_own() {
+        let mut change = Change::parse("a/deployment/b").unwrap();
+        change.resources.set("quota", "0.5").unwrap();
+        change.replicas = Some(2);
+        let was = json!({"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}});
+        let text = change.patch(&was, 3).unwrap().to_string();
+        for part in [
+            r#""cpu":"500m""#,
+            r#""throng/start":"3""#,
+            r#""replicas":2"#,
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(change.patch(&json!({}), 1).is_err());
+    }
+}
