@@ -1,9 +1,10 @@
-//! Knot Resolver as the server under test, in front of a BIND of its own.
+//! Knot Resolver as the server under test, in front of a BIND of its own or in a closed Internet.
 
 use super::BIND;
 use super::proxy::start_in_front;
 use crate::target::cell::{Cell, Factor};
-use crate::target::place::Server;
+use crate::target::internet::start_resolver;
+use crate::target::place::{Place, Server};
 use crate::target::process::Program;
 use crate::target::start::Start;
 use crate::target::{Product, RunningServer, Service};
@@ -15,6 +16,7 @@ pub const KNOT_RESOLVER: Product = Product {
     title: "Knot Resolver",
     factors: &[
         Factor::of_behind(&BIND),
+        Factor::internet(),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,
@@ -49,8 +51,21 @@ modules.unload('detect_time_skew')
 trust_anchors.remove('.')
 cache.size = 10 * MB
 {options}
+";
+
+/// It asks the server behind it, and nobody for other names.
+const FORWARDS: &str = "\
 policy.add(policy.suffix(policy.STUB('{behind}'), { todname('{origin}') }))
 policy.add(policy.all(policy.REFUSE))
+";
+
+/// It asks from the root on, for names of special use too (RFC 6761), such as `test`. It would look
+/// for addresses that name servers do not have, now and then, and answer SERVFAIL meanwhile.
+const RESOLVES: &str = "\
+net.ipv6 = false
+modules.load('hints > iterate')
+hints.root_file('{folder}/root.hints')
+policy.add(policy.all(policy.PASS))
 ";
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
@@ -59,13 +74,17 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         extra_ports: 1,
         ..Start::of(cell)
     };
-    start_in_front(cell, &start, |place, behind| {
-        let behind = format!("{}@{}", behind.ip(), behind.port());
-        let template = TEMPLATE.replace("{behind}", &behind);
-        let file = place
-            .folder
-            .write("kresd.conf", &cell.fill(&template, place))?;
+    let configured = |place: &Place<'_>, how: &str| {
+        let text = cell.fill(&format!("{TEMPLATE}{how}"), place);
+        let file = place.folder.write("kresd.conf", &text)?;
         let folder = place.folder.path();
         Ok(vec!["-n".into(), "-c".into(), file.into(), folder.into()])
+    };
+    if !cell.text("internet").is_empty() {
+        return start_resolver(cell, &start, |place| configured(place, RESOLVES));
+    }
+    start_in_front(cell, &start, |place, behind| {
+        let behind = format!("{}@{}", behind.ip(), behind.port());
+        configured(place, &FORWARDS.replace("{behind}", &behind))
     })
 }

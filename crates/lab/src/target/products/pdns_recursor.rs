@@ -1,6 +1,8 @@
-//! PowerDNS Recursor as the server under test: answers one zone of its own, resolves nothing else.
+//! PowerDNS Recursor as the server under test: answers one zone of its own and resolves nothing
+//! else, or resolves it in a closed Internet.
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::internet::start_resolver;
 use crate::target::place::Server;
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -13,6 +15,7 @@ pub const PDNS_RECURSOR: Product = Product {
     factors: &[
         Factor::number("threads", "1", 1_024, "threads that answer"),
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
+        Factor::internet(),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,
@@ -30,16 +33,13 @@ const SERVER: Server = Server {
     fatal_lines: &[],
 };
 
-/// No other server's address may be asked, so it asks the Internet for nothing.
 const TEMPLATE: &str = "\
 daemon=no
 write-pid=no
 disable-syslog=yes
 security-poll-suffix=
 socket-dir={folder}
-hint-file=no
 dnssec=off
-dont-query=0.0.0.0/0, ::/0
 local-address={addresses}
 local-port={port}
 threads={threads}
@@ -48,8 +48,20 @@ webserver=yes
 webserver-address=127.0.0.1
 webserver-port={other.port}
 webserver-loglevel=none
-auth-zones={origin}={folder}/zone.db
 {options}
+";
+
+/// No other server's address may be asked, so it asks the Internet for nothing.
+const SERVES: &str = "\
+hint-file=no
+dont-query=0.0.0.0/0, ::/0
+auth-zones={origin}={folder}/zone.db
+";
+
+/// Servers on loopback may be asked.
+const RESOLVES: &str = "\
+hint-file={folder}/root.hints
+dont-query=
 ";
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
@@ -58,10 +70,13 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         extra_ports: 1,
         ..Start::of(cell)
     };
-    start.run(|place| {
-        place
-            .folder
-            .write("recursor.conf", &cell.fill(TEMPLATE, place))?;
+    let how = match cell.text("internet") {
+        "" => SERVES,
+        _ => RESOLVES,
+    };
+    start_resolver(cell, &start, |place| {
+        let text = cell.fill(&format!("{TEMPLATE}{how}"), place);
+        place.folder.write("recursor.conf", &text)?;
         let folder = place.folder.path().display();
         Ok(vec![format!("--config-dir={folder}").into()])
     })
