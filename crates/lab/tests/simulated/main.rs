@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod achieved;
+mod alarms;
 mod capacity;
 mod clock;
 mod connections;
