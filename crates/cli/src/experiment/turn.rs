@@ -1,6 +1,7 @@
 //! One run of an experiment, in a process of its own.
 
 use std::fs;
+use std::time::Instant;
 
 use lab::target::{Change, Changed};
 use measure::RunRecord;
@@ -12,6 +13,7 @@ use super::file::Experiment;
 use super::folder::Folder;
 use super::gate;
 use super::hooks::{Hooks, Shell};
+use super::servers;
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
@@ -67,14 +69,20 @@ fn runs(
     let topology = turn.topology.of_start(turn.repetition);
     let started = server.start(&topology, &mut groups)?;
     started.near(|| gate::check(server, &started, &groups, interrupt))??;
-    // What that took is no run's.
-    started.account();
     for run in all {
+        let expires = started.near(|| server.prepare(&started, &groups, interrupt))??;
+        // What that and the gate took is no run's.
+        started.account();
         let made = started.near(|| make_one(&run, &groups, folder, interrupt))?;
         if let Some(line) = started.account() {
             folder.write_line(&run, &line)?;
         }
         figures = made?;
+        if expires.is_some_and(|expires| Instant::now() > expires) {
+            // Nobody must take it for one with a warm cache.
+            let _ = fs::remove_file(folder.record(&run));
+            return Err(servers::expired());
+        }
     }
     Ok(figures)
 }
