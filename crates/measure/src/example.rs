@@ -129,6 +129,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         network: NetworkFacts::default(),
         responder: None,
         observations: Vec::new(),
+        events: Vec::new(),
         simulation: None,
         ended_by: EndedBy::Duration,
         steady_state: None,

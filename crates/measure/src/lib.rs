@@ -55,6 +55,7 @@
 
 pub mod ab;
 mod achieved;
+pub mod around;
 pub mod capacity;
 pub mod client_latency;
 pub mod comparison;
@@ -63,6 +64,7 @@ pub mod condition;
 pub mod counts;
 pub mod doctor;
 pub mod evaluation;
+pub mod event;
 pub mod experience;
 pub mod facts;
 pub mod histogram;
@@ -99,10 +101,12 @@ mod example;
 mod zero;
 
 pub use ab::AbComparison;
+pub use around::Around;
 pub use capacity::Capacity;
 pub use comparison::Comparison;
 pub use counts::Counts;
 pub use evaluation::Evaluation;
+pub use event::Event;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};
 pub use facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 pub use histogram::Histogram;

@@ -248,6 +248,7 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     add_intervals(&mut merged.intervals, record.intervals);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());
     merged.observations.append(&mut record.observations);
+    merged.events.append(&mut record.events);
     add_new(&mut merged.warnings, record.warnings);
 }
 

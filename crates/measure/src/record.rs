@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{Connections, WireCounts};
+use crate::event::Event;
 use crate::experience::{ClientExperience, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
@@ -131,6 +132,10 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1_024))]
     pub observations: Vec<Observation>,
+    /// What was done to the target in mid-run, in the order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1_024))]
+    pub events: Vec<Event>,
     /// There only if the run was a simulation: what it assumed. None of its figures was measured
     /// on a network or a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -323,6 +328,7 @@ impl RunRecord {
             outages.check(counts.offered)?;
         }
         self.observations.iter().try_for_each(Observation::check)?;
+        self.events.iter().try_for_each(Event::check)?;
         let warmup = self.warmup.counts.check_identity();
         warmup.map_err(|reason| format!("warm-up: {reason}"))?;
         intervals::check_open(&self.intervals)?;

@@ -96,6 +96,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         network: NetworkFacts::default(),
         responder: None,
         observations: Vec::new(),
+        events: Vec::new(),
         simulation: None,
         ended_by: EndedBy::Duration,
         steady_state: None,

@@ -40,6 +40,7 @@ pub mod dns_metrics;
 pub mod doctor;
 mod document;
 pub mod evaluation;
+mod events;
 pub mod html;
 pub mod json;
 pub mod junit;

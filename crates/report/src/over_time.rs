@@ -10,6 +10,7 @@ use measure::{Arrival, Interval, RunRecord, SteadyState};
 use self::steps::Rate;
 use crate::chart::{Axis, Chart, Form, Mark, Point, Scale, Series, Unit};
 use crate::document::{Column, Sheet};
+use crate::events;
 
 mod steps;
 #[cfg(test)]
@@ -143,6 +144,7 @@ impl<'a> Timeline<'a> {
             seconds(self.record.measured_ns)
         );
         chart.notes.extend(self.after_the_load());
+        chart.notes.extend(events::lines(self.record));
         chart
     }
 
@@ -440,7 +442,11 @@ impl<'a> Timeline<'a> {
             x: self.time(at_ns),
             name: "settled".into(),
         });
-        marks.chain(settled).collect()
+        let done = self.record.events.iter().map(|event| Mark {
+            x: self.time(event.began_ns),
+            name: event.name.clone(),
+        });
+        marks.chain(settled).chain(done).collect()
     }
 
     pub(crate) fn time(&self, ns: u64) -> f64 {

@@ -42,6 +42,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Latency", sections::latencies(record)),
         ("Where the time went", sections::path(record)),
         ("Course", sections::course(record)),
+        ("Operations", sections::operations(record)),
         ("Targets", targets(record)),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),

@@ -137,6 +137,7 @@ pub(crate) fn from_outcome(
         network: network(outcome, surroundings.kernel),
         responder: None,
         observations: Vec::new(),
+        events: Vec::new(),
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
         steady_state: None,

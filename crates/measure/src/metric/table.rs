@@ -15,6 +15,7 @@ use crate::experience::ClientExperience;
 use crate::record::RunRecord;
 
 const OBSERVED: &str = "--observe";
+const EVENT: &str = "an experiment with `operation`";
 const STAMPS: &str = "a run over UDP with --timestamps";
 
 macro_rules! metrics {
@@ -331,6 +332,21 @@ metrics! {
     AcceptsFailed "accepts_failed" "responder_accepts_failed" Count [Detail Generator Lower]
         "Times that the responder of a self-test could not accept a connection":
         |it| it.of_run(|run| count(run.responder?.accepts_failed)), needs "a self-test";
+
+    // Around the first of the operations in mid-run: from the interval in which it began until a
+    // second after its end.
+    EventTime "event.time" "event_{}" Nanoseconds [Detail Target Lower]
+        "Time that the operation in mid-run took":
+        |it| it.of_run(|run| Some(run.events.first()?.length_ns() as f64)), needs EVENT;
+    EventSilence "event.silence" "event_silence_{}" Nanoseconds [Detail Target Lower]
+        "Longest time without a response around that operation":
+        |it| it.of_run(|run| Some(run.first_event()?.1.silence_ns as f64)), needs EVENT;
+    EventLost "event.lost" "event_lost_queries" Count [Detail Target Lower]
+        "Queries due around that operation that got no response":
+        |it| it.of_run(|run| count(run.first_event()?.1.around.lost)), needs EVENT;
+    EventP99 "event.p99" "event_latency_p99_{}" Nanoseconds [Detail Target Lower]
+        "99th percentile of the latency around that operation":
+        |it| it.of_run(|run| Some(run.first_event()?.1.around.p99_ns? as f64)), needs EVENT;
 
     // The server's own side.
     ServerCpus "server.cpus" "server_cpus" Number [Detail Target Neither]

@@ -10,6 +10,7 @@ use measure::scenario::{DriverKind, StampSource};
 use measure::{Counts, Histogram, RunRecord, SteadyState, WorkerFacts};
 
 use super::figures::{figures, or_dash};
+use crate::events;
 use crate::table::{Align, Table};
 
 /// More workers than that are summed up in one line.
@@ -88,6 +89,12 @@ pub(super) fn course(record: &RunRecord) -> String {
     let sentences = course.map_or_else(Vec::new, |course| course.sentences());
     let lines = sentences.iter().map(|sentence| format!("  {sentence}\n"));
     lines.collect()
+}
+
+/// What was done to the target meanwhile.
+pub(super) fn operations(record: &RunRecord) -> String {
+    let lines = events::lines(record);
+    lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 /// Responses by RCODE with their share.

@@ -130,6 +130,7 @@ impl Printed {
             network: NetworkFacts::default(),
             responder: None,
             observations: Vec::new(),
+            events: Vec::new(),
             simulation: None,
             ended_by: EndedBy::Duration,
             steady_state: None,
