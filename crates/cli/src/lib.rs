@@ -60,7 +60,6 @@
 mod terminal;
 
 mod args;
-mod cache;
 mod capacity;
 mod ceiling;
 mod child;

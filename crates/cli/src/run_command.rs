@@ -1,6 +1,9 @@
 //! `throng run`: one run, or one for each point of a scenario's sweep, and what is printed of it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use measure::RunRecord;
 
@@ -11,23 +14,49 @@ use crate::records::{self, Destination, Links};
 use crate::run;
 use crate::run::group::Group;
 use crate::scenario::{self, Point};
-use crate::signals;
+use crate::signals::{self, Interrupt};
+
+/// How often it is looked whether the load has begun.
+const BEGUN_EVERY: Duration = Duration::from_millis(1);
 
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
-    execute_points(&scenario::runs(command.scenario.as_deref(), &command.run)?)
+    let runs = scenario::runs(command.scenario.as_deref(), &command.run)?;
+    execute_points(&runs, &watch())
 }
 
-/// Runs these groups of clients once, and prints.
-pub(crate) fn execute_groups(groups: Vec<Group>) -> Result<ExitCode, Failure> {
-    execute_points(&[(Point::default(), groups)])
+/// Runs these groups of clients once, and prints. That file, if it is given, is made when their
+/// load begins.
+pub(crate) fn execute_groups(
+    groups: Vec<Group>,
+    begun: Option<PathBuf>,
+) -> Result<ExitCode, Failure> {
+    let interrupt = watch();
+    if let Some(path) = begun {
+        let interrupt = interrupt.clone();
+        // It ends with the process, if the run never begins.
+        thread::spawn(move || {
+            while !interrupt.run_has_begun() {
+                thread::park_timeout(BEGUN_EVERY);
+            }
+            // Who waits for a file that cannot be made sees the run end.
+            let _ = std::fs::write(path, "");
+        });
+    }
+    execute_points(&[(Point::default(), groups)], &interrupt)
+}
+
+fn watch() -> Interrupt {
+    signals::watch(|| {
+        tell!("ending the run; waiting for open queries (interrupt again to abort)");
+    })
 }
 
 /// Runs once for each point of a sweep.
-fn execute_points(runs: &[(Point, Vec<Group>)]) -> Result<ExitCode, Failure> {
-    let interrupt = signals::watch(|| {
-        tell!("ending the run; waiting for open queries (interrupt again to abort)");
-    });
+fn execute_points(
+    runs: &[(Point, Vec<Group>)],
+    interrupt: &Interrupt,
+) -> Result<ExitCode, Failure> {
     let mut in_vain = false;
     let (mut printed, mut all_checks) = (String::new(), Vec::new());
     let first = runs.first().and_then(|(_, groups)| groups.first());
@@ -46,7 +75,7 @@ fn execute_points(runs: &[(Point, Vec<Group>)]) -> Result<ExitCode, Failure> {
         if !point.is_only() {
             tell!("{point}");
         }
-        let record = run::measure_groups(groups, &interrupt)?;
+        let record = run::measure_groups(groups, interrupt)?;
         let rendered = |record: &RunRecord| records::render(record, first.format);
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);

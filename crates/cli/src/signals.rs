@@ -57,6 +57,12 @@ impl Interrupt {
         waited.is_ok_and(|(_, waited)| waited.timed_out())
     }
 
+    /// True once the load of the run that is made has begun.
+    pub(crate) fn run_has_begun(&self) -> bool {
+        let control = &*self.running();
+        control.as_ref().is_some_and(|it| it.start().is_some())
+    }
+
     /// Stops the run that is made, as a signal would, but nothing after it.
     pub(crate) fn end_run(&self) {
         if let Some(control) = &*self.running() {

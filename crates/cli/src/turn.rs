@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -25,21 +25,37 @@ pub(crate) const NAME: &str = "turn";
 struct Setup {
     groups: Vec<Group>,
     inputs: Value,
+    /// A file that is to be there once the load has begun.
+    begun: Option<PathBuf>,
 }
 
-/// Makes a run, whose record goes to a file, and waits for its end. What it prints goes to the log;
-/// without one, only errors are shown.
+/// Where what a run leaves goes.
+pub(crate) struct Places<'a> {
+    /// Its record.
+    pub(crate) record: &'a Path,
+    /// What it prints; without one, only errors are shown.
+    pub(crate) log: Option<&'a File>,
+    /// A file that it makes when its load begins.
+    pub(crate) begun: Option<&'a Path>,
+}
+
+/// Makes a run and waits for its end.
 pub(crate) fn make(
     groups: &[Group],
-    (record, log): (&Path, Option<&File>),
+    places: &Places<'_>,
     interrupt: &Interrupt,
 ) -> Result<ExitStatus> {
+    let Places { record, log, begun } = *places;
     let mut groups = groups.to_vec();
     // The first group says it for all.
     let output = &mut groups[0].output;
     (output.record, output.quiet) = (Some(record.to_owned()), true);
     let inputs = inputs::to_json();
-    let setup = serde_json::to_value(Setup { groups, inputs })?;
+    let setup = serde_json::to_value(Setup {
+        groups,
+        inputs,
+        begun: begun.map(Path::to_owned),
+    })?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(NAME);
     match log {
@@ -53,5 +69,5 @@ pub(crate) fn make(
 pub(crate) fn execute() -> std::result::Result<ExitCode, Failure> {
     let setup: Setup = part::told()?;
     inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
-    run_command::execute_groups(setup.groups)
+    run_command::execute_groups(setup.groups, setup.begun)
 }

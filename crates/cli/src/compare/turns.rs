@@ -181,7 +181,14 @@ impl Side {
         let width = rounds.to_string().len();
         let file = self.folder.join(format!("{round:0width$}.json"));
         let status = match &self.runner {
-            Runner::Own(groups) => turn::make(groups, (&file, None), interrupt),
+            Runner::Own(groups) => {
+                let places = turn::Places {
+                    record: &file,
+                    log: None,
+                    begun: None,
+                };
+                turn::make(groups, &places, interrupt)
+            }
             Runner::Other { program, arguments } => {
                 child::run(&mut process(program, arguments, &file), None, interrupt)
             }

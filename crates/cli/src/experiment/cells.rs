@@ -6,11 +6,12 @@ use std::fmt;
 use std::path::PathBuf;
 
 use lab::experiment::{self, Order};
-use lab::target::{Change, Service, Topology};
+use lab::target::{Change, Operation, Service, Topology};
 use settings::Transport;
 
 use super::file::{Axis, Experiment, Level};
 use super::hooks::Hooks;
+use super::operation::{self, Timing};
 use super::servers::{NOT_STARTED, ServerCell};
 use crate::args::{Given, RunArguments};
 use crate::failure::Failure;
@@ -43,6 +44,8 @@ pub(super) struct Turn {
     pub(super) change: Option<Change>,
     /// What is between it and that.
     pub(super) topology: Topology,
+    /// What is done to it in mid-run.
+    pub(super) operation: Option<Operation>,
     scenario: Option<PathBuf>,
     /// Those of its servers and variants, in their order.
     pub(super) hooks: Vec<Hooks>,
@@ -180,7 +183,7 @@ fn check_names(cells: &[Turn]) -> Result<(), Failure> {
 pub(super) fn turns(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
     let mut cells = cells(experiment)?;
     for cell in &cells {
-        check(cell)?;
+        check(cell, experiment.timing)?;
     }
     if experiment.is_short {
         cells = shortened(cells);
@@ -245,6 +248,7 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
         server: None,
         change: None,
         topology: Topology::Loopback,
+        operation: None,
         scenario: experiment.scenario.clone(),
         hooks: Vec::new(),
     };
@@ -286,6 +290,7 @@ fn extended(mut cell: Turn, axis: &Axis, level: &Level) -> Turn {
     if let Some(topology) = &level.topology {
         cell.topology.clone_from(topology);
     }
+    cell.operation = level.operation.or(cell.operation);
     if level.scenario.is_some() {
         cell.scenario.clone_from(&level.scenario);
     }
@@ -296,7 +301,7 @@ fn extended(mut cell: Turn, axis: &Axis, level: &Level) -> Turn {
 }
 
 /// Refuses what is wrong with a cell before anything runs.
-fn check(cell: &Turn) -> Result<(), Failure> {
+fn check(cell: &Turn, timing: Timing) -> Result<(), Failure> {
     if cell.server.is_some() && cell.flags.iter().any(|given| given.name == "server") {
         return Err(Failure::usage(
             "`server` is the address of the server that the experiment starts",
@@ -314,6 +319,8 @@ fn check(cell: &Turn) -> Result<(), Failure> {
         let run = without_repetition(cell);
         failure.of(&format!("the run with {run}"))
     })?;
+    operation::check(cell, cell.server.as_ref(), (&groups[0].run, timing))
+        .map_err(|failure| failure.of(&without_repetition(cell)))?;
     match &cell.server {
         Some(server) => check_server(cell, server, &groups),
         None if cell.topology.needs_network() => Err(Failure::usage(

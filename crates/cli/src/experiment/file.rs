@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lab::target::{Change, Topology};
+use lab::target::{Change, Operation, Topology};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::hooks::Hooks;
+use super::operation::{At, NONE, Timing};
 use super::servers::{self, ServerCell};
 use crate::args::Given;
 use crate::failure::Failure;
@@ -31,13 +32,23 @@ const OF_TOP: [&str; 14] = [
     "hooks",
 ];
 /// Keys of `[lab]`.
-const OF_LAB: [&str; 4] = ["starts", "runs-per-start", "aa", "topology"];
+const OF_LAB: [&str; 7] = [
+    "starts",
+    "runs-per-start",
+    "aa",
+    "topology",
+    "operation",
+    "at",
+    "outage",
+];
 /// Keys of hooks, at `[hooks]` and of one server or variant.
 const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
 const OF_EXPERIMENT: [&str; 5] = ["record", "force", "format", "quiet", "label"];
 
 const REPETITIONS: u32 = 5;
+/// Longest outage in a run of a second.
+const OUTAGE_OF_SHORT: Duration = Duration::from_millis(200);
 
 /// An experiment.
 #[derive(Clone, Debug)]
@@ -62,6 +73,8 @@ pub(super) struct Experiment {
     pub(super) scenario: Option<PathBuf>,
     /// What is varied.
     pub(super) axes: Vec<Axis>,
+    /// Of what is done to servers in mid-run.
+    pub(super) timing: Timing,
     /// Around every run.
     pub(super) hooks: Hooks,
 }
@@ -88,6 +101,8 @@ pub(super) struct Level {
     pub(super) change: Option<Change>,
     /// What is between it and that.
     pub(super) topology: Option<Topology>,
+    /// What is done to it in mid-run.
+    pub(super) operation: Option<Operation>,
     pub(super) scenario: Option<PathBuf>,
     pub(super) hooks: Hooks,
 }
@@ -98,6 +113,10 @@ impl Experiment {
     fn shorten(&mut self) {
         (self.repetitions, self.runs_per_start, self.twins) = (2, 1, 0);
         self.cool_down = Duration::ZERO;
+        self.timing = Timing {
+            at: Timing::default().at,
+            outage: self.timing.outage.min(OUTAGE_OF_SHORT),
+        };
     }
 
     /// How long one run takes at least, or all after a start, if its flags tell.
@@ -135,6 +154,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
             flags: Vec::new(),
             scenario: None,
             axes: Vec::new(),
+            timing: Timing::default(),
             hooks: Hooks::default(),
         },
     };
@@ -218,58 +238,72 @@ impl Parser<'_> {
     /// `[lab]`: how often servers are started, and what is run then.
     fn lab(&mut self, table: &DeTable<'_>) -> Result<(), Failure> {
         for (key, value) in table {
-            let at = value.span().start;
-            if key.get_ref() == "topology" {
-                self.topologies(value)?;
-                continue;
-            }
-            let number: u32 = match OF_LAB.contains(&key.get_ref().as_ref()) {
-                true => self.number(key, value)?,
-                false => {
-                    let what = format!("unknown key `{}`", key.get_ref());
-                    let hint = format!("keys of [lab] are {}", OF_LAB.join(", "));
-                    return Err(self.reader.fault(key.span().start, &what, &hint));
-                }
-            };
             match key.get_ref().as_ref() {
-                "aa" => self.experiment.twins = number as usize,
-                name if number == 0 => {
-                    let what = format!("`{name}` is 0");
-                    return Err(self.reader.fault(at, &what, "write 1 or more"));
-                }
-                "starts" => self.experiment.repetitions = number,
-                _ => self.experiment.runs_per_start = number,
+                "topology" => self.varied(key, value, topology)?,
+                "operation" => self.varied(key, value, operation)?,
+                "at" => self.experiment.timing.at = self.at(key, value)?,
+                "outage" => self.experiment.timing.outage = self.time(key, value)?,
+                _ => self.number_of_lab(key, value)?,
             }
         }
         Ok(())
     }
 
-    /// What is between generator and server: one, or a list of those to vary.
-    fn topologies(&mut self, value: &Value<'_>) -> Result<(), Failure> {
-        let at = value.span().start;
+    fn number_of_lab(&mut self, key: &Key<'_>, value: &Value<'_>) -> Result<(), Failure> {
+        let name = key.get_ref().as_ref();
+        if !OF_LAB.contains(&name) {
+            let what = format!("unknown key `{name}`");
+            let hint = format!("keys of [lab] are {}", OF_LAB.join(", "));
+            return Err(self.reader.fault(key.span().start, &what, &hint));
+        }
+        let number: u32 = self.number(key, value)?;
+        match name {
+            "aa" => self.experiment.twins = number as usize,
+            _ if number == 0 => {
+                let what = format!("`{name}` is 0");
+                let at = value.span().start;
+                return Err(self.reader.fault(at, &what, "write 1 or more"));
+            }
+            "starts" => self.experiment.repetitions = number,
+            _ => self.experiment.runs_per_start = number,
+        }
+        Ok(())
+    }
+
+    /// One value, or a list of those to vary.
+    fn varied(
+        &mut self,
+        key: &Key<'_>,
+        value: &Value<'_>,
+        level: fn(&str) -> Result<Level, Failure>,
+    ) -> Result<(), Failure> {
+        let (name, at) = (key.get_ref().as_ref(), value.span().start);
         let words: Option<Vec<String>> = match value.get_ref() {
             DeValue::Array(all) => all.iter().map(|one| scalar(one.get_ref())).collect(),
             one => scalar(one).map(|one| vec![one]),
         };
         let words = words.filter(|words| !words.is_empty());
         let words = words.ok_or_else(|| {
-            let hint = "write a value, or a list of values";
-            self.reader.fault(at, "`topology` has no values", hint)
+            let what = format!("`{name}` has no values");
+            self.reader
+                .fault(at, &what, "write a value, or a list of values")
         })?;
-        let level = |word: String| {
-            let topology = Topology::parse(&word).map_err(Failure::from);
-            let topology = topology.map_err(|failure| self.reader.of(at, failure))?;
-            Ok(Level {
-                label: word,
-                topology: Some(topology),
-                ..Level::default()
-            })
+        let level = |label: String| {
+            let level = level(&label).map_err(|failure| self.reader.of(at, failure))?;
+            Ok(Level { label, ..level })
         };
-        let levels = words
-            .into_iter()
-            .map(level)
-            .collect::<Result<_, Failure>>()?;
-        self.push_axis("topology".to_owned(), levels, true, at)
+        let levels = words.into_iter().map(level);
+        let levels = levels.collect::<Result<_, Failure>>()?;
+        self.push_axis(name.to_owned(), levels, true, at)
+    }
+
+    fn at(&self, key: &Key<'_>, value: &Value<'_>) -> Result<At, Failure> {
+        let text = self.one(key, value)?;
+        At::parse(&text).ok_or_else(|| {
+            let what = format!("`at`: `{text}` is no instant of a run");
+            let hint = "write a share below 100%, as in \"40%\", or a time, as in \"4s\"";
+            self.reader.fault(value.span().start, &what, hint)
+        })
     }
 
     fn unknown(&self, name: &str, at: usize) -> Failure {
@@ -469,4 +503,29 @@ impl Parser<'_> {
         self.experiment.axes.push(axis);
         Ok(())
     }
+}
+
+/// What is between generator and server.
+fn topology(word: &str) -> Result<Level, Failure> {
+    Ok(Level {
+        topology: Some(Topology::parse(word)?),
+        ..Level::default()
+    })
+}
+
+/// What is done in mid-run.
+fn operation(word: &str) -> Result<Level, Failure> {
+    let operation = Operation::parse(word);
+    if operation.is_none() && word != NONE {
+        let known = Operation::ALL.map(Operation::name).join(", ");
+        let hint = format!("write {NONE}, or one of {known}");
+        return Err(Failure::usage(
+            format!("there is no operation `{word}`"),
+            hint,
+        ));
+    }
+    Ok(Level {
+        operation,
+        ..Level::default()
+    })
 }

@@ -11,6 +11,7 @@ mod file;
 mod folder;
 mod gate;
 mod hooks;
+mod operation;
 mod results;
 mod servers;
 mod turn;

@@ -15,6 +15,7 @@ use measure::statistics::{Nested, welch};
 use super::cells::{self, Run, TWIN, Turn};
 use super::file::{self, Experiment};
 use super::folder::{self, EXPERIMENT};
+use super::operation;
 use crate::failure::Failure;
 use crate::inputs;
 
@@ -28,6 +29,8 @@ struct Measured {
     values: Option<Nested>,
     /// What its delay line did in all runs that are used, to the server and back.
     line: Option<[Direction; 2]>,
+    /// How its operations went, in all runs that are used.
+    operations: Option<String>,
 }
 
 /// An experiment with the folder of its records.
@@ -57,10 +60,24 @@ impl<'a> Results<'a> {
             measured.push(Measured {
                 values: self.values(&turns, metric)?,
                 line: line(self.folder, &turns, &self.experiment)?,
+                operations: self.operations(&turns)?,
                 levels: turns[0].levels.clone(),
             });
         }
-        Ok(table(self.folder, &measured, metric) + &lines(&measured) + &twins(&measured))
+        let table = table(self.folder, &measured, metric);
+        Ok(table + &operations(&measured) + &lines(&measured) + &twins(&measured))
+    }
+
+    /// How the operations of a cell went; none if it has none.
+    fn operations(&self, turns: &[Turn]) -> Result<Option<String>, Failure> {
+        if turns[0].operation.is_none() {
+            return Ok(None);
+        }
+        let records: Result<Vec<Vec<RunRecord>>, Failure> = turns
+            .iter()
+            .map(|turn| records(self.folder, turn, &self.experiment))
+            .collect();
+        Ok(operation::summary(&records?.concat()))
     }
 
     /// All turns of each cell.
@@ -85,7 +102,13 @@ fn values(
     experiment: &Experiment,
     metric: Metric,
 ) -> Result<Vec<f64>, Failure> {
-    let mut values = Vec::new();
+    let records = records(folder, turn, experiment)?;
+    Ok(records.iter().filter_map(|it| metric.of(it)).collect())
+}
+
+/// The record of each run of a start that is used and was made.
+fn records(folder: &Path, turn: &Turn, experiment: &Experiment) -> Result<Vec<RunRecord>, Failure> {
+    let mut records = Vec::new();
     for run in Run::all(turn, experiment.runs_per_start).filter(Run::is_used) {
         let path = folder::record_in(folder, &run);
         let Ok(text) = std::fs::read_to_string(&path) else {
@@ -93,9 +116,9 @@ fn values(
         };
         let record = RunRecord::from_json(&text)
             .map_err(|why| Failure::in_operation(format!("{}: {why}", path.display())))?;
-        values.extend(metric.of(&record));
+        records.push(record);
     }
-    Ok(values)
+    Ok(records)
 }
 
 /// What the line of a cell did in all runs that are used.
@@ -124,6 +147,15 @@ fn line(
         }
     }
     Ok(sum)
+}
+
+/// What was done to the servers of each cell, and how the load fared.
+fn operations(measured: &[Measured]) -> String {
+    let told = measured.iter().filter_map(|cell| {
+        let text = cell.operations.as_ref()?;
+        Some(format!("mid-run: {}: {text}\n", words(&cell.levels)))
+    });
+    told.collect()
 }
 
 /// What the delay lines did: what of latency and losses is theirs.

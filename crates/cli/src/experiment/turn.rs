@@ -1,9 +1,11 @@
 //! One run of an experiment, in a process of its own.
 
 use std::fs;
-use std::time::Instant;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::thread;
 
-use lab::target::{Change, Changed};
+use lab::target::{Change, Changed, RunningServer};
 use measure::RunRecord;
 use measure::metric::Metric;
 use measure::record::EndedBy;
@@ -13,11 +15,15 @@ use super::file::Experiment;
 use super::folder::Folder;
 use super::gate;
 use super::hooks::{Hooks, Shell};
-use super::servers;
+use super::operation::{self, Performed, Timing};
+use super::servers::ServerCell;
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 use crate::turn;
+
+/// Name of the file in a server's folder that a run makes when its load begins.
+const BEGUN: &str = "run-begun";
 
 /// Hooks, run, hooks; its figures in a line.
 pub(super) fn make(
@@ -67,48 +73,130 @@ fn runs(
     };
     // It ends with the last of the runs.
     let topology = turn.topology.of_start(turn.repetition);
-    let started = server.start(&topology, &mut groups)?;
+    let mut started = server.start(&topology, &mut groups)?;
     started.near(|| gate::check(server, &started, &groups, interrupt))??;
+    // What that took is no run's.
+    started.account();
     for run in all {
-        let expires = started.near(|| server.prepare(&started, &groups, interrupt))??;
-        // What that and the gate took is no run's.
-        started.account();
-        let made = started.near(|| make_one(&run, &groups, folder, interrupt))?;
+        let made = make_with(
+            &run,
+            &groups,
+            (server, &mut started),
+            (folder, experiment.timing),
+            interrupt,
+        );
         if let Some(line) = started.account() {
             folder.write_line(&run, &line)?;
         }
         figures = made?;
-        if expires.is_some_and(|expires| Instant::now() > expires) {
-            // Nobody must take it for one with a warm cache.
-            let _ = fs::remove_file(folder.record(&run));
-            return Err(servers::expired());
-        }
     }
     Ok(figures)
 }
 
+/// Makes a run that asks a server; meanwhile the operation of its cell is done to that.
+fn make_with(
+    run: &Run<'_>,
+    groups: &[Group],
+    (server, started): (&ServerCell, &mut RunningServer),
+    (folder, timing): (&Folder, Timing),
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
+    let Some(operation) = run.turn.operation else {
+        let status = started.near(|| launch(run, groups, (folder, None), interrupt))??;
+        return finish(run, folder, (status, None));
+    };
+    let begun = started.folder().join(BEGUN);
+    // That of the run before.
+    let _ = fs::remove_file(&begun);
+    let network = started.shared_network();
+    let launch = || launch(run, groups, (folder, Some(&begun)), interrupt);
+    let near = || match &network {
+        Some(network) => network.near(launch).map_err(Failure::from)?,
+        None => launch(),
+    };
+    // Not the operation: what a thread starts ends with it.
+    let (status, performed) = thread::scope(|scope| {
+        let running = scope.spawn(near);
+        let is_interrupted = || interrupt.has_come();
+        let is_over = || running.is_finished() || is_interrupted();
+        let performed = operation::perform(
+            (server, operation),
+            started,
+            (&groups[0].run, timing, &begun),
+            (&is_over, &is_interrupted),
+        );
+        (running.join(), performed)
+    });
+    let status = status.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    if performed.is_none() && status.success() && !interrupt.has_come() {
+        let why = format!("it was over before its operation {operation}");
+        return Err(failed(run, &why));
+    }
+    finish(run, folder, (status, performed))
+}
+
+/// Makes a run that asks whatever its flags say.
 fn make_one(
     run: &Run<'_>,
     groups: &[Group],
     folder: &Folder,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
-    let (turn, name) = (run.turn, run.name());
+    let status = launch(run, groups, (folder, None), interrupt)?;
+    finish(run, folder, (status, None))
+}
+
+/// Makes a run in a process of its own, and waits for its end.
+fn launch(
+    run: &Run<'_>,
+    groups: &[Group],
+    (folder, begun): (&Folder, Option<&Path>),
+    interrupt: &Interrupt,
+) -> Result<ExitStatus, Failure> {
     let unfinished = folder.unfinished(run);
     // What is left of a run that did not succeed must not pass for this one's.
     let _ = fs::remove_file(&unfinished);
     let log = folder.log(run)?;
-    let status = turn::make(groups, (&unfinished, Some(&log)), interrupt).map_err(|error| {
-        let line = turn.command_line();
+    let places = turn::Places {
+        record: &unfinished,
+        log: Some(&log),
+        begun,
+    };
+    turn::make(groups, &places, interrupt).map_err(|error| {
+        let line = run.turn.command_line();
         Failure::in_operation(format!("cannot start `{line}`: {error}"))
-    })?;
-    let failed = |why: String| Failure::in_operation(format!("{turn}: {why}; see logs/{name}.txt"));
+    })
+}
+
+fn failed(run: &Run<'_>, why: &str) -> Failure {
+    let (turn, name) = (run.turn, run.name());
+    Failure::in_operation(format!("{turn}: {why}; see logs/{name}.txt"))
+}
+
+/// Looks at the record of a run, and keeps it; its figures.
+fn finish(
+    run: &Run<'_>,
+    folder: &Folder,
+    (status, performed): (ExitStatus, Option<Performed>),
+) -> Result<String, Failure> {
+    let unfinished = folder.unfinished(run);
+    let failed = |why: String| failed(run, &why);
     let text = fs::read_to_string(&unfinished)
         .map_err(|_| failed(format!("the run left no record ({status})")))?;
-    let record = RunRecord::from_json(&text).map_err(&failed)?;
+    let mut record = RunRecord::from_json(&text).map_err(failed)?;
+    let noted = match performed {
+        None => Ok(()),
+        Some(performed) => {
+            let noted = performed.note(&mut record);
+            fs::write(&unfinished, record.to_json_pretty() + "\n")
+                .map_err(|error| failed(error.to_string()))?;
+            noted
+        }
+    };
     if record.ended_by == EndedBy::Interrupted {
         return Err(failed("it was interrupted".to_owned()));
     }
+    noted.map_err(failed)?;
     if !status.success() {
         return Err(failed(format!("the run failed ({status})")));
     }

@@ -13,7 +13,6 @@
 //! Does not install servers: `./test` installs packages of Debian 12, and `servers/prepare` builds
 //! CoreDNS and unpacks newer programs ([`prepared`]).
 
-mod cache;
 mod cell;
 mod certificate;
 mod change;
@@ -22,6 +21,7 @@ mod gate;
 mod internet;
 mod namespace;
 mod network;
+mod operation;
 mod place;
 mod pods;
 mod ports;
@@ -36,18 +36,19 @@ mod running;
 mod running_list;
 mod service;
 mod start;
+mod threads;
 mod topology;
 mod zone;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub use cache::Cache;
 pub use cell::{Cell, Factor, Values};
 pub use certificate::TLS_NAME;
 pub use change::{Change, Changed};
 pub use gate::Expectation;
 pub use namespace::Namespace;
 pub use network::Network;
+pub use operation::{Done, Operation};
 pub use pods::{Pods, check_cluster};
 pub use product::Product;
 pub use products::{

@@ -12,6 +12,7 @@ use super::folder::TempFolder;
 use super::prepared;
 use super::process_id::{self, ProcessId};
 use super::resources::{ControlGroup, Resources};
+use super::threads;
 
 /// Name of the log in a server's folder.
 pub(super) const LOG: &str = "server.log";
@@ -100,6 +101,10 @@ pub(crate) struct ServerProcess {
     program: &'static str,
     child: Child,
     log: PathBuf,
+    /// Where the log of this process begins: there may have been others before it.
+    log_from: usize,
+    /// Its command line.
+    words: Vec<OsString>,
     // Fields are dropped in this order.
     group: Option<ControlGroup>,
     folder: TempFolder,
@@ -127,11 +132,6 @@ impl ServerProcess {
             None => program.words()?,
         };
         let log = folder.path().join(LOG);
-        let stdout = File::create(&log)
-            .with_context(|| format!("cannot create the log `{}`", log.display()))?;
-        let stderr = stdout
-            .try_clone()
-            .context("cannot duplicate the log's descriptor")?;
         let mut all: Vec<OsString> = Vec::new();
         if !lasts {
             all.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(OsString::from));
@@ -141,25 +141,42 @@ impl ServerProcess {
         all.extend(limited.into_iter().map(OsString::from));
         all.extend(words.into_iter().chain(arguments));
 
-        let mut command = Command::new(&all[0]);
-        command.args(&all[1..]).current_dir(folder.path());
-        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-        // A group of its own: some servers answer from processes that they start.
-        let child = command.process_group(0).spawn().with_context(|| {
-            format!(
-                "cannot start `{}`\nhint: is it a program? setpriv and taskset are in the Debian \
-                 package util-linux",
-                all[0].display()
-            )
-        })?;
         Ok(ServerProcess {
             program: program.name(),
-            child,
+            child: spawned(&all, &folder, &log)?,
             log,
+            log_from: 0,
+            words: all,
             group,
             folder,
             is_kept: false,
         })
+    }
+
+    /// Ends it, politely; its folder and limits stay for another start.
+    pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
+        process_id::end_politely(self.child.id());
+        let waited = self.child.wait();
+        waited.with_context(|| format!("cannot wait for `{}`", self.program))?;
+        Ok(())
+    }
+
+    /// Starts it again as it was started, after its end.
+    pub(crate) fn start_again(&mut self) -> anyhow::Result<()> {
+        self.log_from = self.log().len();
+        self.child = spawned(&self.words, &self.folder, &self.log)?;
+        Ok(())
+    }
+
+    /// Moves all its threads to the CPUs that it may use, if some are elsewhere: some servers bind
+    /// them by themselves.
+    pub(crate) fn keep_on_cpus(&self, resources: &Resources) -> anyhow::Result<()> {
+        let Some(cpus) = &resources.cpus else {
+            return Ok(());
+        };
+        let (id, program) = (self.id(), self.program);
+        threads::keep_on_cpus(id, cpus)
+            .with_context(|| format!("cannot keep `{program}` on CPUs {cpus}"))
     }
 
     /// Leaves it running with all that it needs.
@@ -194,6 +211,14 @@ impl ServerProcess {
         )
     }
 
+    /// What it has logged since it was last started.
+    pub(crate) fn log_of_start(&self) -> String {
+        self.log()
+            .get(self.log_from..)
+            .unwrap_or_default()
+            .to_owned()
+    }
+
     /// How the process ended, if it has.
     pub(crate) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         self.child
@@ -222,6 +247,26 @@ impl Drop for ServerProcess {
         let _ = self.child.wait();
         process_id::wait_for_group(self.child.id());
     }
+}
+
+/// Starts a command line whose output goes to the end of the log.
+fn spawned(words: &[OsString], folder: &TempFolder, log: &Path) -> anyhow::Result<Child> {
+    let stdout = File::options().create(true).append(true).open(log);
+    let stdout = stdout.with_context(|| format!("cannot create the log `{}`", log.display()))?;
+    let stderr = stdout
+        .try_clone()
+        .context("cannot duplicate the log's descriptor")?;
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir(folder.path());
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    // A group of its own: some servers answer from processes that they start.
+    command.process_group(0).spawn().with_context(|| {
+        format!(
+            "cannot start `{}`\nhint: is it a program? setpriv and taskset are in the Debian \
+             package util-linux",
+            words[0].display()
+        )
+    })
 }
 
 /// The last `lines` lines of `text`.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 
 /// How long processes may take to end once they are killed, and how often they are looked at.
@@ -87,16 +87,26 @@ impl Stat {
 
 /// Kills all processes of a group; it may have ended by itself.
 pub(super) fn kill_group(id: u32) {
-    if let Some(group) = group_of(id) {
-        let _ = kill_process_group(group, Signal::KILL);
+    signal_group(id, Signal::KILL);
+}
+
+/// Sends a signal to all processes of a group; one that has ended hears nothing.
+pub(super) fn signal_group(id: u32, signal: Signal) {
+    if let Some(group) = pid_of(id) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Sends a signal to a process and nobody else.
+pub(super) fn signal(id: u32, signal: Signal) {
+    if let Some(process) = pid_of(id) {
+        let _ = kill_process(process, signal);
     }
 }
 
 /// Asks all processes of a group to end, and kills those that do not.
 pub(super) fn end_politely(id: u32) {
-    if let Some(group) = group_of(id) {
-        let _ = kill_process_group(group, Signal::TERM);
-    }
+    signal_group(id, Signal::TERM);
     wait_at_most(id, POLITE_MAX);
     kill_group(id);
     wait_for_group(id);
@@ -116,7 +126,7 @@ fn wait_at_most(id: u32, time: Duration) {
 
 /// True if a process of the group has not ended; those that nobody has reaped yet have.
 pub(super) fn has_processes(id: u32) -> bool {
-    if group_of(id).is_none_or(|group| test_kill_process_group(group).is_err()) {
+    if pid_of(id).is_none_or(|group| test_kill_process_group(group).is_err()) {
         return false;
     }
     let entries = fs::read_dir("/proc").into_iter().flatten();
@@ -126,7 +136,7 @@ pub(super) fn has_processes(id: u32) -> bool {
 }
 
 /// Never that of the first process: a signal to it would be one to everybody.
-fn group_of(id: u32) -> Option<Pid> {
+fn pid_of(id: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(id).ok().filter(|id| *id > 1)?)
 }
 
@@ -147,11 +157,8 @@ mod tests {
 
     #[test]
     fn everybody_is_no_group() {
-        assert_eq!(
-            (group_of(0), group_of(1), group_of(u32::MAX)),
-            (None, None, None)
-        );
-        assert!(group_of(2).is_some());
+        assert_eq!((pid_of(0), pid_of(1), pid_of(u32::MAX)), (None, None, None));
+        assert!(pid_of(2).is_some());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use super::cache::Flush;
 use super::cell::{Cell, Factor, Values};
+use super::operation::Means;
 use super::place::Server;
 use super::{RunningServer, Service, Zone};
 
@@ -23,6 +23,8 @@ pub struct Product {
     pub(super) server: &'static Server,
     /// The argument that has the program tell its version.
     pub(super) version_flag: &'static str,
+    /// How it is told to read its configuration and zone again; none if it cannot.
+    pub(super) reload: Option<Means>,
     /// Starts it as a cell says.
     pub(super) start: fn(&Cell) -> anyhow::Result<RunningServer>,
 }
@@ -37,14 +39,6 @@ impl Product {
     pub(super) fn behind(&self) -> Option<&'static Product> {
         self.factors.iter().find_map(|factor| match factor.values {
             Values::OfBehind(product) => Some(product),
-            _ => None,
-        })
-    }
-
-    /// How its cache is emptied, if it has one.
-    pub(super) fn flush(&self) -> Option<Flush> {
-        self.factors.iter().find_map(|factor| match factor.values {
-            Values::Cache(flush) => Some(flush),
             _ => None,
         })
     }

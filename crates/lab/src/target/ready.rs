@@ -96,7 +96,7 @@ pub(crate) fn wait_until_ready(
 
 fn check_alive(server: &mut ServerProcess, readiness: &Readiness<'_>) -> Result<(), StartFailure> {
     let ended = server.ended()?;
-    let log = server.log().to_lowercase();
+    let log = server.log_of_start().to_lowercase();
     if PORT_TAKEN.iter().any(|line| log.contains(line)) {
         return Err(StartFailure::PortTaken(server.error("found a port in use")));
     }
@@ -120,7 +120,7 @@ fn listens(readiness: &Readiness<'_>, server: &ServerProcess) -> bool {
     (readiness.is_elsewhere || all_do())
         && readiness
             .ready_line
-            .is_none_or(|line| server.log().contains(line))
+            .is_none_or(|line| server.log_of_start().contains(line))
 }
 
 /// One socket that asks for the SOA RR until the response is good.

@@ -76,6 +76,11 @@ impl RunningServer {
         self.network.as_deref()
     }
 
+    /// The same, for a thread that does something there while this server is changed.
+    pub fn shared_network(&self) -> Option<Arc<Network>> {
+        self.network.clone()
+    }
+
     /// Runs something at the generator's end of that network, with all that it starts.
     ///
     /// # Errors

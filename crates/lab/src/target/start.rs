@@ -152,6 +152,7 @@ impl<'a> Start<'a> {
         listed.write()?;
         let readiness = self.readiness(&endpoints);
         self.there(|| wait_until_ready(&mut process, &readiness))??;
+        process.keep_on_cpus(&self.resources)?;
         Ok(RunningServer {
             process,
             endpoints,

@@ -3,9 +3,12 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use rustix::process::Signal;
+
 use super::BIND;
 use super::proxy::start_in_front;
 use crate::target::cell::{Cell, Factor};
+use crate::target::operation::{Act, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -26,6 +29,10 @@ pub const COREDNS: Product = Product {
     ],
     server: &SERVER,
     version_flag: "-version",
+    reload: Some(Means {
+        act: Act::Signal(Signal::USR1),
+        until: [Some("Reloading complete"); 2],
+    }),
     start,
 };
 
@@ -33,7 +40,8 @@ const SERVER: Server = Server {
     program: Program::CoreDns,
     services: &[Service::Dot, Service::Doh2, Service::Doh3, Service::Doq],
     ready_line: None,
-    fatal_lines: &[],
+    // What it does not read again.
+    fatal_lines: &["restart failed"],
 };
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {

@@ -25,6 +25,7 @@ pub const CUSTOM: Product = Product {
     ],
     server: &SERVER,
     version_flag: "-c",
+    reload: None,
     start,
 };
 

@@ -4,13 +4,10 @@
 //! and over QUIC, which 3.2 does not have.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::ops::Deref;
-use std::process::Command;
-
-use anyhow::Context;
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::operation::{Act, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -34,7 +31,20 @@ pub const KNOT: Product = Product {
     ],
     server: &SERVER,
     version_flag: "--version",
+    reload: Some(Means {
+        act: Act::Command(
+            CONTROL,
+            &["-b", "-s", "{folder}/control", "zone-reload", "{origin}"],
+        ),
+        until: [None; 2],
+    }),
     start,
+};
+
+/// What tells it to do something.
+const CONTROL: Program = Program::Debian {
+    name: "knotc",
+    package: "knot",
 };
 
 /// Debian 13's.
@@ -57,9 +67,6 @@ const SERVER_OF_DEBIAN12: Server = Server {
     // It runs on and answers SERVFAIL.
     fatal_lines: &["zone event 'load' failed", "failed to load configuration"],
 };
-
-/// Rounds of moving threads before pinning counts as failed.
-const PIN_ROUNDS_MAX: usize = 10;
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     let options = KnotOptions {
@@ -84,18 +91,12 @@ fn server_for(options: &KnotOptions) -> &'static Server {
 }
 
 fn run(options: &KnotOptions, start: Start<'_>) -> anyhow::Result<RunningServer> {
-    let server = start.run(|place| {
+    start.run(|place| {
         let file = place
             .folder
             .write("knot.conf", &configuration(options, place))?;
         Ok(vec!["-c".into(), file.into()])
-    })?;
-    if let Some(cpus) = &start.resources.cpus {
-        pin_all_threads(server.process_id(), cpus).with_context(|| {
-            format!("cannot keep `knotd` on CPUs {cpus}; it moves its workers itself")
-        })?;
-    }
-    Ok(server)
+    })
 }
 
 /// How to run `knotd`.
@@ -216,47 +217,4 @@ fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
         options.extra_options, options.zone.origin
     );
     text
-}
-
-/// Moves all threads of a process to those CPUs until the kernel says that they are there.
-///
-/// Each `knotd` worker binds itself to core (thread number mod cores) when it starts, over the
-/// top of `taskset`. Left alone, the UDP worker sits on the generator's core.
-fn pin_all_threads(process: u32, cpus: &str) -> anyhow::Result<()> {
-    for _ in 0..PIN_ROUNDS_MAX {
-        let output = Command::new("taskset")
-            .args([
-                "--all-tasks",
-                "--cpu-list",
-                "--pid",
-                cpus,
-                &process.to_string(),
-            ])
-            .output()
-            .context("cannot run `taskset`")?;
-        let message = String::from_utf8_lossy(&output.stderr);
-        anyhow::ensure!(output.status.success(), "taskset: {}", message.trim());
-        let lists = allowed_cpus(process)?;
-        // The kernel writes the list in its own way, `0-1` for `0,1`; the first thread binds itself
-        // to nothing.
-        if lists.iter().all(|list| *list == lists[0]) {
-            return Ok(());
-        }
-    }
-    anyhow::bail!("threads are on other CPUs after {PIN_ROUNDS_MAX} rounds")
-}
-
-/// The `Cpus_allowed_list` of every thread of a process.
-fn allowed_cpus(process: u32) -> anyhow::Result<Vec<String>> {
-    let folder = format!("/proc/{process}/task");
-    let mut lists = Vec::new();
-    for thread in fs::read_dir(&folder).with_context(|| format!("cannot read `{folder}`"))? {
-        // A thread that ended since the listing is of no interest.
-        let status = fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
-        let list = status
-            .lines()
-            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        lists.extend(list.map(|list| list.trim().to_owned()));
-    }
-    Ok(lists)
 }

@@ -2,7 +2,6 @@
 
 use super::BIND;
 use super::proxy::start_in_front;
-use crate::target::cache::answer_on_socket;
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::start_resolver;
 use crate::target::place::{Place, Server};
@@ -18,11 +17,11 @@ pub const KNOT_RESOLVER: Product = Product {
     factors: &[
         Factor::of_behind(&BIND),
         Factor::internet(),
-        Factor::cache(flush),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,
     version_flag: "-V",
+    reload: None,
     start,
 };
 
@@ -62,13 +61,11 @@ policy.add(policy.all(policy.REFUSE))
 ";
 
 /// It asks from the root on, for names of special use too (RFC 6761), such as `test`. It would look
-/// for addresses that name servers do not have, now and then, and answer SERVFAIL meanwhile. So it
-/// does after its cache was emptied if it may not ask servers on loopback.
+/// for addresses that name servers do not have, now and then, and answer SERVFAIL meanwhile.
 const RESOLVES: &str = "\
 net.ipv6 = false
-modules.load('hints')
+modules.load('hints > iterate')
 hints.root_file('{folder}/root.hints')
-policy.add(policy.all(policy.FLAGS('ALLOW_LOCAL')))
 policy.add(policy.all(policy.PASS))
 ";
 
@@ -91,15 +88,4 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         let behind = format!("{}@{}", behind.ip(), behind.port());
         configured(place, &FORWARDS.replace("{behind}", &behind))
     })
-}
-
-fn flush(server: &RunningServer) -> anyhow::Result<()> {
-    // It names its control socket by itself.
-    let socket = format!("control/{}", server.process_id());
-    let answer = answer_on_socket(server, &socket, "cache.clear()")?;
-    anyhow::ensure!(
-        answer.contains("['count'] = "),
-        "`cache.clear()` failed: {answer}"
-    );
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! NSD as the server under test.
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::operation::{Act, Means};
 use crate::target::place::Server;
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -22,7 +23,17 @@ pub const NSD: Product = Product {
     ],
     server: &SERVER,
     version_flag: "-v",
+    reload: Some(Means {
+        act: Act::Command(CONTROL, &["-c", "{folder}/nsd.conf", "reload"]),
+        until: [Some("read with success"); 2],
+    }),
     start,
+};
+
+/// What tells it to do something.
+const CONTROL: Program = Program::Debian {
+    name: "nsd-control",
+    package: "nsd",
 };
 
 const SERVER: Server = Server {
@@ -36,11 +47,13 @@ const SERVER: Server = Server {
     fatal_lines: &["error: "],
 };
 
-/// Nothing is written outside the folder, and nobody may control it. Its limit on responses, as
-/// Debian builds it 200 a second of one kind, would be all that is ever measured.
+/// Nothing is written outside the folder, and who controls it does so by a socket there. It logs
+/// what it reads. Its limit on responses, as Debian builds it 200 a second of one kind, would be
+/// all that is ever measured.
 const TEMPLATE: &str = "\
 server:
   server-count: {servers}
+  verbosity: 1
   ip-address: {address}@{port}
   ip-address: {dot.address}@{dot.port}
   tls-port: {dot.port}
@@ -59,7 +72,8 @@ server:
   xfrdir: \"{folder}\"
   {options}
 remote-control:
-  control-enable: no
+  control-enable: yes
+  control-interface: \"{folder}/control\"
 zone:
   name: \"{origin}\"
   zonefile: \"zone.db\"

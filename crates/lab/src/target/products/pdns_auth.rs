@@ -1,6 +1,7 @@
 //! PowerDNS Authoritative Server as the server under test.
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::operation::{Act, Means};
 use crate::target::place::Server;
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -19,7 +20,20 @@ pub const PDNS_AUTH: Product = Product {
     ],
     server: &SERVER,
     version_flag: "--version",
+    reload: Some(Means {
+        act: Act::Command(
+            CONTROL,
+            &["--config-dir={folder}", "bind-reload-now", "{origin}"],
+        ),
+        until: [None; 2],
+    }),
     start,
+};
+
+/// What tells it to do something.
+const CONTROL: Program = Program::Debian {
+    name: "pdns_control",
+    package: "pdns-server",
 };
 
 const SERVER: Server = Server {

@@ -21,6 +21,7 @@ pub const DNSDIST: Product = Product {
     ],
     server: &DNSDIST_SERVER,
     version_flag: "--version",
+    reload: None,
     start: start_dnsdist,
 };
 
@@ -35,6 +36,7 @@ pub const HAPROXY: Product = Product {
     ],
     server: &HAPROXY_SERVER,
     version_flag: "-v",
+    reload: None,
     start: start_haproxy,
 };
 

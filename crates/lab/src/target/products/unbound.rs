@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::ops::Deref;
 
-use crate::target::cache::control;
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::{HINTS, start_resolver};
+use crate::target::operation::{Act, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -26,7 +26,6 @@ pub const UNBOUND: Product = Product {
             "TCP clients of each thread at once",
         ),
         Factor::internet(),
-        Factor::cache(flush),
         Factor::word(
             "statistics",
             &["off", "on"],
@@ -36,7 +35,17 @@ pub const UNBOUND: Product = Product {
     ],
     server: &SERVER,
     version_flag: "-V",
+    reload: Some(Means {
+        act: Act::Command(CONTROL, &["-c", "{folder}/unbound.conf", "reload"]),
+        until: [None; 2],
+    }),
     start,
+};
+
+/// What tells it to do something.
+const CONTROL: Program = Program::Debian {
+    name: "unbound-control",
+    package: "unbound",
 };
 
 const SERVER: Server = Server {
@@ -48,8 +57,6 @@ const SERVER: Server = Server {
     ready_line: None,
     fatal_lines: &["error: cannot parse", "fatal error"],
 };
-
-const CONFIGURATION: &str = "unbound.conf";
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     let mut extra_options = cell.text("options").to_owned();
@@ -67,19 +74,9 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     start_resolver(cell, &Start::of(cell), |place| configured(&options, place))
 }
 
-fn flush(server: &RunningServer) -> anyhow::Result<()> {
-    let program = Program::Debian {
-        name: "unbound-control",
-        package: "unbound",
-    };
-    let file = server.folder().join(CONFIGURATION).display().to_string();
-    let words = ["-c", &file, "flush_zone", "."].map(str::to_owned);
-    control(server, program, &words)
-}
-
 fn configured(options: &UnboundOptions, place: &Place<'_>) -> anyhow::Result<Vec<OsString>> {
     let text = configuration(options, place);
-    let file = place.folder.write(CONFIGURATION, &text)?;
+    let file = place.folder.write("unbound.conf", &text)?;
     Ok(vec!["-d".into(), "-p".into(), "-c".into(), file.into()])
 }
 

@@ -1,0 +1,344 @@
+//! Operations: what is done to a server while it is asked.
+//!
+//! Each ends when the server itself shows that it is done: by its log, by its control program, by
+//! its answers.
+
+use std::fmt;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::Signal;
+
+use super::cell::Cell;
+use super::process::{Program, ServerProcess};
+use super::process_id;
+use super::ready::{Readiness, StartFailure, wait_until_ready};
+use super::{Product, RunningServer};
+
+/// How long an operation may take on a busy machine.
+const DURATION_MAX: Duration = Duration::from_secs(60);
+/// How often its end is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How often a restart is tried when another process took the port meanwhile.
+const ATTEMPTS_MAX: usize = 5;
+
+/// What is done in mid-run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The same configuration and zone are read again.
+    Reload,
+    /// The process ends, and another begins on the same ports.
+    Restart,
+    /// What the server asks stops, and goes on later.
+    UpstreamOutage,
+}
+
+/// How a product is told to do something.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Means {
+    pub(super) act: Act,
+    /// A line with this in its log is the end, of a server that has the zone and of a resolver;
+    /// without one it is that of the act.
+    pub(super) until: [Option<&'static str>; 2],
+}
+
+/// What tells it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Act {
+    /// A signal to its process.
+    Signal(Signal),
+    /// A program with these words, in which `{folder}` and `{origin}` are filled in.
+    Command(Program, &'static [&'static str]),
+}
+
+/// What came of an operation that succeeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// For how long no process was there to answer.
+    pub down: Option<Duration>,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Operation; 3] = [
+        Operation::Reload,
+        Operation::Restart,
+        Operation::UpstreamOutage,
+    ];
+
+    /// The name as it is typed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Reload => "reload",
+            Operation::Restart => "restart",
+            Operation::UpstreamOutage => "upstream-outage",
+        }
+    }
+
+    /// That of this name.
+    pub fn parse(name: &str) -> Option<Operation> {
+        Operation::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Cell {
+    /// Checks that this can be done to it.
+    ///
+    /// # Errors
+    /// It cannot; the message says what can.
+    pub fn check_operation(&self, operation: Operation) -> anyhow::Result<()> {
+        if self.has(operation) {
+            return Ok(());
+        }
+        let title = self.product.title;
+        if operation == Operation::UpstreamOutage {
+            anyhow::bail!(
+                "{title} has nothing behind it here for `{operation}`\nhint: give it factor \
+                 `behind` or `internet` if it has one, or take a proxy"
+            );
+        }
+        let all = Operation::ALL.into_iter().filter(|it| self.has(*it));
+        let all: Vec<&str> = all.map(Operation::name).collect();
+        let all = all.join(", ");
+        anyhow::bail!("{title} has no operation `{operation}`\nhint: here it has {all}")
+    }
+
+    fn has(&self, operation: Operation) -> bool {
+        match operation {
+            Operation::Reload => self.product.reload.is_some(),
+            Operation::Restart => true,
+            Operation::UpstreamOutage => self.has_upstream(),
+        }
+    }
+
+    /// True if it asks other servers of the lab.
+    fn has_upstream(&self) -> bool {
+        let is_set = |name| !matches!(self.text(name), "" | "none");
+        let is_always = |product: &Product| {
+            let has_choice = product.factors.iter().any(|it| it.name == "behind");
+            product.behind().is_some() && !has_choice
+        };
+        is_set("internet") || is_set("behind") || is_always(self.product)
+    }
+
+    /// Does it to the server that was started as this cell says, and waits for its end. An outage
+    /// lasts for that time, and all waiting ends when `is_over` says so: somebody interrupts it.
+    ///
+    /// # Errors
+    /// The server did not do it; the message has its own.
+    pub fn operate(
+        &self,
+        server: &mut RunningServer,
+        operation: Operation,
+        (outage, is_over): (Duration, &dyn Fn() -> bool),
+    ) -> anyhow::Result<Done> {
+        let mut done = Done::default();
+        match operation {
+            Operation::Reload => self.reload(server, is_over)?,
+            Operation::Restart => done.down = Some(self.restart(server)?),
+            Operation::UpstreamOutage => stop_upstream(server, (outage, is_over)),
+        }
+        Ok(done)
+    }
+
+    fn reload(&self, server: &mut RunningServer, is_over: &dyn Fn() -> bool) -> anyhow::Result<()> {
+        let means = self.product.reload.context("it has no reload")?;
+        // What has not changed since it was read is not read again.
+        let zone = server.folder().join("zone.db");
+        fs::write(&zone, &self.zone.text).context("cannot write the zone again")?;
+        let log_from = server.process.log().len();
+        match means.act {
+            Act::Signal(signal) => process_id::signal(server.process_id(), signal),
+            Act::Command(program, words) => self.command(server, (program, words), is_over)?,
+        }
+        let resolves = !self.text("internet").is_empty();
+        let Some(line) = means.until[usize::from(resolves)] else {
+            return Ok(());
+        };
+        let fatal_lines = self.product.server.fatal_lines;
+        wait(&mut server.process, is_over, |process| {
+            let log = process.log();
+            let log = log.get(log_from..).unwrap_or_default();
+            let lower = log.to_lowercase();
+            match fatal_lines.iter().any(|fatal| lower.contains(fatal)) {
+                true => Err(process.error("did not reload")),
+                false => Ok(log.contains(line)),
+            }
+        })
+    }
+
+    /// Runs a control program.
+    fn command(
+        &self,
+        server: &mut RunningServer,
+        (program, words): (Program, &[&str]),
+        is_over: &dyn Fn() -> bool,
+    ) -> anyhow::Result<()> {
+        let name = program.name();
+        let folder = server.folder().to_owned();
+        let filled = words.iter().map(|word| {
+            word.replace("{folder}", &folder.display().to_string())
+                .replace("{origin}", &self.zone.origin)
+        });
+        let output = folder.join("operation.log");
+        let file = fs::File::create(&output).context("cannot write what a command says")?;
+        let mut all = program.words()?.into_iter();
+        let first = all.next().context("no program")?;
+        let mut command = Command::new(first);
+        command.args(all).args(filled).stdin(Stdio::null());
+        command.stdout(file.try_clone()?).stderr(file);
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot run `{name}`"))?;
+        let waited = wait(&mut server.process, is_over, |_| {
+            Ok(child.try_wait()?.is_some())
+        });
+        // It fails only if the command has ended.
+        let _ = child.kill();
+        let status = child.wait()?;
+        waited?;
+        let said = fs::read_to_string(&output).unwrap_or_default();
+        anyhow::ensure!(status.success(), "`{name}` ({status}): {}", said.trim());
+        Ok(())
+    }
+
+    /// Returns for how long nobody was there.
+    fn restart(&self, server: &mut RunningServer) -> anyhow::Result<Duration> {
+        server.process.stop()?;
+        let gone_at = Instant::now();
+        for _ in 0..ATTEMPTS_MAX {
+            server.process.start_again()?;
+            server.listed.process = server.process.identity();
+            server.listed.write()?;
+            let network = server.network.clone();
+            let readiness = Readiness {
+                endpoints: &server.endpoints,
+                origin: &self.zone.origin,
+                refused_is_ready: false,
+                is_elsewhere: false,
+                ready_line: self.product.server.ready_line,
+                fatal_lines: self.product.server.fatal_lines,
+            };
+            let process = &mut server.process;
+            let ready = match &network {
+                Some(network) => network.far(|| wait_until_ready(process, &readiness))?,
+                None => wait_until_ready(process, &readiness),
+            };
+            match ready {
+                Ok(()) => {
+                    let down = gone_at.elapsed();
+                    server.process.keep_on_cpus(&self.resources)?;
+                    return Ok(down);
+                }
+                Err(StartFailure::Final(error)) => return Err(error),
+                // A connection of the generator's may have it; it will give it back.
+                Err(StartFailure::PortTaken(_)) => server.process.stop()?,
+            }
+        }
+        Err(server.process.error("did not get its ports again"))
+    }
+}
+
+/// Waits until that is so, the server has died, time is over, or somebody says so.
+fn wait(
+    process: &mut ServerProcess,
+    is_over: &dyn Fn() -> bool,
+    mut is_done: impl FnMut(&ServerProcess) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let until = Instant::now() + DURATION_MAX;
+    while !is_done(process)? {
+        if let Some(status) = process.ended()? {
+            return Err(process.error(&format!("ended by it ({status})")));
+        }
+        anyhow::ensure!(!is_over(), "it was interrupted");
+        if Instant::now() > until {
+            return Err(process.error(&format!("was not done in {DURATION_MAX:?}")));
+        }
+        thread::park_timeout(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Processes that are stopped; they go on when this is dropped.
+struct Stopped(Vec<u32>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for id in &self.0 {
+            process_id::signal_group(*id, Signal::CONT);
+        }
+    }
+}
+
+/// Stops all that the server asks for that time.
+fn stop_upstream(server: &RunningServer, (time, is_over): (Duration, &dyn Fn() -> bool)) {
+    let mut stopped = Stopped(Vec::new());
+    let mut next = server.behind();
+    while let Some(behind) = next {
+        stopped.0.push(behind.process_id());
+        process_id::signal_group(behind.process_id(), Signal::STOP);
+        next = behind.behind();
+    }
+    let until = Instant::now() + time;
+    while Instant::now() < until && !is_over() {
+        thread::park_timeout(LOOK_EVERY.min(until.saturating_duration_since(Instant::now())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Zone;
+    use super::super::products::{ALL, COREDNS, HAPROXY, NSD, UNBOUND};
+    use super::*;
+
+    fn cell(product: &'static Product) -> Cell {
+        Cell::new(product, Zone::with_records(1, 1))
+    }
+
+    #[test]
+    fn names_of_operations_are_read_again() {
+        for operation in Operation::ALL {
+            assert_eq!(Operation::parse(operation.name()), Some(operation));
+        }
+        assert_eq!(Operation::parse("none"), None);
+    }
+
+    #[test]
+    fn every_product_can_be_restarted() {
+        for product in ALL {
+            cell(product).check_operation(Operation::Restart).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_outage_is_of_what_stands_behind_a_server() {
+        let outage = |cell: Cell| cell.check_operation(Operation::UpstreamOutage);
+        outage(cell(&HAPROXY)).unwrap();
+        outage(cell(&COREDNS).set("behind=udp").unwrap()).unwrap();
+        outage(cell(&UNBOUND).set("internet=0ms/0ms/0ms").unwrap()).unwrap();
+        for product in [&COREDNS, &UNBOUND, &NSD] {
+            let error = outage(cell(product)).unwrap_err().to_string();
+            assert!(error.contains("nothing behind it"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_product_does_not_have_is_refused_with_what_it_has() {
+        let error = cell(&HAPROXY).check_operation(Operation::Reload);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("HAProxy has no operation `reload`"),
+            "{error}"
+        );
+        assert!(error.contains("restart, upstream-outage"), "{error}");
+    }
+}
