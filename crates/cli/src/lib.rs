@@ -60,6 +60,7 @@
 mod terminal;
 
 mod args;
+mod cache;
 mod capacity;
 mod ceiling;
 mod child;

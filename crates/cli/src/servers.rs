@@ -5,16 +5,20 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use lab::groups::Rounds;
 use lab::target::products;
 use lab::target::{
     Cell, Data, Listed, Network, Product, Resources, RunningServer, clear_leftovers, list,
 };
+use settings::Run;
 
-use crate::args::DocumentFormat;
 use crate::args::lab::{LabArguments, LabCommand, UpArguments};
+use crate::args::{DocumentFormat, Output};
+use crate::cache;
 use crate::child;
 use crate::failure::{Failure, print};
-use crate::signals;
+use crate::run::group::Group;
+use crate::signals::{self, Interrupt};
 
 /// Name of the file with questions in a server's folder.
 const NAMES: &str = "names";
@@ -74,7 +78,8 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     }
     let server = cell.start()?;
     let names = server.folder().join(NAMES);
-    std::fs::write(&names, data.questions).map_err(Failure::in_operation)?;
+    std::fs::write(&names, &data.questions).map_err(Failure::in_operation)?;
+    prepare_cache(&cell, &server, &data.questions)?;
     if !arguments.command.is_empty() {
         return beside(arguments, &server, names);
     }
@@ -82,6 +87,24 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     server.keep()?;
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Empties or fills the cache of a resolver, over UDP.
+fn prepare_cache(cell: &Cell, server: &RunningServer, questions: &str) -> Result<(), Failure> {
+    let group = Group {
+        name: String::new(),
+        run: Run {
+            servers: vec![server.endpoints().do53().to_string()],
+            ..Run::default()
+        },
+        output: Output::default(),
+        captured: None,
+        rounds: Rounds::of_all(),
+        place: None,
+    };
+    // A signal ends this process, and the server with it.
+    let interrupt = Interrupt::default();
+    server.near(|| cache::prepare(cell, server, (questions, &group), &interrupt))?
 }
 
 /// Removes what was killed has left behind, and says so.

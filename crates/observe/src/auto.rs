@@ -15,7 +15,7 @@ use crate::profiles;
 use crate::stream::{Allowance, Limits};
 
 /// Ports of a program that are tried for statistics, at most.
-const PORTS_MAX: usize = 4;
+const PORTS_MAX: usize = 8;
 /// How long each may take to answer.
 const TIME_MAX: Duration = Duration::from_millis(500);
 

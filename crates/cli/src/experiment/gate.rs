@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use engine::{Observed, observer};
 use lab::target::{Expectation, Network, RunningServer};
 use measure::RunRecord;
-use settings::{Arrival, Generator, Limits, Names, Process, Questions, Run};
+use settings::{Arrival, Generator, Limits, Process, Run};
 
 use super::servers::ServerCell;
+use crate::cache::ask_each;
 use crate::failure::Failure;
 use crate::run;
 use crate::run::group::Group;
@@ -109,31 +109,18 @@ fn check_as(
     expected: Vec<Expectation>,
     interrupt: &Interrupt,
 ) -> Result<Vec<Expectation>, Failure> {
-    let mut request = run::request(&Group {
-        run: run_of(&group.run, &expected),
-        ..group.clone()
-    })?;
-    let (observer, observations) = observer();
-    request.observer = Some(observer.with_messages());
-    let control = lab::run::control(std::slice::from_ref(&request));
-    interrupt.stops(&control);
-    lab::run::run(&request, &control, |_| ())?;
-    // The observations end when nobody can tell any more.
-    drop(request);
+    let questions: Vec<&str> = expected.iter().map(|it| it.question.as_str()).collect();
+    let arrival = Arrival::Open {
+        rate_qps: RATE_QPS,
+        process: Process::default(),
+        burst: 1,
+    };
     let mut answered = BTreeSet::new();
-    for observation in &observations {
-        let Observed::Ended {
-            question,
-            message: Some(message),
-            ..
-        } = observation.event
-        else {
-            continue;
-        };
-        if let Some(expectation) = expected.get(question as usize) {
+    for (question, message) in ask_each(group, &questions, arrival, interrupt)? {
+        if let Some(expectation) = expected.get(question) {
             let verdict = expectation.check(&message);
             verdict.map_err(|why| wrong(server, &why))?;
-            answered.insert(question as usize);
+            answered.insert(question);
         }
     }
     let asked = expected.into_iter().enumerate();
@@ -146,35 +133,4 @@ fn wrong(server: &ServerCell, why: &str) -> Failure {
     Failure::in_operation(format!(
         "{title} does not answer as its zone says, and is not timed: {why}"
     ))
-}
-
-/// One client that asks each question once, over connections like those of a run.
-fn run_of(run: &Run, expected: &[Expectation]) -> Run {
-    let lines: Vec<&str> = expected.iter().map(|it| it.question.as_str()).collect();
-    Run {
-        servers: run.servers.clone(),
-        transport: run.transport,
-        allows_public: run.allows_public,
-        questions: Questions {
-            names: Some(Names::Lines(format!("{}\n", lines.join("\n")))),
-            ..Questions::default()
-        },
-        arrival: Arrival::Open {
-            rate_qps: RATE_QPS,
-            process: Process::default(),
-            burst: 1,
-        },
-        clients: Some(1),
-        http: run.http.clone(),
-        tls: run.tls.clone(),
-        limits: Limits {
-            queries: Some(expected.len() as u64),
-            ..Limits::default()
-        },
-        generator: Generator {
-            workers: Some(1),
-            ..Generator::default()
-        },
-        ..Run::default()
-    }
 }

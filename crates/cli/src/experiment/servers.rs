@@ -2,17 +2,20 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use lab::experiment;
-use lab::target::{Cell, Change, Data, Product, RunningServer, Topology, Zone, products};
+use lab::target::{Cache, Cell, Change, Data, Product, RunningServer, Topology, Zone, products};
 use settings::{Arrival, FileName, Names, Run};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file::Level;
+use crate::cache;
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::scenario::{Reader, beside, kind, nearest, scalar};
+use crate::signals::Interrupt;
 
 /// Keys of one of them.
 const OF_SERVER: [&str; 8] = [
@@ -63,6 +66,29 @@ impl ServerCell {
         port.filter(|_| is_there).map(|port| (name, *port))
     }
 
+    /// Brings its cache into the state that is asked for; if that is full, tells until when it is.
+    pub(super) fn prepare(
+        &self,
+        started: &RunningServer,
+        groups: &[Group],
+        interrupt: &Interrupt,
+    ) -> Result<Option<Instant>, Failure> {
+        let Some(first) = groups.first() else {
+            return Ok(None);
+        };
+        let is_warm = self.cell.cache() == Cache::Warm;
+        let ttl = is_warm.then(|| self.cell.zone.ttl_min()).transpose()?;
+        let expires = ttl.map(|ttl| Instant::now() + ttl);
+        cache::prepare(&self.cell, started, (&self.questions, first), interrupt)?;
+        let all = groups.iter().map(|group| &group.run.limits);
+        let longest = all.map(|limits| limits.warmup + limits.duration.unwrap_or_default());
+        let ends = Instant::now() + longest.max().unwrap_or_default();
+        match expires.is_some_and(|expires| ends > expires) {
+            true => Err(expired()),
+            false => Ok(expires),
+        }
+    }
+
     /// Starts it for runs of these groups, which it completes. It ends when it is dropped.
     pub(super) fn start(
         &self,
@@ -104,6 +130,14 @@ impl ServerCell {
         }
         Ok(server)
     }
+}
+
+/// A run that outlasted what was in the cache.
+pub(super) fn expired() -> Failure {
+    Failure::usage(
+        "cache=warm: names leave the cache before the run ends, for their TTL is over",
+        "give data with a longer TTL, as in data = \"zone:1000,ttl=1h\", or make the run shorter",
+    )
 }
 
 /// False if something else says what is asked.

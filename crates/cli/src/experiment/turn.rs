@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::thread;
+use std::time::Instant;
 
 use lab::target::{Change, Changed, RunningServer};
 use measure::RunRecord;
@@ -16,7 +17,7 @@ use super::folder::Folder;
 use super::gate;
 use super::hooks::{Hooks, Shell};
 use super::operation::{self, Performed, Timing};
-use super::servers::ServerCell;
+use super::servers::{self, ServerCell};
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
@@ -75,9 +76,10 @@ fn runs(
     let topology = turn.topology.of_start(turn.repetition);
     let mut started = server.start(&topology, &mut groups)?;
     started.near(|| gate::check(server, &started, &groups, interrupt))??;
-    // What that took is no run's.
-    started.account();
     for run in all {
+        let expires = started.near(|| server.prepare(&started, &groups, interrupt))??;
+        // What that and the gate took is no run's.
+        started.account();
         let made = make_with(
             &run,
             &groups,
@@ -89,6 +91,11 @@ fn runs(
             folder.write_line(&run, &line)?;
         }
         figures = made?;
+        if expires.is_some_and(|expires| Instant::now() > expires) {
+            // Nobody must take it for one with a warm cache.
+            let _ = fs::remove_file(folder.record(&run));
+            return Err(servers::expired());
+        }
     }
     Ok(figures)
 }

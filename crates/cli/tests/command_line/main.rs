@@ -45,6 +45,7 @@ mod ramp;
 mod records;
 mod replay;
 mod reports;
+mod resolvers;
 mod resperf;
 mod responder;
 mod run;

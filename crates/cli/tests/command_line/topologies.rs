@@ -15,11 +15,11 @@ use crate::line::is_root;
 use crate::process::{Finished, Folder, THRONG, execute, signal};
 
 /// The servers of one test; all have ended when it is dropped.
-struct Lab(Folder);
+pub(crate) struct Lab(pub(crate) Folder);
 
 impl Lab {
     /// None without the rights that a network needs.
-    fn new(test: &str) -> Option<Lab> {
+    pub(crate) fn new(test: &str) -> Option<Lab> {
         is_root().then(|| Lab(Folder::new(test)))
     }
 
@@ -27,12 +27,12 @@ impl Lab {
         format!("env TMPDIR={} {words}", self.0.folder().display())
     }
 
-    fn throng(&self, flags: &str) -> Finished {
+    pub(crate) fn throng(&self, flags: &str) -> Finished {
         execute(&self.line(&format!("{THRONG} {flags}")))
     }
 
     /// Runs what was offered for a transport, with further flags.
-    fn offered(&self, text: &str, transport: &str, flags: &str) -> RunRecord {
+    pub(crate) fn offered(&self, text: &str, transport: &str, flags: &str) -> RunRecord {
         let is_meant = |line: &&str| line.contains(&format!("--transport {transport} "));
         let offered = text.lines().find(is_meant).unwrap();
         let offered = offered
@@ -48,7 +48,7 @@ impl Lab {
     }
 
     /// The network namespaces of what is in the list.
-    fn namespaces(&self) -> Vec<String> {
+    pub(crate) fn namespaces(&self) -> Vec<String> {
         let all = self.list();
         let named = all.iter().filter_map(|it| it["namespaces"].as_array());
         let names = named.flatten().map(|it| it.as_str().unwrap().to_owned());
@@ -57,7 +57,7 @@ impl Lab {
 
     /// Nothing of these servers is left.
     #[track_caller]
-    fn check_empty(&self, namespaces: &[String]) {
+    pub(crate) fn check_empty(&self, namespaces: &[String]) {
         assert_eq!(self.list().len(), 0);
         let left: Vec<_> = fs::read_dir(self.0.folder()).unwrap().flatten().collect();
         let left = left.iter().filter(|it| {
@@ -82,7 +82,7 @@ fn is_there(namespace: &str) -> bool {
 }
 
 /// The growth of a series that some source of a record has.
-fn grown(record: &RunRecord, profile: &str, series: &str) -> Option<f64> {
+pub(crate) fn grown(record: &RunRecord, profile: &str, series: &str) -> Option<f64> {
     let mut observations = record.observations.iter();
     let found = observations.find(|it| it.profile == profile)?;
     found.series(series)?.growth
@@ -192,7 +192,7 @@ fn what_a_killed_command_left_of_a_network_is_found_named_and_removed() {
 }
 
 /// Runs a command about the experiment `text`.
-fn experiment(lab: &Lab, text: &str, command: &str) -> Finished {
+pub(crate) fn experiment(lab: &Lab, text: &str, command: &str) -> Finished {
     let file = lab.0.write("topologies.toml", text);
     let command = command.replace("FILE", &file);
     lab.throng(&format!(
@@ -342,42 +342,4 @@ fn who_may_make_no_network_is_told_what_still_works() {
     );
     run("lab up nsd").succeeded();
     run("lab down nsd").succeeded();
-}
-
-#[test]
-fn resolvers_answer_from_a_closed_internet_and_what_is_far_shows_when_it_is_not_cached() {
-    let Some(lab) = Lab::new("topology-internet") else {
-        return;
-    };
-    for product in ["unbound", "bind", "pdns-recursor", "knot-resolver"] {
-        let up = format!("lab up {product} --topology veth --data zone:300 --set");
-        let text = lab.throng(&format!("{up} internet=0ms/1ms/50ms"));
-        let text = text.succeeded();
-        let namespaces = lab.namespaces();
-        // Each name once, and all of them again.
-        let [cold, warm] = [(); 2].map(|()| {
-            let flags = "--queries 300 --rate 300 --no-preflight --observe auto";
-            lab.offered(&text, "tcp", flags)
-        });
-        for record in [&cold, &warm] {
-            assert_eq!(record.total.counts.rcodes.by_rcode[0], 300, "{product}");
-        }
-        let least = |record: &RunRecord| record.total.distributions.service.min_ns().unwrap();
-        assert!(least(&cold) >= 50_000_000, "{product}: {}", least(&cold));
-        assert!(least(&warm) < 50_000_000, "{product}: {}", least(&warm));
-        // One counts the others.
-        let misses = |record: &RunRecord| {
-            let series = |name: &str| grown(record, product, name);
-            let others = || Some(series("responses")? - series("responses.cached")?);
-            series("cache.misses").or_else(others)
-        };
-        assert_eq!(misses(&cold), Some(300.0), "{product}");
-        assert_eq!(misses(&warm), Some(0.0), "{product}");
-        lab.throng(&format!("lab down {product}")).succeeded();
-        lab.check_empty(&namespaces);
-        lab.throng(&format!("{up} internet=soon"))
-            .refused_with("`soon` is wrong", "0ms/50ms");
-    }
-    lab.throng("lab up unbound --set internet=0ms/0ms/0ms")
-        .refused_with("needs a network of its own", "topology veth");
 }

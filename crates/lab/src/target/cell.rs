@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
+use super::cache::{FACTOR, Flush, STATES};
 use super::internet::Internet;
 use super::place::Place;
 use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
@@ -37,6 +38,8 @@ pub enum Values {
     Lines,
     /// Delays and losses of a closed Internet.
     Internet,
+    /// What is in its cache before a run, with how it is emptied.
+    Cache(Flush),
     /// Any factor or resource of the server behind it, which is this one, after a prefix.
     OfBehind(&'static Product),
 }
@@ -83,6 +86,17 @@ impl Factor {
         }
     }
 
+    /// What is in the cache of a resolver, which is emptied so.
+    pub(super) const fn cache(flush: Flush) -> Factor {
+        Factor {
+            name: FACTOR,
+            default: "",
+            values: Values::Cache(flush),
+            meaning: "before each run, cold: is emptied; warm: has been asked every name of the \
+                      data",
+        }
+    }
+
     /// Those of the server behind it, BIND.
     pub(super) const fn of_behind(bind: &'static Product) -> Factor {
         Factor {
@@ -119,6 +133,7 @@ impl Values {
             }
             Values::Words(words) => words.contains(&value),
             Values::Lines | Values::OfBehind(_) => true,
+            Values::Cache(_) => value.is_empty() || STATES.contains(&value),
             Values::Internet => value.is_empty() || Internet::parse(value).is_some(),
         }
     }
@@ -127,6 +142,7 @@ impl Values {
         match self {
             Values::Numbers(min, max) => format!("a whole number from {min} to {max}"),
             Values::Words(words) => words.join(" or "),
+            Values::Cache(_) => STATES.join(" or "),
             Values::Lines | Values::OfBehind(_) => "lines of its configuration".to_owned(),
             Values::Internet => "DELAY[,LOSS] of root, top-level domain and zone, as in \
                                  0ms/50ms/10ms,1%"
@@ -272,8 +288,9 @@ impl Cell {
     /// Refuses what it cannot be over that topology.
     ///
     /// # Errors
-    /// In Kubernetes: it has no image, or it has what only a host can give; with the cure.
+    /// It has no cache that could be as asked. In Kubernetes: it has no image, or it has what only a host can give; with the cure.
     pub fn check(&self, topology: &Topology) -> anyhow::Result<()> {
+        self.check_cache()?;
         if *topology != Topology::Kubernetes {
             return Ok(());
         }

@@ -1,10 +1,11 @@
 //! Whether a server answers as its zone says, before it is timed.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::Context;
-use domain::base::Message;
 use domain::base::name::ToName;
+use domain::base::{Message, Ttl};
 use domain::rdata::AllRecordData;
 use proto::query::{QueryOptions, write_query};
 use proto::rr::{rcode_to_text, type_to_text};
@@ -78,6 +79,34 @@ impl Expectation {
             (Some(wrong), None) => Err(format!("{question}: `{wrong}` is not in the zone")),
             (None, Some(missing)) => Err(format!("{question}: `{missing}` is missing")),
         }
+    }
+}
+
+impl Zone {
+    /// The least TTL of what answers its questions.
+    ///
+    /// # Errors
+    /// The zone cannot be read.
+    pub fn ttl_min(&self) -> anyhow::Result<Duration> {
+        let loaded = responder::Zone::from_text(&self.text, Some(&self.origin))?;
+        let (mut query, mut response) = (Vec::new(), Vec::new());
+        let mut least = Ttl::CAP;
+        for (name, qtype) in loaded.questions() {
+            query.clear();
+            response.clear();
+            write_query(name, qtype, CLASS_IN, &QueryOptions::default(), &mut query)?;
+            answer(
+                &loaded,
+                &query,
+                Limit::Stream,
+                Instead::Nothing,
+                &mut response,
+            );
+            let message = Message::from_octets(&response[..])?;
+            let records = message.answer()?.flatten();
+            least = records.map(|record| record.ttl()).fold(least, Ord::min);
+        }
+        Ok(Duration::from_secs(least.as_secs().into()))
     }
 }
 

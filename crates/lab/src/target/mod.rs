@@ -13,6 +13,7 @@
 //! Does not install servers: `./test` installs packages of Debian 12, and `servers/prepare` builds
 //! CoreDNS and unpacks newer programs ([`prepared`]).
 
+mod cache;
 mod cell;
 mod certificate;
 mod change;
@@ -42,6 +43,7 @@ mod zone;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+pub use cache::Cache;
 pub use cell::{Cell, Factor, Values};
 pub use certificate::TLS_NAME;
 pub use change::{Change, Changed};

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
+use super::cache::Flush;
 use super::cell::{Cell, Factor, Values};
 use super::operation::Means;
 use super::place::Server;
@@ -39,6 +40,14 @@ impl Product {
     pub(super) fn behind(&self) -> Option<&'static Product> {
         self.factors.iter().find_map(|factor| match factor.values {
             Values::OfBehind(product) => Some(product),
+            _ => None,
+        })
+    }
+
+    /// How its cache is emptied, if it has one.
+    pub(super) fn flush(&self) -> Option<Flush> {
+        self.factors.iter().find_map(|factor| match factor.values {
+            Values::Cache(flush) => Some(flush),
             _ => None,
         })
     }

@@ -2,12 +2,16 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 
+use anyhow::Context;
 use rustix::process::Signal;
 
 use super::BindCounters;
+use crate::target::cache::control;
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::{HINTS, start_resolver};
 use crate::target::operation::{Act, Means};
@@ -26,6 +30,7 @@ pub const BIND: Product = Product {
         Factor::number("threads", "1", 1_024, "threads that answer (-n)"),
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
         Factor::internet(),
+        Factor::cache(flush),
         Factor::lines("more statements of the options block"),
     ],
     server: &SERVER,
@@ -37,6 +42,8 @@ pub const BIND: Product = Product {
     }),
     start,
 };
+
+const CONTROL_KEY: &str = "control.key";
 
 const SERVER: Server = Server {
     program: Program::Debian {
@@ -68,19 +75,32 @@ fn run(options: &BindOptions, start: Start<'_>) -> anyhow::Result<RunningServer>
 
 fn with_statistics<'a>(options: &BindOptions, start: Start<'a>) -> Start<'a> {
     Start {
-        extra_ports: 1,
+        // For statistics and control.
+        extra_ports: 2,
         refused_is_ready: options.query_key.is_some(),
         ..start
     }
 }
 
 fn configured(options: &BindOptions, place: &Place<'_>) -> anyhow::Result<Vec<OsString>> {
+    place.folder.write(CONTROL_KEY, &control_key()?)?;
     let file = place
         .folder
         .write("named.conf", &configuration(options, place))?;
     let threads = options.threads.to_string();
     let flags = ["-g", "-n", &threads, "-U", &threads, "-c"].map(OsString::from);
     Ok(flags.into_iter().chain([file.into()]).collect())
+}
+
+fn flush(server: &RunningServer) -> anyhow::Result<()> {
+    let program = Program::Debian {
+        name: "rndc",
+        package: "bind9",
+    };
+    let key = server.folder().join(CONTROL_KEY).display().to_string();
+    let port = server.extra_ports[1].to_string();
+    let words = ["-s", "127.0.0.1", "-p", &port, "-k", &key, "flush"].map(str::to_owned);
+    control(server, program, &words)
 }
 
 /// How to run `named`.
@@ -174,7 +194,23 @@ fn statistics_channel(extra_ports: &[u16]) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), extra_ports[0])
 }
 
-/// The configuration: one zone, no recursion, no control channel, nothing outside the folder.
+/// The key of the control channel, of this server alone.
+fn control_key() -> anyhow::Result<String> {
+    let mut octets = [0; 32];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut octets))
+        .context("no random numbers")?;
+    let [high, low] = [0, 16].map(|from| {
+        let octets = octets[from..].first_chunk();
+        octets.map_or(0, |it| u128::from_be_bytes(*it))
+    });
+    // Hexadecimal digits are base64 too.
+    Ok(format!(
+        "key control {{ algorithm hmac-sha256; secret \"{high:032x}{low:032x}\"; }};\n"
+    ))
+}
+
+/// The configuration: one zone, no recursion, nothing outside the folder.
 fn configuration(options: &BindOptions, place: &Place<'_>) -> String {
     let folder = place.folder.path().display();
     let statistics = statistics_channel(place.extra_ports);
@@ -190,12 +226,14 @@ fn configuration(options: &BindOptions, place: &Place<'_>) -> String {
     let _ = writeln!(text, "http lab {{ endpoints {{ \"{DOH_PATH}\"; }}; }};");
     let _ = write!(
         text,
-        "controls {{ }};\n\
+        "include \"{folder}/{CONTROL_KEY}\";\n\
+         controls {{ inet 127.0.0.1 port {} allow {{ 127.0.0.1; }} keys {{ control; }}; }};\n\
          statistics-channels {{ inet {} port {} allow {{ 127.0.0.1; }}; }};\n\
          options {{\n  directory \"{folder}\";\n  pid-file \"{folder}/named.pid\";\n  \
          session-keyfile \"{folder}/session.key\";\n  managed-keys-directory \"{folder}\";\n  \
          {recursion}\n  notify no;\n  dnssec-validation no;\n  empty-zones-enable no;\n  \
          allow-transfer {{ none; }};\n",
+        place.extra_ports[1],
         statistics.ip(),
         statistics.port()
     );

@@ -2,6 +2,7 @@
 
 use super::BIND;
 use super::proxy::start_in_front;
+use crate::target::cache::answer_on_socket;
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::start_resolver;
 use crate::target::place::{Place, Server};
@@ -17,6 +18,7 @@ pub const KNOT_RESOLVER: Product = Product {
     factors: &[
         Factor::of_behind(&BIND),
         Factor::internet(),
+        Factor::cache(flush),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,
@@ -61,11 +63,13 @@ policy.add(policy.all(policy.REFUSE))
 ";
 
 /// It asks from the root on, for names of special use too (RFC 6761), such as `test`. It would look
-/// for addresses that name servers do not have, now and then, and answer SERVFAIL meanwhile.
+/// for addresses that name servers do not have, now and then, and answer SERVFAIL meanwhile. So it
+/// does after its cache was emptied if it may not ask servers on loopback.
 const RESOLVES: &str = "\
 net.ipv6 = false
-modules.load('hints > iterate')
+modules.load('hints')
 hints.root_file('{folder}/root.hints')
+policy.add(policy.all(policy.FLAGS('ALLOW_LOCAL')))
 policy.add(policy.all(policy.PASS))
 ";
 
@@ -88,4 +92,15 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         let behind = format!("{}@{}", behind.ip(), behind.port());
         configured(place, &FORWARDS.replace("{behind}", &behind))
     })
+}
+
+fn flush(server: &RunningServer) -> anyhow::Result<()> {
+    // It names its control socket by itself.
+    let socket = format!("control/{}", server.process_id());
+    let answer = answer_on_socket(server, &socket, "cache.clear()")?;
+    anyhow::ensure!(
+        answer.contains("['count'] = "),
+        "`cache.clear()` failed: {answer}"
+    );
+    Ok(())
 }

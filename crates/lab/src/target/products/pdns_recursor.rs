@@ -1,6 +1,7 @@
 //! PowerDNS Recursor as the server under test: answers one zone of its own and resolves nothing
 //! else, or resolves it in a closed Internet.
 
+use crate::target::cache::control;
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::start_resolver;
 use crate::target::operation::{Act, Means};
@@ -17,6 +18,7 @@ pub const PDNS_RECURSOR: Product = Product {
         Factor::number("threads", "1", 1_024, "threads that answer"),
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
         Factor::internet(),
+        Factor::cache(flush),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,
@@ -91,4 +93,20 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         let folder = place.folder.path().display();
         Ok(vec![format!("--config-dir={folder}").into()])
     })
+}
+
+fn flush(server: &RunningServer) -> anyhow::Result<()> {
+    let program = Program::Debian {
+        name: "rec_control",
+        package: "pdns-recursor",
+    };
+    let folder = server.folder().display();
+    let words = [
+        format!("--config-dir={folder}"),
+        format!("--socket-dir={folder}"),
+        "wipe-cache".to_owned(),
+        // The root and all below it.
+        ".$".to_owned(),
+    ];
+    control(server, program, &words)
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::ops::Deref;
 
+use crate::target::cache::control;
 use crate::target::cell::{Cell, Factor};
 use crate::target::internet::{HINTS, start_resolver};
 use crate::target::operation::{Act, Means};
@@ -26,6 +27,7 @@ pub const UNBOUND: Product = Product {
             "TCP clients of each thread at once",
         ),
         Factor::internet(),
+        Factor::cache(flush),
         Factor::word(
             "statistics",
             &["off", "on"],
@@ -58,6 +60,8 @@ const SERVER: Server = Server {
     fatal_lines: &["error: cannot parse", "fatal error"],
 };
 
+const CONFIGURATION: &str = "unbound.conf";
+
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     let mut extra_options = cell.text("options").to_owned();
     if cell.text("statistics") == "on" {
@@ -74,9 +78,19 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     start_resolver(cell, &Start::of(cell), |place| configured(&options, place))
 }
 
+fn flush(server: &RunningServer) -> anyhow::Result<()> {
+    let program = Program::Debian {
+        name: "unbound-control",
+        package: "unbound",
+    };
+    let file = server.folder().join(CONFIGURATION).display().to_string();
+    let words = ["-c", &file, "flush_zone", "."].map(str::to_owned);
+    control(server, program, &words)
+}
+
 fn configured(options: &UnboundOptions, place: &Place<'_>) -> anyhow::Result<Vec<OsString>> {
     let text = configuration(options, place);
-    let file = place.folder.write("unbound.conf", &text)?;
+    let file = place.folder.write(CONFIGURATION, &text)?;
     Ok(vec!["-d".into(), "-p".into(), "-c".into(), file.into()])
 }
 

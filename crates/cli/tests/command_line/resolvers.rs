@@ -1,0 +1,146 @@
+//! Resolvers in a closed Internet: what they ask it, and what is in their caches. Each test has a
+//! temporary folder of its own. Needs root.
+
+use std::fs;
+
+use measure::RunRecord;
+
+use crate::process::{Folder, THRONG, execute};
+use crate::topologies::{Lab, experiment, grown};
+
+const RESOLVERS: [&str; 4] = ["unbound", "bind", "knot-resolver", "pdns-recursor"];
+
+/// Queries of a run that its cache could not answer.
+fn misses(record: &RunRecord, product: &str) -> Option<f64> {
+    match product {
+        "knot-resolver" => {
+            let cached = grown(record, product, "responses.cached")?;
+            Some(grown(record, product, "responses")? - cached)
+        }
+        "pdns-recursor" => grown(record, "pdns-recursor", "cache.misses"),
+        _ => grown(record, product, "cache.misses"),
+    }
+}
+
+#[test]
+fn resolvers_answer_from_a_closed_internet_and_what_is_far_shows_when_it_is_not_cached() {
+    let Some(lab) = Lab::new("topology-internet") else {
+        return;
+    };
+    for product in RESOLVERS {
+        let up = format!("lab up {product} --topology veth --data zone:300 --set");
+        let text = lab.throng(&format!("{up} internet=0ms/1ms/50ms"));
+        let text = text.succeeded();
+        let namespaces = lab.namespaces();
+        // Each name once, and all of them again.
+        let [cold, warm] = [(); 2].map(|()| {
+            let flags = "--queries 300 --rate 300 --no-preflight --observe auto";
+            lab.offered(&text, "tcp", flags)
+        });
+        for record in [&cold, &warm] {
+            assert_eq!(record.total.counts.rcodes.by_rcode[0], 300, "{product}");
+        }
+        let least = |record: &RunRecord| record.total.distributions.service.min_ns().unwrap();
+        assert!(least(&cold) >= 50_000_000, "{product}: {}", least(&cold));
+        assert!(least(&warm) < 50_000_000, "{product}: {}", least(&warm));
+        assert_eq!(misses(&cold, product), Some(300.0), "{product}");
+        assert_eq!(misses(&warm, product), Some(0.0), "{product}");
+        lab.throng(&format!("lab down {product}")).succeeded();
+        lab.check_empty(&namespaces);
+        lab.throng(&format!("{up} internet=soon"))
+            .refused_with("`soon` is wrong", "0ms/50ms");
+    }
+    lab.throng("lab up unbound --set internet=0ms/0ms/0ms")
+        .refused_with("needs a network of its own", "topology veth");
+}
+
+const CACHES: &str = r#"
+[lab]
+starts = 1
+runs-per-start = 2
+topology = "veth"
+
+[run]
+rate = 500
+queries = 60
+
+[[server]]
+product = "PRODUCT"
+data = "zone:60,ttl=1h"
+[server.factors]
+internet = "0ms/0ms/20ms"
+cache = ["cold", "warm"]
+"#;
+
+#[test]
+fn cold_caches_ask_for_every_name_again_in_each_run_and_warm_ones_for_none() {
+    for product in RESOLVERS {
+        let Some(lab) = Lab::new(&format!("resolvers-cache-{product}")) else {
+            return;
+        };
+        let text = CACHES.replace("PRODUCT", product);
+        experiment(&lab, &text, "run FILE --output OUT").succeeded();
+        lab.check_empty(&[]);
+        for (cache, expected) in [("cold", 60.0), ("warm", 0.0)] {
+            for run in ["run1.unused", "run2.json"] {
+                let name = format!("topology=veth,server={product}%20cache%3D{cache},r1,{run}");
+                let text = fs::read_to_string(lab.0.path(&format!("out/records/{name}")));
+                let record = RunRecord::from_json(&text.unwrap()).unwrap();
+                assert_eq!(record.scenario.labels["cache"], cache);
+                assert_eq!(record.total.counts.rcodes.by_rcode[0], 60, "{name}");
+                assert_eq!(misses(&record, product), Some(expected), "{name}");
+                let least = record.total.distributions.service.min_ns();
+                assert_eq!(least >= Some(20_000_000), cache == "cold", "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn caches_that_cannot_be_as_asked_are_refused() {
+    let folder = Folder::new("resolvers-refused");
+    let server = "[[server]]\nproduct = \"unbound\"\n[server.factors]\n";
+    for (factors, error, hint) in [
+        ("cache = \"cold\"", "serves the zone itself", "internet"),
+        (
+            "internet = \"0ms/0ms/0ms\"\ncache = \"hot\"",
+            "`hot` is wrong",
+            "cold or warm",
+        ),
+    ] {
+        let file = folder.write("refused.toml", format!("{server}{factors}\n"));
+        let planned = execute(&format!("{THRONG} experiment plan {file}"));
+        planned.refused_with(error, hint);
+    }
+    let Some(lab) = Lab::new("resolvers-expired") else {
+        return;
+    };
+    let text = CACHES
+        .replace("PRODUCT", "bind")
+        .replace("ttl=1h", "ttl=1s");
+    let text = text.replace("queries = 60", "duration = \"2s\"");
+    let finished = experiment(&lab, &text, "run FILE --output OUT");
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    for told in ["names leave the cache before the run ends", "ttl=1h"] {
+        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_emptied_is_told_and_there_is_no_run() {
+    let Some(lab) = Lab::new("resolvers-flush") else {
+        return;
+    };
+    // Where nobody looks for it.
+    let elsewhere = lab.0.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let text = CACHES.replace("PRODUCT", "pdns-recursor");
+    let text = text.replace("[\"cold\", \"warm\"]", "\"cold\"");
+    let text = format!("{text}options = \"socket-dir={elsewhere}\"\n");
+    let finished = experiment(&lab, &text, "run FILE --output OUT");
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    let told = "cannot empty the cache of PowerDNS Recursor";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    assert_eq!(fs::read_dir(lab.0.path("out/records")).unwrap().count(), 0);
+    lab.check_empty(&[]);
+}
