@@ -127,11 +127,27 @@ impl Collection {
         if let Some(at) = self.naming() {
             return self.varies[at].words(&cell.values[at]);
         }
-        let each = self.varies.iter().zip(&cell.values);
-        let words: Vec<String> = each.map(|(it, value)| it.words(value)).collect();
+        let words = self.words(cell, None);
         match words.is_empty() {
             true => "all runs".to_owned(),
             false => words.join(", "),
+        }
+    }
+
+    /// What a cell has of all that varies, but for one of them. What it lacks is not told, unless
+    /// it has nothing else.
+    pub(crate) fn words(&self, cell: &Cell, without: Option<usize>) -> Vec<String> {
+        let each = self.varies.iter().zip(&cell.values).enumerate();
+        let each = each.filter(|(at, _)| Some(*at) != without);
+        let (missing, there): (Vec<_>, Vec<_>) =
+            each.partition(|(_, (_, value))| **value == Value::None);
+        let words = there.iter().map(|(_, (it, value))| it.words(value));
+        match there.is_empty() {
+            true => missing
+                .iter()
+                .map(|(_, (it, _))| format!("no {}", it.name))
+                .collect(),
+            false => words.collect(),
         }
     }
 

@@ -414,12 +414,7 @@ impl<'a> Sweep<'a> {
 
 /// What tells a line from the others.
 fn row_name(collection: &Collection, axis: usize, cell: &Cell) -> String {
-    let each = collection.varies.iter().zip(&cell.values).enumerate();
-    let words: Vec<String> = each
-        .filter(|(at, _)| *at != axis)
-        .map(|(_, (dimension, value))| dimension.words(value))
-        .collect();
-    words.join(", ")
+    collection.words(cell, Some(axis)).join(", ")
 }
 
 pub(crate) fn number(value: &Value) -> f64 {

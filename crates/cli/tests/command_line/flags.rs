@@ -155,9 +155,13 @@ fn streams_acknowledge_at_once_where_that_is_asked_for() {
     let scenario = folder.write("quick.toml", "transport = 'dot'\ntcp-quickack = true\n");
     let record = measured(&format!("{scenario} --queries 500"));
     assert!(record.asked[0].run.generator.sockets.tcp_quickack);
+    let record = measured("--transport doh2 --queries 500 --tcp-quickack");
+    assert_eq!(record.total.counts.responses, 500);
     for flags in [
         "--transport udp",
+        "--transport udp --driver xdp --interface lo",
         "--transport doq",
+        "--transport doh3",
         "--transport tcp --driver sim",
     ] {
         throng(&format!("run {flags} --queries 5 --tcp-quickack"))

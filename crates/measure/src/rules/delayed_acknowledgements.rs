@@ -64,9 +64,16 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
             "turn Nagle's algorithm off in the server: TCP_NODELAY on its connections",
         ))
         .cure(quick_route(figures));
-    let mut asked = record.asked.iter();
-    let is_quick = asked.any(|it| it.run.generator.sockets.tcp_quickack);
-    let diagnosis = match is_quick {
+    // Of several groups, those with connections.
+    let streams = record
+        .asked
+        .iter()
+        .filter(|it| it.run.transport.has_connections());
+    let mut quick = streams
+        .map(|it| it.run.generator.sockets.tcp_quickack)
+        .peekable();
+    let are_quick = quick.peek().is_some() && quick.all(|is_quick| is_quick);
+    let diagnosis = match are_quick {
         // It waits for something else, then.
         true => diagnosis,
         false => diagnosis.cure(Cure::throng("--tcp-quickack")),
@@ -141,9 +148,14 @@ mod tests {
             name: "all".into(),
             run: settings::Run::default(),
         };
+        asked.run.transport = Transport::Tcp;
+        let without = asked.clone();
         asked.run.generator.sockets.tcp_quickack = true;
-        record.asked = vec![asked];
+        record.asked = vec![asked.clone()];
         assert!(!offers(&record));
+        // Of two groups, one does not.
+        record.asked = vec![asked, without];
+        assert!(offers(&record));
     }
 
     #[test]

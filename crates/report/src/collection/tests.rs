@@ -64,6 +64,19 @@ fn factors_of_a_server_are_what_varies_and_its_name_only_where_they_are_not() {
         of_lab(name, &labels, 0)
     });
     assert_eq!(varying(named.to_vec()), ["server"]);
+    // The first of two twins has no label of its own.
+    let first = of_lab("bind", &[("product", "bind"), ("quota", "1")], 0);
+    let twin = of_lab(
+        "bind",
+        &[("product", "bind"), ("quota", "1"), ("aa", "twin")],
+        0,
+    );
+    let other = of_lab("bind", &[("product", "bind"), ("quota", "2")], 0);
+    let with_twin = collection(vec![first, twin, other]);
+    let names = with_twin.cells.iter().map(|cell| with_twin.name(cell));
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, ["quota=1", "quota=2", "twin, quota=1"]);
     let twins = ["bind", "bind again"].map(|name| of_lab(name, &[("product", "bind")], 0));
     assert_eq!(varying(twins.to_vec()), ["server"]);
 }

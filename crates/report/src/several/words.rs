@@ -153,11 +153,7 @@ fn along(collection: &Collection, axis: usize, cells: &[&Cell]) -> String {
 
 /// `TCP: `, or nothing where there is only one line.
 fn line_name(collection: &Collection, axis: usize, cell: &Cell) -> String {
-    let each = collection.varies.iter().zip(&cell.values).enumerate();
-    let words: Vec<String> = each
-        .filter(|(at, _)| *at != axis)
-        .map(|(_, (dimension, value))| dimension.words(value))
-        .collect();
+    let words = collection.words(cell, Some(axis));
     match words.is_empty() {
         true => String::new(),
         false => format!("{}: ", words.join(", ")),
@@ -464,6 +460,7 @@ fn with_names(text: String, names: &[String]) -> String {
         [only] => format!("{only}: {text}"),
         [first, others @ ..] => {
             let others = counted(others.len() as u64, "further scenario");
+            let text = text.trim_end_matches(';');
             format!("{first}: {text}; likewise for {others}")
         }
         [] => text,
