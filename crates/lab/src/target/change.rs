@@ -46,7 +46,7 @@ pub struct Change {
 #[derive(Debug)]
 pub struct Changed {
     held: Option<Held>,
-    _folder: TempFolder,
+    folder: TempFolder,
 }
 
 /// Where something is, and how it was.
@@ -137,7 +137,7 @@ impl Change {
         listed.write()?;
         let changed = Changed {
             held: Some(Held::Changed(saved)),
-            _folder: folder,
+            folder,
         };
         let patch = self.patch(&was, start)?.to_string();
         let of = [
@@ -186,19 +186,26 @@ impl Changed {
     /// # Errors
     /// What is not as it was.
     pub fn restore(mut self) -> anyhow::Result<()> {
-        match self.held.take() {
-            Some(held) => held.remove(),
-            None => Ok(()),
+        self.end()
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        let Some(held) = self.held.take() else {
+            return Ok(());
+        };
+        let ended = held.remove();
+        if ended.is_err() {
+            // Whoever comes next finds it in the list, and tries again.
+            self.folder.keep();
         }
+        ended
     }
 }
 
 impl Drop for Changed {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            // Whoever comes next finds it in the list, unless its folder went with this.
-            let _ = held.remove();
-        }
+        // What is wrong is told by whoever comes next.
+        let _ = self.end();
     }
 }
 

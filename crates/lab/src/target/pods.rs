@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::Resources;
 use super::change::Saved;
 use super::folder::TempFolder;
+use super::running_list::Listed;
 use super::service::Endpoints;
 
 /// Name of all that is made.
@@ -133,6 +134,14 @@ fn run(words: &[&str], stdin: Option<&str>) -> anyhow::Result<String> {
 }
 
 impl Held {
+    /// The context of `kubectl`.
+    pub(super) fn context(&self) -> &str {
+        match self {
+            Held::Namespace { context, .. } => context,
+            Held::Changed(saved) => &saved.context,
+        }
+    }
+
     /// Removes it with all that is in it, or restores it.
     pub(super) fn remove(&self) -> anyhow::Result<()> {
         let (context, namespace) = match self {
@@ -330,6 +339,19 @@ impl Pods {
             .collect()
     }
 
+    /// Puts what could not be removed into the list of running servers, for whoever comes next: the
+    /// folder of the server goes with this.
+    fn leave(&self) {
+        let Ok(mut folder) = TempFolder::new("pods") else {
+            return;
+        };
+        let mut listed = Listed::new("kubectl", [&None, &None], &folder);
+        listed.kubernetes = Some(self.held());
+        if listed.write().is_ok() {
+            folder.keep();
+        }
+    }
+
     fn apply(&self, manifest: &Value) -> anyhow::Result<()> {
         let kind = manifest["kind"].as_str().unwrap_or_default();
         let words = ["apply", "--filename=-"];
@@ -364,9 +386,8 @@ impl Drop for Pods {
         if let Some((child, _)) = &mut self.proxy {
             end(child);
         }
-        if !self.is_kept {
-            // What stays is in the list of running servers, and told by whoever comes next.
-            let _ = self.held().remove();
+        if !self.is_kept && self.held().remove().is_err() {
+            self.leave();
         }
     }
 }

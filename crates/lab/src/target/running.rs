@@ -10,6 +10,8 @@ use super::{Endpoints, Network, Pods};
 /// A server that runs and answers, gone when dropped.
 #[derive(Debug)]
 pub struct RunningServer {
+    /// Its pod, which ends first: its process here follows the pod's log.
+    pub(super) pods: Option<Pods>,
     pub(super) process: ServerProcess,
     pub(super) endpoints: Endpoints,
     pub(super) extra_ports: Vec<u16>,
@@ -20,8 +22,6 @@ pub struct RunningServer {
     pub(super) behind: Option<Box<RunningServer>>,
     /// Where it runs, if not with its generator.
     pub(super) network: Option<Arc<Network>>,
-    /// Its pod; its process here follows the pod's log.
-    pub(super) pods: Option<Pods>,
 }
 
 impl RunningServer {

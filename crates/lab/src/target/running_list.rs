@@ -178,7 +178,15 @@ impl Listed {
             anyhow::bail!("the network namespace `{left}` cannot be removed");
         }
         if let Some(held) = &self.kubernetes {
-            held.remove()?;
+            held.remove().with_context(|| {
+                format!(
+                    "what is left of `{}` in Kubernetes cannot be removed\nhint: is the cluster of \
+                     `{}` to be reached? If there is none any more, remove {}",
+                    self.name,
+                    held.context(),
+                    self.folder.display()
+                )
+            })?;
         }
         let line = self.line();
         drop(ControlGroup::at(self.groups.clone()));

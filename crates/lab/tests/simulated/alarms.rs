@@ -13,7 +13,7 @@ const STARTS: u64 = 5;
 /// Runs of a start that are used.
 const RUNS: u64 = 6;
 const EXPERIMENTS: u64 = 40;
-/// 5 % of 40 are 2; with a probability of 97 % there are no more than this.
+/// 5 % of 40 are 2; with a probability of 98.6 % there are no more than this.
 const ALARMS_MAX: usize = 5;
 const LEVEL: f64 = 0.95;
 

@@ -152,7 +152,7 @@ mod tests {
             alarms += alarm(&means);
             naive_alarms += alarm(&runs);
         }
-        // 5 % of 40 is 2; with a probability of 97 % there are no more than 5.
+        // 5 % of 40 is 2; with a probability of 98.6 % there are no more than 5.
         assert!(alarms <= 5, "{alarms}");
         assert!(naive_alarms > 10, "{naive_alarms}");
     }
