@@ -78,7 +78,7 @@ fn check_changes(turns: &[Turn], allows: bool) -> Result<(), Failure> {
     match turns.iter().find(|turn| turn.change.is_some()) {
         Some(turn) if !allows => Err(Failure::usage(
             format!("{turn}: this changes what the cluster runs"),
-            "say --allow-change if that may be; it is saved before each start and restored after it",
+            "say --allow-change if that may be; it is restored after each start",
         )),
         _ => Ok(()),
     }

@@ -171,21 +171,7 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
     let of_both = combinations(&factors, &resources)
         .map_err(|what| fault(at, &what, "vary less at a time"))?;
     if let Some(changed) = text(reader, table, "change")? {
-        let level = |settings: Vec<Setting<'_>>| {
-            of_change(&changed, &settings).map_err(|failure| reader.of(at, failure))
-        };
-        let label = text(reader, table, "label")?.unwrap_or_else(|| changed.clone());
-        return of_both
-            .into_iter()
-            .map(|settings| {
-                let words = [label.clone()].into_iter().chain(varied(&settings));
-                let label = words.collect::<Vec<_>>().join(" ");
-                Ok(Level {
-                    label,
-                    ..level(settings)?
-                })
-            })
-            .collect();
+        return changes(reader, table, &changed, of_both);
     }
     let product = product(reader, table, at)?;
     let label = text(reader, table, "label")?.unwrap_or_else(|| product.name.to_owned());
@@ -271,6 +257,31 @@ fn combinations<'a>(
         each.collect()
     };
     Ok(combinations.into_iter().map(settings).collect())
+}
+
+/// Levels that change what a cluster runs.
+fn changes(
+    reader: &Reader<'_>,
+    table: &DeTable<'_>,
+    changed: &str,
+    of_both: Vec<Vec<Setting<'_>>>,
+) -> Result<Vec<Level>, Failure> {
+    let is_of_start = |name: &str| ["product", "data", "program", "image"].contains(&name);
+    let mut keys = table.keys();
+    if let Some(key) = keys.find(|key| is_of_start(key.get_ref())) {
+        let what = format!("`{}`: what is changed is there already", key.get_ref());
+        let hint = "leave it out, or leave out `change`";
+        return Err(reader.fault(key.span().start, &what, hint));
+    }
+    let at = table.get("change").map_or(0, |value| value.span().start);
+    let label = text(reader, table, "label")?.unwrap_or_else(|| changed.to_owned());
+    let level = |settings: Vec<Setting<'_>>| {
+        let level = of_change(changed, &settings).map_err(|failure| reader.of(at, failure))?;
+        let words = [label.clone()].into_iter().chain(varied(&settings));
+        let label = words.collect::<Vec<_>>().join(" ");
+        Ok(Level { label, ..level })
+    };
+    of_both.into_iter().map(level).collect()
 }
 
 /// A level that changes what a cluster runs.

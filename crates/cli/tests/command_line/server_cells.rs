@@ -315,6 +315,36 @@ fn what_is_wrong_with_the_runs_of_a_server_is_said_before_anything_runs() {
             "`server` is the address",
             "leave",
         ),
+        (
+            format!("{server}change = \"a/deployment/b\"\n"),
+            "`product`: what is changed is there already",
+            "`change`",
+        ),
+        (
+            "[[server]]\nchange = \"a/pod/b\"\n".to_owned(),
+            "`a/pod/b` is not understood",
+            "deployment",
+        ),
+        (
+            "[[server]]\nchange = \"a/daemonset/b\"\n[server.factors]\nreplicas = 2\n".to_owned(),
+            "a daemonset has a pod on each node",
+            "replicas",
+        ),
+        (
+            "[[server]]\nchange = \"a/deployment/b\"\n[server.factors]\nthreads = 2\n".to_owned(),
+            "no factor `threads`",
+            "replicas",
+        ),
+        (
+            "[[server]]\nchange = \"a/deployment/b\"\n[server.resources]\ncpus = 1\n".to_owned(),
+            "no list of CPUs",
+            "quota",
+        ),
+        (
+            format!("{server}[lab]\ntopology = \"kubernetes\"\n"),
+            "no image of NSD",
+            "name one",
+        ),
     ];
     check_refused("cells-wrong-runs", &rows);
 }

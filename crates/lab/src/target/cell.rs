@@ -297,8 +297,8 @@ impl Cell {
         let title = self.product.title;
         anyhow::ensure!(
             self.image.is_some(),
-            "there is no image of {title} for Kubernetes\nhint: name one that the nodes have or can \
-             pull, with this program in it"
+            "there is no image of {title} for Kubernetes\nhint: name one that the nodes have or \
+             can pull, with this program in it"
         );
         anyhow::ensure!(
             self.resources.cpus.is_none(),
@@ -307,8 +307,8 @@ impl Cell {
         let is_two = self.product.behind().is_some() && self.text("behind") != "none";
         anyhow::ensure!(
             !is_two && self.text("internet").is_empty(),
-            "{title} alone can be in Kubernetes, without other servers\nhint: use the topology veth \
-             for two of them"
+            "{title} alone can be in Kubernetes, without other servers\nhint: use the topology \
+             veth for two of them"
         );
         Ok(())
     }
@@ -328,8 +328,8 @@ impl Cell {
     /// `{name}` is the factor of that name; `{origin}` the zone's; `{folder}` where `zone.db` is;
     /// `{certificate}` what names of the certificate's files begin with; `{address}` and `{port}`
     /// for UDP and TCP, `{addresses}` all of them; `{dot.address}` and `{dot.port}` those of a
-    /// service; `{other.port}` one beside them, at `{other.address}`. A line stands once for each address if
-    /// it has one, and not at all if a value in it is missing.
+    /// service; `{other.port}` one beside them, at `{other.address}`. A line stands once for each
+    /// address if it has one, and not at all if a value in it is missing.
     pub(super) fn fill(&self, template: &str, place: &Place<'_>) -> String {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut say = |name: &str, all: Vec<String>| {

@@ -102,8 +102,8 @@ impl Change {
         Ok(())
     }
 
-    /// Changes it for one start, and waits until all of its pods are those of the change. How it was
-    /// is in that file before.
+    /// Changes it for one start, and waits until all of its pods are those of the change. How it
+    /// was is in that file before.
     ///
     /// # Errors
     /// What the cluster says; then it is as it was.

@@ -20,8 +20,8 @@ pub enum Topology {
 }
 
 impl Topology {
-    /// Reads `loopback`, `veth`, `kubernetes`, or `line:10ms,0.1%`, with more of the line's values by
-    /// name.
+    /// Reads `loopback`, `veth`, `kubernetes`, or `line:10ms,0.1%`, with more of the line's values
+    /// by name.
     ///
     /// # Errors
     /// It is none of them; with the cure.

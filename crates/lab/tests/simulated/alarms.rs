@@ -51,8 +51,8 @@ fn differ(from: &[f64], to: &[f64]) -> bool {
     welch(from, to, LEVEL).unwrap().p_value < 1.0 - LEVEL
 }
 
-/// Of experiments with two cells of these rates, in how many they differ, and in how many they would
-/// if runs were taken for starts.
+/// Of experiments with two cells of these rates, in how many they differ, and in how many they
+/// would if runs were taken for starts.
 fn found(qps: [f64; 2], between: f64) -> (usize, usize) {
     let (mut by_starts, mut by_runs) = (0, 0);
     for experiment in 0..EXPERIMENTS {
