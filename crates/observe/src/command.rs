@@ -1,6 +1,7 @@
 //! A program that is asked for its output: for no longer, and for no more of it, than allowed.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -12,14 +13,18 @@ use crate::stream::Allowance;
 /// Between two looks at a program that has said all but has not ended.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What it wrote to standard output. A program that takes too long is killed.
+/// What it wrote to standard output, run in that folder: paths of sockets that are told to it may
+/// be too long otherwise. A program that takes too long is killed.
 pub(crate) fn output(
     program: &str,
-    arguments: &[&str],
+    (arguments, folder): (&[&str], Option<&Path>),
     allowance: &Allowance,
 ) -> Result<Vec<u8>, Gap> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
+    if let Some(folder) = folder.filter(|it| it.is_dir()) {
+        command.current_dir(folder);
+    }
     let started = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -94,7 +99,11 @@ mod tests {
             time,
             octets: 1_000,
         };
-        output("sh", &["-c", script], &Allowance::starting_now(limits))
+        output(
+            "sh",
+            (&["-c", script], None),
+            &Allowance::starting_now(limits),
+        )
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -111,7 +120,7 @@ mod tests {
             Err(Gap::Slow(short))
         );
         let limits = Allowance::starting_now(Limits::default());
-        let gone = output("no-such-program", &[], &limits).unwrap_err();
+        let gone = output("no-such-program", (&[], None), &limits).unwrap_err();
         assert!(gone.to_string().contains("cannot be run"), "{gone}");
     }
 }

@@ -84,12 +84,15 @@ impl UnboundControl {
             }
             Way::Command(file) => {
                 let mut arguments: Vec<&str> = Vec::new();
+                // Its folder is left for that of the file.
+                let file = std::path::absolute(file).unwrap_or_default();
+                let folder = file.parent();
                 let file = file.to_string_lossy();
                 if !file.is_empty() {
                     arguments.extend(["-c", &file]);
                 }
                 arguments.push(command);
-                command::output("unbound-control", &arguments, allowance)?
+                command::output("unbound-control", (&arguments, folder), allowance)?
             }
         };
         let text =

@@ -1,7 +1,7 @@
 //! Knot DNS by `knotc`, its control utility. Queries are counted only where its module `mod-stats`
 //! is loaded.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use measure::observation::ServerFacts;
 
@@ -22,10 +22,13 @@ impl KnotControl {
     }
 
     fn ask(&self, words: &[&str], allowance: &Allowance) -> Result<String, Gap> {
-        let socket = self.socket.to_string_lossy();
+        let folder = self.socket.parent().filter(|it| it.is_dir());
+        let near = folder.and(self.socket.file_name());
+        let near = near.map(|name| Path::new(".").join(name));
+        let socket = near.as_ref().unwrap_or(&self.socket).to_string_lossy();
         let mut arguments = vec!["-s", &socket];
         arguments.extend(words);
-        let octets = command::output("knotc", &arguments, allowance)?;
+        let octets = command::output("knotc", (&arguments, folder), allowance)?;
         String::from_utf8(octets).map_err(|_| Gap::Malformed("it is not UTF-8".to_owned()))
     }
 }

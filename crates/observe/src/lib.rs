@@ -53,4 +53,4 @@ pub use http::Credentials;
 pub use profile::{Access, Origin, Profile, Row};
 pub use reading::{RawSample, Reading};
 pub use sampler::{OBSERVATIONS_MAX, Observer, Settings};
-pub use stream::Limits;
+pub use stream::{Limits, connect_unix};

@@ -4,8 +4,10 @@
 //! each system call the socket's timeout is what is left. rustls is driven by its own blocking
 //! stream here, and configured by crate proto.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +18,10 @@ use proto::tls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::gap::Gap;
 use crate::network::Network;
+
+/// Octets that the path of a socket may have: the 108 of `sun_path` but for the zero at its end
+/// (unix(7)).
+const SOCKET_PATH_OCTETS_MAX: usize = 107;
 
 /// What one scrape may take and bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +82,22 @@ impl Allowance {
     }
 }
 
+/// Connects to a socket in the file system, however long its path is.
+///
+/// # Errors
+/// Those of opening its folder and of connecting.
+pub fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return UnixStream::connect(path);
+    };
+    if path.as_os_str().len() <= SOCKET_PATH_OCTETS_MAX {
+        return UnixStream::connect(path);
+    }
+    let folder = File::open(folder)?;
+    let near = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    UnixStream::connect(Path::new(&near).join(name))
+}
+
 /// A connected socket with a deadline.
 #[derive(Debug)]
 pub(crate) struct Timed {
@@ -113,7 +135,7 @@ impl Timed {
 
     /// Connects to a socket in the file system.
     pub(crate) fn unix(path: &Path, allowance: &Allowance) -> Result<Timed, Gap> {
-        let socket = UnixStream::connect(path)
+        let socket = connect_unix(path)
             .map_err(|error| unreachable(&path.display().to_string(), &error, allowance))?;
         Ok(Timed {
             socket: Socket::Unix(socket),

@@ -10,10 +10,14 @@ use measure::around::Around;
 
 use crate::process::{Finished, Folder, THRONG, execute, signal};
 
+/// Folders of servers are in it. Paths of sockets there are longer than any can be.
+const TEMPORARY: &str = "temporary-folder-whose-path-is-longer-than-the-107-octets-that-an-address-\
+                         of-a-socket-in-the-file-system-can-have";
+
 /// Runs a command about the experiment `text`.
 fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {
     let file = folder.write("operations.toml", text);
-    let temporary = folder.path("temporary");
+    let temporary = folder.path(TEMPORARY);
     fs::create_dir_all(&temporary).unwrap();
     let command = command
         .replace("FILE", &file)
@@ -24,7 +28,7 @@ fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {
 }
 
 fn left_in(folder: &Folder) -> usize {
-    fs::read_dir(folder.path("temporary")).unwrap().count()
+    fs::read_dir(folder.path(TEMPORARY)).unwrap().count()
 }
 
 /// The records of an experiment by the label of their server, each with what was around its event.
@@ -273,7 +277,7 @@ fn an_interrupt_in_the_middle_of_an_outage_leaves_nothing() {
         let lab = "[lab]\noperation = \"upstream-outage\"\nat = \"0%\"\noutage = \"100s\"\n";
         let text = format!("{RUNS}{lab}{OUTAGE}").replace("3s", "200s");
         let file = folder.write("operations.toml", text);
-        let temporary = folder.path("temporary");
+        let temporary = folder.path(TEMPORARY);
         fs::create_dir_all(&temporary).unwrap();
         let mut command = Command::new(THRONG);
         command.args(["experiment", "run", &file, "--output", &folder.path("out")]);

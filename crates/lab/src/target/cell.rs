@@ -6,13 +6,20 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::cache::{FACTOR, Flush, STATES};
+use super::control::HERE;
 use super::internet::Internet;
 use super::place::Place;
 use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
 
+/// Name of the factor for what is in a cache before a run.
+pub(super) const CACHE: &str = "cache";
+/// What that can be, beside nothing.
+const CACHE_STATES: [&str; 2] = ["cold", "warm"];
 /// What factors of the server behind another one begin with.
 const BEHIND: &str = "behind-";
+
+/// Empties the cache of a server.
+pub(super) type Flush = fn(&RunningServer) -> anyhow::Result<()>;
 
 /// Something of a product that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +96,7 @@ impl Factor {
     /// What is in the cache of a resolver, which is emptied so.
     pub(super) const fn cache(flush: Flush) -> Factor {
         Factor {
-            name: FACTOR,
+            name: CACHE,
             default: "",
             values: Values::Cache(flush),
             meaning: "before each run, cold: is emptied; warm: has been asked every name of the \
@@ -133,7 +140,7 @@ impl Values {
             }
             Values::Words(words) => words.contains(&value),
             Values::Lines | Values::OfBehind(_) => true,
-            Values::Cache(_) => value.is_empty() || STATES.contains(&value),
+            Values::Cache(_) => value.is_empty() || CACHE_STATES.contains(&value),
             Values::Internet => value.is_empty() || Internet::parse(value).is_some(),
         }
     }
@@ -142,7 +149,7 @@ impl Values {
         match self {
             Values::Numbers(min, max) => format!("a whole number from {min} to {max}"),
             Values::Words(words) => words.join(" or "),
-            Values::Cache(_) => STATES.join(" or "),
+            Values::Cache(_) => CACHE_STATES.join(" or "),
             Values::Lines | Values::OfBehind(_) => "lines of its configuration".to_owned(),
             Values::Internet => "DELAY[,LOSS] of root, top-level domain and zone, as in \
                                  0ms/50ms/10ms,1%"
@@ -288,7 +295,8 @@ impl Cell {
     /// Refuses what it cannot be over that topology.
     ///
     /// # Errors
-    /// It has no cache that could be as asked. In Kubernetes: it has no image, or it has what only a host can give; with the cure.
+    /// It has no cache that could be as asked. In Kubernetes: it has no image, or it has what only
+    /// a host can give; with the cure.
     pub fn check(&self, topology: &Topology) -> anyhow::Result<()> {
         self.check_cache()?;
         if *topology != Topology::Kubernetes {
@@ -325,11 +333,12 @@ impl Cell {
 
     /// Fills a template of a configuration.
     ///
-    /// `{name}` is the factor of that name; `{origin}` the zone's; `{folder}` where `zone.db` is;
-    /// `{certificate}` what names of the certificate's files begin with; `{address}` and `{port}`
-    /// for UDP and TCP, `{addresses}` all of them; `{dot.address}` and `{dot.port}` those of a
-    /// service; `{other.port}` one beside them, at `{other.address}`. A line stands once for each
-    /// address if it has one, and not at all if a value in it is missing.
+    /// `{name}` is the factor of that name; `{origin}` the zone's; `{folder}` where `zone.db` is,
+    /// `{here}` the same for sockets (see [`HERE`]); `{certificate}` what names of the
+    /// certificate's files begin with; `{address}` and `{port}` for UDP and TCP, `{addresses}` all
+    /// of them; `{dot.address}` and `{dot.port}` those of a service; `{other.port}` one beside
+    /// them, at `{other.address}`. A line stands once for each address if it has one, and not at
+    /// all if a value in it is missing.
     pub(super) fn fill(&self, template: &str, place: &Place<'_>) -> String {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut say = |name: &str, all: Vec<String>| {
@@ -344,6 +353,7 @@ impl Cell {
         let certificate = has_tls.then(|| format!("{folder}/server"));
         say("origin", vec![self.zone.origin.clone()]);
         say("folder", vec![folder.to_string()]);
+        say("here", vec![HERE.to_owned()]);
         say("certificate", certificate.into_iter().collect());
         let endpoints = place.endpoints;
         let addresses = endpoints.addresses.iter().map(ToString::to_string);

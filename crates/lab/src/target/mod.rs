@@ -17,6 +17,7 @@ mod cache;
 mod cell;
 mod certificate;
 mod change;
+mod control;
 mod folder;
 mod gate;
 mod internet;

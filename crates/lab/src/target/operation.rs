@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::fs;
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use anyhow::Context;
 use rustix::process::Signal;
 
 use super::cell::Cell;
+use super::control;
 use super::process::{Program, ServerProcess};
 use super::process_id;
 use super::ready::{Readiness, StartFailure, wait_until_ready};
@@ -50,7 +50,7 @@ pub(super) struct Means {
 pub(super) enum Act {
     /// A signal to its process.
     Signal(Signal),
-    /// A program with these words, in which `{folder}` and `{origin}` are filled in.
+    /// A program with these words, in which `{origin}` is filled in. It runs in the folder.
     Command(Program, &'static [&'static str]),
 }
 
@@ -184,17 +184,11 @@ impl Cell {
         is_over: &dyn Fn() -> bool,
     ) -> anyhow::Result<()> {
         let name = program.name();
-        let folder = server.folder().to_owned();
-        let filled = words.iter().map(|word| {
-            word.replace("{folder}", &folder.display().to_string())
-                .replace("{origin}", &self.zone.origin)
-        });
-        let output = folder.join("operation.log");
+        let origin = &self.zone.origin;
+        let filled = words.iter().map(|word| word.replace("{origin}", origin));
+        let output = server.folder().join("operation.log");
         let file = fs::File::create(&output).context("cannot write what a command says")?;
-        let mut all = program.words()?.into_iter();
-        let first = all.next().context("no program")?;
-        let mut command = Command::new(first);
-        command.args(all).args(filled).stdin(Stdio::null());
+        let mut command = control::command(server, program, filled)?;
         command.stdout(file.try_clone()?).stderr(file);
         let mut child = command
             .spawn()

@@ -4,8 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use super::cache::Flush;
-use super::cell::{Cell, Factor, Values};
+use super::cell::{Cell, Factor, Flush, Values};
 use super::operation::Means;
 use super::place::Server;
 use super::{RunningServer, Service, Zone};

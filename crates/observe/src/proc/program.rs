@@ -138,7 +138,16 @@ impl Program {
     pub(crate) fn unix_sockets(&self) -> Vec<String> {
         let of_process = |(pid, _): &(u32, Stat)| {
             let text = self.root.text(&format!("proc/{pid}/net/unix"))?;
-            Some(unix_paths(&text, &inodes_of(&self.root, *pid, FILES_MAX)))
+            let paths = unix_paths(&text, &inodes_of(&self.root, *pid, FILES_MAX));
+            let folder = self
+                .root
+                .link(&format!("proc/{pid}/cwd"))
+                .unwrap_or_default();
+            let whole = |path: &String| {
+                let near = path.strip_prefix("/proc/self/cwd/").unwrap_or(path);
+                Path::new(&folder).join(near).display().to_string()
+            };
+            Some(paths.iter().map(whole).collect::<Vec<_>>())
         };
         self.processes
             .iter()

@@ -140,16 +140,36 @@ pub(super) fn inodes_of(root: &Root, pid: u32, files_max: usize) -> BTreeSet<u64
     inodes.collect()
 }
 
-/// Paths of the Unix sockets with those inodes, /proc/PID/net/unix.
+/// Paths of the Unix sockets with those inodes, as they were bound, /proc/PID/net/unix.
 pub(crate) fn unix_paths(text: &str, inodes: &BTreeSet<u64>) -> Vec<String> {
     let of_row = |row: &str| {
-        let cells: Vec<&str> = row.split_ascii_whitespace().collect();
-        let inode: u64 = cells.get(6)?.parse().ok()?;
-        let path = cells.get(7)?;
-        (inodes.contains(&inode) && path.starts_with('/')).then(|| (*path).to_owned())
+        let inode = row.split_ascii_whitespace().nth(6)?;
+        // Only the inode is aligned; a path may have spaces in it.
+        let path = row.split_once(&format!(" {inode} "))?.1;
+        let is_in_files = !path.is_empty() && !path.starts_with('@');
+        (inodes.contains(&inode.parse().ok()?) && is_in_files).then(|| path.to_owned())
     };
     let mut paths: Vec<String> = text.lines().skip(1).filter_map(of_row).collect();
     paths.sort();
     paths.dedup();
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_the_ends_of_their_rows() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000002 00000000 00010000 0001 01   412 /run/with a space/control
+0000000000000000: 00000002 00000000 00010000 0001 01 10000 control
+0000000000000000: 00000003 00000000 00000000 0001 03 10001
+0000000000000000: 00000002 00000000 00010000 0001 01 10002 @in memory
+0000000000000000: 00000002 00000000 00010000 0001 01 10003 /run/of-others
+";
+        let inodes = BTreeSet::from([412, 10_000, 10_001, 10_002]);
+        let paths = unix_paths(text, &inodes);
+        assert_eq!(paths, ["/run/with a space/control", "control"]);
+    }
 }

@@ -11,8 +11,8 @@ use anyhow::Context;
 use rustix::process::Signal;
 
 use super::BindCounters;
-use crate::target::cache::control;
 use crate::target::cell::{Cell, Factor};
+use crate::target::control;
 use crate::target::internet::{HINTS, start_resolver};
 use crate::target::operation::{Act, Means};
 use crate::target::place::{Place, Server};
@@ -97,10 +97,9 @@ fn flush(server: &RunningServer) -> anyhow::Result<()> {
         name: "rndc",
         package: "bind9",
     };
-    let key = server.folder().join(CONTROL_KEY).display().to_string();
     let port = server.extra_ports[1].to_string();
-    let words = ["-s", "127.0.0.1", "-p", &port, "-k", &key, "flush"].map(str::to_owned);
-    control(server, program, &words)
+    let to = ["-s", "127.0.0.1", "-p", &port, "-k", CONTROL_KEY];
+    control::run(server, program, &[&to[..], &["flush"]].concat())
 }
 
 /// How to run `named`.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::ops::Deref;
 
 use crate::target::cell::{Cell, Factor};
+use crate::target::control::HERE;
 use crate::target::operation::{Act, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
@@ -34,7 +35,7 @@ pub const KNOT: Product = Product {
     reload: Some(Means {
         act: Act::Command(
             CONTROL,
-            &["-b", "-s", "{folder}/control", "zone-reload", "{origin}"],
+            &["-b", "-s", "./control", "zone-reload", "{origin}"],
         ),
         until: [None; 2],
     }),
@@ -210,7 +211,7 @@ fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
         text,
         "{}\nlog:\n  - target: stderr\n    any: info\n\
          database:\n    storage: \"{folder}\"\n\
-         control:\n    listen: \"{folder}/control\"\n{module}\
+         control:\n    listen: \"{HERE}/control\"\n{module}\
          template:\n  - id: default\n    storage: \"{folder}\"\n    zonefile-sync: -1\n    \
          journal-content: none\n{load_module}\
          zone:\n  - domain: \"{}\"\n    file: \"zone.db\"\n",

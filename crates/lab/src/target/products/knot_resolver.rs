@@ -2,8 +2,8 @@
 
 use super::BIND;
 use super::proxy::start_in_front;
-use crate::target::cache::answer_on_socket;
 use crate::target::cell::{Cell, Factor};
+use crate::target::control::answer_on_socket;
 use crate::target::internet::start_resolver;
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
@@ -53,6 +53,7 @@ modules.unload('priming')
 modules.unload('detect_time_skew')
 trust_anchors.remove('.')
 cache.size = 10 * MB
+worker.control_path = '{here}/control/'
 {options}
 ";
 
@@ -95,7 +96,6 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
 }
 
 fn flush(server: &RunningServer) -> anyhow::Result<()> {
-    // It names its control socket by itself.
     let socket = format!("control/{}", server.process_id());
     let answer = answer_on_socket(server, &socket, "cache.clear()")?;
     anyhow::ensure!(

@@ -24,7 +24,7 @@ pub const NSD: Product = Product {
     server: &SERVER,
     version_flag: "-v",
     reload: Some(Means {
-        act: Act::Command(CONTROL, &["-c", "{folder}/nsd.conf", "reload"]),
+        act: Act::Command(CONTROL, &["-c", "nsd.conf", "reload"]),
         until: [Some("read with success"); 2],
     }),
     start,
@@ -73,7 +73,7 @@ server:
   {options}
 remote-control:
   control-enable: yes
-  control-interface: \"{folder}/control\"
+  control-interface: \"{here}/control\"
 zone:
   name: \"{origin}\"
   zonefile: \"zone.db\"

@@ -21,10 +21,7 @@ pub const PDNS_AUTH: Product = Product {
     server: &SERVER,
     version_flag: "--version",
     reload: Some(Means {
-        act: Act::Command(
-            CONTROL,
-            &["--config-dir={folder}", "bind-reload-now", "{origin}"],
-        ),
+        act: Act::Command(CONTROL, &["--config-dir=.", "bind-reload-now", "{origin}"]),
         until: [None; 2],
     }),
     start,
@@ -53,7 +50,7 @@ daemon=no
 guardian=no
 disable-syslog=yes
 security-poll-suffix=
-socket-dir={folder}
+socket-dir={here}
 local-address={addresses}
 local-port={port}
 receiver-threads={threads}

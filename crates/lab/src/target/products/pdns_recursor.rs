@@ -1,8 +1,8 @@
 //! PowerDNS Recursor as the server under test: answers one zone of its own and resolves nothing
 //! else, or resolves it in a closed Internet.
 
-use crate::target::cache::control;
 use crate::target::cell::{Cell, Factor};
+use crate::target::control;
 use crate::target::internet::start_resolver;
 use crate::target::operation::{Act, Means};
 use crate::target::place::Server;
@@ -24,7 +24,7 @@ pub const PDNS_RECURSOR: Product = Product {
     server: &SERVER,
     version_flag: "--version",
     reload: Some(Means {
-        act: Act::Command(CONTROL, &["--config-dir={folder}", "reload-zones"]),
+        act: Act::Command(CONTROL, &["--config-dir=.", "reload-zones"]),
         until: [None; 2],
     }),
     start,
@@ -51,7 +51,7 @@ daemon=no
 write-pid=no
 disable-syslog=yes
 security-poll-suffix=
-socket-dir={folder}
+socket-dir={here}
 dnssec=off
 local-address={addresses}
 local-port={port}
@@ -96,17 +96,7 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
 }
 
 fn flush(server: &RunningServer) -> anyhow::Result<()> {
-    let program = Program::Debian {
-        name: "rec_control",
-        package: "pdns-recursor",
-    };
-    let folder = server.folder().display();
-    let words = [
-        format!("--config-dir={folder}"),
-        format!("--socket-dir={folder}"),
-        "wipe-cache".to_owned(),
-        // The root and all below it.
-        ".$".to_owned(),
-    ];
-    control(server, program, &words)
+    // The root and all below it.
+    let words = ["--config-dir=.", "--socket-dir=.", "wipe-cache", ".$"];
+    control::run(server, CONTROL, &words)
 }

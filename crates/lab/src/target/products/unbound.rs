@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::ops::Deref;
 
-use crate::target::cache::control;
 use crate::target::cell::{Cell, Factor};
+use crate::target::control::{self, HERE};
 use crate::target::internet::{HINTS, start_resolver};
 use crate::target::operation::{Act, Means};
 use crate::target::place::{Place, Server};
@@ -38,7 +38,7 @@ pub const UNBOUND: Product = Product {
     server: &SERVER,
     version_flag: "-V",
     reload: Some(Means {
-        act: Act::Command(CONTROL, &["-c", "{folder}/unbound.conf", "reload"]),
+        act: Act::Command(CONTROL, &["-c", CONFIGURATION, "reload"]),
         until: [None; 2],
     }),
     start,
@@ -83,9 +83,7 @@ fn flush(server: &RunningServer) -> anyhow::Result<()> {
         name: "unbound-control",
         package: "unbound",
     };
-    let file = server.folder().join(CONFIGURATION).display().to_string();
-    let words = ["-c", &file, "flush_zone", "."].map(str::to_owned);
-    control(server, program, &words)
+    control::run(server, program, &["-c", CONFIGURATION, "flush_zone", "."])
 }
 
 fn configured(options: &UnboundOptions, place: &Place<'_>) -> anyhow::Result<Vec<OsString>> {
@@ -210,7 +208,7 @@ fn configuration(options: &UnboundOptions, place: &Place<'_>) -> String {
     let _ = write!(
         text,
         "{}\nremote-control:\n  control-enable: yes\n  \
-         control-interface: \"{folder}/control\"\n",
+         control-interface: \"{HERE}/control\"\n",
         options.extra_options
     );
     if !options.resolves {

@@ -1,0 +1,75 @@
+//! Programs and sockets by which a server is told something.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::RunningServer;
+use super::process::Program;
+
+/// The folder of a server, as it and the programs that control it see it. The path of a socket has
+/// at most 107 octets (unix(7)), and that of the folder may have more.
+pub(super) const HERE: &str = "/proc/self/cwd";
+/// How long a server may take to answer on its control socket.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// A program that controls a server, where the server is.
+pub(super) fn command(
+    server: &RunningServer,
+    program: Program,
+    arguments: impl IntoIterator<Item = String>,
+) -> anyhow::Result<Command> {
+    let there = server.network.as_ref().map(|it| it.far_words());
+    let there = there.into_iter().flatten().map(OsString::from);
+    let mut words = there.chain(program.words()?);
+    let mut command = Command::new(words.next().context("no program")?);
+    command.args(words).args(arguments);
+    command.current_dir(server.folder()).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Runs such a program.
+pub(super) fn run(
+    server: &RunningServer,
+    program: Program,
+    arguments: &[&str],
+) -> anyhow::Result<()> {
+    let name = program.name();
+    let words = arguments.iter().map(|&word| word.to_owned());
+    let output = command(server, program, words)?
+        .output()
+        .with_context(|| format!("cannot run `{name}`"))?;
+    let said = [output.stdout, output.stderr].concat();
+    anyhow::ensure!(
+        output.status.success(),
+        "`{name} {}` failed ({}): {}",
+        arguments.join(" "),
+        output.status,
+        String::from_utf8_lossy(&said).trim()
+    );
+    Ok(())
+}
+
+/// What a server answers to a line on a socket in its folder: it begins and ends with a prompt.
+pub(super) fn answer_on_socket(
+    server: &RunningServer,
+    socket: &str,
+    line: &str,
+) -> anyhow::Result<String> {
+    const PROMPT: &str = "> ";
+    let path = server.folder().join(socket);
+    let mut stream = observe::connect_unix(&path)
+        .with_context(|| format!("cannot connect to `{}`", path.display()))?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    stream.write_all(format!("{line}\n").as_bytes())?;
+    let (mut answer, mut octets) = (String::new(), [0; 4_096]);
+    while answer.len() <= PROMPT.len() || !answer.ends_with("\n> ") {
+        let read = stream.read(&mut octets).context("no whole answer")?;
+        anyhow::ensure!(read > 0, "the server closed its control socket: {answer}");
+        answer.push_str(&String::from_utf8_lossy(&octets[..read]));
+    }
+    Ok(answer)
+}
