@@ -110,7 +110,7 @@ fn make_with(
 ) -> Result<String, Failure> {
     let Some(operation) = run.turn.operation else {
         let status = started.near(|| launch(run, groups, (folder, None), interrupt))??;
-        return finish(run, folder, (status, None));
+        return finish(run, folder, (status, None), || started.check_alive());
     };
     let begun = started.folder().join(BEGUN);
     // That of the run before.
@@ -139,7 +139,7 @@ fn make_with(
         let why = format!("it was over before its operation {operation}");
         return Err(failed(run, &why));
     }
-    finish(run, folder, (status, performed))
+    finish(run, folder, (status, performed), || started.check_alive())
 }
 
 /// Makes a run that asks whatever its flags say.
@@ -150,7 +150,7 @@ fn make_one(
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
     let status = launch(run, groups, (folder, None), interrupt)?;
-    finish(run, folder, (status, None))
+    finish(run, folder, (status, None), || Ok(()))
 }
 
 /// Makes a run in a process of its own, and waits for its end.
@@ -180,16 +180,21 @@ fn failed(run: &Run<'_>, why: &str) -> Failure {
     Failure::in_operation(format!("{turn}: {why}; see logs/{name}.txt"))
 }
 
-/// Looks at the record of a run, and keeps it; its figures.
+/// Looks at the record of a run and at its server, and keeps the record; its figures.
 fn finish(
     run: &Run<'_>,
     folder: &Folder,
     (status, performed): (ExitStatus, Option<Performed>),
+    check_server: impl FnOnce() -> anyhow::Result<()>,
 ) -> Result<String, Failure> {
     let unfinished = folder.unfinished(run);
     let failed = |why: String| failed(run, &why);
-    let text = fs::read_to_string(&unfinished)
-        .map_err(|_| failed(format!("the run left no record ({status})")))?;
+    // What a server did not answer after its end is no loss of a server that runs.
+    let is_alive = check_server().map_err(|error| failed(format!("{error:#}")));
+    let Ok(text) = fs::read_to_string(&unfinished) else {
+        is_alive?;
+        return Err(failed(format!("the run left no record ({status})")));
+    };
     let mut record = RunRecord::from_json(&text).map_err(failed)?;
     let noted = match performed {
         None => Ok(()),
@@ -204,6 +209,7 @@ fn finish(
         return Err(failed("it was interrupted".to_owned()));
     }
     noted.map_err(failed)?;
+    is_alive?;
     if !status.success() {
         return Err(failed(format!("the run failed ({status})")));
     }

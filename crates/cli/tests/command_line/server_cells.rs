@@ -3,8 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
 
 use measure::RunRecord;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process::{Finished, Folder, THRONG, execute};
 
@@ -153,6 +157,58 @@ options = ["no-such-option;", "minimal-responses yes;"]
         finished.stderr
     );
     assert_eq!(fs::read_dir(folder.path("out/records")).unwrap().count(), 1);
+    assert_eq!(left_in(&folder), 0);
+}
+
+/// The process of that program whose folder is in this one.
+fn process_in(temporary: &str, program: &str) -> Option<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let found = all.filter(|it| {
+        let link = |name: &str| fs::read_link(it.path().join(name)).unwrap_or_default();
+        link("cwd").starts_with(temporary) && link("exe").ends_with(program)
+    });
+    let id = |it: fs::DirEntry| it.file_name().to_string_lossy().parse().ok();
+    found.filter_map(id).next()
+}
+
+#[test]
+fn a_server_that_ends_in_mid_run_is_told_and_is_no_result() {
+    let folder = Folder::new("cells-killed");
+    let text = r#"
+repetitions = 1
+[run]
+rate = 100
+duration = "3s"
+timeout = "1s"
+[[server]]
+product = "unbound"
+[[server]]
+product = "bind"
+"#;
+    let temporary = folder.path("temporary");
+    fs::create_dir_all(&temporary).unwrap();
+    let file = folder.write("killed.toml", text);
+    let mut command = Command::new(THRONG);
+    command.args(["experiment", "run", &file, "--output", &folder.path("out")]);
+    command.env("TMPDIR", &temporary).stderr(Stdio::piped());
+    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+    let log = folder.path("out/logs/server=unbound,r1.txt");
+    while !Path::new(&log).exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it was not run");
+        thread::yield_now();
+    }
+    let server = process_in(&temporary, "unbound").unwrap();
+    kill_process(Pid::from_raw(server).unwrap(), Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let told = "server unbound, repetition 1: `unbound` ended in mid-run (signal: 9 (SIGKILL)";
+    assert!(said.contains(told), "{said}");
+    assert!(said.contains("1 run failed"), "{said}");
+    let records = fs::read_dir(folder.path("out/records")).unwrap().flatten();
+    let names = records.map(|it| it.file_name().into_string().unwrap());
+    let results: Vec<String> = names.filter(|it| it.ends_with(".json")).collect();
+    assert_eq!(results, ["server=bind,r1.json"]);
     assert_eq!(left_in(&folder), 0);
 }
 

@@ -259,9 +259,7 @@ impl Pods {
     fn wait_until_running(&mut self) -> anyhow::Result<()> {
         let began = Instant::now();
         loop {
-            let asked = ["get", "deployment,replicaset,pod", "--output=json"];
-            let all: Value = serde_json::from_str(&self.kubectl(&asked, None)?)?;
-            let state = State::of(&all);
+            let state = self.state()?;
             if let State::Runs { pod, node, address } = state {
                 (self.pod, self.node, self.address) = (pod, node, address.parse().ok());
                 return Ok(());
@@ -282,6 +280,25 @@ impl Pods {
             }
             thread::park_timeout(LOOK_EVERY);
         }
+    }
+
+    /// Refuses a pod that has ended since, or whose container was started again.
+    pub(super) fn check_alive(&self) -> anyhow::Result<()> {
+        let state = self.state()?;
+        let is_same = matches!(&state, State::Runs { pod, .. } if *pod == self.pod);
+        anyhow::ensure!(
+            is_same,
+            "the pod `{}` runs no more: {}",
+            self.pod,
+            state.why()
+        );
+        Ok(())
+    }
+
+    fn state(&self) -> anyhow::Result<State> {
+        let asked = ["get", "deployment,replicaset,pod", "--output=json"];
+        let all: Value = serde_json::from_str(&self.kubectl(&asked, None)?)?;
+        Ok(State::of(&all))
     }
 
     /// Without it the pod is not observed, which the record says.
@@ -499,9 +516,13 @@ impl State {
         let container = &pod["status"]["containerStatuses"][0];
         let (waiting, last) = (&container["state"]["waiting"], &container["lastState"]);
         let reason = text(&waiting["reason"]);
-        let has_ended = container["state"]["terminated"].is_object();
-        if has_ended || last["terminated"].is_object() || reason == "CrashLoopBackOff" {
-            return State::Fails("its container ended".to_owned());
+        let ended = [&container["state"]["terminated"], &last["terminated"]];
+        if let Some(ended) = ended.into_iter().find(|it| it.is_object()) {
+            let how = [
+                text(&ended["reason"]),
+                format!("exit code {}", ended["exitCode"]),
+            ];
+            return State::Fails(format!("its container ended ({})", how.join(" ").trim()));
         }
         if !["", "ContainerCreating", "PodInitializing"].contains(&reason.as_str()) {
             return State::Fails(format!("{reason}: {}", text(&waiting["message"])));
@@ -519,7 +540,8 @@ impl State {
     fn why(&self) -> &str {
         match self {
             State::Waits(why) | State::Fails(why) => why,
-            State::Runs { .. } | State::Starts => "it is still being started",
+            State::Runs { .. } => "another was started in its place",
+            State::Starts => "it is still being started",
         }
     }
 }
@@ -548,7 +570,12 @@ mod tests {
         let pull = json!({"waiting": {"reason": "ErrImagePull", "message": "not found"}});
         assert_eq!(State::of(&pod(&pull)).why(), "ErrImagePull: not found");
         let ended = State::of(&pod(&json!({"terminated": {"exitCode": 1}})));
-        assert_eq!(ended.why(), "its container ended");
+        assert_eq!(ended.why(), "its container ended (exit code 1)");
+        let mut again = pod(&json!({"waiting": {"reason": "CrashLoopBackOff"}}));
+        let last = json!({"terminated": {"reason": "OOMKilled", "exitCode": 137}});
+        again["items"][0]["status"]["containerStatuses"][0]["lastState"] = last;
+        let told = "its container ended (OOMKilled exit code 137)";
+        assert_eq!(State::of(&again).why(), told);
         for (kind, status) in [("PodScheduled", "False"), ("ReplicaFailure", "True")] {
             let condition = json!({"type": kind, "status": status, "message": "too little"});
             let state = State::of(&json!({"items": [{"status": {"conditions": [condition]}}]}));

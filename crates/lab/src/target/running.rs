@@ -1,11 +1,15 @@
 //! What all targets have once they run: a process, its addresses, its certificate.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::process::ServerProcess;
 use super::running_list::Listed;
 use super::{Endpoints, Network, Pods};
+
+/// The signal that no process can catch (signal(7)).
+const SIGKILL: i32 = 9;
 
 /// A server that runs and answers, gone when dropped.
 #[derive(Debug)]
@@ -69,6 +73,25 @@ impl RunningServer {
     /// Where it is in Kubernetes, if it is.
     pub fn pods(&self) -> Option<&Pods> {
         self.pods.as_ref()
+    }
+
+    /// Refuses a server that has ended by itself, or whose server behind has.
+    ///
+    /// # Errors
+    /// It has; with the end of its log.
+    pub fn check_alive(&mut self) -> anyhow::Result<()> {
+        if let Some(pods) = &self.pods {
+            // The process here only follows its log.
+            pods.check_alive()?;
+        } else if let Some(status) = self.process.ended()? {
+            let by_limit = match status.signal() {
+                Some(SIGKILL) => ", which is how a limit of memory ends it",
+                _ => "",
+            };
+            let how = format!("ended in mid-run ({status}{by_limit})");
+            return Err(self.process.error(&how));
+        }
+        self.behind.as_mut().map_or(Ok(()), |it| it.check_alive())
     }
 
     /// The network between it and its generator; none on loopback.
