@@ -167,9 +167,12 @@ mod tests {
         assert!(rows[4].starts_with(total), "{}", rows[4]);
         // No timestamps: three parts with eight figures each, and those missing.
         let path = ",".repeat(3 * 8 + 1);
+        // Nor was it observed, and nothing was done to its target.
         let observed = ",".repeat(8);
+        let events = ",".repeat(4);
         let set_up = format!(
-            ",10.000{path},250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,7,{observed}"
+            ",10.000{path},250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,7,\
+             {observed}{events}"
         );
         assert!(rows[4].ends_with(&set_up), "{}", rows[4]);
     }

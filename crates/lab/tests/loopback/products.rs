@@ -122,15 +122,22 @@ fn check(product: &'static Product) {
     check_cell(&telling(product));
 }
 
-/// The release of it that Debian 13 has.
-fn check_debian13(product: &'static Product, program: &str, version: &str) {
+/// The numbers that a version begins with.
+fn numbers(version: &str) -> Vec<u32> {
+    let parts = version.split(|it: char| !it.is_ascii_digit());
+    parts.map_while(|part| part.parse().ok()).collect()
+}
+
+/// The release of it that Debian 13 has: at least that with which it was released, since updates
+/// for security bring newer ones.
+fn check_debian13(product: &'static Product, program: &str, released: &str) {
     let mut cell = telling(product);
     cell.path = Some(prepared::debian13_server(program).unwrap());
     for record in check_cell(&cell) {
         let mut observations = record.observations.iter();
         let observation = observations.find(|it| it.profile == product.name).unwrap();
         let told = observation.facts.version.as_ref().unwrap();
-        assert!(told.starts_with(version), "{told}");
+        assert!(numbers(told) >= numbers(released), "{told}");
     }
 }
 
@@ -219,17 +226,17 @@ fn bind_answers_whole_runs_as_its_zone_says() {
 }
 
 #[test]
-fn bind_9_20_answers_whole_runs_as_its_zone_says() {
+fn bind_of_debian_13_answers_whole_runs_as_its_zone_says() {
     check_debian13(&products::BIND, "named", "9.20");
 }
 
 #[test]
-fn unbound_1_22_answers_whole_runs_as_its_zone_says() {
+fn unbound_of_debian_13_answers_whole_runs_as_its_zone_says() {
     check_debian13(&products::UNBOUND, "unbound", "1.22");
 }
 
 #[test]
-fn dnsdist_1_9_answers_whole_runs_as_its_zone_says() {
+fn dnsdist_of_debian_13_answers_whole_runs_as_its_zone_says() {
     check_debian13(&products::DNSDIST, "dnsdist", "1.9");
 }
 
