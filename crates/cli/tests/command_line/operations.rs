@@ -160,6 +160,41 @@ fn without_an_operation_nothing_is_done() {
 }
 
 #[test]
+fn servers_give_their_zone_while_they_answer() {
+    let folder = Folder::new("operations-transfer");
+    let products = ["bind", "knot", "nsd", "coredns", "pdns-auth"];
+    let lab = "[lab]\noperation = \"zone-transfer\"\nat = \"500ms\"\n";
+    // More than a message has place for.
+    let text = format!("{RUNS}{lab}{}", servers(&products)).replace("zone:30", "zone:20000");
+    experiment(&folder, &text, "run FILE --output OUT").succeeded();
+    let made = made(&folder);
+    assert_eq!(made.len(), products.len());
+    for (server, record, around) in &made {
+        check_whole(record, around);
+        let event = &record.events[0];
+        assert_eq!(event.name, "zone-transfer", "{server}");
+        assert!(event.length_ns() > 0, "{server}: {event:?}");
+        assert_eq!((event.down_ns, around.before.lost), (None, 0), "{server}");
+    }
+    assert_eq!(left_in(&folder), 0);
+}
+
+#[test]
+fn who_gives_no_zone_has_no_transfer_of_one() {
+    let folder = Folder::new("operations-no-transfer");
+    let lab = "[run]\nduration = \"2s\"\n[lab]\noperation = \"zone-transfer\"\n";
+    let behind = "[server.factors]\nbehind = \"udp\"\n";
+    for (server, title) in [
+        (servers(&["unbound"]), "Unbound"),
+        (servers(&["coredns"]) + behind, "CoreDNS"),
+    ] {
+        let planned = experiment(&folder, &format!("{lab}{server}"), "plan FILE");
+        let error = format!("{title} has no operation `zone-transfer`");
+        planned.refused_with(&error, "here it has reload, restart");
+    }
+}
+
+#[test]
 fn a_reload_that_fails_fails_the_run_in_the_servers_own_words() {
     let folder = Folder::new("operations-fails");
     // It takes its own configuration away once it has read it.

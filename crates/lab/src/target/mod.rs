@@ -40,6 +40,7 @@ mod service;
 mod start;
 mod threads;
 mod topology;
+mod transfer;
 mod zone;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -16,6 +16,7 @@ use super::control;
 use super::process::{Program, ServerProcess};
 use super::process_id;
 use super::ready::{Readiness, StartFailure, wait_until_ready};
+use super::transfer::transfer;
 use super::{Product, RunningServer};
 
 /// How long an operation may take on a busy machine.
@@ -32,6 +33,8 @@ pub enum Operation {
     Reload,
     /// The process ends, and another begins on the same ports.
     Restart,
+    /// The server gives its zone to a secondary.
+    ZoneTransfer,
     /// What the server asks stops, and goes on later.
     UpstreamOutage,
 }
@@ -63,9 +66,10 @@ pub struct Done {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Operation; 3] = [
+    pub const ALL: [Operation; 4] = [
         Operation::Reload,
         Operation::Restart,
+        Operation::ZoneTransfer,
         Operation::UpstreamOutage,
     ];
 
@@ -74,6 +78,7 @@ impl Operation {
         match self {
             Operation::Reload => "reload",
             Operation::Restart => "restart",
+            Operation::ZoneTransfer => "zone-transfer",
             Operation::UpstreamOutage => "upstream-outage",
         }
     }
@@ -116,6 +121,7 @@ impl Cell {
         match operation {
             Operation::Reload => self.product.reload.is_some(),
             Operation::Restart => true,
+            Operation::ZoneTransfer => self.product.gives_zone && !self.has_upstream(),
             Operation::UpstreamOutage => self.has_upstream(),
         }
     }
@@ -145,6 +151,9 @@ impl Cell {
         match operation {
             Operation::Reload => self.reload(server, is_over)?,
             Operation::Restart => done.down = Some(self.restart(server)?),
+            Operation::ZoneTransfer => {
+                transfer(server, &self.zone.origin, (DURATION_MAX, is_over))?;
+            }
             Operation::UpstreamOutage => stop_upstream(server, (outage, is_over)),
         }
         Ok(done)

@@ -40,6 +40,7 @@ pub const BIND: Product = Product {
         // Zones are loaded after it has said that they all are.
         until: [Some("/IN: loaded serial"), Some("all zones loaded")],
     }),
+    gives_zone: true,
     start,
 };
 
@@ -231,7 +232,7 @@ fn configuration(options: &BindOptions, place: &Place<'_>) -> String {
          options {{\n  directory \"{folder}\";\n  pid-file \"{folder}/named.pid\";\n  \
          session-keyfile \"{folder}/session.key\";\n  managed-keys-directory \"{folder}\";\n  \
          {recursion}\n  notify no;\n  dnssec-validation no;\n  empty-zones-enable no;\n  \
-         allow-transfer {{ none; }};\n",
+         allow-transfer {{ any; }};\n",
         place.extra_ports[1],
         statistics.ip(),
         statistics.port()

@@ -33,6 +33,7 @@ pub const COREDNS: Product = Product {
         act: Act::Signal(Signal::USR1),
         until: [Some("Reloading complete"); 2],
     }),
+    gives_zone: true,
     start,
 };
 
@@ -57,7 +58,8 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     };
     match cell.text("behind") {
         "none" => start.run(|place| {
-            let source = format!("  file {}/zone.db", place.folder.path().display());
+            let folder = place.folder.path().display();
+            let source = format!("  file {folder}/zone.db\n  transfer {{\n    to *\n  }}");
             configured(place, source)
         }),
         how => start_in_front(cell, &start, |place, behind| {

@@ -39,6 +39,7 @@ pub const KNOT: Product = Product {
         ),
         until: [None; 2],
     }),
+    gives_zone: true,
     start,
 };
 
@@ -212,8 +213,9 @@ fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
         "{}\nlog:\n  - target: stderr\n    any: info\n\
          database:\n    storage: \"{folder}\"\n\
          control:\n    listen: \"{HERE}/control\"\n{module}\
+         acl:\n  - id: transfer\n    action: transfer\n\
          template:\n  - id: default\n    storage: \"{folder}\"\n    zonefile-sync: -1\n    \
-         journal-content: none\n{load_module}\
+         journal-content: none\n    acl: transfer\n{load_module}\
          zone:\n  - domain: \"{}\"\n    file: \"zone.db\"\n",
         options.extra_options, options.zone.origin
     );

@@ -27,6 +27,7 @@ pub const NSD: Product = Product {
         act: Act::Command(CONTROL, &["-c", "nsd.conf", "reload"]),
         until: [Some("read with success"); 2],
     }),
+    gives_zone: true,
     start,
 };
 
@@ -77,6 +78,8 @@ remote-control:
 zone:
   name: \"{origin}\"
   zonefile: \"zone.db\"
+  provide-xfr: 0.0.0.0/0 NOKEY
+  provide-xfr: ::/0 NOKEY
 ";
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {

@@ -24,6 +24,7 @@ pub const PDNS_AUTH: Product = Product {
         act: Act::Command(CONTROL, &["--config-dir=.", "bind-reload-now", "{origin}"]),
         until: [None; 2],
     }),
+    gives_zone: true,
     start,
 };
 
@@ -56,6 +57,7 @@ local-port={port}
 receiver-threads={threads}
 distributor-threads={backends}
 max-tcp-connections={tcp-clients}
+allow-axfr-ips=0.0.0.0/0,::/0
 webserver=yes
 webserver-address={other.address}
 webserver-allow-from=0.0.0.0/0

@@ -27,6 +27,7 @@ pub const PDNS_RECURSOR: Product = Product {
         act: Act::Command(CONTROL, &["--config-dir=.", "reload-zones"]),
         until: [None; 2],
     }),
+    gives_zone: false,
     start,
 };
 

@@ -22,6 +22,7 @@ pub const DNSDIST: Product = Product {
     server: &DNSDIST_SERVER,
     version_flag: "--version",
     reload: None,
+    gives_zone: false,
     start: start_dnsdist,
 };
 
@@ -37,6 +38,7 @@ pub const HAPROXY: Product = Product {
     server: &HAPROXY_SERVER,
     version_flag: "-v",
     reload: None,
+    gives_zone: false,
     start: start_haproxy,
 };
 

@@ -41,6 +41,7 @@ pub const UNBOUND: Product = Product {
         act: Act::Command(CONTROL, &["-c", CONFIGURATION, "reload"]),
         until: [None; 2],
     }),
+    gives_zone: false,
     start,
 };
 
