@@ -294,6 +294,10 @@ pub(crate) struct ResponderArguments {
     /// Allow a QUIC connection only --quic-streams streams in all, as Knot DNS does
     #[arg(long)]
     pub(crate) quic_streams_final: bool,
+    /// Write what was counted to this file as JSON, at the end and whenever SIGUSR1 comes
+    #[arg(long, value_name = "FILE")]
+    #[serde(with = "paths::option")]
+    pub(crate) counters: Option<PathBuf>,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     #[serde(with = "paths::option")]

@@ -1,5 +1,6 @@
 //! `throng responder`: a synthetic target with programmable behaviour.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ use responder::behaviour::{
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
 use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
 use settings::{DriverChoice, DriverKind};
+use signal_hook::consts::SIGUSR1;
 
 use crate::args::{
     BehaviourArguments, ClientCertificatePolicy, DOH2_HTTP, Listen, ResponderArguments,
@@ -40,9 +42,20 @@ const TICKETS: u8 = 2;
 /// Serves until told to stop, then prints what was counted.
 pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
     reject_interface(arguments)?;
+    if arguments.counters.is_some() && arguments.processes > 1 {
+        return Err(Failure::usage(
+            "--counters tells what one process counts",
+            "leave out --processes, or --counters",
+        ));
+    }
     let identity = identity(arguments, None)?;
     let config = config(arguments, identity.as_ref())?;
-    let stop = signals::receiver()?;
+    // A file that cannot be written is better known now than at the end.
+    write_counters(arguments, &Counters::default())?;
+    let stop = match &arguments.counters {
+        None => signals::receiver()?,
+        Some(_) => signals::receiver_also_of(SIGUSR1)?,
+    };
     // Before anything listens: who waits for the addresses below finds the certificate.
     if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
         fs::write(path, &identity.certificate_pem).map_err(|error| {
@@ -54,22 +67,49 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     }
     let end = Instant::now() + arguments.duration.unwrap_or(DURATION_MAX);
     // Either a signal or the end of the time ends it.
-    let shall_stop = |wait: Duration| {
+    let wait = |wait: Duration| {
         let left = end.saturating_duration_since(Instant::now());
         let waited = stop.recv_timeout(wait.min(left));
-        waited != Err(RecvTimeoutError::Timeout) || wait >= left
+        (waited, wait >= left)
     };
     let counters = match arguments.processes {
         1 => {
             let serving = start(&config, arguments)?;
             announce(arguments, serving.addresses())?;
-            shall_stop(DURATION_MAX);
+            while let (Ok(SIGUSR1), _) = wait(DURATION_MAX) {
+                write_counters(arguments, &serving.counted())?;
+            }
             serving.stop()
         }
-        processes => serve_in_parts(arguments, identity.as_ref(), processes, shall_stop)?,
+        processes => {
+            let shall_stop = |time: Duration| {
+                let (waited, is_over) = wait(time);
+                waited != Err(RecvTimeoutError::Timeout) || is_over
+            };
+            serve_in_parts(arguments, identity.as_ref(), processes, shall_stop)?
+        }
     };
+    write_counters(arguments, &counters)?;
     print(&format!("{counters}"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what was counted where it is wanted; whoever reads finds a whole file.
+fn write_counters(arguments: &ResponderArguments, counters: &Counters) -> Result<(), Failure> {
+    let Some(path) = &arguments.counters else {
+        return Ok(());
+    };
+    let named: BTreeMap<&str, u64> = counters.named().into_iter().collect();
+    let json = serde_json::to_string_pretty(&named).map_err(Failure::in_operation)?;
+    let mut new = path.clone().into_os_string();
+    new.push(".new");
+    let written = fs::write(&new, json + "\n").and_then(|()| fs::rename(&new, path));
+    written.map_err(|error| {
+        Failure::usage(
+            format!("cannot write {}: {error}", path.display()),
+            "give --counters a file in a folder that exists and may be written",
+        )
+    })
 }
 
 /// What AF_XDP cannot do, and what it needs.

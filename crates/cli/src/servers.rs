@@ -10,6 +10,7 @@ use lab::target::products;
 use lab::target::{
     Cell, Data, Listed, Network, Product, Resources, RunningServer, clear_leftovers, list,
 };
+use measure::internet::Internet;
 use settings::Run;
 
 use crate::args::lab::{LabArguments, LabCommand, UpArguments};
@@ -34,12 +35,15 @@ pub(crate) fn execute(arguments: &LabArguments) -> Result<ExitCode, Failure> {
                 true => list().into_iter().filter(|it| !is_owned(it)).collect(),
                 false => with_companions(names)?,
             };
+            // A server that is in a network ends with it.
+            let internet = internet(&ended);
             for server in ended {
                 let name = server.name.clone();
                 let line = server.end()?;
                 tell!("ended `{name}`");
                 show(line.as_ref());
             }
+            show_internet(&internet);
             Ok(())
         }
         LabCommand::Products => print(&products_text()),
@@ -122,6 +126,24 @@ fn show(line: Option<&measure::line::Line>) {
     }
 }
 
+/// What the servers of a closed Internet among these did; one that does not tell says why.
+fn internet(servers: &[Listed]) -> Internet {
+    let mut internet = Internet::default();
+    for server in servers.iter().filter(|it| it.is_running()) {
+        match server.internet_server() {
+            Ok(told) => internet.servers.extend(told),
+            Err(error) => tell!("{error:#}"),
+        }
+    }
+    internet
+}
+
+fn show_internet(internet: &Internet) {
+    if !internet.servers.is_empty() {
+        tell!("internet: {}", report::internet::text(internet));
+    }
+}
+
 /// Runs a command beside the server, at the other end of its network.
 fn beside(
     arguments: &UpArguments,
@@ -145,6 +167,7 @@ fn beside(
     let environment = addresses.chain([names]).chain(authority);
     let ended = child::run_beside(&words, environment, &signals);
     show(server.account().as_ref());
+    show_internet(&server.internet()?.unwrap_or_default());
     ended
 }
 

@@ -144,7 +144,18 @@ fn watch_and(on_first: impl Fn(i32) + Send + 'static) -> Interrupt {
 
 /// The signals that end a command, one after the other, for a command that waits for them itself.
 pub(crate) fn receiver() -> Result<Receiver<i32>, Failure> {
-    let mut signals = Signals::new(ending()).map_err(Failure::in_operation)?;
+    receiver_of(ending())
+}
+
+/// As [`receiver`], and another signal with them.
+pub(crate) fn receiver_also_of(other: i32) -> Result<Receiver<i32>, Failure> {
+    let mut all = ending();
+    all.push(other);
+    receiver_of(all)
+}
+
+fn receiver_of(all: Vec<i32>) -> Result<Receiver<i32>, Failure> {
+    let mut signals = Signals::new(all).map_err(Failure::in_operation)?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for signal in signals.forever() {

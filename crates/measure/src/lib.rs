@@ -68,6 +68,7 @@ pub mod event;
 pub mod experience;
 pub mod facts;
 pub mod histogram;
+pub mod internet;
 pub mod interval;
 pub mod intervals;
 mod limit;

@@ -42,6 +42,7 @@ mod document;
 pub mod evaluation;
 mod events;
 pub mod html;
+pub mod internet;
 pub mod json;
 pub mod junit;
 pub mod line;

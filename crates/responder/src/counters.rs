@@ -114,6 +114,16 @@ macro_rules! counters {
                 numbers
             }
 
+            /// Each count that is not zero by its name, over all transports; queries, responses
+            /// and those lost on purpose always.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                let all = [$((stringify!($name), Count::total(&self.$name)),)*];
+                let is_told = |(name, count): &(&str, u64)| {
+                    *count > 0 || matches!(*name, "queries" | "responses" | "lost")
+                };
+                all.into_iter().filter(is_told).collect()
+            }
+
             /// The counts that [`Counters::to_numbers`] told; none if there are too few or too
             /// many.
             pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
@@ -256,23 +266,23 @@ impl Counters {
 
 /// A count that can be written on a line.
 trait Count: fmt::Display {
-    fn is_zero(&self) -> bool;
+    fn total(&self) -> u64;
 }
 
 impl Count for u64 {
-    fn is_zero(&self) -> bool {
-        *self == 0
+    fn total(&self) -> u64 {
+        *self
     }
 }
 
 impl Count for ByTransport {
-    fn is_zero(&self) -> bool {
-        self.total() == 0
+    fn total(&self) -> u64 {
+        ByTransport::total(self)
     }
 }
 
 fn write_line(f: &mut fmt::Formatter<'_>, label: &str, count: &impl Count) -> fmt::Result {
-    if count.is_zero() && !matches!(label, "queries received" | "responses sent") {
+    if count.total() == 0 && !matches!(label, "queries received" | "responses sent") {
         return Ok(());
     }
     writeln!(f, "{label:<41} {count}")

@@ -6,7 +6,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use history::{History, Update};
+use measure::internet::Internet;
 use measure::line::Line;
+use serde::Serialize;
 
 use super::cells::{Run, Turn};
 use crate::failure::Failure;
@@ -17,6 +19,7 @@ const LOCK: &str = "lock";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
 const LINES: &str = "lines";
+const INTERNET: &str = "internet";
 const MANIFESTS: &str = "manifests";
 const HOOKS_LOG: &str = "hooks.log";
 
@@ -122,11 +125,12 @@ impl Folder {
 
     /// Keeps what the line did in a run.
     pub(super) fn write_line(&self, run: &Run<'_>, line: &Line) -> Result<(), Failure> {
-        let path = line_in(&self.path, run);
-        let json = serde_json::to_string_pretty(line).map_err(Failure::in_operation)?;
-        fs::create_dir_all(self.path.join(LINES))
-            .and_then(|()| fs::write(&path, json + "\n"))
-            .map_err(|error| cannot_write(&path, &error))
+        write_json(&line_in(&self.path, run), line)
+    }
+
+    /// Keeps what the servers of its closed Internet did in a run.
+    pub(super) fn write_internet(&self, run: &Run<'_>, did: &Internet) -> Result<(), Failure> {
+        write_json(&internet_in(&self.path, run), did)
     }
 
     /// What hooks printed, of all runs.
@@ -153,6 +157,20 @@ pub(super) fn record_in(folder: &Path, run: &Run<'_>) -> PathBuf {
 /// Where an experiment's folder has what the line did in a run.
 pub(super) fn line_in(folder: &Path, run: &Run<'_>) -> PathBuf {
     folder.join(LINES).join(format!("{}.json", run.name()))
+}
+
+/// Where it has what the servers of the closed Internet did in a run.
+pub(super) fn internet_in(folder: &Path, run: &Run<'_>) -> PathBuf {
+    folder.join(INTERNET).join(format!("{}.json", run.name()))
+}
+
+/// Writes a file and the folder that it is in.
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(value).map_err(Failure::in_operation)?;
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, json + "\n"))
+        .map_err(|error| cannot_write(path, &error))
 }
 
 /// Writes the experiment's file; one that may have a key in it is for its owner alone.

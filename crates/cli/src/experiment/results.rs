@@ -7,10 +7,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use measure::RunRecord;
+use measure::internet::Internet;
 use measure::line::{Direction, Line};
 use measure::metric::Metric;
 use measure::notation::{count, counted, latency};
 use measure::statistics::{Nested, welch};
+use serde::de::DeserializeOwned;
 
 use super::cells::{self, Run, TWIN, Turn};
 use super::file::{self, Experiment};
@@ -31,6 +33,8 @@ struct Measured {
     line: Option<[Direction; 2]>,
     /// How its operations went, in all runs that are used.
     operations: Option<String>,
+    /// What the servers of its closed Internet did in them; empty without one.
+    internet: Internet,
 }
 
 /// An experiment with the folder of its records.
@@ -60,12 +64,14 @@ impl<'a> Results<'a> {
             measured.push(Measured {
                 values: self.values(&turns, metric)?,
                 line: line(self.folder, &turns, &self.experiment)?,
+                internet: internet(self.folder, &turns, &self.experiment)?,
                 operations: self.operations(&turns)?,
                 levels: turns[0].levels.clone(),
             });
         }
         let table = table(self.folder, &measured, metric);
-        Ok(table + &operations(&measured) + &lines(&measured) + &twins(&measured))
+        let networks = lines(&measured) + &internets(&measured);
+        Ok(table + &operations(&measured) + &networks + &twins(&measured))
     }
 
     /// How the operations of a cell went; none if it has none.
@@ -133,11 +139,9 @@ fn line(
         .flat_map(|turn| Run::all(turn, experiment.runs_per_start));
     for run in runs.filter(Run::is_used) {
         let path = folder::line_in(folder, &run);
-        let Ok(text) = std::fs::read_to_string(&path) else {
+        let Some(line) = json::<Line>(&path)? else {
             continue;
         };
-        let line: Line = serde_json::from_str(&text)
-            .map_err(|why| Failure::in_operation(format!("{}: {why}", path.display())))?;
         match &mut sum {
             None => sum = Some([line.to_far, line.to_near]),
             Some([to_far, to_near]) => {
@@ -156,6 +160,40 @@ fn operations(measured: &[Measured]) -> String {
         Some(format!("mid-run: {}: {text}\n", words(&cell.levels)))
     });
     told.collect()
+}
+
+/// What the servers of a closed Internet did in all runs of a cell that are used.
+fn internet(folder: &Path, turns: &[Turn], experiment: &Experiment) -> Result<Internet, Failure> {
+    let mut sum = Internet::default();
+    let runs = turns
+        .iter()
+        .flat_map(|turn| Run::all(turn, experiment.runs_per_start));
+    for run in runs.filter(Run::is_used) {
+        let path = folder::internet_in(folder, &run);
+        if let Some(internet) = json::<Internet>(&path)? {
+            sum.add(&internet);
+        }
+    }
+    Ok(sum)
+}
+
+/// A file that may be missing.
+fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return Ok(None);
+    };
+    let read = serde_json::from_str(&text).map(Some);
+    read.map_err(|why| Failure::in_operation(format!("{}: {why}", path.display())))
+}
+
+/// What the closed Internet of each cell was asked.
+fn internets(measured: &[Measured]) -> String {
+    let is_there = |cell: &&Measured| !cell.internet.servers.is_empty();
+    let each = measured.iter().filter(is_there).map(|cell| {
+        let did = report::internet::text(&cell.internet);
+        format!("internet: {}: {did}\n", words(&cell.levels))
+    });
+    each.collect()
 }
 
 /// What the delay lines did: what of latency and losses is theirs.

@@ -80,6 +80,7 @@ fn runs(
         let expires = started.near(|| server.prepare(&started, &groups, interrupt))??;
         // What that and the gate took is no run's.
         started.account();
+        let before = started.internet()?;
         let made = make_with(
             &run,
             &groups,
@@ -91,6 +92,9 @@ fn runs(
             folder.write_line(&run, &line)?;
         }
         figures = made?;
+        if let (Some(before), Some(after)) = (before, started.internet()?) {
+            folder.write_internet(&run, &after.since(&before))?;
+        }
         if expires.is_some_and(|expires| Instant::now() > expires) {
             // Nobody must take it for one with a warm cache.
             let _ = fs::remove_file(folder.record(&run));

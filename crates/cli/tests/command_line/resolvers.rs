@@ -4,6 +4,7 @@
 use std::fs;
 
 use measure::RunRecord;
+use measure::internet::Internet;
 
 use crate::process::{Folder, THRONG, execute};
 use crate::topologies::{Lab, experiment, grown};
@@ -45,7 +46,16 @@ fn resolvers_answer_from_a_closed_internet_and_what_is_far_shows_when_it_is_not_
         assert!(least(&warm) < 50_000_000, "{product}: {}", least(&warm));
         assert_eq!(misses(&cold, product), Some(300.0), "{product}");
         assert_eq!(misses(&warm, product), Some(0.0), "{product}");
-        lab.throng(&format!("lab down {product}")).succeeded();
+        let ended = lab.throng(&format!("lab down {product}"));
+        let said = ended.stderr.clone();
+        ended.succeeded();
+        let row = said
+            .lines()
+            .find(|line| line.starts_with("internet: root: "));
+        let row = row.unwrap_or_else(|| panic!("{said}"));
+        let (_, of_zone) = row.split_once("zone: ").unwrap();
+        let queries: u64 = of_zone.split_once(" quer").unwrap().0.parse().unwrap();
+        assert!((300..400).contains(&queries), "{said}");
         lab.check_empty(&namespaces);
         lab.throng(&format!("{up} internet=soon"))
             .refused_with("`soon` is wrong", "0ms/50ms");
@@ -83,6 +93,10 @@ fn cold_caches_ask_for_every_name_again_in_each_run_and_warm_ones_for_none() {
         let text = CACHES.replace("PRODUCT", product);
         experiment(&lab, &text, "run FILE --output OUT").succeeded();
         lab.check_empty(&[]);
+        let results = experiment(&lab, &text, "results OUT").succeeded();
+        let cell = format!("topology veth, server {product} cache=warm");
+        let told = format!("internet: {cell}: root: 0 queries");
+        assert!(results.contains(&told), "{results}");
         for (cache, expected) in [("cold", 60.0), ("warm", 0.0)] {
             for run in ["run1.unused", "run2.json"] {
                 let name = format!("topology=veth,server={product}%20cache%3D{cache},r1,{run}");
@@ -93,6 +107,22 @@ fn cold_caches_ask_for_every_name_again_in_each_run_and_warm_ones_for_none() {
                 assert_eq!(misses(&record, product), Some(expected), "{name}");
                 let least = record.total.distributions.service.min_ns();
                 assert_eq!(least >= Some(20_000_000), cache == "cold", "{name}");
+                let name = name.replace(".unused", "").replace(".json", "");
+                let text = fs::read_to_string(lab.0.path(&format!("out/internet/{name}.json")));
+                let internet: Internet = serde_json::from_str(&text.unwrap()).unwrap();
+                let counts = |name: &str| {
+                    let mut servers = internet.servers.iter();
+                    servers.find(|it| it.name == name).unwrap().counts
+                };
+                // Resolvers look for the addresses of name servers too.
+                let of_zone = counts("zone");
+                match cache {
+                    "cold" => assert!(of_zone.queries >= 60, "{name}: {internet:?}"),
+                    _ => assert_eq!(of_zone.queries, 0, "{name}: {internet:?}"),
+                }
+                assert_eq!(of_zone.responses, of_zone.queries, "{name}");
+                let is_asked = counts("root").queries > 0 && counts("tld").queries > 0;
+                assert_eq!(is_asked, cache == "cold", "{name}: {internet:?}");
             }
         }
     }

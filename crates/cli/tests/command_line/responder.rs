@@ -405,3 +405,32 @@ fn connections_that_find_no_descriptor_are_counted_and_the_others_served() {
         assert!(failed > 0, "{driver}: {}", counters.0);
     }
 }
+
+#[test]
+fn its_counters_so_far_are_written_when_a_signal_asks_for_them() {
+    let folder = Folder::new("counters-file");
+    let file = folder.path("counters.json");
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = Responder::start("udp:127.0.0.1:0", &format!("--counters {file}"));
+    let address = responder.address();
+    measured(&format!("--server {address} --names {names} --queries 50"));
+    std::fs::remove_file(&file).unwrap();
+    responder.signal("USR1");
+    let read = || std::fs::read_to_string(&file).ok();
+    let text = std::iter::repeat_with(read).flatten().next().unwrap();
+    let counters: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(counters["queries"], counters["responses"], "{text}");
+    assert!(counters["queries"].as_u64() >= Some(50), "{text}");
+    assert_eq!(counters["lost"], 0, "{text}");
+    // It goes on.
+    measured(&format!("--server {address} --names {names} --queries 50"));
+    let queries = responder.counters().get("queries received");
+    let at_end: serde_json::Value = serde_json::from_str(&read().unwrap()).unwrap();
+    assert_eq!(at_end["queries"], queries);
+    throng("responder --listen udp:127.0.0.1:0 --counters /no/such/folder/file")
+        .refused_with("/no/such/folder/file", "--counters");
+    throng(&format!(
+        "responder --listen udp:127.0.0.1:0 --processes 2 --counters {file}"
+    ))
+    .refused_with("one process", "--processes");
+}

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub struct Serving {
     /// Nanoseconds that threads which have ended waited for a CPU.
     waited_ns: Arc<AtomicU64>,
     threads: Vec<JoinHandle<Counters>>,
+    /// Who wants to know what each thread has counted so far.
+    asking: Vec<Sender<Sender<Counters>>>,
     addresses: Vec<(Transport, SocketAddr)>,
 }
 
@@ -128,11 +130,13 @@ pub fn serve_share(
         stop: Arc::new(AtomicBool::new(false)),
         waited_ns: Arc::new(AtomicU64::new(0)),
         threads: Vec::new(),
+        asking: Vec::new(),
         addresses: Vec::new(),
     };
     let clock = Clock::start();
     for (index, pin) in (0..count).zip(pins) {
         let (sender, receiver) = channel();
+        let (asking, asked) = channel();
         let thread = Thread {
             config: Arc::new(config.clone()),
             place: WorkerPlace {
@@ -149,7 +153,9 @@ pub fn serve_share(
             },
             stop: Arc::clone(&serving.stop),
             waited_ns: Arc::clone(&serving.waited_ns),
+            asked,
         };
+        serving.asking.push(asking);
         serving
             .threads
             .push(std::thread::spawn(move || thread.run(&sender)));
@@ -175,6 +181,21 @@ impl Serving {
             .iter()
             .find(|(each, _)| *each == transport)
             .map(|(_, address)| *address)
+    }
+
+    /// What was counted so far.
+    pub fn counted(&self) -> Counters {
+        let mut counters = Counters::default();
+        for asking in &self.asking {
+            let (sender, receiver) = channel();
+            // A thread that panicked has said why on standard error.
+            if asking.send(sender).is_ok()
+                && let Ok(counted) = receiver.recv()
+            {
+                counters += &counted;
+            }
+        }
+        counters
     }
 
     /// Stops serving; returns what was counted.
@@ -230,6 +251,7 @@ struct Thread {
     shared: Option<Vec<(Transport, SocketAddr)>>,
     stop: Arc<AtomicBool>,
     waited_ns: Arc<AtomicU64>,
+    asked: Receiver<Sender<Counters>>,
 }
 
 impl Thread {
@@ -245,6 +267,10 @@ impl Thread {
         let _ = opened.send(Ok(worker.addresses().to_vec()));
         while !self.stop.load(Ordering::Relaxed) {
             let until = worker.step(&mut driver);
+            if let Ok(sender) = self.asked.try_recv() {
+                // Whoever asked may have gone.
+                let _ = sender.send(worker.counters().clone());
+            }
             let poll = driver.now() + STOP_POLL;
             driver.wait(until.min(poll));
         }

@@ -2,20 +2,31 @@
 //! responder of this program, in the network namespace of the resolver alone.
 
 use std::ffi::OsString;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use measure::internet::{Internet as Counted, ZoneCounts, ZoneServer};
 use responder::behaviour::parse_duration;
+use rustix::process::Signal;
 
 use super::cell::Cell;
 use super::place::{Place, Server};
 use super::process::Program;
+use super::process_id::signal_group;
 use super::start::Start;
-use super::{RunningServer, Zone};
+use super::{Listed, RunningServer, Zone};
 use crate::line::parse_share;
 
 /// File with the root's name and address.
 pub(super) const HINTS: &str = "root.hints";
+/// File with what a server of it counted.
+const COUNTERS: &str = "counters.json";
+/// How long such a server may take to tell that, and how often it is looked at.
+const TELL_MAX: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// That of a generated zone's own name server.
 const ZONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const TLD: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -103,13 +114,14 @@ pub(super) fn start_resolver(
 
 fn start_one(
     cell: &Cell,
-    name: &str,
+    name: &'static str,
     (zone, address, level): (&Zone, Ipv4Addr, &Level),
 ) -> anyhow::Result<RunningServer> {
     let own = std::env::current_exe().context("this program is not found")?;
     let start = Start {
         lasting: cell.lasting.as_ref().map(|of| format!("{of}-{name}")),
         front: cell.lasting.clone(),
+        internet: Some(name),
         network: cell.network.clone(),
         at: Some(SocketAddr::new(IpAddr::V4(address), PORT)),
         ..Start::new(&SERVER, zone)
@@ -122,12 +134,62 @@ fn start_one(
             format!("--listen=udp:{at},tcp:{at}"),
             format!("--zone={}/zone.db", place.folder.path().display()),
             format!("--origin={}", zone.origin),
+            format!("--counters={}/{COUNTERS}", place.folder.path().display()),
             format!("--delay={}", level.delay),
             format!("--loss={}", level.loss),
         ];
         let words = words.chain([own.clone().into_os_string()]);
         Ok(words.chain(further.map(OsString::from)).collect())
     })
+}
+
+impl RunningServer {
+    /// What the servers of its closed Internet have counted since they started; none if there is
+    /// none.
+    ///
+    /// # Errors
+    /// One of them does not tell.
+    pub fn internet(&self) -> anyhow::Result<Option<Counted>> {
+        let (mut all, mut server) = (Counted::default(), self);
+        while let Some(behind) = server.behind() {
+            all.servers.extend(behind.listed.internet_server()?);
+            server = behind;
+        }
+        // The root is behind all others.
+        all.servers.reverse();
+        Ok((!all.servers.is_empty()).then_some(all))
+    }
+}
+
+impl Listed {
+    /// What it has counted, if it is a server of a closed Internet.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub fn internet_server(&self) -> anyhow::Result<Option<ZoneServer>> {
+        let (Some(name), Some(process)) = (&self.internet, self.process) else {
+            return Ok(None);
+        };
+        let path = self.folder.join(COUNTERS);
+        let cannot = || format!("the {name} of the closed Internet does not tell what it counted");
+        anyhow::ensure!(process.is_alive(), "{}: it has ended", cannot());
+        // What is there is what it told before.
+        fs::remove_file(&path).with_context(cannot)?;
+        signal_group(process.id, Signal::USR1);
+        let until = Instant::now() + TELL_MAX;
+        let text = loop {
+            match fs::read_to_string(&path) {
+                Ok(text) => break text,
+                Err(error) if Instant::now() > until => return Err(error).with_context(cannot),
+                Err(_) => thread::park_timeout(LOOK_EVERY),
+            }
+        };
+        let counts: ZoneCounts = serde_json::from_str(&text).with_context(cannot)?;
+        Ok(Some(ZoneServer {
+            name: name.clone(),
+            counts,
+        }))
+    }
 }
 
 /// A zone with nothing in it but its own name server, and another below it.

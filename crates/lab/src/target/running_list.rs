@@ -47,6 +47,9 @@ pub struct Listed {
     /// Where Kubernetes has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kubernetes: Option<Held>,
+    /// Of a server of a closed Internet, its name there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internet: Option<String>,
     /// Folders of its control groups.
     pub groups: Vec<PathBuf>,
     /// Its configuration, zone, keys and log.
@@ -69,6 +72,7 @@ impl Listed {
             addresses: Vec::new(),
             namespaces: Vec::new(),
             kubernetes: None,
+            internet: None,
             groups: Vec::new(),
             folder: folder.path().to_owned(),
         }
@@ -91,6 +95,7 @@ impl Listed {
             addresses: Vec::new(),
             namespaces: namespaces.to_vec(),
             kubernetes: None,
+            internet: None,
             groups: Vec::new(),
             folder: folder.path().to_owned(),
         }

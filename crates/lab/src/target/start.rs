@@ -39,6 +39,8 @@ pub(super) struct Start<'a> {
     pub(super) lasting: Option<String>,
     /// The name of the proxy that it stands behind.
     pub(super) front: Option<String>,
+    /// Its name in a closed Internet, if it is a server of one.
+    pub(super) internet: Option<&'static str>,
     /// Where it has to listen; anywhere otherwise.
     pub(super) at: Option<SocketAddr>,
     /// Where it runs, if not with its generator.
@@ -63,6 +65,7 @@ impl<'a> Start<'a> {
             path: None,
             lasting: None,
             front: None,
+            internet: None,
             at: None,
             network: None,
             extra_ports: 0,
@@ -123,6 +126,7 @@ impl<'a> Start<'a> {
         let program = self.server.program;
         let folder = TempFolder::new(program.name())?;
         let mut listed = Listed::new(program.name(), [&self.lasting, &self.front], &folder);
+        listed.internet = self.internet.map(str::to_owned);
         listed.write()?;
         let ca_pem = self.write_files(&folder, &endpoints.addresses)?;
         let place = Place {
