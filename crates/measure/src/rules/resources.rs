@@ -22,7 +22,7 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
             .advising("give the clients more source addresses: --local-address"),
         _ => Finding::met(of_files(figures, seen)).advising("allow more open files: ulimit -n"),
     };
-    Some(found.limits(Stage::Generator, Limit::Generator))
+    Some(found.beside().limits(Stage::Generator, Limit::Generator))
 }
 
 fn of_files(figures: &Figures<'_>, seen: String) -> Diagnosis {

@@ -389,13 +389,17 @@ impl<'a> Search<'a> {
         self.usual.places.is_some() && self.stands_out(wide, is_told)
     }
 
-    /// True if a count is more than twice what it would be as everywhere else.
-    fn stands_out(&self, span: Span, count: impl Fn(&Bin) -> u64) -> bool {
-        let within: u64 = self.of(span).iter().map(&count).sum();
-        let all = count(&self.all);
-        let (length, whole) = (self.whole_ns(span) as f64, self.usual.window_ns as f64);
-        let elsewhere = per((all - within) as f64, whole - length) * length;
-        within > 0 && within as f64 > 2.0 * elsewhere
+    /// True if a count is more than twice what it would be as everywhere else. Clients lose their
+    /// connections one after the other, so what led to an outage may have begun before it: of the
+    /// time before a span, the last part is not what is usual.
+    fn stands_out(&self, (first, end): Span, count: impl Fn(&Bin) -> u64) -> bool {
+        let led_to = (first - (end - first).min(first / 2), first);
+        let sum = |span: Span| self.of(span).iter().map(&count).sum::<u64>();
+        let within = sum((first, end));
+        let length = self.whole_ns((first, end)) as f64;
+        let rest = self.usual.window_ns as f64 - length - self.whole_ns(led_to) as f64;
+        let usual = per((count(&self.all) - within - sum(led_to)) as f64, rest) * length;
+        within > 0 && within as f64 > 2.0 * usual
     }
 
     fn outage(&self, (first, end): Span) -> Outage {

@@ -336,6 +336,32 @@ fn restart_loses_what_is_due_in_it_and_refusals_name_its_kind() {
     assert_eq!(lost(&timeline).kind, OutageKind::Errors);
 }
 
+#[test]
+fn what_led_to_an_outage_names_its_kind_and_what_was_there_all_along_does_not() {
+    let timeline = open_loop(|at| (at < 5_000 * MS).then_some(2 * MS));
+    let kinds: [(OutageKind, Mark); 5] = [
+        (OutageKind::Refusal, |bin| bin.refused = 1),
+        (OutageKind::Reset, |bin| bin.reset = 1),
+        (OutageKind::Handshakes, |bin| bin.handshakes_failed = 1),
+        (OutageKind::NoResources, |bin| bin.no_resources = 1),
+        (OutageKind::Unsendable, |bin| bin.send_failed = 1),
+    ];
+    for (kind, count) in kinds {
+        let mut what = Bin::default();
+        count(&mut what);
+        let kind_of = |at_ms: &[u64]| {
+            let mut timeline = timeline.clone();
+            at_ms.iter().for_each(|at| timeline.add(at * MS, &what));
+            found_in(&timeline, None).each[0].kind
+        };
+        // As often in the last moments before as in it: clients try again after longer pauses.
+        let tries = [4_700, 4_800, 4_850, 4_900, 5_100, 5_700, 7_000, 9_000];
+        assert_eq!(kind_of(&tries), kind);
+        let all_along: Vec<u64> = (0..10_000).step_by(250).collect();
+        assert_eq!(kind_of(&all_along), OutageKind::Silence, "{kind:?}");
+    }
+}
+
 /// A closed loop of `places`: each query is asked when the one before in its place has ended.
 fn closed_loop(places: u64, mut latency: impl FnMut(u64) -> Option<u64>) -> Timeline {
     let mut queries = Vec::new();
