@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use measure::RunRecord;
 
@@ -13,6 +15,8 @@ pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 
 /// A process that is still there after that many seconds is killed, and its test fails.
 const SECONDS_MAX: &str = "300";
+/// How long what a test has started may take to end after it, on a busy machine.
+const END_MAX: Duration = Duration::from_secs(20);
 
 /// A folder of its own, removed when dropped.
 pub(crate) struct Folder(PathBuf);
@@ -42,7 +46,47 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        let until = Instant::now() + END_MAX;
+        let mut left = processes_in(&self.0);
+        while !left.is_empty() && Instant::now() < until {
+            std::thread::park_timeout(Duration::from_millis(10));
+            left = processes_in(&self.0);
+        }
         let _ = fs::remove_dir_all(&self.0);
+        assert!(
+            left.is_empty() || std::thread::panicking(),
+            "still running: {left:?}"
+        );
+    }
+}
+
+/// Processes that work in a folder, or whose folder for temporary files is in it.
+pub(crate) fn processes_in(folder: &Path) -> Vec<String> {
+    let is_in = |process: &Path| {
+        let works_in = fs::read_link(process.join("cwd")).unwrap_or_default();
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        let mut variables = environment.split(|octet| *octet == 0);
+        let temporary = variables.find_map(|it| it.strip_prefix(b"TMPDIR="));
+        let temporary = temporary.map(|it| Path::new(std::ffi::OsStr::from_bytes(it)));
+        works_in.starts_with(folder) || temporary.is_some_and(|it| it.starts_with(folder))
+    };
+    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let there = all.map(|entry| entry.path()).filter(|it| is_in(it));
+    let line = |process: PathBuf| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        format!("{}: {line}", process.display())
+    };
+    there.map(line).collect()
+}
+
+/// Killed if it has not ended.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

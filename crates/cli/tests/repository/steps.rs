@@ -50,7 +50,7 @@ fn every_step_is_in_the_table_with_its_time() {
     let steps = steps(&output);
     assert_eq!(steps.first().unwrap(), "servers/prepare");
     assert!(
-        steps.contains(&"cargo test --workspace".to_owned()),
+        steps.contains(&"cargo test --workspace --no-fail-fast".to_owned()),
         "{steps:?}"
     );
     assert_eq!(steps.last().unwrap(), "in all");
@@ -107,8 +107,11 @@ fn arguments_go_to_cargo_and_packages_among_them_take_the_place_of_all() {
     let place = place("steps-arguments", "");
     let copy = copy(&place);
     for (arguments, expected) in [
-        (&["-p", "proto", "framing"][..], "test -p proto framing"),
-        (&["framing"], "test --workspace framing"),
+        (
+            &["-p", "proto", "framing"][..],
+            "test --no-fail-fast -p proto framing",
+        ),
+        (&["framing"], "test --workspace --no-fail-fast framing"),
     ] {
         let output = copy.script("test").args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", printed(&output));
