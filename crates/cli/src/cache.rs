@@ -105,6 +105,7 @@ fn run_of(run: &Run, questions: &[&str], arrival: Arrival) -> Run {
     Run {
         servers: run.servers.clone(),
         transport: run.transport,
+        message: run.message.clone(),
         allows_public: run.allows_public,
         questions: Questions {
             names: Some(Names::Lines(format!("{}\n", questions.join("\n")))),

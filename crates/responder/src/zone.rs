@@ -25,6 +25,9 @@ pub(crate) const TYPE_AAAA: u16 = 28;
 pub(crate) const TYPE_DS: u16 = 43;
 pub(crate) const TYPE_ANY: u16 = 255;
 
+/// RRSIG, NSEC and NSEC3, and the type that stands for all.
+const NOT_ASKED: [u16; 4] = [46, 47, 50, TYPE_ANY];
+
 pub(crate) const NOERROR: u8 = 0;
 pub(crate) const NXDOMAIN: u8 = 3;
 pub(crate) const REFUSED: u8 = 5;
@@ -88,7 +91,8 @@ impl Zone {
     }
 
     /// What can be asked of a loaded zone: each owner, in lower-case wire format, with each type
-    /// that it has, in no order; nothing at or below zone cuts.
+    /// that it has, in no order; nothing at or below zone cuts, and not the signatures and proofs
+    /// that come with answers.
     pub fn questions(&self) -> Vec<(&[u8], u16)> {
         let Source::Table(table) = &self.source else {
             return Vec::new();
@@ -101,10 +105,26 @@ impl Zone {
             }
             let own = &table.rendered[node.first as usize..][..node.count as usize];
             let types = own.iter().map(|rendered| rendered.qtype);
-            let types = types.filter(|qtype| *qtype != TYPE_ANY);
+            let types = types.filter(|qtype| !NOT_ASKED.contains(qtype));
             questions.extend(types.map(|qtype| (&**name, qtype)));
         }
         questions
+    }
+
+    /// The zone cuts of a loaded zone, in lower-case wire format and in no order.
+    pub fn zone_cuts(&self) -> Vec<&[u8]> {
+        let Source::Table(table) = &self.source else {
+            return Vec::new();
+        };
+        let is_cut = |name: &[u8]| {
+            let above = name.get(usize::from(name[0]) + 1..).unwrap_or_default();
+            let above = table.names.get(above).map(|at| table.nodes[*at as usize]);
+            !above.is_some_and(|it| it.is_delegated)
+        };
+        let delegated = table.names.iter();
+        let delegated = delegated.filter(|(_, at)| table.nodes[**at as usize].is_delegated);
+        let names = delegated.map(|(name, _)| &**name);
+        names.filter(|name| is_cut(name)).collect()
     }
 
     /// Appends what follows the question section to `out`.

@@ -60,8 +60,8 @@ pub(crate) struct UpArguments {
     /// Set a factor; may be repeated
     #[arg(long, value_name = "FACTOR=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What it serves: zone:NUMBER[,ttl=TIME] generates so many names, file:PATH,origin=ZONE is a
-    /// zone file
+    /// What it serves: zone:NUMBER[,ttl=TIME][,delegations=NUMBER][,signed] generates so many
+    /// names, file:PATH,origin=ZONE is a zone file
     #[arg(long, value_name = "DATA", default_value = "zone:1000,ttl=1h")]
     pub(crate) data: String,
     /// Name by which it is listed and ended [default: that of the product]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use lab::target::{Expectation, Network, RunningServer};
+use lab::target::{Expectation, Network, RunningServer, Signing};
 use measure::RunRecord;
 use settings::{Arrival, Generator, Limits, Process, Run};
 
@@ -37,7 +37,12 @@ pub(super) fn check(
         _ => 1,
     };
     for group in groups {
-        let mut left = Expectation::sample(server.zone(), QUESTIONS_MAX)?;
+        let edns = group.run.message.edns.as_ref();
+        let signing = Signing {
+            is_asked: edns.is_some_and(|edns| edns.dnssec_ok),
+            by_server: server.cell().signs(),
+        };
+        let mut left = Expectation::sample(server.zone(), QUESTIONS_MAX, signing)?;
         let all = left.len();
         for _ in 0..rounds {
             left = check_as(group, server, left, interrupt)?;

@@ -60,3 +60,4 @@ mod tls_refused;
 mod topologies;
 mod trace;
 mod xdp;
+mod zones;

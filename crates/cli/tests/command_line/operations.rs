@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use measure::RunRecord;
 use measure::around::Around;
 
-use crate::process::{Finished, Folder, THRONG, execute, signal};
+use crate::process::{Finished, Folder, Running, THRONG, execute, processes_in, signal};
 
 /// Folders of servers are in it. Paths of sockets there are longer than any can be.
 const TEMPORARY: &str = "temporary-folder-whose-path-is-longer-than-the-107-octets-that-an-address-\
@@ -180,6 +181,55 @@ fn servers_give_their_zone_while_they_answer() {
 }
 
 #[test]
+fn servers_come_to_sign_with_a_new_key_while_they_answer() {
+    let folder = Folder::new("operations-key-roll");
+    let lab = "[lab]\noperation = \"key-roll\"\nat = \"500ms\"\n";
+    let signing = "[server.factors]\nsigning = \"on\"\n";
+    let of = |product: &str| servers(&[product]).replace("ttl=1h", "ttl=1s") + signing;
+    let text = format!("{RUNS}dnssec = true\n{lab}{}{}", of("bind"), of("knot"));
+    let text = text.replace("3s", "6s");
+    experiment(&folder, &text, "run FILE --output OUT").succeeded();
+    let made = made(&folder);
+    assert_eq!(made.len(), 2);
+    for (server, record, around) in &made {
+        check_whole(record, around);
+        let event = &record.events[0];
+        assert_eq!(event.name, "key-roll", "{server}");
+        // The new key is there a second before it signs: so long are the keys in caches.
+        assert!(event.length_ns() >= 900_000_000, "{server}: {event:?}");
+        assert_eq!((event.down_ns, around.before.lost), (None, 0), "{server}");
+    }
+    assert_eq!(left_in(&folder), 0);
+}
+
+#[test]
+fn who_does_not_sign_or_is_in_caches_for_long_has_no_key_to_roll() {
+    let folder = Folder::new("operations-no-key-roll");
+    let lab = "[run]\nduration = \"2s\"\n[lab]\noperation = \"key-roll\"\n";
+    let signing = "[server.factors]\nsigning = \"on\"\n";
+    for (server, error, hint) in [
+        (
+            servers(&["nsd"]),
+            "NSD has no operation `key-roll`",
+            "here it has reload",
+        ),
+        (
+            servers(&["bind"]),
+            "BIND has no key of its own",
+            "signing = \"on\"",
+        ),
+        (
+            servers(&["knot"]) + signing,
+            "for 3600s",
+            "zone:1000,ttl=1s",
+        ),
+    ] {
+        let planned = experiment(&folder, &format!("{lab}{server}"), "plan FILE");
+        planned.refused_with(error, hint);
+    }
+}
+
+#[test]
 fn who_gives_no_zone_has_no_transfer_of_one() {
     let folder = Folder::new("operations-no-transfer");
     let lab = "[run]\nduration = \"2s\"\n[lab]\noperation = \"zone-transfer\"\n";
@@ -287,24 +337,6 @@ fn has_stopped(temporary: &str) -> bool {
     all.into_iter().any(is_stopped)
 }
 
-/// Processes with a folder below that one.
-fn processes_in(temporary: &str) -> usize {
-    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let is_there = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path().join("cwd")).is_ok_and(|it| it.starts_with(temporary))
-    };
-    all.filter(is_there).count()
-}
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn an_interrupt_in_the_middle_of_an_outage_leaves_nothing() {
     for (name, code) in [("INT", 130), ("TERM", 143)] {
@@ -328,7 +360,7 @@ fn an_interrupt_in_the_middle_of_an_outage_leaves_nothing() {
         let stderr = BufReader::new(running.0.stderr.take().unwrap());
         let said: Vec<String> = stderr.lines().map(Result::unwrap).collect();
         assert_eq!(running.0.wait().unwrap().code(), Some(code), "{said:?}");
-        assert_eq!(processes_in(&temporary), 0, "{said:?}");
+        assert_eq!(processes_in(Path::new(&temporary)), [""; 0], "{said:?}");
         assert_eq!(left_in(&folder), 0, "{said:?}");
     }
 }

@@ -13,6 +13,8 @@ use super::{Families, Network, Product, Resources, RunningServer, Service, Topol
 
 /// Name of the factor for what is in a cache before a run.
 pub(super) const CACHE: &str = "cache";
+/// Name of the factor for who signs the zone.
+const SIGNING: &str = "signing";
 /// What that can be, beside nothing.
 const CACHE_STATES: [&str; 2] = ["cold", "warm"];
 /// What factors of the server behind another one begin with.
@@ -102,6 +104,15 @@ impl Factor {
             meaning: "before each run, cold: is emptied; warm: has been asked every name of the \
                       data",
         }
+    }
+
+    /// Whether a server signs the zone.
+    pub(super) const fn signing() -> Factor {
+        Factor::word(
+            SIGNING,
+            &["off", "on"],
+            "signs the zone by itself, with two keys (ECDSA P-256)",
+        )
     }
 
     /// Those of the server behind it, BIND.
@@ -295,10 +306,11 @@ impl Cell {
     /// Refuses what it cannot be over that topology.
     ///
     /// # Errors
-    /// It has no cache that could be as asked. In Kubernetes: it has no image, or it has what only
-    /// a host can give; with the cure.
+    /// It has no cache that could be as asked, or its zone is none for it. In Kubernetes: it has
+    /// no image, or it has what only a host can give; with the cure.
     pub fn check(&self, topology: &Topology) -> anyhow::Result<()> {
         self.check_cache()?;
+        self.check_zone()?;
         if *topology != Topology::Kubernetes {
             return Ok(());
         }
@@ -319,6 +331,35 @@ impl Cell {
              veth for two of them"
         );
         Ok(())
+    }
+
+    fn check_zone(&self) -> anyhow::Result<()> {
+        let resolves = !self.text("internet").is_empty();
+        if !resolves && !self.signs() {
+            return Ok(());
+        }
+        let title = self.product.title;
+        anyhow::ensure!(
+            !self.signs() || !resolves,
+            "{title} has no zone to sign when it resolves\nhint: leave `signing` or `internet` out"
+        );
+        let is_signed = self.zone.is_signed()?;
+        anyhow::ensure!(
+            !self.signs() || !is_signed,
+            "the zone is signed already, and {title} would sign it too\nhint: leave `signed` out \
+             of `data`, or `signing` out"
+        );
+        anyhow::ensure!(
+            !resolves || !is_signed && !self.zone.has_delegations()?,
+            "the servers of the closed Internet have no signatures and no servers below theirs\n\
+             hint: leave `signed` and `delegations` out of `data`"
+        );
+        Ok(())
+    }
+
+    /// True if the server signs its zone.
+    pub fn signs(&self) -> bool {
+        self.text(SIGNING) == "on"
     }
 
     /// A factor's value; empty where the product decides.

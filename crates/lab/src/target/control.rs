@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -24,33 +25,56 @@ pub(super) fn command(
 ) -> anyhow::Result<Command> {
     let there = server.network.as_ref().map(|it| it.far_words());
     let there = there.into_iter().flatten().map(OsString::from);
-    let mut words = there.chain(program.words()?);
+    in_folder(server.folder(), there.chain(program.words()?), arguments)
+}
+
+fn in_folder(
+    folder: &Path,
+    words: impl IntoIterator<Item = OsString>,
+    arguments: impl IntoIterator<Item = String>,
+) -> anyhow::Result<Command> {
+    let mut words = words.into_iter();
     let mut command = Command::new(words.next().context("no program")?);
     command.args(words).args(arguments);
-    command.current_dir(server.folder()).stdin(Stdio::null());
+    command.current_dir(folder).stdin(Stdio::null());
     Ok(command)
 }
 
-/// Runs such a program.
+/// Runs such a program; what it says.
 pub(super) fn run(
     server: &RunningServer,
     program: Program,
     arguments: &[&str],
-) -> anyhow::Result<()> {
-    let name = program.name();
+) -> anyhow::Result<String> {
     let words = arguments.iter().map(|&word| word.to_owned());
-    let output = command(server, program, words)?
+    output(command(server, program, words)?, program)
+}
+
+/// Runs one in the folder of a server that has not started; what it says.
+pub(super) fn run_before(
+    folder: &Path,
+    program: Program,
+    arguments: &[&str],
+) -> anyhow::Result<String> {
+    let words = arguments.iter().map(|&word| word.to_owned());
+    output(in_folder(folder, program.words()?, words)?, program)
+}
+
+fn output(mut command: Command, program: Program) -> anyhow::Result<String> {
+    let name = program.name();
+    let output = command
         .output()
         .with_context(|| format!("cannot run `{name}`"))?;
     let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    let arguments: Vec<_> = command.get_args().map(|it| it.to_string_lossy()).collect();
     anyhow::ensure!(
         output.status.success(),
-        "`{name} {}` failed ({}): {}",
+        "`{name} {}` failed ({}): {said}",
         arguments.join(" "),
         output.status,
-        String::from_utf8_lossy(&said).trim()
     );
-    Ok(())
+    Ok(said)
 }
 
 /// What a server answers to a line on a socket in its folder: it begins and ends with a prompt.

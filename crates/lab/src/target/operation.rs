@@ -13,14 +13,17 @@ use rustix::process::Signal;
 
 use super::cell::Cell;
 use super::control;
+use super::over_tcp::transfer;
 use super::process::{Program, ServerProcess};
 use super::process_id;
 use super::ready::{Readiness, StartFailure, wait_until_ready};
-use super::transfer::transfer;
+use super::signing::ttl_max;
 use super::{Product, RunningServer};
 
 /// How long an operation may take on a busy machine.
 const DURATION_MAX: Duration = Duration::from_secs(60);
+/// The greatest TTL of a zone whose key is rolled in mid-run.
+const TTL_MAX: Duration = Duration::from_secs(10);
 /// How often its end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How often a restart is tried when another process took the port meanwhile.
@@ -35,6 +38,8 @@ pub enum Operation {
     Restart,
     /// The server gives its zone to a secondary.
     ZoneTransfer,
+    /// The server that signs its zone comes to sign it with a new key.
+    KeyRoll,
     /// What the server asks stops, and goes on later.
     UpstreamOutage,
 }
@@ -43,10 +48,39 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Means {
     pub(super) act: Act,
-    /// A line with this in its log is the end, of a server that has the zone and of a resolver;
-    /// without one it is that of the act.
-    pub(super) until: [Option<&'static str>; 2],
+    /// What its log says at the end, of a server that has the zone and of a resolver.
+    pub(super) until: [Lines; 2],
 }
+
+/// Lines of a log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lines {
+    /// Each has one of these in it.
+    pub(super) with: &'static [&'static str],
+    /// How many there are; with none to wait for, the act ends by itself.
+    pub(super) number: usize,
+}
+
+impl Lines {
+    /// None: the act ends when what was told to do it has.
+    pub(super) const NONE: Lines = Lines {
+        with: &[],
+        number: 0,
+    };
+
+    /// One with one of these in it.
+    pub(super) const fn one(with: &'static [&'static str]) -> Lines {
+        Lines { with, number: 1 }
+    }
+
+    fn are_in(&self, log: &str) -> bool {
+        let is_one = |line: &&str| self.with.iter().any(|with| line.contains(with));
+        log.lines().filter(is_one).count() >= self.number
+    }
+}
+
+/// Words for a program, of a server and the origin of its zone.
+type WordsOf = fn(&RunningServer, &str) -> anyhow::Result<Vec<String>>;
 
 /// What tells it.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +89,8 @@ pub(super) enum Act {
     Signal(Signal),
     /// A program with these words, in which `{origin}` is filled in. It runs in the folder.
     Command(Program, &'static [&'static str]),
+    /// The same, with words that only the server knows.
+    CommandOf(Program, WordsOf),
 }
 
 /// What came of an operation that succeeded.
@@ -66,10 +102,11 @@ pub struct Done {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Operation; 4] = [
+    pub const ALL: [Operation; 5] = [
         Operation::Reload,
         Operation::Restart,
         Operation::ZoneTransfer,
+        Operation::KeyRoll,
         Operation::UpstreamOutage,
     ];
 
@@ -79,6 +116,7 @@ impl Operation {
             Operation::Reload => "reload",
             Operation::Restart => "restart",
             Operation::ZoneTransfer => "zone-transfer",
+            Operation::KeyRoll => "key-roll",
             Operation::UpstreamOutage => "upstream-outage",
         }
     }
@@ -102,7 +140,7 @@ impl Cell {
     /// It cannot; the message says what can.
     pub fn check_operation(&self, operation: Operation) -> anyhow::Result<()> {
         if self.has(operation) {
-            return Ok(());
+            return self.check_ttl(operation);
         }
         let title = self.product.title;
         if operation == Operation::UpstreamOutage {
@@ -111,10 +149,31 @@ impl Cell {
                  `behind` or `internet` if it has one, or take a proxy"
             );
         }
+        if operation == Operation::KeyRoll && self.product.key_roll.is_some() {
+            anyhow::bail!(
+                "{title} has no key of its own for `{operation}`\nhint: let it sign its zone: \
+                 signing = \"on\""
+            );
+        }
         let all = Operation::ALL.into_iter().filter(|it| self.has(*it));
         let all: Vec<&str> = all.map(Operation::name).collect();
         let all = all.join(", ");
         anyhow::bail!("{title} has no operation `{operation}`\nhint: here it has {all}")
+    }
+
+    /// A new key waits until no cache has what the one before has signed (RFC 6781, section
+    /// 4.1.1.1).
+    fn check_ttl(&self, operation: Operation) -> anyhow::Result<()> {
+        if operation != Operation::KeyRoll {
+            return Ok(());
+        }
+        let ttl = ttl_max(&self.zone)?;
+        anyhow::ensure!(
+            ttl <= TTL_MAX,
+            "operation `{operation}` waits for caches, which keep what is in this zone for \
+             {ttl:?}\nhint: take data with a TTL of at most {TTL_MAX:?}, as in zone:1000,ttl=1s"
+        );
+        Ok(())
     }
 
     fn has(&self, operation: Operation) -> bool {
@@ -122,6 +181,7 @@ impl Cell {
             Operation::Reload => self.product.reload.is_some(),
             Operation::Restart => true,
             Operation::ZoneTransfer => self.product.gives_zone && !self.has_upstream(),
+            Operation::KeyRoll => self.product.key_roll.is_some() && self.signs(),
             Operation::UpstreamOutage => self.has_upstream(),
         }
     }
@@ -149,7 +209,13 @@ impl Cell {
     ) -> anyhow::Result<Done> {
         let mut done = Done::default();
         match operation {
-            Operation::Reload => self.reload(server, is_over)?,
+            Operation::Reload => {
+                // What has not changed since it was read is not read again.
+                let zone = server.folder().join("zone.db");
+                fs::write(&zone, &self.zone.text).context("cannot write the zone again")?;
+                self.act(server, self.product.reload, is_over)?;
+            }
+            Operation::KeyRoll => self.act(server, self.product.key_roll, is_over)?,
             Operation::Restart => done.down = Some(self.restart(server)?),
             Operation::ZoneTransfer => {
                 transfer(server, &self.zone.origin, (DURATION_MAX, is_over))?;
@@ -159,59 +225,38 @@ impl Cell {
         Ok(done)
     }
 
-    fn reload(&self, server: &mut RunningServer, is_over: &dyn Fn() -> bool) -> anyhow::Result<()> {
-        let means = self.product.reload.context("it has no reload")?;
-        // What has not changed since it was read is not read again.
-        let zone = server.folder().join("zone.db");
-        fs::write(&zone, &self.zone.text).context("cannot write the zone again")?;
+    /// Tells it to do something, and waits until it says that it is done.
+    fn act(
+        &self,
+        server: &mut RunningServer,
+        means: Option<Means>,
+        is_over: &dyn Fn() -> bool,
+    ) -> anyhow::Result<()> {
+        let means = means.context("it cannot be told so")?;
         let log_from = server.process.log().len();
         match means.act {
             Act::Signal(signal) => process_id::signal(server.process_id(), signal),
-            Act::Command(program, words) => self.command(server, (program, words), is_over)?,
+            Act::Command(program, words) => {
+                let origin = &self.zone.origin;
+                let filled = words.iter().map(|word| word.replace("{origin}", origin));
+                command(server, (program, filled.collect()), is_over)?;
+            }
+            Act::CommandOf(program, words) => {
+                let words = words(server, &self.zone.origin)?;
+                command(server, (program, words), is_over)?;
+            }
         }
-        let resolves = !self.text("internet").is_empty();
-        let Some(line) = means.until[usize::from(resolves)] else {
-            return Ok(());
-        };
+        let lines = means.until[usize::from(!self.text("internet").is_empty())];
         let fatal_lines = self.product.server.fatal_lines;
         wait(&mut server.process, is_over, |process| {
             let log = process.log();
             let log = log.get(log_from..).unwrap_or_default();
             let lower = log.to_lowercase();
             match fatal_lines.iter().any(|fatal| lower.contains(fatal)) {
-                true => Err(process.error("did not reload")),
-                false => Ok(log.contains(line)),
+                true => Err(process.error("did not do it")),
+                false => Ok(lines.are_in(log)),
             }
         })
-    }
-
-    /// Runs a control program.
-    fn command(
-        &self,
-        server: &mut RunningServer,
-        (program, words): (Program, &[&str]),
-        is_over: &dyn Fn() -> bool,
-    ) -> anyhow::Result<()> {
-        let name = program.name();
-        let origin = &self.zone.origin;
-        let filled = words.iter().map(|word| word.replace("{origin}", origin));
-        let output = server.folder().join("operation.log");
-        let file = fs::File::create(&output).context("cannot write what a command says")?;
-        let mut command = control::command(server, program, filled)?;
-        command.stdout(file.try_clone()?).stderr(file);
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot run `{name}`"))?;
-        let waited = wait(&mut server.process, is_over, |_| {
-            Ok(child.try_wait()?.is_some())
-        });
-        // It fails only if the command has ended.
-        let _ = child.kill();
-        let status = child.wait()?;
-        waited?;
-        let said = fs::read_to_string(&output).unwrap_or_default();
-        anyhow::ensure!(status.success(), "`{name}` ({status}): {}", said.trim());
-        Ok(())
     }
 
     /// Returns for how long nobody was there.
@@ -249,6 +294,32 @@ impl Cell {
         }
         Err(server.process.error("did not get its ports again"))
     }
+}
+
+/// Runs a control program.
+fn command(
+    server: &mut RunningServer,
+    (program, words): (Program, Vec<String>),
+    is_over: &dyn Fn() -> bool,
+) -> anyhow::Result<()> {
+    let name = program.name();
+    let output = server.folder().join("operation.log");
+    let file = fs::File::create(&output).context("cannot write what a command says")?;
+    let mut command = control::command(server, program, words)?;
+    command.stdout(file.try_clone()?).stderr(file);
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot run `{name}`"))?;
+    let waited = wait(&mut server.process, is_over, |_| {
+        Ok(child.try_wait()?.is_some())
+    });
+    // It fails only if the command has ended.
+    let _ = child.kill();
+    let status = child.wait()?;
+    waited?;
+    let said = fs::read_to_string(&output).unwrap_or_default();
+    anyhow::ensure!(status.success(), "`{name}` ({status}): {}", said.trim());
+    Ok(())
 }
 
 /// Waits until that is so, the server has died, time is over, or somebody says so.

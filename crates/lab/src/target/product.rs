@@ -25,6 +25,8 @@ pub struct Product {
     pub(super) version_flag: &'static str,
     /// How it is told to read its configuration and zone again; none if it cannot.
     pub(super) reload: Option<Means>,
+    /// How it is told to sign with a new key; none if it cannot sign.
+    pub(super) key_roll: Option<Means>,
     /// True if it gives the zone that it has to who asks for a transfer (RFC 5936).
     pub(super) gives_zone: bool,
     /// Starts it as a cell says.

@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::Expectation;
+use super::signing::sign;
+use super::{Expectation, Signing};
 
 /// Questions about a zone from a file, at most.
 const QUESTIONS_MAX: usize = 1_000_000;
 
-/// Names that are generated, at most.
+/// Names and delegations that are generated, at most.
 const RECORDS_MAX: u32 = 10_000_000;
+/// The same of a zone that is signed: a signature takes 50 us, and each server reads them all.
+const SIGNED_MAX: u32 = 1_000_000;
 
 /// A zone to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +44,19 @@ impl Zone {
             text,
         }
     }
+
+    /// Adds so many delegations, `test-zone-1` and so on. Their name servers are on loopback: who
+    /// follows a referral asks nobody else.
+    fn delegate(&mut self, delegations: u32) {
+        for number in 1..=delegations {
+            let child = format!("test-zone-{number}");
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                self.text,
+                "{child} IN NS ns.{child}\nns.{child} IN A 127.0.0.1"
+            );
+        }
+    }
 }
 
 /// A zone, and what can be asked of it.
@@ -53,8 +69,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// Reads `zone:1000,ttl=1s` (as many names, each with an A RR of that TTL), or
-    /// `file:PATH,origin=example.test.` (a master file).
+    /// Reads `zone:1000,ttl=1s,delegations=10,signed` (as many names, each with an A RR of that
+    /// TTL, and delegations, signed), or `file:PATH,origin=example.test.` (a master file).
     ///
     /// # Errors
     /// It is neither, or the file cannot be read.
@@ -76,30 +92,63 @@ impl Data {
 }
 
 fn generated(number: &str, keys: &[(&str, &str)]) -> anyhow::Result<Data> {
-    let records = number
-        .parse()
-        .ok()
-        .filter(|number| (1..=RECORDS_MAX).contains(number));
-    let records = records.with_context(|| {
+    let of_names = number.parse().ok().filter(|number| *number >= 1);
+    let records: u32 = of_names.with_context(|| {
         format!("a zone of `{number}` names\nhint: give a number from 1 to {RECORDS_MAX}")
     })?;
-    let mut ttl = Duration::from_secs(3_600);
+    let (mut ttl, mut delegations, mut is_signed) = (Duration::from_secs(3_600), 0, false);
     for (key, value) in keys {
-        anyhow::ensure!(
-            *key == "ttl",
-            "a generated zone has no `{key}`\nhint: set ttl"
-        );
-        ttl = humantime::parse_duration(value)
-            .with_context(|| format!("ttl: `{value}` is no time\nhint: write 1s, 5m or 1h"))?;
+        match *key {
+            "ttl" => {
+                ttl = humantime::parse_duration(value).with_context(|| {
+                    format!("ttl: `{value}` is no time\nhint: write 1s, 5m or 1h")
+                })?;
+            }
+            "delegations" => {
+                let number = value.parse().ok();
+                delegations = number.with_context(|| {
+                    format!("delegations: `{value}` is no number\nhint: write delegations=10")
+                })?;
+            }
+            "signed" if value.is_empty() => is_signed = true,
+            _ => anyhow::bail!(
+                "a generated zone has no `{}`\nhint: it has ttl=1s, delegations=10 and signed",
+                [*key, *value].join("=").trim_end_matches('=')
+            ),
+        }
     }
+    let most = if is_signed { SIGNED_MAX } else { RECORDS_MAX };
+    anyhow::ensure!(
+        records.saturating_add(delegations) <= most,
+        "{records} names and {delegations} delegations\nhint: {} has at most {most} together",
+        if is_signed { "a signed zone" } else { "a zone" }
+    );
     let ttl_s = u32::try_from(ttl.as_secs()).context("ttl: it is too long")?;
-    let zone = Zone::with_records(records, ttl_s);
-    let mut questions = String::new();
+    let mut zone = Zone::with_records(records, ttl_s);
+    zone.delegate(delegations);
+    if is_signed {
+        zone.text = sign(&zone)?;
+    }
+    Ok(Data {
+        questions: questions(&zone.origin, records, delegations),
+        zone,
+    })
+}
+
+/// One for each name, and those below delegations among them at even distances.
+fn questions(origin: &str, records: u32, delegations: u32) -> String {
+    let mut text = String::new();
+    let mut delegation = 0;
     for number in 1..=records {
         // Writing to a String does not fail.
-        let _ = writeln!(questions, "test-record-{number}.{} A", zone.origin);
+        let _ = writeln!(text, "test-record-{number}.{origin} A");
+        let due = u64::from(number) * u64::from(delegations) / u64::from(records);
+        while delegation < due {
+            delegation += 1;
+            let _ = writeln!(text, "www.test-zone-{delegation}.{origin} A");
+        }
     }
-    Ok(Data { zone, questions })
+    text
 }
 
 fn from_file(path: &Path, keys: &[(&str, &str)]) -> anyhow::Result<Data> {
@@ -113,7 +162,7 @@ fn from_file(path: &Path, keys: &[(&str, &str)]) -> anyhow::Result<Data> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the zone file `{}`", path.display()))?;
     let zone = Zone { origin, text };
-    let all = Expectation::sample(&zone, QUESTIONS_MAX)
+    let all = Expectation::sample(&zone, QUESTIONS_MAX, Signing::default())
         .with_context(|| format!("cannot read the zone file `{}`", path.display()))?;
     let questions = all.iter().map(|it| format!("{}\n", it.question));
     Ok(Data {
@@ -136,11 +185,33 @@ mod tests {
     }
 
     #[test]
+    fn delegations_are_asked_below_them_and_answered_with_referrals() {
+        let data = Data::parse("zone:5,delegations=2").unwrap();
+        let asked: Vec<&str> = data.questions.lines().collect();
+        assert_eq!(asked.len(), 7);
+        assert_eq!(asked[3], "www.test-zone-1.lab.test. A");
+        assert_eq!(asked[6], "www.test-zone-2.lab.test. A");
+        let many = Data::parse("zone:2,delegations=7").unwrap();
+        assert_eq!(many.questions.matches("www.test-zone-").count(), 7);
+        let expected = Expectation::sample(&data.zone, 100, Signing::default()).unwrap();
+        let referrals = expected.iter().filter(|it| it.is_referral());
+        assert_eq!(referrals.count(), 2);
+    }
+
+    #[test]
     fn data_that_cannot_be_is_an_error_with_the_cure() {
         for (text, says) in [
             ("zones:3", "zone:1000"),
             ("zone:0", "from 1 to"),
-            ("zone:3,tll=1s", "`tll`"),
+            ("zone:10000001", "at most 10000000"),
+            ("zone:1,delegations=10000000", "at most 10000000"),
+            (
+                "zone:1000000,delegations=1,signed",
+                "a signed zone has at most 1000000",
+            ),
+            ("zone:3,tll=1s", "`tll=1s`"),
+            ("zone:3,signed=no", "`signed=no`"),
+            ("zone:3,delegations=few", "delegations=10"),
             ("zone:3,ttl=often", "1h"),
             ("file:/no/such/zone", "origin"),
             ("file:/dev/null,origin=a.test", "no SOA record"),

@@ -6,17 +6,23 @@ use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Deref;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use domain::base::Message;
+use domain::base::rdata::UnknownRecordData;
 use rustix::process::Signal;
 
 use super::BindCounters;
 use crate::target::cell::{Cell, Factor};
 use crate::target::control;
 use crate::target::internet::{HINTS, start_resolver};
-use crate::target::operation::{Act, Means};
+use crate::target::operation::{Act, Lines, Means};
+use crate::target::over_tcp::ask;
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
+use crate::target::signing::ttl_max;
 use crate::target::start::Start;
 use crate::target::{
     DOH_PATH, Endpoints, Families, Product, Resources, RunningServer, Service, TsigKey, Zone,
@@ -31,6 +37,7 @@ pub const BIND: Product = Product {
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
         Factor::internet(),
         Factor::cache(flush),
+        Factor::signing(),
         Factor::lines("more statements of the options block"),
     ],
     server: &SERVER,
@@ -38,13 +45,26 @@ pub const BIND: Product = Product {
     reload: Some(Means {
         act: Act::Signal(Signal::HUP),
         // Zones are loaded after it has said that they all are.
-        until: [Some("/IN: loaded serial"), Some("all zones loaded")],
+        until: [
+            Lines::one(&["/IN: loaded serial", "/IN (unsigned): loaded serial"]),
+            Lines::one(&["all zones loaded"]),
+        ],
+    }),
+    key_roll: Some(Means {
+        act: Act::CommandOf(CONTROL, key_roll),
+        // Signatures of the key before are replaced as they expire.
+        until: [Lines::one(&["(ZSK) is now inactive"]); 2],
     }),
     gives_zone: true,
     start,
 };
 
 const CONTROL_KEY: &str = "control.key";
+/// What tells it to do something.
+const CONTROL: Program = Program::Debian {
+    name: "rndc",
+    package: "bind9",
+};
 
 const SERVER: Server = Server {
     program: Program::Debian {
@@ -64,10 +84,42 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         services: cell.services.clone(),
         extra_options: cell.text("options").to_owned(),
         resolves: !cell.text("internet").is_empty(),
+        signs: cell.signs().then(|| ttl_max(&cell.zone)).transpose()?,
         ..BindOptions::new(cell.zone.clone())
     };
     let start = with_statistics(&options, Start::of(cell));
-    start_resolver(cell, &start, |place| configured(&options, place))
+    let mut server = start_resolver(cell, &start, |place| configured(&options, place))?;
+    if options.signs.is_some() {
+        wait_until_signed(&mut server, &options.zone)?;
+    }
+    Ok(server)
+}
+
+/// It answers long before it has signed all of its zone. How far each key has come is in records
+/// of a type of its own at the apex: algorithm, key tag, whether it is being removed, whether it
+/// is through.
+fn wait_until_signed(server: &mut RunningServer, zone: &Zone) -> anyhow::Result<()> {
+    const PROGRESS: u16 = 65_534;
+    const THROUGH: u8 = 1;
+    let until = Instant::now() + SIGNING_MAX;
+    loop {
+        let response = ask(server, (&zone.origin, PROGRESS))?;
+        let response = Message::from_octets(response).context("a message that is too short")?;
+        let keys = response.answer()?.limit_to::<UnknownRecordData<_>>();
+        let keys: Vec<bool> = keys
+            .filter_map(Result::ok)
+            .map(|it| it.data().data().last() == Some(&THROUGH))
+            .collect();
+        if keys.len() == KEYS && keys.iter().all(|is_through| *is_through) {
+            return Ok(());
+        }
+        server.check_alive()?;
+        if Instant::now() > until {
+            let what = format!("has not signed its zone in {SIGNING_MAX:?}");
+            return Err(server.process.error(&what));
+        }
+        thread::park_timeout(LOOK_EVERY);
+    }
 }
 
 fn run(options: &BindOptions, start: Start<'_>) -> anyhow::Result<RunningServer> {
@@ -94,13 +146,87 @@ fn configured(options: &BindOptions, place: &Place<'_>) -> anyhow::Result<Vec<Os
 }
 
 fn flush(server: &RunningServer) -> anyhow::Result<()> {
-    let program = Program::Debian {
-        name: "rndc",
-        package: "bind9",
-    };
+    tell(server, &["flush"]).map(|_| ())
+}
+
+/// Has `rndc` tell it something; what that says.
+fn tell(server: &RunningServer, what: &[&str]) -> anyhow::Result<String> {
     let port = server.extra_ports[1].to_string();
-    let to = ["-s", "127.0.0.1", "-p", &port, "-k", CONTROL_KEY];
-    control::run(server, program, &[&to[..], &["flush"]].concat())
+    control::run(server, CONTROL, &[&control_words(&port), what].concat())
+}
+
+fn control_words(port: &str) -> [&str; 6] {
+    ["-s", "127.0.0.1", "-p", port, "-k", CONTROL_KEY]
+}
+
+/// A new key for the zone takes the place of the one that signs, once every cache may know that.
+fn key_roll(server: &RunningServer, origin: &str) -> anyhow::Result<Vec<String>> {
+    let until = Instant::now() + KNOWN_MAX;
+    loop {
+        let status = tell(server, &["dnssec", "-status", origin])?;
+        if let Some(key) = known_key(&status) {
+            let port = server.extra_ports[1].to_string();
+            let what = ["dnssec", "-rollover", "-key", key, origin];
+            let words = control_words(&port).into_iter().chain(what);
+            return Ok(words.map(str::to_owned).collect());
+        }
+        anyhow::ensure!(
+            Instant::now() < until,
+            "no key signs the zone that caches know by now: {status}"
+        );
+        thread::park_timeout(LOOK_EVERY);
+    }
+}
+
+/// The zone signing key that has come to be known everywhere: `key: 39232 (ECDSAP256SHA256), ZSK`
+/// and what is told of it.
+fn known_key(status: &str) -> Option<&str> {
+    let known = [
+        "), ZSK",
+        "dnskey:         omnipresent",
+        "zone rrsig:     omnipresent",
+    ];
+    let mut keys = status.split("\nkey: ").skip(1);
+    let key = keys.find(|key| known.iter().all(|words| key.contains(words)))?;
+    key.split(' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_that_signs_the_zone_is_the_one_that_caches_know() {
+        let status = |state: &str| {
+            format!(
+                "dnssec-policy: lab\n\nkey: 11 (ECDSAP256SHA256), KSK\n  published:      yes\n\n  \
+                 - dnskey:         omnipresent\n\nkey: 22 (ECDSAP256SHA256), ZSK\n\n  \
+                 - dnskey:         omnipresent\n  - zone rrsig:     {state}\n"
+            )
+        };
+        assert_eq!(known_key(&status("omnipresent")), Some("22"));
+        assert_eq!(known_key(&status("rumoured")), None);
+    }
+}
+
+/// How long a large zone may take to be signed, and how often that is looked at.
+const SIGNING_MAX: Duration = Duration::from_secs(600);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long caches keep what it was before, at most, and some more.
+const KNOWN_MAX: Duration = Duration::from_secs(30);
+/// Those of the policy.
+const KEYS: usize = 2;
+/// A new key waits for caches, and for nothing else.
+fn policy(ttl_max: Duration) -> String {
+    format!(
+        "dnssec-policy lab {{\n  keys {{\n    \
+         ksk lifetime unlimited algorithm ecdsap256sha256;\n    \
+         zsk lifetime unlimited algorithm ecdsap256sha256;\n  }};\n  \
+         dnskey-ttl 1; max-zone-ttl {};\n  \
+         publish-safety 0; retire-safety 0; zone-propagation-delay 0;\n  \
+         parent-ds-ttl 1; parent-propagation-delay 0;\n}};\n",
+        ttl_max.as_secs().max(1)
+    )
 }
 
 /// How to run `named`.
@@ -124,6 +250,8 @@ pub struct BindOptions {
     pub query_key: Option<TsigKey>,
     /// Resolves the zone from the root in `root.hints`, instead of serving it.
     pub resolves: bool,
+    /// Signs the zone, whose greatest TTL this is.
+    pub signs: Option<Duration>,
     /// More statements for the `options` block, each with its semicolon.
     pub extra_options: String,
 }
@@ -141,6 +269,7 @@ impl BindOptions {
             update_key: None,
             query_key: None,
             resolves: false,
+            signs: None,
             extra_options: String::new(),
         }
     }
@@ -215,6 +344,9 @@ fn configuration(options: &BindOptions, place: &Place<'_>) -> String {
     let folder = place.folder.path().display();
     let statistics = statistics_channel(place.extra_ports);
     let mut text = keys(options);
+    if let Some(ttl_max) = options.signs {
+        text.push_str(&policy(ttl_max));
+    }
     if options.services.iter().any(|service| service.has_tls()) {
         text.push_str("tls lab { cert-file \"server.pem\"; key-file \"server.key\"; };\n");
     }
@@ -303,6 +435,13 @@ fn zone_block(options: &BindOptions) -> String {
         "zone \"{}\" {{\n  type primary; file \"zone.db\";\n",
         options.zone.origin
     );
+    if options.signs.is_some() {
+        // Its own 10 signatures at a time take minutes for a large zone.
+        text.push_str(
+            "  dnssec-policy lab; inline-signing yes;\n  \
+             sig-signing-signatures 1000; sig-signing-nodes 1000;\n",
+        );
+    }
     if let Some(key) = &options.update_key {
         let _ = writeln!(text, "  allow-update {{ key \"{}\"; }};", key.name);
     }

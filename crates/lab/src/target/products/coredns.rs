@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::BIND;
 use super::proxy::start_in_front;
 use crate::target::cell::{Cell, Factor};
-use crate::target::operation::{Act, Means};
+use crate::target::operation::{Act, Lines, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -31,8 +31,9 @@ pub const COREDNS: Product = Product {
     version_flag: "-version",
     reload: Some(Means {
         act: Act::Signal(Signal::USR1),
-        until: [Some("Reloading complete"); 2],
+        until: [Lines::one(&["Reloading complete"]); 2],
     }),
+    key_roll: None,
     gives_zone: true,
     start,
 };

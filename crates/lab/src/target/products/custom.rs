@@ -26,6 +26,7 @@ pub const CUSTOM: Product = Product {
     server: &SERVER,
     version_flag: "-c",
     reload: None,
+    key_roll: None,
     gives_zone: false,
     start,
 };

@@ -5,12 +5,14 @@
 
 use std::fmt::Write as _;
 use std::ops::Deref;
+use std::time::Duration;
 
 use crate::target::cell::{Cell, Factor};
 use crate::target::control::HERE;
-use crate::target::operation::{Act, Means};
+use crate::target::operation::{Act, Lines, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
+use crate::target::signing::ttl_max;
 use crate::target::start::Start;
 use crate::target::{Families, Product, Resources, RunningServer, Service, Zone};
 
@@ -28,6 +30,7 @@ pub const KNOT: Product = Product {
             &["off", "on"],
             "counts queries by protocol (mod-stats)",
         ),
+        Factor::signing(),
         Factor::lines("more lines of the server section, indented by four spaces"),
     ],
     server: &SERVER,
@@ -37,7 +40,25 @@ pub const KNOT: Product = Product {
             CONTROL,
             &["-b", "-s", "./control", "zone-reload", "{origin}"],
         ),
-        until: [None; 2],
+        until: [Lines::NONE; 2],
+    }),
+    key_roll: Some(Means {
+        act: Act::Command(
+            CONTROL,
+            &[
+                "-b",
+                "-s",
+                "./control",
+                "zone-key-rollover",
+                "{origin}",
+                "zsk",
+            ],
+        ),
+        // With the new key published, with the zone signed by it, without the key before.
+        until: [Lines {
+            with: &["DNSSEC, successfully signed"],
+            number: 3,
+        }; 2],
     }),
     gives_zone: true,
     start,
@@ -76,6 +97,7 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         services: cell.services.clone(),
         tcp_clients_max: cell.number("tcp-clients"),
         counts_queries: cell.text("statistics") == "on",
+        signs: cell.signs().then(|| ttl_max(&cell.zone)).transpose()?,
         extra_options: cell.text("options").to_owned(),
         ..KnotOptions::new(cell.zone.clone())
     };
@@ -118,6 +140,8 @@ pub struct KnotOptions {
     pub tcp_clients_max: Option<u32>,
     /// Counts queries by protocol (`mod-stats`), which costs it some time for each.
     pub counts_queries: bool,
+    /// Signs the zone, whose greatest TTL this is.
+    pub signs: Option<Duration>,
     /// More lines for the `server` section, indented by four spaces.
     pub extra_options: String,
 }
@@ -133,6 +157,7 @@ impl KnotOptions {
             services: Vec::new(),
             tcp_clients_max: None,
             counts_queries: false,
+            signs: None,
             extra_options: String::new(),
         }
     }
@@ -169,6 +194,22 @@ impl KnotTarget {
         Ok(KnotTarget { server })
     }
 }
+
+/// A new key waits for caches, and for nothing else.
+fn policy(ttl_max: Duration) -> String {
+    format!(
+        "policy:\n  - id: lab\n    algorithm: ecdsap256sha256\n    ksk-lifetime: 0\n    \
+         zsk-lifetime: 0\n    dnskey-ttl: 1\n    zone-max-ttl: {}\n    propagation-delay: 0\n",
+        ttl_max.as_secs().max(1)
+    )
+}
+
+/// What it signs is in its journal alone.
+const SIGNED_ZONES: &str = "    zonefile-load: difference-no-serial
+    journal-content: all
+    dnssec-signing: on
+    dnssec-policy: lab
+";
 
 fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
     let endpoints = place.endpoints;
@@ -208,14 +249,18 @@ fn configuration(options: &KnotOptions, place: &Place<'_>) -> String {
         ),
         false => ("", ""),
     };
+    let (policy, zones) = match options.signs {
+        Some(ttl_max) => (policy(ttl_max), SIGNED_ZONES),
+        None => (String::new(), "    journal-content: none\n"),
+    };
     let _ = write!(
         text,
         "{}\nlog:\n  - target: stderr\n    any: info\n\
          database:\n    storage: \"{folder}\"\n\
-         control:\n    listen: \"{HERE}/control\"\n{module}\
+         control:\n    listen: \"{HERE}/control\"\n{module}{policy}\
          acl:\n  - id: transfer\n    action: transfer\n\
-         template:\n  - id: default\n    storage: \"{folder}\"\n    zonefile-sync: -1\n    \
-         journal-content: none\n    acl: transfer\n{load_module}\
+         template:\n  - id: default\n    storage: \"{folder}\"\n    zonefile-sync: -1\n\
+         {zones}    acl: transfer\n{load_module}\
          zone:\n  - domain: \"{}\"\n    file: \"zone.db\"\n",
         options.extra_options, options.zone.origin
     );

@@ -24,6 +24,7 @@ pub const KNOT_RESOLVER: Product = Product {
     server: &SERVER,
     version_flag: "-V",
     reload: None,
+    key_roll: None,
     gives_zone: false,
     start,
 };

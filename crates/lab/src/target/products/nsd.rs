@@ -1,7 +1,7 @@
 //! NSD as the server under test.
 
 use crate::target::cell::{Cell, Factor};
-use crate::target::operation::{Act, Means};
+use crate::target::operation::{Act, Lines, Means};
 use crate::target::place::Server;
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -25,8 +25,9 @@ pub const NSD: Product = Product {
     version_flag: "-v",
     reload: Some(Means {
         act: Act::Command(CONTROL, &["-c", "nsd.conf", "reload"]),
-        until: [Some("read with success"); 2],
+        until: [Lines::one(&["read with success"]); 2],
     }),
+    key_roll: None,
     gives_zone: true,
     start,
 };

@@ -1,8 +1,9 @@
 //! PowerDNS Authoritative Server as the server under test.
 
 use crate::target::cell::{Cell, Factor};
-use crate::target::operation::{Act, Means};
-use crate::target::place::Server;
+use crate::target::control;
+use crate::target::operation::{Act, Lines, Means};
+use crate::target::place::{Place, Server};
 use crate::target::process::Program;
 use crate::target::start::Start;
 use crate::target::{Product, RunningServer};
@@ -22,8 +23,9 @@ pub const PDNS_AUTH: Product = Product {
     version_flag: "--version",
     reload: Some(Means {
         act: Act::Command(CONTROL, &["--config-dir=.", "bind-reload-now", "{origin}"]),
-        until: [None; 2],
+        until: [Lines::NONE; 2],
     }),
+    key_roll: None,
     gives_zone: true,
     start,
 };
@@ -68,6 +70,9 @@ bind-config={folder}/named.conf
 {options}
 ";
 
+/// Where it is told that the zone is signed already.
+const SIGNED: &str = "bind-dnssec-db={folder}/dnssec.db\n";
+
 const ZONES: &str = "zone \"{origin}\" { type master; file \"{folder}/zone.db\"; };";
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
@@ -76,12 +81,30 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
         extra_ports: 1,
         ..Start::of(cell)
     };
+    let is_signed = cell.zone.is_signed()?;
     start.run(|place| {
         place.folder.write("named.conf", &cell.fill(ZONES, place))?;
-        place
-            .folder
-            .write("pdns.conf", &cell.fill(TEMPLATE, place))?;
+        let signed = if is_signed { SIGNED } else { "" };
+        let text = cell.fill(&format!("{TEMPLATE}{signed}"), place);
+        place.folder.write("pdns.conf", &text)?;
+        if is_signed {
+            mark_as_signed(cell, place)?;
+        }
         let folder = place.folder.path().display();
         Ok(vec![format!("--config-dir={folder}").into()])
     })
+}
+
+/// Without a mark it would look for keys of its own, and send no signatures.
+fn mark_as_signed(cell: &Cell, place: &Place<'_>) -> anyhow::Result<()> {
+    let program = Program::Debian {
+        name: "pdnsutil",
+        package: "pdns-server",
+    };
+    let folder = place.folder.path();
+    let origin = cell.zone.origin.as_str();
+    for words in [["create-bind-db", "dnssec.db"], ["set-presigned", origin]] {
+        control::run_before(folder, program, &[&["--config-dir=."], &words[..]].concat())?;
+    }
+    Ok(())
 }

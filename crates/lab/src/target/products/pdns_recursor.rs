@@ -4,7 +4,7 @@
 use crate::target::cell::{Cell, Factor};
 use crate::target::control;
 use crate::target::internet::start_resolver;
-use crate::target::operation::{Act, Means};
+use crate::target::operation::{Act, Lines, Means};
 use crate::target::place::Server;
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -25,8 +25,9 @@ pub const PDNS_RECURSOR: Product = Product {
     version_flag: "--version",
     reload: Some(Means {
         act: Act::Command(CONTROL, &["--config-dir=.", "reload-zones"]),
-        until: [None; 2],
+        until: [Lines::NONE; 2],
     }),
+    key_roll: None,
     gives_zone: false,
     start,
 };
@@ -99,5 +100,5 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
 fn flush(server: &RunningServer) -> anyhow::Result<()> {
     // The root and all below it.
     let words = ["--config-dir=.", "--socket-dir=.", "wipe-cache", ".$"];
-    control::run(server, CONTROL, &words)
+    control::run(server, CONTROL, &words).map(|_| ())
 }

@@ -22,6 +22,7 @@ pub const DNSDIST: Product = Product {
     server: &DNSDIST_SERVER,
     version_flag: "--version",
     reload: None,
+    key_roll: None,
     gives_zone: false,
     start: start_dnsdist,
 };
@@ -38,6 +39,7 @@ pub const HAPROXY: Product = Product {
     server: &HAPROXY_SERVER,
     version_flag: "-v",
     reload: None,
+    key_roll: None,
     gives_zone: false,
     start: start_haproxy,
 };

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use crate::target::cell::{Cell, Factor};
 use crate::target::control::{self, HERE};
 use crate::target::internet::{HINTS, start_resolver};
-use crate::target::operation::{Act, Means};
+use crate::target::operation::{Act, Lines, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
 use crate::target::start::Start;
@@ -39,8 +39,9 @@ pub const UNBOUND: Product = Product {
     version_flag: "-V",
     reload: Some(Means {
         act: Act::Command(CONTROL, &["-c", CONFIGURATION, "reload"]),
-        until: [None; 2],
+        until: [Lines::NONE; 2],
     }),
+    key_roll: None,
     gives_zone: false,
     start,
 };
@@ -84,7 +85,8 @@ fn flush(server: &RunningServer) -> anyhow::Result<()> {
         name: "unbound-control",
         package: "unbound",
     };
-    control::run(server, program, &["-c", CONFIGURATION, "flush_zone", "."])
+    let words = ["-c", CONFIGURATION, "flush_zone", "."];
+    control::run(server, program, &words).map(|_| ())
 }
 
 fn configured(options: &UnboundOptions, place: &Place<'_>) -> anyhow::Result<Vec<OsString>> {

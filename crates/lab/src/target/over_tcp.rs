@@ -1,4 +1,4 @@
-//! A zone transfer that a server gives, as to a secondary (RFC 5936).
+//! What a server answers over TCP: to one question, or with its zone, as to a secondary (RFC 5936).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,6 +17,8 @@ const CLASS_IN: u16 = 1;
 const NOERROR: u16 = 0;
 /// How long a server may take to accept the connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How long it may take to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// How often somebody who waits for data looks whether all is over.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What is read at a time.
@@ -29,35 +31,62 @@ const OCTETS_AT_ONCE: usize = 1 << 16;
 pub(super) fn transfer(
     server: &RunningServer,
     origin: &str,
+    until: (Duration, &dyn Fn() -> bool),
+) -> anyhow::Result<()> {
+    let mut ends = 0;
+    // The SOA RR is the first of it, and the last (RFC 5936, section 2.2).
+    read(server, (origin, AXFR), until, |message| {
+        ends += soa_records(message)?;
+        Ok(ends == 2)
+    })
+}
+
+/// Asks a server one question over TCP, from where its generator is.
+///
+/// # Errors
+/// It does not answer.
+pub(super) fn ask(server: &RunningServer, question: (&str, u16)) -> anyhow::Result<Vec<u8>> {
+    let mut response = Vec::new();
+    read(server, question, (ANSWER_MAX, &|| false), |message| {
+        response.extend_from_slice(message);
+        Ok(true)
+    })?;
+    Ok(response)
+}
+
+/// Asks a question and hands over message after message, until one is the last.
+fn read(
+    server: &RunningServer,
+    question: (&str, u16),
     (time_max, is_over): (Duration, &dyn Fn() -> bool),
+    mut is_last: impl FnMut(&[u8]) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let address = server.endpoints().do53_all()[0];
     let connect = || TcpStream::connect_timeout(&address, CONNECT_MAX);
     let stream = server.near(connect)?;
     let mut stream = stream.with_context(|| format!("cannot connect to {address} over TCP"))?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
-    stream.write_all(&query(origin)?)?;
+    stream.write_all(&query(question)?)?;
     let until = Instant::now() + time_max;
     let (mut received, mut octets) = (Vec::new(), vec![0; OCTETS_AT_ONCE]);
-    let mut ends = 0;
-    // The SOA RR is the first of it, and the last (RFC 5936, section 2.2).
-    while ends < 2 {
+    loop {
         anyhow::ensure!(!is_over(), "it was interrupted");
         anyhow::ensure!(Instant::now() < until, "it was not done in {time_max:?}");
         match stream.read(&mut octets) {
-            Ok(0) => anyhow::bail!("the server closed the connection before the zone was over"),
+            Ok(0) => anyhow::bail!("the server closed the connection before the end"),
             Ok(read) => received.extend_from_slice(&octets[..read]),
             Err(error) if is_no_end(error.kind()) => {}
             Err(error) => return Err(error).context("the connection broke"),
         }
         let mut taken = 0;
         while let Some(message) = next(&received[taken..]) {
-            ends += soa_records(message)?;
+            if is_last(message)? {
+                return Ok(());
+            }
             taken += 2 + message.len();
         }
         received.drain(..taken);
     }
-    Ok(())
 }
 
 fn is_no_end(kind: ErrorKind) -> bool {
@@ -66,16 +95,11 @@ fn is_no_end(kind: ErrorKind) -> bool {
 }
 
 /// The query, behind its length.
-fn query(origin: &str) -> anyhow::Result<Vec<u8>> {
-    let (mut name, mut message) = (Vec::new(), Vec::new());
-    proto::name::parse(origin, &mut name)?;
-    write_query(
-        &name,
-        AXFR,
-        CLASS_IN,
-        &QueryOptions::default(),
-        &mut message,
-    )?;
+fn query((name, qtype): (&str, u16)) -> anyhow::Result<Vec<u8>> {
+    let (mut qname, mut message) = (Vec::new(), Vec::new());
+    proto::name::parse(name, &mut qname)?;
+    let options = QueryOptions::default();
+    write_query(&qname, qtype, CLASS_IN, &options, &mut message)?;
     let length = u16::try_from(message.len())?;
     Ok([&length.to_be_bytes()[..], &message].concat())
 }
