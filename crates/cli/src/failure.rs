@@ -1,6 +1,8 @@
 //! What went wrong, for people: what, where, the cure, and the exit code.
 
+use std::error::Error;
 use std::fmt::Display;
+use std::io;
 use std::process::ExitCode;
 
 use crate::signals;
@@ -145,6 +147,11 @@ impl From<anyhow::Error> for Failure {
             let (what, cure) = message.split_once("\nhint: ").unwrap_or((&message, ""));
             whats.push(what.to_owned());
             hint = hint.or_else(|| (!cure.is_empty()).then(|| cure.to_owned()));
+        }
+        let mut causes = error.chain().filter_map(<dyn Error>::downcast_ref);
+        if causes.any(|it: &io::Error| it.kind() == io::ErrorKind::StorageFull) {
+            let cure = "free some space there, or name another folder in TMPDIR";
+            hint = hint.or_else(|| Some(cure.to_owned()));
         }
         Failure {
             what: whats.join(": "),

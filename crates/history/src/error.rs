@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
+use rusqlite::ErrorCode;
+
 /// Why a question to the history has no answer.
 #[derive(Debug)]
 pub struct HistoryError {
@@ -30,9 +32,16 @@ impl HistoryError {
 
 impl From<rusqlite::Error> for HistoryError {
     fn from(error: rusqlite::Error) -> Self {
+        let cure = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => "free some space where the index is",
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
+                "the index is beside the records: let this user write there"
+            }
+            _ => "delete the index file: it is made again from the records",
+        };
         HistoryError {
             what: format!("the index of the records: {error}"),
-            hint: Some("delete the index file: it is made again from the records".to_owned()),
+            hint: Some(cure.to_owned()),
         }
     }
 }

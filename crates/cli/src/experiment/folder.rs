@@ -22,6 +22,8 @@ const LINES: &str = "lines";
 const INTERNET: &str = "internet";
 const MANIFESTS: &str = "manifests";
 const HOOKS_LOG: &str = "hooks.log";
+/// The record of a long run with several groups, and its log.
+const FREE_OCTETS_MIN: u64 = 1 << 20;
 
 /// The folder of one experiment, as long as nobody else works in it.
 pub(super) struct Folder {
@@ -121,6 +123,30 @@ impl Folder {
     pub(super) fn log(&self, run: &Run<'_>) -> Result<File, Failure> {
         let path = self.path.join(LOGS).join(format!("{}.txt", run.name()));
         File::create(&path).map_err(|error| cannot_write(&path, &error))
+    }
+
+    /// What a run said when it failed: the last error of its log.
+    pub(super) fn error(&self, run: &Run<'_>) -> Option<String> {
+        let path = self.path.join(LOGS).join(format!("{}.txt", run.name()));
+        let log = fs::read(path).ok()?;
+        let log = String::from_utf8_lossy(&log);
+        let mut errors = log.lines().rev();
+        errors.find_map(|line| line.strip_prefix("error: ").map(str::to_owned))
+    }
+
+    /// Refuses to go on where there is no place for another record.
+    pub(super) fn check_space(&self) -> Result<(), Failure> {
+        let Ok(all) = rustix::fs::statvfs(&self.path) else {
+            return Ok(());
+        };
+        let free = all.f_bavail.saturating_mul(all.f_frsize);
+        if free >= FREE_OCTETS_MIN {
+            return Ok(());
+        }
+        let (path, free) = (self.path.display(), free >> 10);
+        let what = format!("{path} has {free} KiB left on its disk, too little for a record");
+        let hint = "free some space there; the same command goes on from here";
+        Err(Failure::in_operation(what).or_hint(hint))
     }
 
     /// Keeps what the line did in a run.

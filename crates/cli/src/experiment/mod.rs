@@ -247,6 +247,7 @@ impl Progress<'_> {
                     failed += 1;
                     in_a_row += 1;
                     failure.report();
+                    folder.check_space()?;
                 }
             }
             if in_a_row == FAILURES_MAX {

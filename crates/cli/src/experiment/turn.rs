@@ -197,7 +197,8 @@ fn finish(
     let is_alive = check_server().map_err(|error| failed(format!("{error:#}")));
     let Ok(text) = fs::read_to_string(&unfinished) else {
         is_alive?;
-        return Err(failed(format!("the run left no record ({status})")));
+        let said = folder.error(run).unwrap_or_else(|| status.to_string());
+        return Err(failed(format!("the run left no record: {said}")));
     };
     let mut record = RunRecord::from_json(&text).map_err(failed)?;
     let noted = match performed {

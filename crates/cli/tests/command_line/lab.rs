@@ -2,6 +2,7 @@
 //! test has a temporary folder of its own, so that it sees its own servers alone.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +10,8 @@ use measure::RunRecord;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::process::{Finished, Folder, THRONG, execute};
+use crate::line::is_root;
+use crate::process::{Finished, Folder, Running, THRONG, execute, signal};
 
 /// The servers of one test; all have ended when it is dropped.
 struct Lab(Folder);
@@ -234,5 +236,129 @@ fn what_cannot_be_is_refused_with_the_cure() {
     for product in ::lab::target::products::all() {
         let line = format!("{}: {}", product.name, product.title);
         assert!(products.contains(&line), "{products}");
+    }
+}
+
+/// Runs a command after others that change mounts, in a namespace of its own. None without the
+/// rights to do so.
+fn after_mounts(lab: &Lab, mounts: &str, flags: &str) -> Option<Finished> {
+    let scripts = Folder::new("lab-mounts");
+    let folder = lab.0.folder().display();
+    let script = format!("set -e\n{mounts}\nexec env TMPDIR={folder} {THRONG} {flags}\n");
+    let script = scripts.write("script", script);
+    is_root().then(|| execute(&format!("unshare --mount sh {script}")))
+}
+
+#[test]
+fn without_control_groups_to_write_to_there_is_no_quota_and_cpus_still_hold() {
+    let lab = Lab::new("lab-no-groups");
+    for mounts in [
+        "mount -t tmpfs none /sys/fs/cgroup",
+        "for it in $(grep -o ' /sys/fs/cgroup[^ ]*' /proc/mounts); do\n\
+         mount -o remount,bind,ro $it; done",
+    ] {
+        let Some(refused) = after_mounts(&lab, mounts, "lab up nsd --quota 0.5 -- true") else {
+            return;
+        };
+        refused.refused_with("no limit of cpu", "set CPUs, which needs no rights");
+        let placed = after_mounts(&lab, mounts, "lab up nsd --cpus 0 -- true");
+        placed.unwrap().succeeded();
+        assert_eq!(lab.left(), 0, "{mounts}");
+    }
+}
+
+#[test]
+fn without_root_servers_run_and_what_needs_it_says_so() {
+    let lab = Lab::new("lab-not-root");
+    if !is_root() {
+        return;
+    }
+    let folder = lab.0.folder();
+    fs::set_permissions(folder, PermissionsExt::from_mode(0o777)).unwrap();
+    let as_nobody = |flags: &str| {
+        // The program may be where nobody else can look.
+        let line = format!("exec 3<{THRONG}; exec /proc/self/fd/3 {flags}");
+        let output = Command::new("timeout")
+            .env("TMPDIR", folder)
+            .args(["100", "setpriv", "--reuid=65534", "--regid=65534"])
+            .args(["--clear-groups", "sh", "-c", &line])
+            .output();
+        Finished::new(flags, output.unwrap())
+    };
+    as_nobody("lab up nsd --cpus 0 -- true").succeeded();
+    as_nobody("lab up nsd --quota 0.5 -- true").refused_with("no limit of cpu", "start as root");
+    let network = as_nobody("lab up nsd --topology veth -- true");
+    network.refused_with("network", "loopback");
+    assert_eq!(lab.left(), 0);
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_cure() {
+    let lab = Lab::new("lab-full");
+    let folder = lab.0.folder().display();
+    let mounts = format!(
+        "mount -t tmpfs -o size=64k none {folder}\ndd if=/dev/zero of={folder}/all bs=1k \
+         count=64 2>/dev/null"
+    );
+    let Some(finished) = after_mounts(&lab, &mounts, "lab up nsd") else {
+        return;
+    };
+    finished.refused_with("No space left on device", "TMPDIR");
+    let other = Folder::new("lab-full-experiment");
+    let experiment = "repetitions = 3\n[run]\nduration = \"300ms\"\nrate = 100\n[[server]]\n\
+                      product = \"nsd\"\ndata = \"zone:5\"\n";
+    let experiment = other.write("experiment.toml", experiment);
+    let full = other.path("full");
+    fs::create_dir(&full).unwrap();
+    let mounts = format!("mount -t tmpfs -o size=80k none {full}");
+    let run = format!("experiment run {experiment} --output {full}/out");
+    let finished = after_mounts(&lab, &mounts, &run).unwrap();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    for told in ["KiB left on its disk", "the same command goes on from here"] {
+        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    }
+    assert_eq!(lab.list().len(), 0);
+}
+
+#[test]
+fn a_port_that_is_never_free_is_told_with_the_cure() {
+    let lab = Lab::new("lab-port");
+    let scripts = Folder::new("lab-port-server");
+    let server = scripts.write(
+        "server",
+        "#!/bin/sh\necho Address already in use >&2; exit 1\n",
+    );
+    fs::set_permissions(&server, PermissionsExt::from_mode(0o755)).unwrap();
+    let up = lab.throng(&format!("lab up custom --set command={server}"));
+    assert_eq!(up.code, Some(2), "{}", up.stderr);
+    for told in [
+        "no start in 5 attempts",
+        "Address already in use",
+        "hint: ",
+        "`ss -lnp`",
+    ] {
+        assert!(up.stderr.contains(told), "{}", up.stderr);
+    }
+    assert_eq!(lab.left(), 0);
+}
+
+#[test]
+fn an_interrupt_beside_a_command_ends_the_server_too() {
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let lab = Lab::new("lab-interrupt");
+        let marks = Folder::new("lab-interrupt-marks");
+        let begun = marks.path("begun");
+        let line = format!("touch {begun}; exec sleep 100");
+        let mut command = Command::new(THRONG);
+        command.env("TMPDIR", lab.0.folder()).args(["lab", "up"]);
+        command.args(["nsd", "--", "sh", "-c", &line]);
+        let mut running = Running(command.spawn().unwrap());
+        while !Path::new(&begun).exists() {
+            assert_eq!(running.0.try_wait().unwrap(), None);
+            std::thread::yield_now();
+        }
+        signal(&running.0, name);
+        assert_eq!(running.0.wait().unwrap().code(), Some(code));
+        assert_eq!(lab.left(), 0);
     }
 }

@@ -138,6 +138,10 @@ pub(super) struct ControlGroup {
     folders: Vec<PathBuf>,
 }
 
+/// What helps where none can be made.
+const HINT: &str = "hint: start as root where control groups can be written, or set CPUs, which \
+                    needs no rights";
+
 /// A file of a controller, and what is to be written into it.
 struct Limit {
     controller: &'static str,
@@ -182,16 +186,19 @@ impl ControlGroup {
         };
         let folder = parent.join(name);
         if !self.folders.contains(&folder) {
-            let hint = "hint: start as root where control groups can be written, or set CPUs, \
-                        which needs no rights";
             fs::create_dir(&folder)
-                .with_context(|| format!("cannot make `{}`\n{hint}", folder.display()))?;
+                .with_context(|| format!("cannot make `{}`\n{HINT}", folder.display()))?;
             self.folders.push(folder.clone());
         }
         for (file, value) in files {
             let path = folder.join(file);
-            fs::write(&path, value)
-                .with_context(|| format!("cannot write {value} to `{}`", path.display()))?;
+            fs::write(&path, value).with_context(|| {
+                format!(
+                    "cannot write {value} to `{}`\nhint: give less: the groups above it may be \
+                     allowed no more",
+                    path.display()
+                )
+            })?;
         }
         Ok(())
     }
@@ -282,7 +289,7 @@ fn parent_v2(mounted: &Path, controller: &str) -> anyhow::Result<PathBuf> {
     let has = |names: &str| names.split_ascii_whitespace().any(|it| it == controller);
     anyhow::ensure!(
         has(&names("cgroup.controllers")),
-        "no control groups with a controller of {controller} are mounted at `{}`",
+        "no control groups with a controller of {controller} are mounted at `{}`\n{HINT}",
         mounted.display()
     );
     let file = "cgroup.subtree_control";

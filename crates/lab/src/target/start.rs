@@ -114,7 +114,8 @@ impl<'a> Start<'a> {
             }
         }
         Err(last.context(format!(
-            "no start in {ATTEMPTS_MAX} attempts with different ports"
+            "no start in {ATTEMPTS_MAX} attempts with different ports\nhint: what else its \
+             configuration names may be in use: `ss -lnp` has every port and its process"
         )))
     }
 
