@@ -29,11 +29,14 @@ pub(super) const TWIN: &str = "aa";
 /// further digits.
 const NAME_OCTETS_MAX: usize = 235;
 
+/// What is varied, and its value.
+pub(super) type Levels = Vec<(String, String)>;
+
 /// One run.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     /// What is varied and its value in this run.
-    pub(super) levels: Vec<(String, String)>,
+    pub(super) levels: Levels,
     /// Which run of its cell, from 1.
     pub(super) repetition: u32,
     labels: Vec<(String, String)>,
@@ -81,6 +84,36 @@ impl Turn {
         twin.levels.push(word.clone());
         twin.labels.push(word);
         twin
+    }
+
+    /// Its load for a moment, against that server, under a name of its own.
+    pub(super) fn against(&self, server: ServerCell, levels: Levels, is_short: bool) -> Turn {
+        let (duration, warmup) = match is_short {
+            true => ("500ms", "0s"),
+            false => ("2s", "500ms"),
+        };
+        let mut turn = Turn {
+            levels,
+            repetition: 1,
+            labels: vec![("ceiling".to_owned(), "generator".to_owned())],
+            server: Some(server),
+            operation: None,
+            hooks: Vec::new(),
+            ..self.clone()
+        };
+        turn.last(&[("duration", duration), ("warmup", warmup)]);
+        turn
+    }
+
+    /// Lets it last for as long as these flags say.
+    fn last(&mut self, times: &[(&str, &str)]) {
+        let of_time = ["duration", "warmup", "queries"];
+        (self.flags).retain(|given| !of_time.contains(&given.name.as_str()));
+        let flags = times.iter().map(|(name, time)| Given {
+            name: (*name).to_owned(),
+            values: vec![(*time).to_owned()],
+        });
+        self.flags.extend(flags);
     }
 
     /// What it asks for. A server that is started for it has no address yet.
@@ -208,12 +241,7 @@ fn shortened(mut cells: Vec<Turn>) -> Vec<Turn> {
         cells.drain(1..cells.len() - 1);
     }
     for cell in &mut cells {
-        let of_time = |given: &Given| ["duration", "warmup"].contains(&given.name.as_str());
-        cell.flags.retain(|given| !of_time(given));
-        cell.flags.push(Given {
-            name: "duration".to_owned(),
-            values: vec!["1s".to_owned()],
-        });
+        cell.last(&[("duration", "1s")]);
     }
     cells
 }

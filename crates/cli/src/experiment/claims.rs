@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use measure::condition::{Condition, Criterion, Holding, Holds};
+use measure::metric::Metric;
 use measure::statistics::Nested;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::ceilings::Ceilings;
 use super::cells::Turn;
 use super::results::{self, LEVEL, Results};
 use crate::args::experiment::ClaimsFormat;
@@ -67,6 +69,7 @@ pub(super) fn text(folder: &Path, file: &Path, format: ClaimsFormat) -> Result<S
         reader: &reader,
         results: &results,
         cells: &cells,
+        ceilings: Ceilings::read(folder, &cells)?,
     };
     let judged: Vec<Judged> = claims
         .into_iter()
@@ -182,6 +185,7 @@ struct Judge<'a> {
     reader: &'a Reader<'a>,
     results: &'a Results<'a>,
     cells: &'a [Vec<Turn>],
+    ceilings: Ceilings,
 }
 
 impl Judge<'_> {
@@ -237,6 +241,14 @@ impl Judge<'_> {
         }
         if let (Holds::CannotTell, Some(starts)) = (all, starts_needed) {
             let _ = write!(found, "; about {starts} starts would tell");
+        }
+        for turns in [Some(cell), against].into_iter().flatten() {
+            let rate = self.results.values(turns, Metric::Qps)?;
+            let near = rate.and_then(|rate| self.ceilings.near(&turns[0], rate.mean));
+            if let Some(near) = near {
+                let name = results::words(&turns[0].levels);
+                let _ = write!(found, "; {name} is near the generator's ceiling: {near}");
+            }
         }
         Ok((all, found))
     }

@@ -32,10 +32,11 @@ const OF_TOP: [&str; 14] = [
     "hooks",
 ];
 /// Keys of `[lab]`.
-const OF_LAB: [&str; 7] = [
+const OF_LAB: [&str; 8] = [
     "starts",
     "runs-per-start",
     "aa",
+    "ceilings",
     "topology",
     "operation",
     "at",
@@ -60,6 +61,8 @@ pub(super) struct Experiment {
     pub(super) runs_per_start: u32,
     /// Cells that are there twice, and must not differ.
     pub(super) twins: usize,
+    /// The generator's ceilings are measured first.
+    pub(super) has_ceilings: bool,
     /// Only tries the file: see [`Experiment::shorten`].
     pub(super) is_short: bool,
     /// Every repetition has the cells as the file lists them, rather than at random.
@@ -147,6 +150,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
             repetitions: REPETITIONS,
             runs_per_start: 1,
             twins: 0,
+            has_ceilings: true,
             is_short: false,
             is_listed: false,
             seed: 1,
@@ -243,6 +247,7 @@ impl Parser<'_> {
                 "operation" => self.varied(key, value, operation)?,
                 "at" => self.experiment.timing.at = self.at(key, value)?,
                 "outage" => self.experiment.timing.outage = self.time(key, value)?,
+                "ceilings" => self.experiment.has_ceilings = self.is_true(key, value)?,
                 _ => self.number_of_lab(key, value)?,
             }
         }
@@ -295,6 +300,17 @@ impl Parser<'_> {
         let levels = words.into_iter().map(level);
         let levels = levels.collect::<Result<_, Failure>>()?;
         self.push_axis(name.to_owned(), levels, true, at)
+    }
+
+    fn is_true(&self, key: &Key<'_>, value: &Value<'_>) -> Result<bool, Failure> {
+        match value.get_ref() {
+            DeValue::Boolean(is_true) => Ok(*is_true),
+            other => {
+                let what = format!("`{}` is {}", key.get_ref(), kind(other));
+                let at = value.span().start;
+                Err(self.reader.fault(at, &what, "write true or false"))
+            }
+        }
     }
 
     fn at(&self, key: &Key<'_>, value: &Value<'_>) -> Result<At, Failure> {

@@ -6,11 +6,12 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use history::{History, Update};
+use lab::experiment;
 use measure::internet::Internet;
 use measure::line::Line;
 use serde::Serialize;
 
-use super::cells::{Run, Turn};
+use super::cells::{Levels, Run, Turn};
 use crate::failure::Failure;
 
 /// The experiment that the folder belongs to.
@@ -21,6 +22,7 @@ const LOGS: &str = "logs";
 const LINES: &str = "lines";
 const INTERNET: &str = "internet";
 const MANIFESTS: &str = "manifests";
+const CEILINGS: &str = "ceilings";
 const HOOKS_LOG: &str = "hooks.log";
 /// The record of a long run with several groups, and its log.
 const FREE_OCTETS_MIN: u64 = 1 << 20;
@@ -159,6 +161,20 @@ impl Folder {
         write_json(&internet_in(&self.path, run), did)
     }
 
+    /// Where the record of a ceiling goes; the folder is made.
+    pub(super) fn ceiling(&self, turn: &Turn) -> Result<PathBuf, Failure> {
+        let path = ceiling_in(&self.path, &turn.levels);
+        let folder = path.parent().unwrap_or(&path);
+        fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        Ok(path)
+    }
+
+    /// What the run of a ceiling printed.
+    pub(super) fn log_of_ceiling(&self, turn: &Turn) -> Result<File, Failure> {
+        let path = self.ceiling(turn)?.with_extension("txt");
+        File::create(&path).map_err(|error| cannot_write(&path, &error))
+    }
+
     /// What hooks printed, of all runs.
     pub(super) fn hooks_log(&self) -> Result<File, Failure> {
         let path = self.path.join(HOOKS_LOG);
@@ -188,6 +204,13 @@ pub(super) fn line_in(folder: &Path, run: &Run<'_>) -> PathBuf {
 /// Where it has what the servers of the closed Internet did in a run.
 pub(super) fn internet_in(folder: &Path, run: &Run<'_>) -> PathBuf {
     folder.join(INTERNET).join(format!("{}.json", run.name()))
+}
+
+/// Where it has the record of the generator's ceiling for a load.
+pub(super) fn ceiling_in(folder: &Path, load: &Levels) -> PathBuf {
+    let name = experiment::file_name(load, 1);
+    // What looks for records must not find it.
+    folder.join(CEILINGS).join(format!("{name}.ceiling"))
 }
 
 /// Writes a file and the folder that it is in.

@@ -5,6 +5,7 @@
 //! What is done is what is in the folder, so that an experiment that was interrupted goes on where
 //! it stopped.
 
+mod ceilings;
 mod cells;
 mod claims;
 mod file;
@@ -189,6 +190,10 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
             "{} of them made before: they stay",
             counted(made as u64, "run")
         );
+    }
+    if experiment.has_ceilings && !waiting.is_empty() {
+        let all = ceilings::turns(turns, experiment.is_short)?;
+        ceilings::measure(&all, folder, &interrupt)?;
     }
     let progress = Progress {
         interrupt: &interrupt,

@@ -14,6 +14,7 @@ use measure::notation::{count, counted, latency};
 use measure::statistics::{Nested, welch};
 use serde::de::DeserializeOwned;
 
+use super::ceilings::Ceilings;
 use super::cells::{self, Run, TWIN, Turn};
 use super::file::{self, Experiment};
 use super::folder::{self, EXPERIMENT};
@@ -59,19 +60,23 @@ impl<'a> Results<'a> {
 
     /// Each cell with its interval, for people.
     pub(super) fn text(&self, metric: Metric) -> Result<String, Failure> {
-        let mut measured = Vec::new();
-        for turns in self.cells()? {
+        let cells = self.cells()?;
+        let (mut measured, mut rates) = (Vec::new(), Vec::new());
+        for turns in &cells {
+            let rate = self.values(turns, Metric::Qps)?;
+            rates.push((&turns[0], rate.map(|it| it.mean)));
             measured.push(Measured {
-                values: self.values(&turns, metric)?,
-                line: line(self.folder, &turns, &self.experiment)?,
-                internet: internet(self.folder, &turns, &self.experiment)?,
-                operations: self.operations(&turns)?,
+                values: self.values(turns, metric)?,
+                line: line(self.folder, turns, &self.experiment)?,
+                internet: internet(self.folder, turns, &self.experiment)?,
+                operations: self.operations(turns)?,
                 levels: turns[0].levels.clone(),
             });
         }
         let table = table(self.folder, &measured, metric);
         let networks = lines(&measured) + &internets(&measured);
-        Ok(table + &operations(&measured) + &networks + &twins(&measured))
+        let ceilings = Ceilings::read(self.folder, &cells)?.text(&rates);
+        Ok(table + &operations(&measured) + &networks + &ceilings + &twins(&measured))
     }
 
     /// How the operations of a cell went; none if it has none.

@@ -53,6 +53,22 @@ impl ServerCell {
         &self.cell.zone
     }
 
+    /// CPUs that it is kept on, if it is.
+    pub(super) fn cpus(&self) -> Option<&str> {
+        self.cell.resources.cpus.as_deref()
+    }
+
+    /// Throng's own responder in its place, on the same CPUs.
+    pub(super) fn responder(&self) -> ServerCell {
+        let mut cell = Cell::new(&products::RESPONDER, self.cell.zone.clone());
+        cell.families = self.cell.families;
+        cell.resources.cpus.clone_from(&self.cell.resources.cpus);
+        ServerCell {
+            cell,
+            questions: self.questions.clone(),
+        }
+    }
+
     /// Refuses what it cannot be over that topology.
     pub(super) fn check(&self, topology: &Topology) -> Result<(), Failure> {
         Ok(self.cell.check(topology)?)

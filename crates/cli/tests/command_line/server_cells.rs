@@ -112,6 +112,55 @@ fn servers_are_started_for_their_runs_and_each_start_is_a_repetition() {
 }
 
 #[test]
+fn cells_near_the_ceiling_of_the_generator_are_named_and_others_are_not() {
+    let folder = Folder::new("server-cells-ceilings");
+    let lab = "repetitions = 2\n[run]\noutstanding = 20\nclients = 2\nduration = \"300ms\"\n";
+    let matrix = "[matrix]\ntransport = [\"udp\", \"tcp\"]\n";
+    let server = |label: &str, factors: &str| {
+        format!(
+            "[[server]]\nlabel = \"{label}\"\nproduct = \"responder\"\n\
+             data = \"zone:20\"\n{factors}"
+        )
+    };
+    let slow = server("slow", "[server.factors]\nceiling = 100\n");
+    let text = format!("{lab}{matrix}{}{slow}", server("fast", ""));
+    let told = experiment(&folder, &text, "run FILE --output OUT");
+    let count = told
+        .stderr
+        .matches("generator's ceiling, transport ")
+        .count();
+    assert_eq!(count, 2, "{}", told.stderr);
+    let results = experiment(&folder, &text, "results OUT").succeeded();
+    for load in ["transport udp", "transport tcp"] {
+        let line = format!("generator's ceiling: {load}: ");
+        assert_eq!(results.matches(&line).count(), 1, "{results}");
+    }
+    // A responder against a responder may be near, a hundred responses a second are not.
+    let near = |label: &str| {
+        let line = format!("near the generator's ceiling: transport udp, server {label}: ");
+        results.contains(&line)
+    };
+    assert!(!near("slow"), "{results}");
+    let records = fs::read_dir(folder.path("out/records")).unwrap();
+    assert_eq!(records.count(), 8);
+    // What was measured once is not measured again.
+    fs::remove_dir_all(folder.path("out/records")).unwrap();
+    let again = experiment(&folder, &text, "run FILE --output OUT");
+    assert!(
+        !again.stderr.contains("generator's ceiling"),
+        "{}",
+        again.stderr
+    );
+    let without = text.replace("[run]", "[lab]\nceilings = false\n[run]");
+    let without = experiment(&folder, &without, "run FILE --output OUT2");
+    assert!(
+        !without.stderr.contains("generator's ceiling"),
+        "{}",
+        without.stderr
+    );
+}
+
+#[test]
 fn groups_of_a_scenario_ask_a_server_over_their_own_transports() {
     let folder = Folder::new("cells-scenario");
     folder.write(

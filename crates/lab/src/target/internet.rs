@@ -34,7 +34,7 @@ const ROOT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 const PORT: u16 = 53;
 
 const SERVER: Server = Server {
-    program: Program::Shell,
+    program: Program::Own,
     services: &[],
     ready_line: None,
     fatal_lines: &["error: "],
@@ -117,7 +117,6 @@ fn start_one(
     name: &'static str,
     (zone, address, level): (&Zone, Ipv4Addr, &Level),
 ) -> anyhow::Result<RunningServer> {
-    let own = std::env::current_exe().context("this program is not found")?;
     let start = Start {
         lasting: cell.lasting.as_ref().map(|of| format!("{of}-{name}")),
         front: cell.lasting.clone(),
@@ -128,8 +127,7 @@ fn start_one(
     };
     start.run(|place| {
         let at = place.endpoints.do53();
-        let words = ["-c", "exec \"$@\"", "sh"].map(OsString::from).into_iter();
-        let further = [
+        let words = [
             "responder".to_owned(),
             format!("--listen=udp:{at},tcp:{at}"),
             format!("--zone={}/zone.db", place.folder.path().display()),
@@ -138,8 +136,7 @@ fn start_one(
             format!("--delay={}", level.delay),
             format!("--loss={}", level.loss),
         ];
-        let words = words.chain([own.clone().into_os_string()]);
-        Ok(words.chain(further.map(OsString::from)).collect())
+        Ok(words.map(OsString::from).to_vec())
     })
 }
 

@@ -44,6 +44,8 @@ pub(crate) enum Program {
     CoreDns,
     /// Whatever a command line in its configuration says.
     Shell,
+    /// This program.
+    Own,
 }
 
 impl Program {
@@ -52,6 +54,7 @@ impl Program {
             Program::Debian { name, .. } | Program::Debian13 { name, .. } => name,
             Program::CoreDns => "coredns",
             Program::Shell => "sh",
+            Program::Own => "throng",
         }
     }
 
@@ -72,6 +75,10 @@ impl Program {
                 None => Ok(vec![prepared::coredns()?.into()]),
             },
             Program::Shell => Ok(vec!["sh".into()]),
+            Program::Own => {
+                let own = std::env::current_exe().context("this program is not found")?;
+                Ok(vec![own.into()])
+            }
         }
     }
 }

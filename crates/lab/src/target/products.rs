@@ -10,6 +10,7 @@ mod nsd;
 mod pdns_auth;
 mod pdns_recursor;
 mod proxy;
+mod responder;
 mod unbound;
 
 pub use bind::{BIND, BindOptions, BindTarget};
@@ -22,6 +23,7 @@ pub use nsd::NSD;
 pub use pdns_auth::PDNS_AUTH;
 pub use pdns_recursor::PDNS_RECURSOR;
 pub use proxy::{DNSDIST, HAPROXY};
+pub use responder::RESPONDER;
 pub use unbound::{UNBOUND, UnboundOptions, UnboundTarget};
 
 use super::Product;
@@ -40,7 +42,7 @@ pub const ALL: [&Product; 10] = [
     &HAPROXY,
 ];
 
-/// Every product with its name, [`CUSTOM`] the last.
+/// Every product with its name, those without a program of their own the last.
 pub fn all() -> impl Iterator<Item = &'static Product> {
-    ALL.into_iter().chain([&CUSTOM])
+    ALL.into_iter().chain([&RESPONDER, &CUSTOM])
 }
