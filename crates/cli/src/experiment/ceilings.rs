@@ -14,9 +14,8 @@ use measure::record::EndedBy;
 use measure::{Limit, RunRecord};
 use settings::Arrival;
 
-use super::cells::{Levels, TWIN, Turn};
+use super::cells::{Levels, TWIN, Turn, words};
 use super::folder::{self, Folder};
-use super::results::words;
 use crate::failure::Failure;
 use crate::signals::Interrupt;
 use crate::turn::{self, Places};

@@ -72,11 +72,6 @@ impl Turn {
         self.topology == Topology::Kubernetes
     }
 
-    /// True if it is there to be compared with the same cell.
-    pub(super) fn is_twin(&self) -> bool {
-        self.levels.iter().any(|(name, _)| name == TWIN)
-    }
-
     /// The same once more under another name: the two must not differ.
     fn twin(&self) -> Turn {
         let mut twin = self.clone();
@@ -152,6 +147,11 @@ impl Turn {
         let quoted = shown.iter().map(|word| quoted(word));
         format!("throng {}", quoted.collect::<Vec<_>>().join(" "))
     }
+}
+
+/// True if a cell with these levels is there to be compared with the same cell.
+pub(super) fn is_of_twin(levels: &[(String, String)]) -> bool {
+    levels.last().is_some_and(|(name, _)| name == TWIN)
 }
 
 /// One run of a turn: there are several where a server is started for them.
@@ -343,12 +343,9 @@ fn check(cell: &Turn, timing: Timing) -> Result<(), Failure> {
         ));
     }
     let groups = cell.groups();
-    let groups = groups.map_err(|failure| {
-        let run = without_repetition(cell);
-        failure.of(&format!("the run with {run}"))
-    })?;
+    let groups = groups.map_err(|failure| failure.of(&words(&cell.levels)))?;
     operation::check(cell, cell.server.as_ref(), (&groups[0].run, timing))
-        .map_err(|failure| failure.of(&without_repetition(cell)))?;
+        .map_err(|failure| failure.of(&words(&cell.levels)))?;
     match &cell.server {
         Some(server) => check_server(cell, server, &groups),
         None if cell.topology.needs_network() => Err(Failure::usage(
@@ -363,7 +360,7 @@ fn check(cell: &Turn, timing: Timing) -> Result<(), Failure> {
 fn check_server(cell: &Turn, server: &ServerCell, groups: &[Group]) -> Result<(), Failure> {
     let product = server.product();
     let checked = server.check(&cell.topology);
-    checked.map_err(|failure| failure.of(&without_repetition(cell)))?;
+    checked.map_err(|failure| failure.of(&words(&cell.levels)))?;
     let is_missing = |transport: &Transport| {
         Service::of(*transport).is_some_and(|service| !product.services().contains(&service))
     };
@@ -373,7 +370,7 @@ fn check_server(cell: &Turn, server: &ServerCell, groups: &[Group]) -> Result<()
         Some(transport) => Err(Failure::usage(
             format!(
                 "{}: {} has no {transport}",
-                without_repetition(cell),
+                words(&cell.levels),
                 product.title
             ),
             "leave the transport out, or give the servers that have it an experiment of their own",
@@ -381,13 +378,12 @@ fn check_server(cell: &Turn, server: &ServerCell, groups: &[Group]) -> Result<()
     }
 }
 
-fn without_repetition(cell: &Turn) -> String {
-    let each = cell.levels.iter();
-    let words: Vec<String> = each
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
+/// A cell by what is varied.
+pub(super) fn words(levels: &[(String, String)]) -> String {
+    let each = levels.iter().map(|(name, value)| format!("{name} {value}"));
+    let words: Vec<String> = each.collect();
     match words.is_empty() {
-        true => "the flags of [run]".to_owned(),
+        true => "all runs".to_owned(),
         false => words.join(", "),
     }
 }

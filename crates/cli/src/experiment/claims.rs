@@ -12,8 +12,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::ceilings::Ceilings;
-use super::cells::Turn;
-use super::results::{self, LEVEL, Results};
+use super::cells::{Turn, is_of_twin, words};
+use super::results::{LEVEL, Results};
 use crate::args::experiment::ClaimsFormat;
 use crate::failure::Failure;
 use crate::inputs;
@@ -231,13 +231,9 @@ impl Judge<'_> {
                 found.push(holding.found);
             }
         }
-        let mut found = format!(
-            "{} in {}",
-            found.join("; "),
-            results::words(&cell[0].levels)
-        );
+        let mut found = format!("{} in {}", found.join("; "), words(&cell[0].levels));
         if let Some(against) = against {
-            let _ = write!(found, ", against {}", results::words(&against[0].levels));
+            let _ = write!(found, ", against {}", words(&against[0].levels));
         }
         if let (Holds::CannotTell, Some(starts)) = (all, starts_needed) {
             let _ = write!(found, "; about {starts} starts would tell");
@@ -246,7 +242,7 @@ impl Judge<'_> {
             let rate = self.results.values(turns, Metric::Qps)?;
             let near = rate.and_then(|rate| self.ceilings.near(&turns[0], rate.mean));
             if let Some(near) = near {
-                let name = results::words(&turns[0].levels);
+                let name = words(&turns[0].levels);
                 let _ = write!(found, "; {name} is near the generator's ceiling: {near}");
             }
         }
@@ -286,16 +282,13 @@ impl Judge<'_> {
     fn cell(&self, at: usize, levels: &Levels) -> Result<&[Turn], Failure> {
         let has = |turns: &&Vec<Turn>| {
             let has = |(name, value): (&String, &String)| turns[0].has(name, value);
-            !turns[0].is_twin() && levels.iter().all(has)
+            !is_of_twin(&turns[0].levels) && levels.iter().all(has)
         };
         let found: Vec<&Vec<Turn>> = self.cells.iter().filter(has).collect();
         match found[..] {
             [only] => Ok(only),
             _ => {
-                let names = self
-                    .cells
-                    .iter()
-                    .map(|turns| results::words(&turns[0].levels));
+                let names = self.cells.iter().map(|turns| words(&turns[0].levels));
                 let words = levels.iter().map(|(name, value)| format!("{name} {value}"));
                 let words = words.collect::<Vec<_>>().join(", ");
                 let what = format!("{} cells have \"{words}\"", found.len());

@@ -15,7 +15,7 @@ use measure::statistics::{Nested, welch};
 use serde::de::DeserializeOwned;
 
 use super::ceilings::Ceilings;
-use super::cells::{self, Run, TWIN, Turn};
+use super::cells::{self, Levels, Run, Turn, is_of_twin, words};
 use super::file::{self, Experiment};
 use super::folder::{self, EXPERIMENT};
 use super::operation;
@@ -27,7 +27,7 @@ pub(super) const LEVEL: f64 = 0.95;
 
 /// A cell with what was measured in it.
 struct Measured {
-    levels: Vec<(String, String)>,
+    levels: Levels,
     /// None without a record that has the metric.
     values: Option<Nested>,
     /// What its delay line did in all runs that are used, to the server and back.
@@ -276,8 +276,7 @@ fn table(folder: &Path, measured: &[Measured], metric: Metric) -> String {
 /// Cells that are the same and must not differ.
 fn twins(measured: &[Measured]) -> String {
     let mut text = String::new();
-    let is_twin = |cell: &&Measured| cell.levels.last().is_some_and(|(name, _)| name == TWIN);
-    for twin in measured.iter().filter(is_twin) {
+    for twin in measured.iter().filter(|cell| is_of_twin(&cell.levels)) {
         let own = &twin.levels[..twin.levels.len() - 1];
         let first = measured.iter().find(|cell| cell.levels == own);
         let pair = first.and_then(|first| Some((first.values.as_ref()?, twin.values.as_ref()?)));
@@ -300,14 +299,4 @@ fn twins(measured: &[Measured]) -> String {
         };
     }
     text
-}
-
-/// A cell by what is varied.
-pub(super) fn words(levels: &[(String, String)]) -> String {
-    let each = levels.iter().map(|(name, value)| format!("{name} {value}"));
-    let words: Vec<String> = each.collect();
-    match words.is_empty() {
-        true => "all runs".to_owned(),
-        false => words.join(", "),
-    }
 }

@@ -242,11 +242,7 @@ fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
             "this server has no label",
             "label =",
         ),
-        (
-            "[matrix]\ntransport = [\"upd\"]",
-            "the run with transport upd",
-            "udp",
-        ),
+        ("[matrix]\ntransport = [\"upd\"]", "transport upd: ", "udp"),
         (
             "[run]\ninterval = \"1us\"\n[matrix]\nrate = [1]",
             "it is less than 1ms",
@@ -254,7 +250,7 @@ fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
         ),
         (
             "[run]\nserver = \"192.0.2.1\"\ndelay = \"1ms\"",
-            "the run with the flags of [run]: --delay has no effect on 192.0.2.1",
+            "all runs: --delay has no effect on 192.0.2.1",
             "leave out --delay",
         ),
         ("name = [", "experiment.toml, line 1", "toml.io"),
