@@ -179,7 +179,10 @@ pub(crate) fn decisive(findings: &[Finding]) -> Option<&Finding> {
 
 /// What the load says by itself, where an observed server's own evidence came before it.
 pub(crate) fn of_load<'a>(findings: &'a [Finding], decisive: &Finding) -> Option<&'a Finding> {
-    let is_observed = decisive.stage() == Some(Stage::ServersOwn);
+    let is_observed = matches!(
+        decisive.stage(),
+        Some(Stage::ServersOwn | Stage::ServersCpu)
+    );
     let mut findings = findings.iter().filter(|_| is_observed);
     findings.find(|it| it.stage() == Some(Stage::Load))
 }

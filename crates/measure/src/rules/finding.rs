@@ -35,6 +35,8 @@ pub(super) enum Stage {
     Outage,
     /// Clients without any answer, where this tool cannot be the reason.
     BeyondThisTool,
+    /// An observed server that had no CPU time left, whatever else was slow meanwhile.
+    ServersCpu,
     /// This tool or its host: resources, CPU, queries that left late or not at all. Lateness
     /// decides only if it can explain what was lost.
     Generator,

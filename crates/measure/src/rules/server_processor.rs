@@ -10,6 +10,11 @@ use super::{Figures, Finding, Stage, load};
 
 /// From this share of what it may use on, its CPU is the limit.
 const FULL: f64 = 0.9;
+/// From this share on nothing of it is left: of what a quota gives that stops it in so many of its
+/// periods, and of CPUs alone.
+const USED_UP: f64 = 0.95;
+const ALWAYS_THROTTLED: f64 = 0.9;
+const USED_UP_ALONE: f64 = 0.98;
 /// From this share of one CPU on, a thread is busy all the time.
 const THREAD_FULL: f64 = 0.9;
 /// Below this share of its CPUs a server has much to spare.
@@ -86,9 +91,25 @@ fn of_program(figures: &Figures<'_>, program: &ProgramUse<'_>, is_behind: bool) 
         Use::Some | Use::Free => finding,
         _ => finding.beside(),
     };
+    // Whatever else was slow meanwhile, it could not have answered more.
+    let stage = match is_used_up(program) && !is_behind {
+        true => Stage::ServersCpu,
+        false => Stage::ServersOwn,
+    };
     finding
-        .limits(Stage::ServersOwn, Limit::Server)
+        .limits(stage, Limit::Server)
         .only_if(how.limits() && !load::is_held(figures))
+}
+
+/// Nothing of what it may use was left, all the time.
+fn is_used_up(program: &ProgramUse<'_>) -> bool {
+    let is_always_stopped = program.throttled_share >= Some(ALWAYS_THROTTLED);
+    let least = if is_always_stopped {
+        USED_UP
+    } else {
+        USED_UP_ALONE
+    };
+    program.cpu_share() >= Some(least)
 }
 
 fn seen(program: &ProgramUse<'_>, how: Use) -> String {
@@ -256,6 +277,26 @@ mod tests {
                 "its CPU quota stopped it in 90.0 % of the periods",
             ],
         );
+    }
+
+    #[test]
+    fn a_generator_that_had_to_wait_is_no_limit_of_a_server_without_cpu_left() {
+        let limit = |cpus_used: f64, throttled: f64| {
+            let periods = [
+                ("group.periods", SeriesKind::Counter, 10.0),
+                ("group.throttled_periods", SeriesKind::Counter, throttled),
+            ];
+            let mut program = program(cpus_used, 0.3, &periods);
+            program.facts.quota_cpus = Some(0.5);
+            let mut record = with_few_places();
+            record.workers[0].cpu_wait_ns = Some(14 * record.measured_ns / 100);
+            observing(record, &[program]).verdict.limit
+        };
+        assert_eq!(limit(0.5, 9.8), Limit::Server);
+        assert_eq!(limit(0.5, 0.0), Limit::Server);
+        // It had time left that it was not asked to use.
+        assert_eq!(limit(0.48, 0.0), Limit::Generator);
+        assert_eq!(limit(0.4, 9.8), Limit::Generator);
     }
 
     #[test]
