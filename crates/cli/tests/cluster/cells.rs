@@ -87,6 +87,39 @@ fn cells_are_pods_with_requests_and_limits_and_nothing_is_left() {
 }
 
 #[test]
+fn a_pod_that_ends_in_mid_run_is_told_and_the_next_start_goes_on() {
+    let (cluster, _alone) = (Cluster::shared(), alone());
+    let text = EXPERIMENT
+        .replace("[\"udp\", \"dot\"]", "[\"udp\"]")
+        .replace("[0.25, 0.5]", "0.5")
+        .replace("\"2s\"", "\"12s\"");
+    let file = write(cluster, "ends.toml", &text);
+    let output = cluster.path("ends-records");
+    // The log of a run is there when it begins.
+    let line = format!(
+        "{} experiment run {file} --output {output} & run=$!\n\
+         until ls {output}/logs/*r1.txt 2>/dev/null; do kill -0 $run || exit 9; sleep 0.1; done\n\
+         sleep 3\n\
+         made=$(kubectl get namespaces -o name -l app.kubernetes.io/managed-by=throng)\n\
+         for it in $made; do\n\
+         kubectl delete pod --all --namespace ${{it#*/}} --force --grace-period=0; done\n\
+         wait $run",
+        crate::process::THRONG
+    );
+    let finished = cluster.shell(&line, "");
+    let (printed, said) = (&finished.stdout, &finished.stderr);
+    assert_eq!(finished.code, Some(1), "{printed}\n{said}");
+    for told in ["runs no more", "1 run failed"] {
+        assert!(said.contains(told), "{printed}\n{said}");
+    }
+    let records = fs::read_dir(format!("{output}/records")).unwrap();
+    let names = records.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let complete: Vec<String> = names.filter(|name| name.ends_with(".json")).collect();
+    assert_eq!(complete.len(), 1, "{complete:?}");
+    assert_nothing_left(cluster);
+}
+
+#[test]
 fn a_server_in_a_pod_is_left_running_listed_and_ended() {
     let (cluster, _alone) = (Cluster::shared(), alone());
     let up = "lab up coredns --name in-pod --topology kubernetes --image localhost/coredns:1 \
