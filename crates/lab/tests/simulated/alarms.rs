@@ -1,6 +1,7 @@
 //! Experiments in virtual time, judged as `throng experiment` judges them: cells that are the same
 //! must not differ, cells that are not must, and what cannot be told is said to be so.
 
+use measure::condition::{Condition, Holds};
 use measure::statistics::{Nested, welch};
 use responder::Delay;
 
@@ -96,6 +97,9 @@ fn half_a_percent_less_is_not_decided_and_how_many_starts_would_decide_is_told()
     assert!(!differ(&first.means, &second.means), "{first:?} {second:?}");
     let least = first.detectable(LEVEL).unwrap();
     assert!(least > 50.0, "{least}");
-    let starts = first.starts_for(50.0, LEVEL).unwrap();
-    assert!(starts > STARTS as usize, "{starts}");
+    let less = Condition::require("qps < -0.1%").unwrap();
+    let holding = (less.criterion).of_starts(&second, Some(&first), LEVEL);
+    assert_eq!(holding.holds, Holds::CannotTell, "{holding:?}");
+    let starts = holding.starts_needed.unwrap();
+    assert!(starts > STARTS, "{starts}");
 }

@@ -6,8 +6,6 @@ use super::{ConfidenceInterval, interval_of_mean};
 
 /// The probability with which a difference that is there is to be found.
 const POWER: f64 = 0.8;
-/// Starts that are ever advised.
-const STARTS_MAX: usize = 10_000;
 
 /// One cell of an experiment: the start is what is repeated, runs after one start are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,22 +48,8 @@ impl Nested {
     /// The least difference to another cell, as repeated and as variable as this one, that is
     /// found four times of five. None with one start.
     pub fn detectable(&self, level: f64) -> Option<f64> {
-        self.detectable_with(self.means.len(), level)
-    }
-
-    /// How many starts of either cell find this difference four times of five; none with one
-    /// start, or if it were more than 10,000.
-    pub fn starts_for(&self, difference: f64, level: f64) -> Option<usize> {
-        let finds = |starts: &usize| {
-            let least = self.detectable_with(*starts, level);
-            least.is_some_and(|least| least <= difference)
-        };
-        (2..=STARTS_MAX).find(finds)
-    }
-
-    fn detectable_with(&self, starts: usize, level: f64) -> Option<f64> {
         let variance = variance(&self.means)?;
-        let number = starts as f64;
+        let number = self.means.len() as f64;
         let t = StudentsT::new(0.0, 1.0, 2.0 * (number - 1.0)).ok()?;
         let error = (2.0 * variance / number).sqrt();
         Some((t.inverse_cdf(0.5 + level / 2.0) + t.inverse_cdf(POWER)) * error)
@@ -172,15 +156,5 @@ mod tests {
             found += usize::from(welch(&from, &to, 0.95).unwrap().p_value < 0.05);
         }
         assert!((130..=185).contains(&found), "{found}");
-    }
-
-    #[test]
-    fn fewer_starts_than_are_needed_for_a_difference_cannot_see_it() {
-        let starts = [vec![99.0], vec![100.0], vec![101.0]];
-        let nested = Nested::new(&starts, 0.95).unwrap();
-        let number = nested.starts_for(0.5, 0.95).unwrap();
-        assert!(nested.detectable_with(number, 0.95).unwrap() <= 0.5);
-        assert!(nested.detectable_with(number - 1, 0.95).unwrap() > 0.5);
-        assert_eq!(nested.starts_for(1e-9, 0.95), None);
     }
 }
