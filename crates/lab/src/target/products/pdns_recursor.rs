@@ -60,7 +60,8 @@ local-port={port}
 threads={threads}
 max-tcp-clients={tcp-clients}
 webserver=yes
-webserver-address=127.0.0.1
+webserver-address={other.address}
+webserver-allow-from=0.0.0.0/0
 webserver-port={other.port}
 webserver-loglevel=none
 {options}
