@@ -63,6 +63,10 @@ pub fn percent(fraction: f64) -> String {
 /// A latency in nanoseconds with four significant digits: `850 ns`, `12.34 us`, `6.497 ms`,
 /// `1.250 s`.
 pub fn latency(ns: f64) -> String {
+    if ns < 0.0 {
+        // An interval's end.
+        return format!("-{}", latency(-ns));
+    }
     if ns < 999.5 {
         return format!("{ns:.0} ns");
     }
@@ -150,6 +154,7 @@ mod tests {
             (6_497_400.0, "6.497 ms"),
             (123_456_789.0, "123.5 ms"),
             (5_000_000_000.0, "5.000 s"),
+            (-327_979.0, "-328.0 us"),
         ];
         for (ns, text) in cases {
             assert_eq!(latency(ns), text);
