@@ -196,20 +196,22 @@ pub(super) fn record_in(folder: &Path, run: &Run<'_>) -> PathBuf {
         .join(format!("{}.{ending}", run.name()))
 }
 
-/// Where an experiment's folder has what the line did in a run.
+/// Where an experiment's folder has what the line did in a run. What looks for records must find
+/// neither this nor any of the following.
 pub(super) fn line_in(folder: &Path, run: &Run<'_>) -> PathBuf {
-    folder.join(LINES).join(format!("{}.json", run.name()))
+    folder.join(LINES).join(format!("{}.line", run.name()))
 }
 
 /// Where it has what the servers of the closed Internet did in a run.
 pub(super) fn internet_in(folder: &Path, run: &Run<'_>) -> PathBuf {
-    folder.join(INTERNET).join(format!("{}.json", run.name()))
+    folder
+        .join(INTERNET)
+        .join(format!("{}.internet", run.name()))
 }
 
 /// Where it has the record of the generator's ceiling for a load.
 pub(super) fn ceiling_in(folder: &Path, load: &Levels) -> PathBuf {
     let name = experiment::file_name(load, 1);
-    // What looks for records must not find it.
     folder.join(CEILINGS).join(format!("{name}.ceiling"))
 }
 

@@ -108,7 +108,7 @@ fn cold_caches_ask_for_every_name_again_in_each_run_and_warm_ones_for_none() {
                 let least = record.total.distributions.service.min_ns();
                 assert_eq!(least >= Some(20_000_000), cache == "cold", "{name}");
                 let name = name.replace(".unused", "").replace(".json", "");
-                let text = fs::read_to_string(lab.0.path(&format!("out/internet/{name}.json")));
+                let text = fs::read_to_string(lab.0.path(&format!("out/internet/{name}.internet")));
                 let internet: Internet = serde_json::from_str(&text.unwrap()).unwrap();
                 let counts = |name: &str| {
                     let mut servers = internet.servers.iter();

@@ -219,9 +219,10 @@ data = "zone:30,ttl=1s"
 /// The record of the cell with that topology, and what its line did.
 fn cell(lab: &Lab, topology: &str) -> (RunRecord, Option<Line>) {
     let name = format!("topology={topology},server=bind,r1");
-    let text = |folder: &str| fs::read_to_string(lab.0.path(&format!("out/{folder}/{name}.json")));
-    let record = RunRecord::from_json(&text("records").unwrap()).unwrap();
-    let line = text("lines").ok();
+    let text = |file: &str| fs::read_to_string(lab.0.path(&format!("out/{file}")));
+    let record = text(&format!("records/{name}.json")).unwrap();
+    let record = RunRecord::from_json(&record).unwrap();
+    let line = text(&format!("lines/{name}.line")).ok();
     (
         record,
         line.map(|line| serde_json::from_str(&line).unwrap()),
