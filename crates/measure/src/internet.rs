@@ -1,4 +1,4 @@
-//! What the servers of a closed Internet did: root, top-level domain and zone.
+//! What the servers of a closed Internet did: root, top-level domain and zone, or one resolver.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Internet {
 /// The server of one zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneServer {
-    /// `root`, `tld` or `zone`.
+    /// `root`, `tld` or `zone`; `external` has an answer for every name.
     pub name: String,
     /// What it counted.
     #[serde(flatten)]

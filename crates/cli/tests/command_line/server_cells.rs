@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use measure::RunRecord;
+use measure::internet::Internet;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process::{Finished, Folder, THRONG, execute};
@@ -330,6 +331,82 @@ behind = ["udp", "dot"]
         cells.insert(cell);
     }
     assert_eq!(cells.len(), 8, "{cells:?}");
+}
+
+const MIX: &str = r#"
+[lab]
+starts = 1
+
+[run]
+names = "names"
+rate = 200
+queries = 60
+warmup = "0s"
+
+[matrix]
+transport = ["udp", "dot"]
+
+[[server]]
+product = "coredns"
+data = "zone:10,ttl=1h"
+[server.factors]
+external = "30ms"
+behind = ["none", "udp"]
+"#;
+
+#[test]
+fn names_outside_the_zone_are_asked_of_a_resolver_once_and_kept() {
+    let folder = Folder::new("resolvers-external");
+    let mix = (1..=10).map(|number| {
+        let kinds = [
+            "test-record-N.lab.test.",
+            "missing-N.lab.test.",
+            "www.N.example.",
+        ];
+        let lines = kinds.map(|kind| kind.replace('N', &number.to_string()) + " A\n");
+        lines.concat()
+    });
+    folder.write("names", mix.collect::<String>());
+    experiment(&folder, MIX, "run FILE --output OUT").succeeded();
+    let of = |part: &str| {
+        let files = fs::read_dir(folder.path(&format!("out/{part}"))).unwrap();
+        let texts = files.map(|it| fs::read_to_string(it.unwrap().path()).unwrap());
+        texts.collect::<Vec<String>>()
+    };
+    let records = of("records");
+    assert_eq!(records.len(), 4);
+    for text in records {
+        let record = RunRecord::from_json(&text).unwrap();
+        let (counts, latency) = (&record.total.counts, &record.total.distributions.service);
+        // Each name twice.
+        assert_eq!(counts.rcodes.by_rcode[0], 40, "{:?}", record.verdict);
+        assert_eq!(counts.rcodes.by_rcode[3], 20, "{:?}", record.verdict);
+        assert!(latency.max_ns() >= Some(30_000_000));
+        assert!(latency.min_ns() < Some(30_000_000));
+    }
+    let internets = of("internet");
+    assert_eq!(internets.len(), 4);
+    for text in internets {
+        let internet: Internet = serde_json::from_str(&text).unwrap();
+        let [external] = internet.servers.as_slice() else {
+            panic!("{internet:?}");
+        };
+        assert_eq!(
+            (external.name.as_str(), external.counts.queries),
+            ("external", 10)
+        );
+    }
+    let results = experiment(&folder, MIX, "results OUT").succeeded();
+    assert!(results.contains("external: 10 queries"), "{results}");
+    let wrong = MIX.replace("30ms", "soon");
+    experiment(&folder, &wrong, "run FILE --output OUT").refused_with("`soon` is wrong", "10ms");
+    let cluster = wrong.replace("starts = 1", "starts = 1\ntopology = \"kubernetes\"");
+    let cluster = cluster
+        .replace("soon", "30ms")
+        .replace("data =", "image = \"x\"\ndata =");
+    let cluster = cluster.replace("[\"none\", \"udp\"]", "\"none\"");
+    experiment(&folder, &cluster, "run FILE --output OUT")
+        .refused_with("alone can be in Kubernetes", "veth");
 }
 
 /// Experiments that are refused, each with a part of the error and of the hint.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::control::HERE;
-use super::internet::Internet;
+use super::internet::{EXTERNAL, Internet, Level};
 use super::place::Place;
 use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
 
@@ -47,6 +47,8 @@ pub enum Values {
     Lines,
     /// Delays and losses of a closed Internet.
     Internet,
+    /// Delay and loss of a resolver behind it.
+    Resolver,
     /// What is in its cache before a run, with how it is emptied.
     Cache(Flush),
     /// Any factor or resource of the server behind it, which is this one, after a prefix.
@@ -92,6 +94,17 @@ impl Factor {
             meaning: "resolves the zone from a root and a top-level domain of its own, which take \
                       DELAY[,LOSS] each, as in 0ms/50ms/10ms,1% with that of the zone; needs a \
                       topology with a network",
+        }
+    }
+
+    /// Who answers for names that are not of the zone.
+    pub(super) const fn external() -> Factor {
+        Factor {
+            name: EXTERNAL,
+            default: "",
+            values: Values::Resolver,
+            meaning: "asks a resolver for names that are not of the zone, and keeps its answers; \
+                      it has one for every name, and takes DELAY[,LOSS], as in 10ms,1%",
         }
     }
 
@@ -153,6 +166,7 @@ impl Values {
             Values::Lines | Values::OfBehind(_) => true,
             Values::Cache(_) => value.is_empty() || CACHE_STATES.contains(&value),
             Values::Internet => value.is_empty() || Internet::parse(value).is_some(),
+            Values::Resolver => value.is_empty() || Level::parse(value).is_some(),
         }
     }
 
@@ -165,6 +179,7 @@ impl Values {
             Values::Internet => "DELAY[,LOSS] of root, top-level domain and zone, as in \
                                  0ms/50ms/10ms,1%"
                 .to_owned(),
+            Values::Resolver => "DELAY[,LOSS], as in 10ms,1%".to_owned(),
         }
     }
 }
@@ -325,8 +340,9 @@ impl Cell {
             "a pod has no list of CPUs\nhint: set its quota, which becomes its request and limit"
         );
         let is_two = self.product.behind().is_some() && self.text("behind") != "none";
+        let asks = |factor: &str| !self.text(factor).is_empty();
         anyhow::ensure!(
-            !is_two && self.text("internet").is_empty(),
+            !is_two && !asks("internet") && !asks(EXTERNAL),
             "{title} alone can be in Kubernetes, without other servers\nhint: use the topology \
              veth for two of them"
         );

@@ -1,5 +1,6 @@
 //! A closed Internet for a resolver: root, top-level domain and the zone's own server, each a
-//! responder of this program, in the network namespace of the resolver alone.
+//! responder of this program, in the network namespace of the resolver alone. Of a server that
+//! forwards what is not of its zone it is one resolver, which has an answer for every name.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,6 +21,8 @@ use super::start::Start;
 use super::{Listed, RunningServer, Zone};
 use crate::line::parse_share;
 
+/// Name of the factor for names that are not of the zone.
+pub(super) const EXTERNAL: &str = "external";
 /// File with the root's name and address.
 pub(super) const HINTS: &str = "root.hints";
 /// File with what a server of it counted.
@@ -46,22 +49,27 @@ pub(super) struct Internet([Level; 3]);
 
 /// A server of it.
 #[derive(Clone, Debug, PartialEq)]
-struct Level {
+pub(super) struct Level {
     delay: String,
     loss: f64,
+}
+
+impl Level {
+    /// Reads `10ms,1%`.
+    pub(super) fn parse(text: &str) -> Option<Level> {
+        let (delay, loss) = text.split_once(',').unwrap_or((text, "0"));
+        parse_duration(delay).ok()?;
+        Some(Level {
+            delay: delay.to_owned(),
+            loss: parse_share(loss).ok()?,
+        })
+    }
 }
 
 impl Internet {
     /// Reads `0ms/50ms/10ms,1%`: root, top-level domain, zone.
     pub(super) fn parse(text: &str) -> Option<Internet> {
-        let mut levels = text.split('/').map(|level| {
-            let (delay, loss) = level.split_once(',').unwrap_or((level, "0"));
-            parse_duration(delay).ok()?;
-            Some(Level {
-                delay: delay.to_owned(),
-                loss: parse_share(loss).ok()?,
-            })
-        });
+        let mut levels = text.split('/').map(Level::parse);
         let all = [levels.next()??, levels.next()??, levels.next()??];
         levels.next().is_none().then_some(Internet(all))
     }
@@ -84,12 +92,12 @@ impl Internet {
         let root = start_one(
             cell,
             "root",
-            (&delegating(".", tld, ROOT, TLD), ROOT, of_root),
+            (Some(&delegating(".", tld, ROOT, TLD)), Some(ROOT), of_root),
         )?;
         let below = delegating(tld, origin, TLD, ZONE);
-        let mut tld = start_one(cell, "tld", (&below, TLD, of_tld))?;
+        let mut tld = start_one(cell, "tld", (Some(&below), Some(TLD), of_tld))?;
         tld.behind = Some(Box::new(root));
-        let mut zone = start_one(cell, "zone", (&cell.zone, ZONE, of_zone))?;
+        let mut zone = start_one(cell, "zone", (Some(&cell.zone), Some(ZONE), of_zone))?;
         zone.behind = Some(Box::new(tld));
         Ok(zone)
     }
@@ -112,31 +120,42 @@ pub(super) fn start_resolver(
     Ok(server)
 }
 
+/// The resolver that a cell's server asks for names that are not of its zone; none if it refuses
+/// those.
+pub(super) fn start_external(cell: &Cell) -> anyhow::Result<Option<RunningServer>> {
+    let level = Level::parse(cell.text(EXTERNAL));
+    let start = |level: Level| start_one(cell, EXTERNAL, (None, None, &level));
+    level.map(start).transpose()
+}
+
+/// Starts a responder with a zone, or with an answer for every name.
 fn start_one(
     cell: &Cell,
     name: &'static str,
-    (zone, address, level): (&Zone, Ipv4Addr, &Level),
+    (zone, address, level): (Option<&Zone>, Option<Ipv4Addr>, &Level),
 ) -> anyhow::Result<RunningServer> {
     let start = Start {
         lasting: cell.lasting.as_ref().map(|of| format!("{of}-{name}")),
         front: cell.lasting.clone(),
         internet: Some(name),
         network: cell.network.clone(),
-        at: Some(SocketAddr::new(IpAddr::V4(address), PORT)),
-        ..Start::new(&SERVER, zone)
+        at: address.map(|address| SocketAddr::new(IpAddr::V4(address), PORT)),
+        ..Start::new(&SERVER, zone.unwrap_or(&cell.zone))
     };
     start.run(|place| {
-        let at = place.endpoints.do53();
-        let words = [
+        let (at, folder) = (place.endpoints.do53(), place.folder.path().display());
+        let mut words = vec![
             "responder".to_owned(),
             format!("--listen=udp:{at},tcp:{at}"),
-            format!("--zone={}/zone.db", place.folder.path().display()),
-            format!("--origin={}", zone.origin),
-            format!("--counters={}/{COUNTERS}", place.folder.path().display()),
+            format!("--counters={folder}/{COUNTERS}"),
             format!("--delay={}", level.delay),
             format!("--loss={}", level.loss),
         ];
-        Ok(words.map(OsString::from).to_vec())
+        if let Some(zone) = zone {
+            words.push(format!("--zone={folder}/zone.db"));
+            words.push(format!("--origin={}", zone.origin));
+        }
+        Ok(words.into_iter().map(OsString::from).collect())
     })
 }
 

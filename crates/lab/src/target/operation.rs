@@ -13,6 +13,7 @@ use rustix::process::Signal;
 
 use super::cell::Cell;
 use super::control;
+use super::internet::EXTERNAL;
 use super::over_tcp::transfer;
 use super::process::{Program, ServerProcess};
 use super::process_id;
@@ -146,7 +147,7 @@ impl Cell {
         if operation == Operation::UpstreamOutage {
             anyhow::bail!(
                 "{title} has nothing behind it here for `{operation}`\nhint: give it factor \
-                 `behind` or `internet` if it has one, or take a proxy"
+                 `behind`, `external` or `internet` if it has one, or take a proxy"
             );
         }
         if operation == Operation::KeyRoll && self.product.key_roll.is_some() {
@@ -193,7 +194,7 @@ impl Cell {
             let has_choice = product.factors.iter().any(|it| it.name == "behind");
             product.behind().is_some() && !has_choice
         };
-        is_set("internet") || is_set("behind") || is_always(self.product)
+        is_set("internet") || is_set("behind") || is_set(EXTERNAL) || is_always(self.product)
     }
 
     /// Does it to the server that was started as this cell says, and waits for its end. An outage
@@ -397,7 +398,9 @@ mod tests {
     fn an_outage_is_of_what_stands_behind_a_server() {
         let outage = |cell: Cell| cell.check_operation(Operation::UpstreamOutage);
         outage(cell(&HAPROXY)).unwrap();
-        outage(cell(&COREDNS).set("behind=udp").unwrap()).unwrap();
+        for setting in ["behind=udp", "external=0ms"] {
+            outage(cell(&COREDNS).set(setting).unwrap()).unwrap();
+        }
         outage(cell(&UNBOUND).set("internet=0ms/0ms/0ms").unwrap()).unwrap();
         for product in [&COREDNS, &UNBOUND, &NSD] {
             let error = outage(cell(product)).unwrap_err().to_string();

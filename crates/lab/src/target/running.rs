@@ -65,6 +65,14 @@ impl RunningServer {
         &self.extra_ports
     }
 
+    /// Puts a server behind all that stand there.
+    pub(super) fn put_behind(&mut self, server: RunningServer) {
+        match &mut self.behind {
+            Some(behind) => behind.put_behind(server),
+            none => *none = Some(Box::new(server)),
+        }
+    }
+
     /// The server behind a proxy.
     pub fn behind(&self) -> Option<&RunningServer> {
         self.behind.as_deref()

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use super::BIND;
 use super::proxy::start_in_front;
 use crate::target::cell::{Cell, Factor};
+use crate::target::internet::start_external;
 use crate::target::operation::{Act, Lines, Means};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
@@ -25,6 +26,7 @@ pub const COREDNS: Product = Product {
             "none answers itself; the others ask a BIND behind it so (plugin forward)",
         ),
         Factor::of_behind(&BIND),
+        Factor::external(),
         Factor::lines("more plugins of every server block"),
     ],
     server: &SERVER,
@@ -47,17 +49,19 @@ const SERVER: Server = Server {
 };
 
 fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
+    let external = start_external(cell)?;
+    let resolver = external.as_ref().map(|it| it.endpoints().do53());
     let start = Start {
         // For its exposition.
         extra_ports: 1,
         ..Start::of(cell)
     };
     let configured = |place: &Place<'_>, source: String| {
-        let text = configuration(cell, place, &source);
+        let text = configuration(cell, place, (&source, resolver));
         let file = place.folder.write("Corefile", &text)?;
         Ok(vec!["-conf".into(), file.into()])
     };
-    match cell.text("behind") {
+    let mut server = match cell.text("behind") {
         "none" => start.run(|place| {
             let folder = place.folder.path().display();
             let source = format!("  file {folder}/zone.db\n  transfer {{\n    to *\n  }}");
@@ -74,7 +78,11 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
             };
             configured(place, source)
         }),
+    }?;
+    if let Some(external) = external {
+        server.put_behind(external);
     }
+    Ok(server)
 }
 
 /// CoreDNS that answers nothing by itself: it asks the server at that address for all that it is
@@ -101,11 +109,20 @@ pub fn coredns_in_front_of(upstream: SocketAddr, zone: &Zone) -> anyhow::Result<
     })
 }
 
-/// One server block for each port, with the plugin that has the answers: names outside the zone are
-/// REFUSED.
-fn configuration(cell: &Cell, place: &Place<'_>, source: &str) -> String {
-    let (origin, options) = (&cell.zone.origin, cell.text("options"));
-    let folder = place.folder.path().display();
+/// One server block for each port, with the plugin that has the answers, and one for all names
+/// outside the zone if a resolver has answers for them: they are REFUSED otherwise.
+fn configuration(
+    cell: &Cell,
+    place: &Place<'_>,
+    (source, resolver): (&str, Option<SocketAddr>),
+) -> String {
+    let mut sources = vec![(cell.zone.origin.as_str(), source.to_owned())];
+    let (options, folder) = (cell.text("options"), place.folder.path().display());
+    // Names of class CH are the server's own. A plugin may be there only once.
+    let is_missing = |plugin: &&str| !options.split_whitespace().any(|word| word == *plugin);
+    let own: Vec<&str> = ["chaos", "cache"].into_iter().filter(is_missing).collect();
+    let own = own.join("\n  ");
+    sources.extend(resolver.map(|at| (".", format!("  {own}\n  forward . {at}"))));
     let addresses: Vec<String> = place
         .endpoints
         .addresses
@@ -115,22 +132,22 @@ fn configuration(cell: &Cell, place: &Place<'_>, source: &str) -> String {
     let addresses = addresses.join(" ");
     let services = place.endpoints.services.iter();
     let encrypted = services.filter_map(|(service, port)| Some((scheme(*service)?, *port)));
+    let plain = [("dns", place.endpoints.do53_port)];
     let exposition = SocketAddr::new(place.other_address.into(), place.extra_ports[0]);
     let mut text = String::new();
-    for (scheme, port) in [("dns", place.endpoints.do53_port)]
-        .into_iter()
-        .chain(encrypted)
-    {
-        // Writing to a String does not fail.
-        let _ = writeln!(
-            text,
-            "{scheme}://{origin}:{port} {{\n  bind {addresses}\n  errors\n  \
-             prometheus {exposition}\n{source}\n{options}"
-        );
-        if scheme != "dns" {
-            let _ = writeln!(text, "  tls {folder}/server.pem {folder}/server.key");
+    for (scheme, port) in plain.into_iter().chain(encrypted) {
+        for (names, source) in &sources {
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                text,
+                "{scheme}://{names}:{port} {{\n  bind {addresses}\n  errors\n  \
+                 prometheus {exposition}\n{source}\n{options}"
+            );
+            if scheme != "dns" {
+                let _ = writeln!(text, "  tls {folder}/server.pem {folder}/server.key");
+            }
+            text.push_str("}\n");
         }
-        text.push_str("}\n");
     }
     text
 }
