@@ -1,13 +1,14 @@
 //! What the workers of a run have told so far, and the run that comes of it, also where some do
 //! not finish.
 //!
-//! Order of calls: [`Collected::add`], [`Collected::end`] and [`Collected::finish`] as workers
-//! tell, [`Collected::settle`] after them, [`Collected::outcome`] when nobody will tell more.
+//! Order of calls: [`Collected::add`], [`Collected::note_checkpoint`] after it,
+//! [`Collected::end`] and [`Collected::finish`] as workers tell, [`Collected::settle`] after them,
+//! [`Collected::outcome`] when nobody will tell more.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use measure::Interval;
+use measure::{Interval, Intervals};
 
 use crate::gathering::{Gathering, Progress, WorkerId, worker_ids};
 use crate::threads::{Outcome, WorkerOutcome};
@@ -21,6 +22,18 @@ pub struct Collected {
     /// All intervals of each worker together, until it has finished.
     totals: BTreeMap<WorkerId, Option<Interval>>,
     workers: Vec<WorkerOutcome>,
+    checkpoints: Checkpoints,
+}
+
+/// What workers had measured at the ends of intervals, by their numbers from 1, until all have told
+/// it.
+#[derive(Debug)]
+struct Checkpoints {
+    told: BTreeMap<usize, Vec<WorkerOutcome>>,
+    /// Of workers that tell no more.
+    ended: Vec<WorkerOutcome>,
+    workers: usize,
+    groups: usize,
 }
 
 impl Collected {
@@ -30,6 +43,12 @@ impl Collected {
             gathering: Gathering::of(groups, threads),
             totals: worker_ids(groups, threads).map(|it| (it, None)).collect(),
             workers: Vec::new(),
+            checkpoints: Checkpoints {
+                told: BTreeMap::new(),
+                ended: Vec::new(),
+                workers: worker_ids(groups, threads).count(),
+                groups: groups.len(),
+            },
         }
     }
 
@@ -37,6 +56,32 @@ impl Collected {
     pub fn add(&mut self, place: (usize, usize), interval: Interval) {
         interval.append_to(self.totals.entry(place).or_default());
         self.gathering.add(place, interval);
+    }
+
+    /// All that a worker has measured until the end of the interval that it told last.
+    pub(crate) fn note_checkpoint(&mut self, worker: WorkerOutcome) {
+        let number = self.gathering.told(worker.place());
+        let worker = self.with_total(worker);
+        self.checkpoints
+            .told
+            .entry(number)
+            .or_default()
+            .push(worker);
+    }
+
+    /// What a worker that will end no more intervals has for all later checkpoints.
+    pub(crate) fn note_last_checkpoint(&mut self, worker: WorkerOutcome) {
+        let worker = self.with_total(worker);
+        self.checkpoints.ended.push(worker);
+    }
+
+    /// With all that it has told, as if the run ended there.
+    fn with_total(&self, mut worker: WorkerOutcome) -> WorkerOutcome {
+        let place = (worker.thread, worker.group);
+        let total = self.totals.get(&place).cloned().flatten();
+        worker.total = total.unwrap_or_default();
+        worker.cut_off();
+        worker
     }
 
     /// It will end no more.
@@ -52,8 +97,17 @@ impl Collected {
     }
 
     /// Shows the intervals that have become complete.
-    pub fn settle(&mut self, on_progress: impl FnMut(&Progress)) {
-        self.gathering.settle(on_progress);
+    pub fn settle(&mut self, mut on_progress: impl FnMut(&Progress)) {
+        let checkpoints = &mut self.checkpoints;
+        self.gathering.settle(|progress| {
+            match checkpoints.take(progress.index + 1) {
+                None => on_progress(progress),
+                checkpoint => on_progress(&Progress {
+                    checkpoint,
+                    ..progress.clone()
+                }),
+            };
+        });
     }
 
     /// The run, all of whose workers have finished.
@@ -73,11 +127,43 @@ impl Collected {
             self.workers.push(worker);
         }
         self.gathering.settle(on_progress);
-        let place = |worker: &WorkerOutcome| (worker.thread, worker.group);
-        self.workers.sort_by_key(place);
+        self.workers.sort_by_key(WorkerOutcome::place);
         Outcome {
             left_behind: watchdog.threads(),
             ..Outcome::new(self.gathering, self.workers)
         }
+    }
+}
+
+impl Checkpoints {
+    /// The run until the end of this interval, if all workers have told it.
+    fn take(&mut self, number: usize) -> Option<Box<Outcome>> {
+        let mut workers = self.told.remove(&number)?;
+        let places: Vec<WorkerId> = workers.iter().map(WorkerOutcome::place).collect();
+        let ended = self.ended.iter();
+        workers.extend(ended.filter(|it| !places.contains(&it.place())).cloned());
+        if workers.len() < self.workers {
+            return None;
+        }
+        workers.sort_by_key(WorkerOutcome::place);
+        let mut totals: Vec<Option<Interval>> = vec![None; self.groups];
+        let mut all: Option<Interval> = None;
+        for worker in &workers {
+            for sum in [&mut totals[worker.group], &mut all] {
+                match sum {
+                    Some(sum) => sum.merge(&worker.total),
+                    none => *none = Some(worker.total.clone()),
+                }
+            }
+        }
+        let mut intervals = Intervals::default();
+        intervals.push(all.unwrap_or_default());
+        Some(Box::new(Outcome {
+            intervals,
+            totals: totals.into_iter().map(Option::unwrap_or_default).collect(),
+            workers,
+            left_behind: Vec::new(),
+            is_checkpoint: true,
+        }))
     }
 }

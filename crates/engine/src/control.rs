@@ -100,6 +100,11 @@ impl Control {
         self.has_given_up.load(Ordering::Relaxed)
     }
 
+    /// True of a part: its workers tell now and then what they have measured so far.
+    pub(crate) fn tells_checkpoints(&self) -> bool {
+        self.part.is_some()
+    }
+
     /// Fixes the common start, of a part.
     pub fn start_at(&self, start: Instant) {
         self.start_ns

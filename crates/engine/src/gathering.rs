@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use measure::{Interval, Intervals};
 
+use crate::Outcome;
 use crate::worker::RunInputs;
 
 /// A worker: its thread and its group.
@@ -24,6 +25,8 @@ pub struct Progress {
     pub index: usize,
     /// The merged figures of all workers of all groups.
     pub interval: Interval,
+    /// All that was measured until its end, if that is a checkpoint of a part of a run.
+    pub checkpoint: Option<Box<Outcome>>,
 }
 
 /// The intervals of all workers.
@@ -81,6 +84,11 @@ impl Gathering {
         }
     }
 
+    /// Intervals that a worker at work has told.
+    pub(crate) fn told(&self, place: WorkerId) -> usize {
+        self.told.get(&place).copied().unwrap_or_default()
+    }
+
     /// The worker has told all its intervals.
     pub fn end(&mut self, place: WorkerId) {
         self.told.remove(&place);
@@ -104,11 +112,17 @@ impl Gathering {
             let progress = Progress {
                 index: self.complete,
                 interval: all.unwrap_or_default(),
+                checkpoint: None,
             };
             on_progress(&progress);
             self.intervals.push(progress.interval);
             self.complete += 1;
         }
+    }
+
+    /// The intervals that are complete.
+    pub fn so_far(&self) -> Intervals {
+        self.intervals.clone()
     }
 
     /// The intervals of all, and the total of each group.

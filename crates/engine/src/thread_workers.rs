@@ -116,6 +116,26 @@ impl ThreadWorkers {
         })
     }
 
+    /// What the worker of a group had measured at the end of the interval that was polled last, if
+    /// that is a checkpoint.
+    pub fn poll_checkpoint(&mut self, group: usize) -> Option<WorkerSummary> {
+        let mut members = self.members.iter_mut();
+        let member = members.find(|member| member.group == group)?;
+        member.worker.poll_checkpoint()
+    }
+
+    /// What the worker of a group, which has finished, has for all later checkpoints.
+    pub(crate) fn last_checkpoint(
+        &mut self,
+        group: usize,
+        driver: &mut impl Driver,
+    ) -> Option<WorkerSummary> {
+        let groups: Vec<usize> = self.members.iter().map(|member| member.group).collect();
+        let position = groups.iter().position(|it| *it == group)?;
+        self.each(driver, |worker, driver| worker.last_checkpoint(driver))
+            .nth(position)
+    }
+
     /// The next group whose worker has finished and has no more intervals to tell; each once.
     pub fn poll_finished(&mut self) -> Option<usize> {
         let new = |member: &&mut Member| member.worker.is_finished() && !member.is_done;

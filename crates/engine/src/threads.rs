@@ -11,11 +11,12 @@ use driver::clock::Clock;
 use driver::kernel::{Chosen, DriverChoice, KernelDriver, Load};
 use driver::ways::{Watch, Way};
 use driver::{Driver, SocketOptions, cpu};
+use measure::timeline::Bin;
 use measure::{Interval, Intervals};
 
 use crate::collected::Collected;
 use crate::gathering::{Gathering, Progress, WorkerId};
-use crate::watchdog::{Beat, LOOK_EVERY, Watchdog};
+use crate::watchdog::{Beat, LOOK_EVERY, Watchdog, rest_of};
 use crate::worker::{RunInputs, WorkerSummary};
 use crate::{Control, SetupError, ThreadWorkers};
 
@@ -67,7 +68,29 @@ pub struct WorkerOutcome {
     pub total: Interval,
 }
 
-/// What a finished run measured.
+impl WorkerOutcome {
+    /// Its thread and its group.
+    pub(crate) fn place(&self) -> WorkerId {
+        (self.thread, self.group)
+    }
+
+    /// Ends the accounts of a worker that goes on: queries that have not ended are interrupted, and
+    /// those that have not been sent never were.
+    pub(crate) fn cut_off(&mut self) {
+        let warmup = self.summary.warmup.counts.cut_off();
+        self.summary.warmup.counts.add(&warmup);
+        let Some(rest) = rest_of(&self.total) else {
+            return;
+        };
+        let last_ns = self.total.end_ns.saturating_sub(1);
+        let bins = &mut self.summary.bins;
+        bins.add(last_ns, &Bin::of(&rest));
+        bins.lose(last_ns, rest.counts.not_sent.run_ended);
+        self.total.append_in_time(&rest);
+    }
+}
+
+/// What a run has measured.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Merged over workers; the last one is the drain if anything happened in it.
@@ -79,6 +102,8 @@ pub struct Outcome {
     /// Threads that did not end with the run, such as one in a function that does not return; they
     /// are still there. Of their workers' summaries little is known.
     pub left_behind: Vec<usize>,
+    /// The run goes on: this is what it has measured until now.
+    pub is_checkpoint: bool,
 }
 
 impl Outcome {
@@ -96,14 +121,16 @@ impl Outcome {
             totals,
             workers,
             left_behind: Vec::new(),
+            is_checkpoint: false,
         }
     }
 }
 
 enum Report {
-    Interval(WorkerId, Box<Interval>),
-    /// No more intervals of this worker.
-    Ended(WorkerId),
+    /// With all that the worker has measured so far, if that is a checkpoint.
+    Interval(WorkerId, Box<(Interval, Option<WorkerOutcome>)>),
+    /// No more intervals of this worker; with what it has for all later checkpoints.
+    Ended(WorkerId, Option<Box<WorkerOutcome>>),
     /// All workers of a thread.
     Finished(Vec<WorkerOutcome>),
     /// The thread could not begin.
@@ -207,30 +234,40 @@ fn run_thread(
     let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;
     let mut workers = ThreadWorkers::new(groups, index as u32, control);
     workers.open(&mut driver)?;
-    while !workers.is_finished() {
-        beat.count();
-        let until = workers.step(&mut driver);
-        while let Some((group, interval)) = workers.poll_interval() {
-            let place = (index, group);
-            let _ = sender.send(Report::Interval(place, Box::new(interval)));
-        }
-        while let Some(group) = workers.poll_finished() {
-            let _ = sender.send(Report::Ended((index, group)));
-        }
-        if !workers.is_finished() {
-            driver.wait(until);
-        }
-    }
-    let summaries = workers.summaries(&mut driver).into_iter();
     let outcome = |(group, summary)| WorkerOutcome {
         group,
         thread: index,
         cpu,
         driver: Some(chosen.clone()),
         summary,
-        // Its intervals have been told one by one.
+        // Its intervals are told one by one.
         total: Interval::default(),
     };
+    while !workers.is_finished() {
+        beat.count();
+        let until = workers.step(&mut driver);
+        while let Some((group, interval)) = workers.poll_interval() {
+            let place = (index, group);
+            let checkpoint = workers.poll_checkpoint(group);
+            let told = (
+                interval,
+                checkpoint.map(|summary| outcome((group, summary))),
+            );
+            let _ = sender.send(Report::Interval(place, Box::new(told)));
+        }
+        while let Some(group) = workers.poll_finished() {
+            let last = match control.tells_checkpoints() {
+                true => workers.last_checkpoint(group, &mut driver),
+                false => None,
+            };
+            let last = last.map(|summary| Box::new(outcome((group, summary))));
+            let _ = sender.send(Report::Ended((index, group), last));
+        }
+        if !workers.is_finished() {
+            driver.wait(until);
+        }
+    }
+    let summaries = workers.summaries(&mut driver).into_iter();
     Ok(Report::Finished(summaries.map(outcome).collect()))
 }
 
@@ -263,8 +300,19 @@ fn collect(
                 watchdog.forget(index);
                 failure.get_or_insert(error);
             }
-            Ok(Report::Interval(place, interval)) => collected.add(place, *interval),
-            Ok(Report::Ended(place)) => collected.end(place),
+            Ok(Report::Interval(place, told)) => {
+                let (interval, checkpoint) = *told;
+                collected.add(place, interval);
+                if let Some(checkpoint) = checkpoint {
+                    collected.note_checkpoint(checkpoint);
+                }
+            }
+            Ok(Report::Ended(place, last)) => {
+                if let Some(last) = last {
+                    collected.note_last_checkpoint(*last);
+                }
+                collected.end(place);
+            }
             Ok(Report::Finished(workers)) => {
                 for worker in workers {
                     watchdog.forget(worker.thread);

@@ -208,7 +208,7 @@ impl Watchdog {
 
 /// What lacks for the accounts of a worker to balance, as an interval that follows; none if they
 /// do.
-fn rest_of(told: &Interval) -> Option<Interval> {
+pub(crate) fn rest_of(told: &Interval) -> Option<Interval> {
     let counts = told.counts.cut_off();
     (counts != measure::Counts::default()).then(|| Interval {
         start_ns: told.end_ns,

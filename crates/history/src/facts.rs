@@ -100,6 +100,7 @@ fn ended(by: EndedBy) -> &'static str {
         EndedBy::Queries => "queries",
         EndedBy::TargetGone => "target gone",
         EndedBy::Interrupted => "interrupted",
+        EndedBy::AgentLost => "agent lost",
     }
 }
 

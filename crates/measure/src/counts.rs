@@ -66,8 +66,8 @@ pub struct Counts {
     pub connection_losses: u64,
     /// Queries sent that HTTP or a QUIC stream ended without a DNS message, by cause.
     pub exchange_failures: ExchangeFailures,
-    /// Queries sent that were still open when the run was interrupted: how they would have ended is
-    /// unknown, and they are not lost.
+    /// Queries sent that were still open when the run was interrupted, or at the checkpoint that is
+    /// its result: how they would have ended is unknown, and they are not lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub interrupted: u64,
     /// Times that a query was sent again on another connection because the target said that it had

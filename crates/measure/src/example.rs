@@ -125,6 +125,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         intervals,
         intervals_merged: 1,
         outages: None,
+        degraded: None,
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,

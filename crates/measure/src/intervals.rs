@@ -8,6 +8,7 @@
 //!
 //! Order of calls: [`Intervals::push`] for each interval as it ends, then [`Intervals::finish`].
 
+use crate::counts::Counts;
 use crate::interval::Interval;
 use crate::timeline::Steps;
 
@@ -90,6 +91,29 @@ impl Intervals {
         let complete = self.each.len() - 1;
         let complete = self.each[..complete].iter_mut();
         self.buckets = complete.map(Interval::shrink_to_fit).sum();
+    }
+
+    /// When the last of them ended, in nanoseconds since the start of the measured run.
+    pub fn end_ns(&self) -> u64 {
+        let last = self.latest.as_ref().or(self.each.last());
+        last.map_or(0, |interval| interval.end_ns)
+    }
+
+    /// Adds what lacks for the accounts of all of them to balance: queries that have not ended are
+    /// interrupted, and those that have not been sent never were.
+    pub fn end_accounts(&mut self) {
+        let mut all = Counts::default();
+        let each = self.each.iter().chain(&self.latest);
+        each.for_each(|interval| all.add(&interval.counts));
+        let (counts, end_ns) = (all.cut_off(), self.end_ns());
+        if counts != Counts::default() {
+            self.push(Interval {
+                start_ns: end_ns,
+                end_ns: end_ns + 1,
+                counts,
+                ..Interval::default()
+            });
+        }
     }
 
     /// All of them as steps, which are not kept any longer here.

@@ -45,6 +45,7 @@
 //!   a server; `line`: what a delay line did.
 //! * `observation`: what servers and exporters told of themselves meanwhile, on the run's clock,
 //!   in bounded memory.
+//! * `degraded`: what is known of a run after a part of its generator was lost.
 //! * `steady_state`: how a run began, what it sustained and whether it drifted, from the
 //!   intervals of any record.
 //! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,
@@ -62,6 +63,7 @@ pub mod comparison;
 mod conclusions;
 pub mod condition;
 pub mod counts;
+pub mod degraded;
 pub mod doctor;
 pub mod evaluation;
 pub mod event;
@@ -106,6 +108,7 @@ pub use around::Around;
 pub use capacity::Capacity;
 pub use comparison::Comparison;
 pub use counts::Counts;
+pub use degraded::{Degraded, LostPart};
 pub use evaluation::Evaluation;
 pub use event::Event;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};

@@ -11,6 +11,7 @@ mod fitness;
 
 use std::collections::BTreeMap;
 
+use crate::degraded::Degraded;
 use crate::experience::{GroupRecord, merge_groups};
 use crate::facts::NetworkFacts;
 use crate::interval::Interval;
@@ -246,10 +247,23 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
         merged.responder.get_or_insert_default().add(responder);
     }
     add_intervals(&mut merged.intervals, record.intervals);
+    merged.degraded = joined(merged.degraded.take(), record.degraded);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());
     merged.observations.append(&mut record.observations);
     merged.events.append(&mut record.events);
     add_new(&mut merged.warnings, record.warnings);
+}
+
+/// What is known of the time after both results.
+fn joined(merged: Option<Degraded>, other: Option<Degraded>) -> Option<Degraded> {
+    let (Some(mut merged), Some(other)) = (merged.clone(), other.clone()) else {
+        return merged.or(other);
+    };
+    merged.lost.extend(other.lost);
+    merged.survivors += other.survivors;
+    add_intervals(&mut merged.intervals, other.intervals);
+    merged.total = Interval::total(&merged.intervals);
+    Some(merged)
 }
 
 /// What both saw of outages, unless the timeline of both will show it.

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{Connections, WireCounts};
+use crate::degraded::Degraded;
 use crate::event::Event;
 use crate::experience::{ClientExperience, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
@@ -142,6 +143,10 @@ pub struct RunRecord {
     pub simulation: Option<SimulationRecord>,
     /// What ended the run.
     pub ended_by: EndedBy,
+    /// What is known of the time after the result, if a part of the generator was lost; nothing of
+    /// it is in any other figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<Degraded>,
     /// How the run began, what it sustained and how that drifted; none if nothing was answered, or
     /// if the record is of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,6 +215,8 @@ pub enum EndedBy {
     TargetGone,
     /// The user interrupted it.
     Interrupted,
+    /// A part of the generator was lost: the result is that of the last checkpoint of all parts.
+    AgentLost,
 }
 
 fn one() -> u64 {
@@ -329,6 +336,9 @@ impl RunRecord {
         }
         self.observations.iter().try_for_each(Observation::check)?;
         self.events.iter().try_for_each(Event::check)?;
+        if let Some(degraded) = &self.degraded {
+            degraded.check(self.measured_ns)?;
+        }
         let warmup = self.warmup.counts.check_identity();
         warmup.map_err(|reason| format!("warm-up: {reason}"))?;
         intervals::check_open(&self.intervals)?;

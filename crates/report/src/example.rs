@@ -92,6 +92,7 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
         intervals,
         intervals_merged: 1,
         outages: None,
+        degraded: None,
         timeline: None,
         network: NetworkFacts::default(),
         responder: None,

@@ -117,6 +117,7 @@ fn header(record: &RunRecord) -> String {
         EndedBy::Duration | EndedBy::Queries => "",
         EndedBy::TargetGone => ", then the target was gone",
         EndedBy::Interrupted => ", then interrupted",
+        EndedBy::AgentLost => ", then a part of the generator was lost",
     };
     let kind = match (record.driver, record.self_test) {
         (DriverKind::Sim, _) => "SIMULATION in virtual time, ",
@@ -332,7 +333,7 @@ fn result(record: &RunRecord) -> String {
         row(&format!("  {}", end.name), number, "queries", note);
     }
     if counts.interrupted > 0 {
-        let note = "of offered; still open when interrupted".to_owned();
+        let note = "of offered; still open at the end".to_owned();
         row("still open", counts.interrupted, "queries", note);
     }
     rates(record, &mut table);

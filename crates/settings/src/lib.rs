@@ -14,6 +14,7 @@
 //! | [`http`] | the requests of DoH |
 //! | [`tls`] | how TLS is asked for |
 //! | [`sockets`] | how the kernel's sockets are opened |
+//! | [`agents`] | what is done when a part of a run is lost |
 //! | [`driver`] | what sends and receives the data, and what timestamps datagrams |
 //! | [`arrival`] | when queries are due |
 //! | [`connections`] | how long connections live, and how they are opened |
@@ -28,6 +29,7 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+pub mod agents;
 pub mod arrival;
 pub mod behaviour;
 pub mod connections;
@@ -44,6 +46,7 @@ pub mod stub;
 pub mod tls;
 pub mod transport;
 
+pub use agents::OnAgentLoss;
 pub use arrival::{Arrival, ClientArrival, Process, ReplaySource, Think};
 pub use behaviour::{Behaviour, ConnectionEnd, Delay, FaultShares, QuicShares, Stall};
 pub use connections::ConnectionPolicy;
@@ -114,5 +117,6 @@ mod tests {
         check::<StampSource>();
         check::<Process>();
         check::<ServerOrder>();
+        check::<OnAgentLoss>();
     }
 }

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Arrival, Behaviour, ConnectionPolicy, DriverKind, Http, InterfaceName, Message, Presence,
-    Questions, Simulation, SocketOptions, Stub, Tls, Transport, nanos,
+    Arrival, Behaviour, ConnectionPolicy, DriverKind, Http, InterfaceName, Message, OnAgentLoss,
+    Presence, Questions, Simulation, SocketOptions, Stub, Tls, Transport, nanos,
 };
 
 /// Everything that the clients of a run are asked for: all clients, or those of one group.
@@ -150,6 +150,9 @@ pub struct Generator {
     pub workers: Option<u32>,
     /// Processes; none for as many as the limit of open files demands.
     pub processes: Option<u32>,
+    /// What is done when one of them is lost; none if it was left to the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_agent_loss: Option<OnAgentLoss>,
     /// CPUs that the workers are pinned to, in order; empty if they are not.
     pub cpus: Vec<usize>,
     /// Addresses and prefixes that the clients use in turn; empty if the kernel chooses.
@@ -173,6 +176,7 @@ impl Default for Generator {
         Generator {
             workers: None,
             processes: None,
+            on_agent_loss: None,
             cpus: Vec::new(),
             local_addresses: Vec::new(),
             local_port: 0,

@@ -94,7 +94,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 139] = [
+pub(crate) const FLAGS: [Flag; 140] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -210,6 +210,7 @@ pub(crate) const FLAGS: [Flag; 139] = [
     // Generator
     run("workers"),
     run("processes").at(At::Sockets),
+    run("on-agent-loss").at(At::Sockets),
     run("cpus").at(At::Sockets),
     group("local-address").asked_by(Calls::All),
     group("local-port"),

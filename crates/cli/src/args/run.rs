@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proto::Transport;
-use settings::{DriverChoice, DriverKind, InterfaceName, Named, Process};
+use settings::{DriverChoice, DriverKind, InterfaceName, Named, OnAgentLoss, Process};
 
 use super::behaviour::{SelfTestBehaviour, SimulationArguments};
 use super::compare::ConditionArguments;
@@ -180,6 +180,11 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) processes: Option<u32>,
+    /// What to do when one of several processes is lost [default: end; a run of more than 30
+    /// minutes has none]
+    #[arg(long, value_name = "WAY", help_heading = "Generator", 
+          value_parser = one_of(OnAgentLoss::ALL))]
+    pub(crate) on_agent_loss: Option<OnAgentLoss>,
     /// CPUs to pin the workers to, in order
     #[arg(
         long,

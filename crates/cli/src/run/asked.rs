@@ -92,6 +92,7 @@ fn run(flags: &RunArguments) -> Result<Run, Failure> {
         generator: Generator {
             workers: flags.workers,
             processes: flags.processes,
+            on_agent_loss: flags.on_agent_loss,
             cpus: flags.cpus.clone(),
             local_addresses: flags.local_address.clone(),
             local_port: flags.local_port,

@@ -21,7 +21,7 @@ pub(crate) mod unused;
 use std::time::Duration;
 
 use engine::Progress;
-use lab::run::{RunRequest, Serving};
+use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 use measure::experience::GroupRecord;
 use settings::Run;
@@ -36,8 +36,8 @@ use progress::Display;
 pub(crate) use request::CLIENTS;
 pub(crate) use shares::show_shares;
 
-/// True if the run was in vain; or if the script of all clients of a group has failed or a worker
-/// did not end, which is told.
+/// True if the run was in vain; or if the script of all clients of a group has failed, a worker did
+/// not end or a process was lost, which is told.
 pub(crate) fn is_failure(record: &RunRecord) -> bool {
     let mut errors: Vec<String> = record.groups.iter().filter_map(failed_script).collect();
     let workers = record.workers.iter().enumerate();
@@ -45,6 +45,7 @@ pub(crate) fn is_failure(record: &RunRecord) -> bool {
     errors.extend(stuck.map(|(number, _)| {
         format!("worker {number} did not end with the run: not all that it did is in the result")
     }));
+    errors.extend(lost_processes(record));
     errors.iter().for_each(|error| tell!("error: {error}"));
     was_in_vain(record) || !errors.is_empty()
 }
@@ -73,7 +74,7 @@ fn was_in_vain(record: &RunRecord) -> bool {
 
 /// Runs with the progress display; `interrupt` ends it.
 pub(crate) fn measure(group: &Group, interrupt: &Interrupt) -> Result<RunRecord, Failure> {
-    measure_groups(std::slice::from_ref(group), interrupt)
+    whole(measure_groups(std::slice::from_ref(group), interrupt)?)
 }
 
 /// As [`measure`]; `watch` sees each interval as it ends, unless the run is a simulation.
@@ -82,7 +83,27 @@ pub(crate) fn measure_watched(
     interrupt: &Interrupt,
     watch: &mut dyn FnMut(&Progress),
 ) -> Result<RunRecord, Failure> {
-    watch_groups(std::slice::from_ref(group), interrupt, watch)
+    whole(watch_groups(std::slice::from_ref(group), interrupt, watch)?)
+}
+
+/// Refuses the record of a run that has lost a process, as one of several that are compared.
+pub(crate) fn whole(record: RunRecord) -> Result<RunRecord, Failure> {
+    match lost_processes(&record).first() {
+        None => Ok(record),
+        Some(lost) => Err(Failure::in_operation(lost)),
+    }
+}
+
+/// What is told of each process that was lost.
+fn lost_processes(record: &RunRecord) -> Vec<String> {
+    let lost = record.degraded.iter().flat_map(|degraded| &degraded.lost);
+    let told = lost.map(|lost| {
+        format!(
+            "process {} was lost ({}): the result is that of the last checkpoint of all processes",
+            lost.process, lost.how
+        )
+    });
+    told.collect()
 }
 
 /// Runs several groups of clients at once.
@@ -111,6 +132,7 @@ fn watch_groups(
     show_shares(&prepared.requests, is_quiet);
     let processes = first.generator.processes;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
+        check_loss(first, &division)?;
         let of_run = (groups, is_quiet, shown_each(first));
         return processes::measure(prepared, division, of_run, (interrupt, watch));
     }
@@ -133,6 +155,24 @@ fn watch_groups(
         lab::run::note_responder(&mut record, &counted, Some(waited));
     }
     Ok(record)
+}
+
+/// What a lost process means for a run of several that is longer than this has to be said.
+const LONG: Duration = Duration::from_mins(30);
+
+fn check_loss(run: &Run, division: &Division) -> Result<(), Failure> {
+    let is_long = run.limits.duration.is_some_and(|duration| duration > LONG);
+    if !is_long || division.processes < 2 || run.generator.on_agent_loss.is_some() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!(
+            "a run of more than 30 minutes in {} processes does not say what to do when one of \
+             them is lost",
+            division.processes
+        ),
+        "give --on-agent-loss end, continue or fail",
+    ))
 }
 
 /// Length of an interval unless told; short runs have shorter ones.
@@ -172,6 +212,7 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     let mut prepared = prepare(groups, None)?;
     let processes = groups[0].run.generator.processes;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
+        check_loss(&groups[0].run, &division)?;
         // A responder in parts is started when it is needed.
         return match division.responders {
             1 => {

@@ -29,6 +29,7 @@ mod interrupt;
 mod lab;
 mod lifecycle;
 mod line;
+mod losses;
 mod manual;
 mod names;
 mod observing;

@@ -10,7 +10,7 @@ use measure::{ResponderFacts, RunRecord};
 use crate::process::{Folder, Responder, THRONG, execute, measured, signal, throng};
 
 /// PIDs of the processes that the parent with this PID has started.
-fn parts_of(parent: u32) -> Vec<u32> {
+pub(crate) fn parts_of(parent: u32) -> Vec<u32> {
     let children = Command::new("pgrep")
         .args(["-P", &parent.to_string()])
         .output()
@@ -21,7 +21,7 @@ fn parts_of(parent: u32) -> Vec<u32> {
 
 /// Returns when none of these processes is there any more; one that is waited for by nobody, as
 /// the children of a dead parent may be, is as good as gone.
-fn wait_until_gone(pids: &[u32]) {
+pub(crate) fn wait_until_gone(pids: &[u32]) {
     let is_there = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let state = stat.rsplit(") ").next().unwrap_or_default();
@@ -34,30 +34,43 @@ fn wait_until_gone(pids: &[u32]) {
     }
 }
 
-/// A run that would take a minute; killed when dropped.
-struct Running {
-    child: Child,
+/// A run in processes; killed when dropped.
+pub(crate) struct Running {
+    pub(crate) child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
 impl Running {
-    /// Returns when the first interval is over.
+    /// One that would take a minute; returns when its first interval is over.
     fn start(flags: &str) -> Running {
-        let line = format!("run --duration 60s --interval 50ms {flags}");
+        let mut running = Running::begin(&format!("--duration 60s --interval 50ms {flags}"));
+        running.wait_for_intervals(1);
+        running
+    }
+
+    pub(crate) fn begin(flags: &str) -> Running {
+        let line = format!("run {flags}");
         let mut command = Command::new(THRONG);
         command.args(line.split_whitespace()).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut running = Running { child, stderr };
-        let mut first = String::new();
-        running.stderr.read_line(&mut first).unwrap();
-        assert!(first.contains("sent "), "{first}");
-        running
+        Running { child, stderr }
+    }
+
+    /// Returns when so many further intervals are over.
+    pub(crate) fn wait_for_intervals(&mut self, number: usize) {
+        let (mut over, mut told) = (0, String::new());
+        while over < number {
+            let before = told.len();
+            self.stderr.read_line(&mut told).unwrap();
+            assert!(told.len() > before, "it ended: {told}");
+            over += usize::from(told[before..].contains(" s  sent "));
+        }
     }
 
     /// Exit code, standard output, and the rest of standard error.
-    fn ended(&mut self) -> (Option<i32>, String, String) {
+    pub(crate) fn ended(&mut self) -> (Option<i32>, String, String) {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         self.stderr.read_to_string(&mut stderr).unwrap();
         let mut pipe = self.child.stdout.take().unwrap();

@@ -14,11 +14,13 @@
 //! * `connecting`, `disconnecting`, `streams`, `quic`: connections, and what happens within them.
 //! * `timers`, `retries`, `happy_eyeballs`: timeouts; queries and connections that go on to another
 //!   server; connections that are raced.
+//! * `checkpoints`: all that was measured so far, told now and then by the parts of a run.
 //! * `churn`: clients that come, leave, or lose their connections.
 //!
 //! Cost on the data path, a query over UDP in a closed loop with bursts of five: 2 clock readings
 //! and 2 system calls a burst, one copy of the template, no allocation.
 
+mod checkpoints;
 mod churn;
 mod connecting;
 mod disconnecting;
@@ -49,9 +51,11 @@ use proto::Instant;
 
 use crate::SetupError;
 use crate::control::Control;
+use checkpoints::Taken;
 use happy_eyeballs::Losers;
 pub use inputs::{RunInputs, TlsSettings};
 use ledger::Ledger;
+use ledger::checkpoints::Checkpoints;
 use offer::{Mode, Offer};
 use phases::{Course, Phase};
 use population::Population;
@@ -74,6 +78,7 @@ pub(crate) struct Worker {
     offer: Offer,
     wire: Wire,
     ledger: Ledger,
+    taken: Taken,
 }
 
 impl Worker {
@@ -84,15 +89,20 @@ impl Worker {
         let primaries = plan.worker_clients(index);
         let offer = Offer::new(&plan, index, (first, primaries));
         let has_script = matches!(offer.mode, Mode::Scripted(_));
+        let mut ledger = Ledger::new(&plan, primaries, inputs.observer.clone(), has_script);
+        if control.tells_checkpoints() {
+            ledger.tally.note_checkpoints(Checkpoints::of(&plan));
+        }
         Worker {
             index,
             course: Course::default(),
             population: Population::new(&plan, (first, primaries)),
             wire: Wire::new(&plan, inputs.tls.clone(), index),
-            ledger: Ledger::new(&plan, primaries, inputs.observer.clone(), has_script),
+            ledger,
             offer,
             control,
             plan,
+            taken: Taken::default(),
         }
     }
 
@@ -134,7 +144,7 @@ impl Worker {
             return Instant::FAR_FUTURE;
         }
         let now = driver.now();
-        self.ledger.roll_intervals(driver, now);
+        self.roll_intervals(driver, now);
         self.fire_events(driver, now);
         self.fire_timers(driver, now);
         if self.population.stub.is_some() {
@@ -158,18 +168,28 @@ impl Worker {
 
     /// The next interval that has ended, in order.
     pub(crate) fn poll_interval(&mut self) -> Option<Interval> {
-        self.ledger.tally.finished.pop_front()
+        let interval = self.ledger.tally.finished.pop_front()?;
+        self.taken.intervals += 1;
+        Some(interval)
     }
 
     /// The rest, once [`Worker::is_finished`].
     pub(crate) fn summary(&self, driver: &impl Driver) -> WorkerSummary {
+        let present_ns = self.population.present_ns(&self.course.timeline);
+        WorkerSummary {
+            bins: self.ledger.tally.timeline().clone(),
+            experience: self.ledger.statistics.experience(present_ns),
+            ..self.common_summary(driver)
+        }
+    }
+
+    /// What is told at the end and before it.
+    fn common_summary(&self, driver: &impl Driver) -> WorkerSummary {
         let Ledger { tally, window, .. } = &self.ledger;
         let stub = self.population.stub.as_ref();
-        let present_ns = self.population.present_ns(&self.course.timeline);
         WorkerSummary {
             timeline: self.course.timeline,
             warmup: tally.warmup.clone(),
-            bins: tally.timeline().clone(),
             window: *window,
             ended_by: self.course.ended_by,
             stats: driver.stats(),
@@ -180,8 +200,8 @@ impl Worker {
                 Mode::Scripted(scripted) => scripted.record(),
                 _ => None,
             },
-            experience: self.ledger.statistics.experience(present_ns),
             servers: stub.map_or_else(Vec::new, |stub| stub.ended().to_vec()),
+            ..WorkerSummary::default()
         }
     }
 
@@ -192,7 +212,7 @@ impl Worker {
             return;
         };
         self.ledger.begin_delivery(owner, received.at);
-        self.ledger.roll_intervals(driver, received.at);
+        self.roll_intervals(driver, received.at);
         self.ledger.count_received(received);
         if self.population.stub.is_some() && self.handle_racer(driver, owner, received) {
             return;

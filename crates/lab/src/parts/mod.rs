@@ -10,6 +10,7 @@
 //! | part | `ready` | its clients are set up |
 //! | parent | `start N` | start at that instant of the shared clock |
 //! | part | `interval {...}` | an interval is over on all its threads |
+//! | part | `checkpoint {...}` | its record until the end of that interval |
 //! | part | `vain` | the first queries of all its threads have failed |
 //! | part | `record {...}` | its run is over: last line |
 //! | part | `listening [...]` | a responder's addresses |
@@ -21,9 +22,14 @@
 //!
 //! Nothing is left behind: a part whose standard input ends exits at once, whatever ended its
 //! parent, and parts end with the value that owns them ([`Parts`]). A part that says nothing for
-//! long, such as one that was stopped (SIGSTOP), is ended, and the command with it.
+//! long, such as one that was stopped (SIGSTOP), is ended.
+//!
+//! A part of a run that ends before its time does not take the result with it: that is the last
+//! checkpoint of all parts (`checkpoints`).
 
+mod checkpoints;
 pub mod child;
+mod fate;
 mod parent;
 mod run;
 mod serve;

@@ -153,15 +153,26 @@ impl Parts {
         }
     }
 
+    /// Ends a part that says nothing any more.
+    pub(super) fn end(&mut self, index: usize) {
+        // One that has ended already cannot be killed, and needs it not.
+        let _ = self.members[index].child.kill();
+    }
+
+    /// How a part has ended that is about to.
+    pub(super) fn end_of(&mut self, index: usize) -> String {
+        let ended = self.members[index].child.wait();
+        ended.map_or_else(|error| error.to_string(), describe)
+    }
+
     /// The error of a part that has ended before its time.
     pub fn died(&mut self, index: usize) -> PartsError {
         let count = self.count;
-        let child = &mut self.members[index].child;
-        let pid = child.id();
-        let how = child.wait().map_or_else(|_| String::new(), describe);
+        let pid = self.members[index].child.id();
+        let how = self.end_of(index);
         PartsError::Broken(RunError::new(
             format!(
-                "process {} of {count} (PID {pid}) died in the run{how}",
+                "process {} of {count} (PID {pid}) died in the run: {how}",
                 index + 1
             ),
             "the others were ended, and there is no result; if the kernel ended it for lack of \
@@ -235,8 +246,8 @@ fn listen(index: usize, stdout: ChildStdout, sender: &Sender<(usize, Event)>) {
 
 fn describe(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
-        (Some(signal), _) => format!(": signal {signal}"),
-        (None, Some(code)) => format!(": exit code {code}"),
-        (None, None) => String::new(),
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => status.to_string(),
     }
 }

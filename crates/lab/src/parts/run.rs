@@ -1,13 +1,19 @@
 //! A run in parts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use driver::clock::Clock;
 use engine::{Control, Gathering, PartOfRun, Progress, RunOptions};
+use load::Plan;
 use measure::{Interval, RunRecord};
+use proto::Instant;
+use settings::OnAgentLoss;
 
+use super::checkpoints::{Checkpoints, Loss};
 use super::child;
+use super::fate::sent_max;
 use super::parent::{Event, Parts, PartsError};
 use super::serve::serve_parts;
 use crate::run::{RunError, RunRequest, note_responder};
@@ -49,23 +55,26 @@ pub fn run_part(groups: &[RunRequest], part: PartOfRun) -> Result<(), RunError> 
         driver: own_driver(groups),
         part: Some(part),
     };
-    let started = record::Started::now();
-    let tell = |progress: &Progress| {
-        let interval = serde_json::to_string(&progress.interval);
-        child::say("interval", &interval.unwrap_or_default());
-    };
-    let outcome =
-        engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
+    let groups = by_position(groups);
     let surroundings = record::Surroundings {
         simulation: None,
-        started,
+        started: record::Started::now(),
         host: crate::host::facts(),
         // The host's, which the parent reads once.
         kernel: std::collections::BTreeMap::new(),
     };
-    let mut record = record::from_outcome(&by_position(groups), outcome, surroundings);
-    record.groups.retain(|group| group.clients > 0);
-    record::leave_out_intervals(&mut record);
+    let tell = |progress: &Progress| {
+        let interval = serde_json::to_string(&progress.interval);
+        child::say("interval", &interval.unwrap_or_default());
+        if let Some(outcome) = &progress.checkpoint {
+            let outcome = outcome.as_ref().clone();
+            let record = record::of_part(&groups, outcome, surroundings.clone());
+            child::say("checkpoint", &record.to_json());
+        }
+    };
+    let outcome =
+        engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
+    let record = record::of_part(&groups, outcome, surroundings);
     child::say("record", &record.to_json());
     Ok(())
 }
@@ -88,10 +97,12 @@ fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
 }
 
 /// Leads the parts through the run and merges what they measured; `on_progress` sees each interval
-/// when all parts have ended it. The parts are gone afterwards.
+/// when all parts have ended it. The parts are gone afterwards. If one was lost, the result is the
+/// last checkpoint of all.
 ///
 /// # Errors
-/// A part could not start, or it died: there is no result then.
+/// A part could not start, or it was lost before the first checkpoint, or that was to end the run
+/// without a result.
 pub fn run_parts(
     groups: &[RunRequest],
     (parts, responders): (Parts, Option<Parts>),
@@ -99,14 +110,18 @@ pub fn run_parts(
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, PartsError> {
     let observing = crate::observing::begin(groups, control)?;
-    let kernel_before = crate::host::counters();
     let count = parts.count() as usize;
+    let first = groups.first().map(|request| &request.asked.generator);
     let mut leading = Leading {
+        groups,
         parts,
         responders,
         clock,
+        kernel_before: crate::host::counters(),
+        run_start: None,
         ready: 0,
         vain: 0,
+        on_loss: first.and_then(|it| it.on_agent_loss).unwrap_or_default(),
         gives_up: control.gives_up(),
         stop_said: false,
         interrupt_said: false,
@@ -114,22 +129,19 @@ pub fn run_parts(
         silent_max: silence_max(groups),
         records: vec![None; count],
         gathering: Gathering::at((0..count).map(place), 1),
+        checkpoints: Checkpoints::new(count),
         on_progress,
     };
     leading.lead(control)?;
-    let records: Vec<RunRecord> = leading.records.drain(..).flatten().collect();
-    let kernel = crate::host::difference(&kernel_before, &crate::host::counters());
-    let merged = measure::merge::merge_parts(records);
-    let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
-    record.network.kernel = kernel;
-    record.network.kernel_of_hosts.clear();
-    let (intervals, _) = leading.gathering.finish();
-    record::finish(&mut record, groups, intervals);
+    let responders = leading.responders.take();
+    let mut record = leading.result()?;
     if let Some(observing) = observing {
         observing.end(&mut record);
     }
-    if let Some(responders) = leading.responders.take() {
+    if let Some(responders) = responders {
         match serve_parts(responders, |_| true) {
+            // It counted what came after the result too.
+            Ok(_) if record.degraded.is_some() => {}
             Ok(counted) => note_responder(&mut record, &counted, None),
             // The run itself is over and complete.
             Err(PartsError::Refused(error) | PartsError::Broken(error)) => {
@@ -142,14 +154,19 @@ pub fn run_parts(
 }
 
 /// The parts of a run, and what they have reported so far.
-struct Leading<F> {
+struct Leading<'a, F> {
+    groups: &'a [RunRequest],
     parts: Parts,
     /// The target of a self-test, if it is in parts too.
     responders: Option<Parts>,
     clock: Clock,
+    kernel_before: BTreeMap<String, u64>,
+    /// When the measured run started, or will.
+    run_start: Option<Instant>,
     ready: usize,
     /// Parts whose first queries have all failed.
     vain: usize,
+    on_loss: OnAgentLoss,
     gives_up: bool,
     stop_said: bool,
     interrupt_said: bool,
@@ -159,6 +176,7 @@ struct Leading<F> {
     records: Vec<Option<RunRecord>>,
     /// The intervals that the parts have told.
     gathering: Gathering,
+    checkpoints: Checkpoints,
     on_progress: F,
 }
 
@@ -167,9 +185,9 @@ fn place(part: usize) -> (usize, usize) {
     (part, 0)
 }
 
-impl<F: FnMut(&Progress)> Leading<F> {
+impl<F: FnMut(&Progress)> Leading<'_, F> {
     fn lead(&mut self, control: &Control) -> Result<(), PartsError> {
-        while self.records.iter().any(Option::is_none) {
+        while (0..self.records.len()).any(|part| self.is_at_work(part)) {
             if control.is_stopped() && !self.stop_said {
                 self.stop_said = true;
                 self.parts.say_to_all("stop");
@@ -189,15 +207,65 @@ impl<F: FnMut(&Progress)> Leading<F> {
             };
             self.silent[index] = Duration::ZERO;
             match event {
+                // What a lost part had said before is of no use any more.
+                Event::Said(..) if self.checkpoints.is_lost(index) => {}
                 Event::Said(word, text) => self.hear(index, &word, &text)?,
-                Event::Ended if self.records[index].is_none() => {
-                    return Err(self.parts.died(index));
+                Event::Ended if self.is_at_work(index) => {
+                    let error = self.parts.died(index);
+                    let how = self.parts.end_of(index);
+                    self.lose(index, how, error)?;
                 }
                 Event::Ended => {}
             }
             self.gathering.settle(&mut self.on_progress);
         }
         Ok(())
+    }
+
+    /// True if a part has more to tell.
+    fn is_at_work(&self, part: usize) -> bool {
+        self.records[part].is_none() && !self.checkpoints.is_lost(part)
+    }
+
+    /// A part says nothing more, though its run is not over.
+    fn lose(&mut self, part: usize, how: String, error: PartsError) -> Result<(), PartsError> {
+        let has_result = self.checkpoints.is_there() && self.on_loss != OnAgentLoss::Fail;
+        let Some(run_start) = self.run_start.filter(|_| has_result) else {
+            return Err(error);
+        };
+        let noticed_ns = self.clock.now().nanos_since(run_start);
+        let known = Duration::from_nanos(noticed_ns);
+        let known = self.checkpoints.known(part, known)?;
+        let plans: Vec<&Plan> = self.groups.iter().map(|request| &request.plan).collect();
+        let loss = Loss {
+            how,
+            noticed_ns,
+            sent_unknown_max: sent_max(&plans, self.records.len(), &known),
+        };
+        self.checkpoints.lose(part, loss);
+        self.gathering.end(place(part));
+        if self.on_loss == OnAgentLoss::End && !self.stop_said {
+            self.stop_said = true;
+            self.parts.say_to_all("stop");
+        }
+        Ok(())
+    }
+
+    /// What the parts that were not lost have measured together; or if one was, what all had until
+    /// their last checkpoint.
+    fn result(mut self) -> Result<RunRecord, PartsError> {
+        if self.checkpoints.has_losses() {
+            return self.checkpoints.result(self.groups);
+        }
+        let records: Vec<RunRecord> = self.records.drain(..).flatten().collect();
+        let kernel = crate::host::difference(&self.kernel_before, &crate::host::counters());
+        let merged = measure::merge::merge_parts(records);
+        let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
+        record.network.kernel = kernel;
+        record.network.kernel_of_hosts.clear();
+        let (intervals, _) = self.gathering.finish();
+        record::finish(&mut record, self.groups, intervals);
+        Ok(record)
     }
 
     /// A part at work ends an interval now and then, and tells of it. Time in which the parent was
@@ -208,8 +276,12 @@ impl<F: FnMut(&Progress)> Leading<F> {
         }
         for index in 0..self.records.len() {
             self.silent[index] += passed.min(2 * STOP_POLL);
-            if self.records[index].is_none() && self.silent[index] > self.silent_max {
-                return Err(self.parts.silent(index, self.silent[index]));
+            if self.is_at_work(index) && self.silent[index] > self.silent_max {
+                let silence = self.silent[index];
+                let error = self.parts.silent(index, silence);
+                self.parts.end(index);
+                let how = format!("said nothing for {:.0} s", silence.as_secs_f64());
+                self.lose(index, how, error)?;
             }
         }
         Ok(())
@@ -221,6 +293,8 @@ impl<F: FnMut(&Progress)> Leading<F> {
                 self.ready += 1;
                 if self.ready == self.records.len() {
                     let start = self.clock.now() + START_DELAY;
+                    let warmups = self.groups.iter().map(|request| request.plan.warmup);
+                    self.run_start = Some(start + warmups.max().unwrap_or_default());
                     self.parts
                         .say_to_all(&format!("start {}", start.as_nanos()));
                 }
@@ -234,12 +308,21 @@ impl<F: FnMut(&Progress)> Leading<F> {
             "interval" => {
                 let interval: Interval =
                     serde_json::from_str(text).map_err(|error| Parts::nonsense(index, error))?;
+                self.checkpoints.add(index, &interval);
                 self.gathering.add(place(index), interval);
+            }
+            "checkpoint" => {
+                self.gathering.settle(&mut self.on_progress);
+                let intervals = || self.gathering.so_far();
+                let now = || crate::host::counters();
+                let kernel = || crate::host::difference(&self.kernel_before, &now());
+                self.checkpoints.note(index, text, (intervals, kernel));
             }
             "record" => {
                 let record = RunRecord::from_json(text);
                 let record = record.map_err(|reason| Parts::nonsense(index, reason))?;
                 self.records[index] = Some(record);
+                self.checkpoints.end(index, text);
                 self.gathering.end(place(index));
             }
             "failed" => return Err(Parts::failed(index, text)),

@@ -26,6 +26,7 @@ mod population;
 mod questions;
 
 /// What the record says about time and place of the run.
+#[derive(Clone)]
 pub(crate) struct Surroundings {
     pub(crate) started: Started,
     pub(crate) host: HostFacts,
@@ -39,6 +40,7 @@ pub(crate) struct Surroundings {
 ///
 /// This is the only time of a run that is the wall clock's. All others are counted from it by a
 /// clock that nobody sets, so a wall clock that is set in mid-run changes nothing in the record.
+#[derive(Clone)]
 pub(crate) struct Started {
     /// None in virtual time, and where there are no random numbers.
     id: Option<String>,
@@ -85,9 +87,36 @@ impl Started {
 /// Puts everything together and judges it.
 pub(crate) fn from_outcome(
     groups: &[RunRequest],
-    mut outcome: Outcome,
+    outcome: Outcome,
     surroundings: Surroundings,
 ) -> RunRecord {
+    let (mut record, steps) = assembled(groups, outcome, surroundings);
+    conclude(&mut record, &steps);
+    record
+}
+
+/// What a part of a run measured, for its parent: without intervals, which that has been told, and
+/// without conclusions, which follow from all parts together. The groups have their positions for
+/// names.
+pub(crate) fn of_part(
+    groups: &[RunRequest],
+    outcome: Outcome,
+    surroundings: Surroundings,
+) -> RunRecord {
+    let (mut record, _) = assembled(groups, outcome, surroundings);
+    record.groups.retain(|group| group.clients > 0);
+    record.total = Interval::total(&record.intervals);
+    record.intervals = vec![record.total.clone()];
+    record.intervals_merged = 1;
+    record
+}
+
+/// Puts everything together but for what follows from it.
+fn assembled(
+    groups: &[RunRequest],
+    mut outcome: Outcome,
+    surroundings: Surroundings,
+) -> (RunRecord, Steps) {
     let mut intervals = std::mem::take(&mut outcome.intervals);
     let outcome = &outcome;
     let measured_ns = measured_ns(outcome);
@@ -99,7 +128,7 @@ pub(crate) fn from_outcome(
     let steps = intervals.take_steps();
     let (intervals, intervals_merged) = intervals.finish(measured_ns);
     warmup.shrink_to_fit();
-    let mut record = RunRecord {
+    let record = RunRecord {
         schema_version: SCHEMA_VERSION.to_owned(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: surroundings.started.at(),
@@ -122,10 +151,9 @@ pub(crate) fn from_outcome(
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.window.responses),
         groups: population::groups(groups, outcome),
-        targets: match outcome.left_behind.as_slice() {
-            [] => population::targets(groups, outcome),
-            // What it did at each of several servers is not known.
-            _ => Vec::new(),
+        targets: match has_targets(groups, outcome) {
+            true => population::targets(groups, outcome),
+            false => Vec::new(),
         },
         total: Interval::default(),
         warmup,
@@ -133,6 +161,7 @@ pub(crate) fn from_outcome(
         intervals_merged,
         timeline: timeline(outcome, outcome.workers.iter()),
         outages: None,
+        degraded: None,
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
         responder: None,
@@ -145,8 +174,13 @@ pub(crate) fn from_outcome(
         warnings: warnings(groups, outcome),
         summary: None,
     };
-    conclude(&mut record, &steps);
-    record
+    (record, steps)
+}
+
+/// False if it is not known what was done at each of several servers.
+fn has_targets(groups: &[RunRequest], outcome: &Outcome) -> bool {
+    let has_choice = groups.iter().any(|request| request.plan.stub.is_some());
+    outcome.left_behind.is_empty() && !(outcome.is_checkpoint && has_choice)
 }
 
 /// What was asked for of each group.
@@ -195,13 +229,6 @@ pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest], mut interv
     let steps = intervals.take_steps();
     (record.intervals, record.intervals_merged) = intervals.finish(record.measured_ns);
     conclude(record, &steps);
-}
-
-/// Leaves the intervals of a part out of its record: their parent has been told of them.
-pub(crate) fn leave_out_intervals(record: &mut RunRecord) {
-    record.intervals = vec![record.total.clone()];
-    record.intervals_merged = 1;
-    record.outages = None;
 }
 
 fn conclude(record: &mut RunRecord, steps: &Steps) {

@@ -63,7 +63,7 @@ pub const ENDS: [End; 5] = [
     End {
         counter: "interrupted",
         name: "still open",
-        words: "still open when interrupted",
+        words: "still open at the end",
         count: |counts| counts.interrupted,
         was_sent: true,
         is_lost: false,

@@ -194,6 +194,7 @@ impl<'a> Figures<'a> {
             let why = match self.record.ended_by {
                 EndedBy::Interrupted => "the run was interrupted before the first query",
                 EndedBy::TargetGone => "the target could not be reached",
+                EndedBy::AgentLost => "a part of the generator was lost before the first query",
                 EndedBy::Duration | EndedBy::Queries => "no query was due",
             };
             return why.into();

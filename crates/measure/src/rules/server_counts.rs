@@ -13,6 +13,10 @@ const SHARE_MAX: f64 = 0.001;
 const NUMBER_MAX: u64 = 10;
 
 pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
+    if figures.record.degraded.is_some() {
+        // It went on counting after the result.
+        return None;
+    }
     let servers = figures.record.servers();
     let server = servers.first().filter(|it| it.is_whole)?;
     let sent = sent(figures);

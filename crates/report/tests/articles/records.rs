@@ -72,6 +72,11 @@ impl Default for Printed {
 
 impl Printed {
     /// The record of the run.
+    fn started_at(&self) -> String {
+        let (hours, minutes) = (9 + self.round / 60, self.round % 60);
+        format!("2026-02-16T{hours:02}:{minutes:02}:00Z")
+    }
+
     pub(crate) fn record(&self) -> RunRecord {
         let intervals: Vec<Interval> = (0..self.intervals).map(|at| self.interval(at)).collect();
         let total = Interval::total(&intervals);
@@ -80,11 +85,7 @@ impl Printed {
         let mut record = RunRecord {
             schema_version: SCHEMA_VERSION.into(),
             throng_version: "0.1.0".into(),
-            started_at: format!(
-                "2026-02-16T{:02}:{:02}:00Z",
-                9 + self.round / 60,
-                self.round % 60
-            ),
+            started_at: self.started_at(),
             generators: 1,
             processes: 1,
             scenario: scenario.clone(),
@@ -126,6 +127,7 @@ impl Printed {
             intervals,
             intervals_merged: 1,
             outages: None,
+            degraded: None,
             timeline: None,
             network: NetworkFacts::default(),
             responder: None,

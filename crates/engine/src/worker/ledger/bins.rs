@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_nanos(WIDTH_NS_MIN);
 const FROZEN_AFTER: Duration = Duration::from_millis(50);
 
 /// The timeline of one worker as it grows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bins {
     timeline: Timeline,
     run_start: Instant,

@@ -5,9 +5,11 @@
 //! * `responses`: responses, those of a delivery that count alike together.
 //! * `connections`: handshakes, failures and broken rules; `open_connections`: how many are open.
 //! * `statistics`: how each client fared.
+//! * `checkpoints`: at the ends of which intervals all is told.
 //! * `stamps`: timestamps of datagrams, which query each belongs to, and the parts of a latency.
 
 mod bins;
+pub(crate) mod checkpoints;
 pub(crate) mod connections;
 pub(crate) mod open_connections;
 pub(crate) mod responses;
@@ -202,12 +204,14 @@ impl Ledger {
         }
     }
 
-    /// Ends the intervals and ticks that are over at `now`.
+    /// Ends the intervals and ticks that are over at `now`; true if there were any.
     #[inline]
-    pub(crate) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
-        if now >= self.tally.roll_at() {
+    pub(crate) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) -> bool {
+        let is_over = now >= self.tally.roll_at();
+        if is_over {
             self.roll(driver, now);
         }
+        is_over
     }
 
     /// An interval is over, or a tick of the timeline is.

@@ -14,6 +14,7 @@ use measure::{Interval, Timeline};
 use proto::Instant;
 
 use super::bins::Bins;
+use super::checkpoints::Checkpoints;
 use super::open_connections::OpenConnections;
 
 /// Counters and distributions of one worker.
@@ -30,6 +31,7 @@ pub(crate) struct Tally {
     bins: Bins,
     /// Intervals of the measured run that are finished.
     intervals_finished: u32,
+    checkpoints: Option<Checkpoints>,
     cpu: CpuSpans,
     in_flight: InFlight,
 }
@@ -62,6 +64,7 @@ impl Tally {
             roll_at: Instant::FAR_FUTURE,
             bins: Bins::new(),
             intervals_finished: 0,
+            checkpoints: None,
             cpu: CpuSpans::default(),
             in_flight: InFlight {
                 queries: 0,
@@ -77,6 +80,28 @@ impl Tally {
         self.interval_end = run_start;
         self.bins.set_start(run_start, is_due_by_time);
         self.aim();
+    }
+
+    /// From now on notes at which intervals' ends there are checkpoints.
+    pub(crate) fn note_checkpoints(&mut self, checkpoints: Checkpoints) {
+        self.checkpoints = Some(checkpoints);
+    }
+
+    /// The next interval whose end is a checkpoint, from 1, and when that was.
+    pub(crate) fn next_checkpoint(&mut self) -> Option<(u32, Instant)> {
+        let number = self.checkpoints.as_mut()?.take()?;
+        // Those before have not been taken away yet.
+        let behind = (self.intervals_finished - number) as usize;
+        let last = self.finished.len().checked_sub(1 + behind)?;
+        let end = Duration::from_nanos(self.finished[last].end_ns);
+        Some((number, self.run_start + end))
+    }
+
+    /// The timeline if nothing more happened.
+    pub(crate) fn timeline_so_far(&self) -> Timeline {
+        let mut bins = self.bins.clone();
+        bins.finish(&Bin::of(&self.current));
+        bins.timeline().clone()
     }
 
     fn aim(&mut self) {
@@ -286,8 +311,12 @@ impl Tally {
         self.bins.finish_interval(&current);
         let mut finished = self.current.clone();
         finished.shrink_to_fit();
+        let end_ns = finished.end_ns;
         self.finished.push_back(finished);
         self.intervals_finished += 1;
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.look(self.intervals_finished, end_ns);
+        }
         self.current.clear();
     }
 

@@ -1,0 +1,169 @@
+//! What is known of a run after a part of its generator was lost. It is no part of the result,
+//! which is that of the last checkpoint of all parts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+use crate::notation::{counted, seconds};
+
+/// The time after the result, in which the load was not all there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Degraded {
+    /// The parts that were lost, in the order of time.
+    #[schemars(length(min = 1))]
+    pub lost: Vec<LostPart>,
+    /// Processes that were not lost.
+    pub survivors: u64,
+    /// The sum of `intervals`.
+    pub total: Interval,
+    /// What the survivors did from the end of the result on, in successive intervals. How queries
+    /// ended that were open then is counted here too, so accounts need not balance.
+    pub intervals: Vec<Interval>,
+}
+
+/// A process that was lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LostPart {
+    /// Its number, from 1.
+    #[schemars(range(min = 1))]
+    pub process: u64,
+    /// What happened to it, such as `signal 9`.
+    pub how: String,
+    /// When that was noticed, in nanoseconds since the start of the measured run.
+    pub noticed_ns: u64,
+    /// Until when is known what it did.
+    pub known_until_ns: u64,
+    /// Queries that it sent from the end of the result until then.
+    pub sent: u64,
+    /// Queries that it may have sent from the end of the result on, at most.
+    pub fate_unknown_max: u64,
+}
+
+impl Degraded {
+    /// What it means for the reader of a result of so many nanoseconds, one sentence each.
+    pub fn warnings(&self, measured_ns: u64, processes: u64) -> Vec<String> {
+        let mut warnings: Vec<String> = Vec::new();
+        for lost in &self.lost {
+            warnings.push(format!(
+                "process {} of {processes} was lost {} after the start of the measured run \
+                 ({}): the result is that of the first {}, the last checkpoint of all; it may \
+                 have sent at most {} since",
+                lost.process,
+                seconds(lost.noticed_ns),
+                lost.how,
+                seconds(measured_ns),
+                counted(lost.fate_unknown_max, "query"),
+            ));
+        }
+        if self.survivors > 0 {
+            let counts = &self.total.counts;
+            let others = match self.survivors {
+                1 => "the other process".to_owned(),
+                number => format!("the other {number} processes"),
+            };
+            warnings.push(format!(
+                "{others} went on for {}: {} and {} are told apart (`degraded`), and are no part \
+                 of the result",
+                seconds(self.total.length_ns()),
+                counted(counts.sent, "query"),
+                counted(counts.responses, "response"),
+            ));
+        }
+        warnings
+    }
+
+    /// Checks that it agrees with itself, behind a result of so many nanoseconds.
+    ///
+    /// # Errors
+    /// Names what does not.
+    pub(crate) fn check(&self, measured_ns: u64) -> Result<(), String> {
+        if self.lost.is_empty() {
+            return Err("degraded: nobody was lost".to_owned());
+        }
+        let sum = Interval::total(&self.intervals);
+        if sum.counts != self.total.counts || sum.distributions != self.total.distributions {
+            return Err(format!(
+                "degraded: the total of {} sent queries is not the sum of its intervals ({})",
+                self.total.counts.sent, sum.counts.sent
+            ));
+        }
+        let is_wrong = |lost: &&LostPart| {
+            lost.process == 0
+                || lost.fate_unknown_max < lost.sent
+                || lost.noticed_ns < lost.known_until_ns
+        };
+        if let Some(wrong) = self.lost.iter().find(is_wrong) {
+            return Err(format!("degraded: {wrong:?} contradicts itself"));
+        }
+        let is_before = |it: &&Interval| it.start_ns < measured_ns;
+        match self.intervals.iter().find(is_before) {
+            Some(before) => Err(format!(
+                "degraded: an interval begins at {} ns, within the result of {measured_ns} ns",
+                before.start_ns
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(start_ns: u64, end_ns: u64, sent: u64) -> Interval {
+        let mut interval = Interval {
+            start_ns,
+            end_ns,
+            ..Interval::default()
+        };
+        interval.counts.sent = sent;
+        interval
+    }
+
+    fn degraded() -> Degraded {
+        let intervals = vec![interval(100, 200, 3), interval(200, 250, 1)];
+        Degraded {
+            lost: vec![LostPart {
+                process: 2,
+                how: "signal 9".to_owned(),
+                noticed_ns: 150,
+                known_until_ns: 120,
+                sent: 1,
+                fate_unknown_max: 4,
+            }],
+            survivors: 1,
+            total: Interval::total(&intervals),
+            intervals,
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        assert_eq!(degraded().check(100), Ok(()));
+        type Change = fn(&mut Degraded);
+        let wrong: [(&str, Change); 5] = [
+            ("nobody was lost", |it| it.lost.clear()),
+            ("is not the sum", |it| it.total.counts.sent += 1),
+            ("contradicts itself", |it| it.lost[0].fate_unknown_max = 0),
+            ("contradicts itself", |it| it.lost[0].noticed_ns = 119),
+            ("within the result", |it| it.intervals[0].start_ns = 99),
+        ];
+        for (reason, change) in wrong {
+            let mut changed = degraded();
+            change(&mut changed);
+            let error = changed.check(100).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_reader_is_told_who_was_lost_and_what_the_others_did() {
+        let told = degraded().warnings(100, 2);
+        assert!(told[0].contains("process 2 of 2 was lost"), "{told:?}");
+        assert!(told[0].contains("at most 4 queries"), "{told:?}");
+        assert!(told[1].contains("the other process went on"), "{told:?}");
+    }
+}
