@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
@@ -19,6 +20,14 @@ static KEPT: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
 fn kept() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<[u8]>>> {
     // Nothing panics while it is held, and the map is whole at any time.
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether everything is kept that is read, for processes that cannot read it themselves.
+static KEEPS_ALL: AtomicBool = AtomicBool::new(false);
+
+/// From now on keeps everything that is read, for the agents on other hosts.
+pub(crate) fn keep_all() {
+    KEEPS_ALL.store(true, Ordering::Relaxed);
 }
 
 /// The octets of a file, or of standard input for `-`.
@@ -56,7 +65,9 @@ pub(crate) fn text(path: &Path) -> Result<String> {
 
 /// True for an ordinary file. (One that is not there can be looked for again.)
 pub(crate) fn can_be_read_again(path: &Path) -> bool {
-    let is_kept = path == Path::new(STANDARD_INPUT) || kept().contains_key(path);
+    let is_kept = path == Path::new(STANDARD_INPUT)
+        || KEEPS_ALL.load(Ordering::Relaxed)
+        || kept().contains_key(path);
     !is_kept && fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
 }
 

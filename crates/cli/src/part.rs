@@ -21,6 +21,8 @@ use crate::run::group::Group;
 
 /// The subcommand, which has no help of its own.
 pub(crate) const NAME: &str = "part";
+/// Behind its place: it says first who it is, because its parent is on another host.
+pub(crate) const HELLO: &str = "hello";
 
 /// What a part is told at its start.
 #[derive(Serialize, Deserialize)]
@@ -46,6 +48,8 @@ pub(crate) enum Work {
 pub(crate) enum Role {
     /// It simulates clients; times are since this instant of the shared clock.
     Generator { epoch_ns: u64 },
+    /// The same on another host, by a clock of its own.
+    Agent,
     /// It is the target.
     Target,
 }
@@ -118,8 +122,10 @@ pub(crate) fn command() -> Result<PartCommand, Failure> {
         Failure::in_operation(format!("cannot start further processes: {error}"))
     })?;
     Ok(PartCommand {
-        program,
+        program: program.into(),
         before: vec![NAME.into()],
+        after: Vec::new(),
+        host: None,
     })
 }
 

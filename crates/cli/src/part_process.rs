@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use lab::parts::child;
+use lab::parts::{Hello, child};
 use responder::certificate::from_pem;
 
 use crate::failure::Failure;
@@ -26,6 +26,11 @@ fn execute(arguments: Vec<OsString>) -> Result<(), Failure> {
     let place = arguments.first().and_then(place);
     let place =
         place.ok_or_else(|| part::by_hand("it does not say which process it is".to_owned()))?;
+    if arguments.get(1).is_some_and(|it| it == part::HELLO) {
+        let hello = Hello::of_this(run::binary()?);
+        let hello = serde_json::to_string(&hello).map_err(Failure::in_operation)?;
+        child::say("hello", &hello);
+    }
     let setup: Setup = part::told()?;
     inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
     let identity = match &setup.certificate {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use driver::clock::Clock;
 use lab::parts::{Parts, serve_parts, start_responders};
 use lab::run::{ResponderShare, Serving, SocketUse};
 use proto::Transport;
@@ -182,7 +183,7 @@ fn serve_in_parts(
     shall_stop: impl FnMut(Duration) -> bool,
 ) -> Result<Counters, Failure> {
     let command = part::command()?;
-    let mut parts = Parts::new(processes);
+    let mut parts = Parts::new(processes, Clock::start());
     let addresses = start_responders(&mut parts, &command, |addresses| {
         let work = Work::Responder(Box::new(arguments.clone()));
         Setup::new(work, identity).at(addresses).to_json()

@@ -104,6 +104,8 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
             began_us: 1_769_590_800_000_000,
             window_us: seconds * SECOND / 1_000,
             clock_error_us: Some(500),
+            name: None,
+            clock: None,
         }],
         merged_by_force: Vec::new(),
         phases: Phases {

@@ -72,18 +72,36 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
 ///
 /// None if there is no record.
 pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
+    divided(records, |merged, record| {
+        let generators = merged.generators;
+        add_window_of_part(merged, &record);
+        // Its agent is that of the others.
+        let record = RunRecord {
+            agents: Vec::new(),
+            ..record
+        };
+        add_figures(merged, record);
+        merged.generators = generators;
+    })
+}
+
+/// As [`merge_parts`], where each part is an agent of its own on a host that counts for itself.
+pub fn merge_agents(records: Vec<RunRecord>) -> Option<RunRecord> {
+    divided(records, add_figures)
+}
+
+/// Merges the records of a divided run; `add` adds the figures of one more.
+fn divided(
+    records: Vec<RunRecord>,
+    mut add: impl FnMut(&mut RunRecord, RunRecord),
+) -> Option<RunRecord> {
     let targets = targets(&records);
     let mut rest = records.into_iter();
     let mut merged = rest.next()?;
-    for mut record in rest {
-        let generators = merged.generators;
-        add_window_of_part(&mut merged, &record);
-        // Its agent is that of the others.
-        record.agents.clear();
+    for record in rest {
         add_part(&mut merged.scenario, &record.scenario);
         add_groups_of_part(&mut merged.groups, &record.groups);
-        add_figures(&mut merged, record);
-        merged.generators = generators;
+        add(&mut merged, record);
     }
     merged.targets = targets;
     merged.conclude();

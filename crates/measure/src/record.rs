@@ -185,6 +185,26 @@ pub struct Agent {
     pub window_us: u64,
     /// By how much that clock may be wrong, microseconds; none if its host does not know.
     pub clock_error_us: Option<u64>,
+    /// Its host, as it was named to the command that led several agents; none if it led itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its clock beside that of the command that led several agents; none if it led itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<AgentClock>,
+}
+
+/// The clock of an agent beside that of whoever led it, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentClock {
+    /// By how much the agent may have begun earlier or later than the others, since its clock is
+    /// not known better: half of the round trip of the best exchange, and drift since then.
+    pub start_bound_ns: u64,
+    /// The same at the end of the run.
+    pub end_bound_ns: u64,
+    /// What its clock showed at the end less what it would have shown if it had run as fast as the
+    /// other; it may be wrong by both bounds.
+    pub drift_ns: i64,
 }
 
 /// How long each phase of a run took, in nanoseconds.

@@ -157,9 +157,10 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
             _ => load(&scenario.arrival),
         },
     };
+    let agents = agents(record);
     let merged = match record.generators {
-        1 => String::new(),
-        several => counted(several, "record"),
+        several if several > 1 && agents.is_empty() => counted(several, "record"),
+        _ => String::new(),
     };
     let questions = match record.asks_nothing() {
         true => String::new(),
@@ -179,11 +180,41 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
         ("labels", labels(scenario)),
         ("driver", driver(record)),
         ("started", record.started_at.clone()),
+        ("agents", agents),
         ("merged", merged),
         ("intervals", intervals(record)),
     ];
     facts.retain(|(_, words)| !words.is_empty());
     facts
+}
+
+/// Agents that are named in a line.
+const AGENTS_NAMED: usize = 8;
+
+/// The agents of a run that was led on several hosts, and how well they started together; empty of
+/// other runs.
+fn agents(record: &RunRecord) -> String {
+    let names = record
+        .agents
+        .iter()
+        .filter_map(|agent| agent.name.as_deref());
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut words = format!("{}: ", names.len());
+    words.push_str(&names[..names.len().min(AGENTS_NAMED)].join(", "));
+    if names.len() > AGENTS_NAMED {
+        words.push_str(&format!(" and {} more", names.len() - AGENTS_NAMED));
+    }
+    let clocks = record.agents.iter().filter_map(|agent| agent.clock);
+    if let Some(bound_ns) = clocks.map(|clock| clock.start_bound_ns).max() {
+        words.push_str(&format!(
+            "; their clocks are known to {}",
+            latency(bound_ns as f64)
+        ));
+    }
+    words
 }
 
 /// How wide intervals are, where the run was so long that they were merged.

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Arrival, Behaviour, ConnectionPolicy, DriverKind, Http, InterfaceName, Message, OnAgentLoss,
-    Presence, Questions, Simulation, SocketOptions, Stub, Tls, Transport, nanos,
+    Arrival, Behaviour, ConnectionPolicy, DriverKind, FileName, Http, InterfaceName, Message,
+    OnAgentLoss, Presence, Questions, Simulation, SocketOptions, Stub, Tls, Transport, nanos,
 };
 
 /// Everything that the clients of a run are asked for: all clients, or those of one group.
@@ -153,6 +153,12 @@ pub struct Generator {
     /// What is done when one of them is lost; none if it was left to the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_agent_loss: Option<OnAgentLoss>,
+    /// File with the hosts of agents; none if this host generates the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<FileName>,
+    /// The command that reaches them; none for that of OpenSSH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<String>,
     /// CPUs that the workers are pinned to, in order; empty if they are not.
     pub cpus: Vec<usize>,
     /// Addresses and prefixes that the clients use in turn; empty if the kernel chooses.
@@ -177,6 +183,8 @@ impl Default for Generator {
             workers: None,
             processes: None,
             on_agent_loss: None,
+            hosts: None,
+            ssh: None,
             cpus: Vec::new(),
             local_addresses: Vec::new(),
             local_port: 0,

@@ -94,7 +94,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 140] = [
+pub(crate) const FLAGS: [Flag; 142] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -210,6 +210,8 @@ pub(crate) const FLAGS: [Flag; 140] = [
     // Generator
     run("workers"),
     run("processes").at(At::Sockets),
+    run("hosts").at(At::Server),
+    run("ssh").at(At::Server).needs("hosts"),
     run("on-agent-loss").at(At::Sockets),
     run("cpus").at(At::Sockets),
     group("local-address").asked_by(Calls::All),

@@ -180,6 +180,12 @@ pub(crate) struct RunArguments {
         help_heading = "Generator"
     )]
     pub(crate) processes: Option<u32>,
+    /// Generate the load on these hosts, by one agent for each line of this file, instead of here
+    #[arg(long, value_name = "FILE", help_heading = "Generator")]
+    pub(crate) hosts: Option<PathBuf>,
+    /// Command that runs another on a host of --hosts [default: ssh -T]
+    #[arg(long, value_name = "COMMAND", help_heading = "Generator")]
+    pub(crate) ssh: Option<String>,
     /// What to do when one of several processes is lost [default: end; a run of more than 30
     /// minutes has none]
     #[arg(long, value_name = "WAY", help_heading = "Generator", 

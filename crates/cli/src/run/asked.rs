@@ -93,6 +93,8 @@ fn run(flags: &RunArguments) -> Result<Run, Failure> {
             workers: flags.workers,
             processes: flags.processes,
             on_agent_loss: flags.on_agent_loss,
+            hosts: file(&flags.hosts),
+            ssh: flags.ssh.clone(),
             cpus: flags.cpus.clone(),
             local_addresses: flags.local_address.clone(),
             local_port: flags.local_port,

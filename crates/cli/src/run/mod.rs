@@ -5,6 +5,7 @@ mod asked;
 pub(crate) mod captured;
 mod doh;
 pub(crate) mod group;
+mod hosts;
 pub(crate) mod message;
 pub(crate) mod names;
 mod prepared;
@@ -31,6 +32,8 @@ use crate::part::{PartIndex, Role, Shared};
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 pub(crate) use address::{address_of, lookup_failure};
+use hosts::Hosts;
+pub(crate) use hosts::binary;
 use prepared::prepare;
 use progress::Display;
 pub(crate) use request::CLIENTS;
@@ -128,8 +131,13 @@ fn watch_groups(
     if first.is_simulated() {
         return self_test::simulate(groups, interrupt);
     }
+    let hosts = Hosts::of(groups)?;
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, is_quiet);
+    if let Some(hosts) = &hosts {
+        let of_run = (groups, is_quiet, shown_each(first));
+        return processes::measure_on(hosts, prepared, of_run, (interrupt, watch));
+    }
     let processes = first.generator.processes;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         check_loss(first, &division)?;
@@ -209,7 +217,12 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     if groups[0].run.is_simulated() {
         return self_test::check_simulation(groups);
     }
+    let hosts = Hosts::of(groups)?;
     let mut prepared = prepare(groups, None)?;
+    if hosts.is_some() {
+        // The rest is for the agents to see.
+        return Ok(());
+    }
     let processes = groups[0].run.generator.processes;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         check_loss(&groups[0].run, &division)?;

@@ -25,6 +25,7 @@ mod eval;
 mod experiment;
 mod fit;
 mod flags;
+mod hosts;
 mod interrupt;
 mod lab;
 mod lifecycle;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use measure::degraded::LostPart;
 use measure::{Counts, Degraded, Interval, Intervals, RunRecord};
 
+use super::agents::Agents;
 use super::fate::Known;
 use super::parent::{Parts, PartsError};
 use crate::run::RunRequest;
@@ -159,7 +160,11 @@ impl Checkpoints {
 
     /// The result of a run that has lost parts: its last common checkpoint, and beside it what is
     /// known of the time after that.
-    pub(super) fn result(mut self, groups: &[RunRequest]) -> Result<RunRecord, PartsError> {
+    pub(super) fn result(
+        mut self,
+        groups: &[RunRequest],
+        agents: &Agents,
+    ) -> Result<RunRecord, PartsError> {
         let degraded = self.degraded();
         let nothing = || PartsError::refused("there is no checkpoint of all processes");
         let common = self.common.take().ok_or_else(nothing)?;
@@ -169,10 +174,7 @@ impl Checkpoints {
             .enumerate()
             .map(|(part, text)| read(part, text));
         let records: Vec<RunRecord> = records.collect::<Result<_, _>>()?;
-        let merged = measure::merge::merge_parts(records);
-        let mut merged = merged.ok_or_else(nothing)?;
-        merged.network.kernel = common.kernel;
-        merged.network.kernel_of_hosts.clear();
+        let mut merged = agents.merged(records, common.kernel).ok_or_else(nothing)?;
         merged.ended_by = measure::EndedBy::AgentLost;
         let mut intervals = common.intervals;
         intervals.end_accounts();

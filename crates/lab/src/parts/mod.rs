@@ -7,8 +7,11 @@
 //! | from | line | |
 //! |---|---|---|
 //! | parent | `setup {...}` | first; what to do: settings as types, with their secrets |
+//! | part | `hello {...}` | who it is, if it is on another host: before the setup |
 //! | part | `ready` | its clients are set up |
-//! | parent | `start N` | start at that instant of the shared clock |
+//! | parent | `clock N` | what its clock shows |
+//! | part | `clock N M` | the same, and what its own clock shows |
+//! | parent | `start N` | start at that instant of the part's clock |
 //! | part | `interval {...}` | an interval is over on all its threads |
 //! | part | `checkpoint {...}` | its record until the end of that interval |
 //! | part | `vain` | the first queries of all its threads have failed |
@@ -27,13 +30,17 @@
 //! A part of a run that ends before its time does not take the result with it: that is the last
 //! checkpoint of all parts (`checkpoints`).
 
+mod agents;
 mod checkpoints;
 pub mod child;
+mod clocks;
 mod fate;
+mod hello;
 mod parent;
 mod run;
 mod serve;
 
+pub use hello::Hello;
 pub use parent::{Event, PartCommand, Parts, PartsError, setup_line};
 pub use run::{run_part, run_parts};
 pub use serve::{serve_part, serve_parts, start_responders};

@@ -4,23 +4,29 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use driver::clock::Clock;
 use serde_json::Value;
 
+use super::clocks::Exchange;
 use crate::run::RunError;
 
-/// How the parts of a command are started. Everybody on the host may see it: what a part is told
+/// How a part of a command is started. Everybody on the host may see it: what a part is told
 /// beyond this goes through its pipe.
 #[derive(Clone, Debug)]
 pub struct PartCommand {
-    /// The binary.
-    pub program: PathBuf,
+    /// The program.
+    pub program: OsString,
     /// What comes before the part's place, such as `part`.
     pub before: Vec<OsString>,
+    /// What comes after it.
+    pub after: Vec<OsString>,
+    /// The host that it is on, if that is another one; it has a clock of its own.
+    pub host: Option<String>,
 }
 
 /// The first line that a process is told: what it is to do.
@@ -54,6 +60,8 @@ impl From<RunError> for PartsError {
 pub enum Event {
     /// It said this: a word, and what follows it.
     Said(String, String),
+    /// It said what its clock shows.
+    Clock(Exchange),
     /// It says nothing more.
     Ended,
 }
@@ -66,23 +74,29 @@ pub struct Parts {
     sender: Sender<(usize, Event)>,
     /// How many there will be.
     count: u32,
+    clock: Clock,
 }
 
 #[derive(Debug)]
 struct Member {
     child: Child,
-    stdin: Option<ChildStdin>,
+    /// What it is told, on a thread of its own: one that stands still must not hold the others.
+    /// Without this its standard input ends.
+    lines: Option<Sender<Arc<str>>>,
+    host: Option<String>,
 }
 
 impl Parts {
-    /// For `count` parts, none of which is started yet.
-    pub fn new(count: u32) -> Self {
+    /// For `count` parts, none of which is started yet. What their clocks show is compared with
+    /// this one.
+    pub fn new(count: u32, clock: Clock) -> Self {
         let (sender, events) = channel();
         Parts {
             members: Vec::new(),
             events,
             sender,
             count,
+            clock,
         }
     }
 
@@ -91,48 +105,89 @@ impl Parts {
         self.count
     }
 
-    /// Starts the next part, in a process group of its own so that Ctrl-C reaches the parent
-    /// alone, and tells it what to do.
+    /// Starts the next part, and tells it what to do.
     ///
     /// # Errors
     /// The process cannot be started.
     pub fn start(&mut self, command: &PartCommand, setup: &Value) -> Result<(), PartsError> {
+        self.spawn(command)?;
+        self.say(self.members.len() - 1, &setup_line(setup));
+        Ok(())
+    }
+
+    /// Starts the next part, in a process group of its own so that Ctrl-C reaches the parent
+    /// alone. What it is to do has to be said.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn spawn(&mut self, command: &PartCommand) -> Result<(), PartsError> {
         let index = self.members.len();
         let cannot = |error: std::io::Error| {
+            let program = command.program.display();
             PartsError::refused(format!(
-                "cannot start process {} of {}: {error}",
-                index + 1,
-                self.count
+                "cannot start {} ({program}): {error}",
+                who(command.host.as_deref(), (index, self.count), None)
             ))
         };
         let mut child = Command::new(&command.program)
             .args(&command.before)
             .arg(format!("{}/{}", index, self.count))
+            .args(&command.after)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)
             .spawn()
             .map_err(cannot)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        self.members.push(Member { child, stdin });
-        if let Some(stdout) = stdout {
-            let sender = self.sender.clone();
-            std::thread::spawn(move || listen(index, stdout, &sender));
+        let (lines, told) = channel();
+        if let Some(stdin) = stdin {
+            std::thread::spawn(move || tell(stdin, &told));
         }
-        self.say(index, &setup_line(setup));
+        self.members.push(Member {
+            child,
+            lines: Some(lines),
+            host: command.host.clone(),
+        });
+        if let Some(stdout) = stdout {
+            let (sender, clock) = (self.sender.clone(), self.clock);
+            std::thread::spawn(move || listen((index, clock), stdout, &sender));
+        }
         Ok(())
+    }
+
+    /// The host of a part, if it is another one.
+    pub fn host(&self, index: usize) -> Option<&str> {
+        self.members[index].host.as_deref()
+    }
+
+    /// A part, for people.
+    pub(super) fn name(&self, index: usize) -> String {
+        let member = &self.members[index];
+        let pid = member.child.id();
+        who(member.host.as_deref(), (index, self.count), Some(pid))
+    }
+
+    /// Asks a part what its clock shows: [`Event::Clock`] will tell.
+    pub(super) fn ask_clock(&mut self, index: usize) {
+        let now = self.clock.now().as_nanos();
+        self.say(index, &format!("clock {now}"));
     }
 
     /// Says a line to a part. One that has gone does not hear it, and its end is an event.
     pub fn say(&mut self, index: usize, line: &str) {
-        if let Some(stdin) = &mut self.members[index].stdin {
-            let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        self.say_shared(index, &line.into());
+    }
+
+    fn say_shared(&mut self, index: usize, line: &Arc<str>) {
+        if let Some(lines) = &self.members[index].lines {
+            let _ = lines.send(Arc::clone(line));
         }
     }
 
     /// Says a line to all parts.
     pub fn say_to_all(&mut self, line: &str) {
-        (0..self.members.len()).for_each(|index| self.say(index, line));
+        let line = line.into();
+        (0..self.members.len()).for_each(|index| self.say_shared(index, &line));
     }
 
     /// What the next part to do anything has done, within `wait`.
@@ -150,6 +205,7 @@ impl Parts {
             None => Ok(()),
             Some((index, Event::Ended)) => Err(self.died(index)),
             Some((index, Event::Said(word, _))) => Err(Parts::nonsense(index, word)),
+            Some((index, Event::Clock(_))) => Err(Parts::nonsense(index, "a clock")),
         }
     }
 
@@ -160,21 +216,16 @@ impl Parts {
     }
 
     /// How a part has ended that is about to.
-    pub(super) fn end_of(&mut self, index: usize) -> String {
+    pub fn end_of(&mut self, index: usize) -> String {
         let ended = self.members[index].child.wait();
         ended.map_or_else(|error| error.to_string(), describe)
     }
 
     /// The error of a part that has ended before its time.
     pub fn died(&mut self, index: usize) -> PartsError {
-        let count = self.count;
-        let pid = self.members[index].child.id();
         let how = self.end_of(index);
         PartsError::Broken(RunError::new(
-            format!(
-                "process {} of {count} (PID {pid}) died in the run: {how}",
-                index + 1
-            ),
+            format!("{} died in the run: {how}", self.name(index)),
             "the others were ended, and there is no result; if the kernel ended it for lack of \
              memory (`dmesg` tells), use fewer clients",
         ))
@@ -184,10 +235,8 @@ impl Parts {
     pub fn silent(&self, index: usize, silence: Duration) -> PartsError {
         PartsError::Broken(RunError::new(
             format!(
-                "process {} of {} (PID {}) has not reported for {:.0} s",
-                index + 1,
-                self.count,
-                self.members[index].child.id(),
+                "{} has not reported for {:.0} s",
+                self.name(index),
                 silence.as_secs_f64()
             ),
             "it may have been stopped (SIGSTOP); all processes were ended, and there is no result",
@@ -195,11 +244,15 @@ impl Parts {
     }
 
     /// The error that a part has told.
-    pub fn failed(index: usize, text: &str) -> PartsError {
+    pub fn failed(&self, index: usize, text: &str) -> PartsError {
         let told: Value = serde_json::from_str(text).unwrap_or_default();
         let field = |name: &str| told[name].as_str().map(str::to_owned);
+        let what = field("what").unwrap_or_else(|| "it failed".to_owned());
         let error = RunError {
-            what: field("what").unwrap_or_else(|| format!("process {} failed", index + 1)),
+            what: match self.host(index) {
+                Some(_) => format!("{}: {what}", self.name(index)),
+                None => what,
+            },
             hint: field("hint"),
         };
         match told["code"].as_u64() {
@@ -220,7 +273,7 @@ impl Parts {
 impl Drop for Parts {
     fn drop(&mut self) {
         for member in &mut self.members {
-            member.stdin = None;
+            member.lines = None;
             // One that has ended already cannot be killed, and needs it not.
             let _ = member.child.kill();
         }
@@ -230,12 +283,46 @@ impl Drop for Parts {
     }
 }
 
+/// One of so many parts, for people.
+fn who(host: Option<&str>, (index, count): (usize, u32), pid: Option<u32>) -> String {
+    match (host, pid) {
+        (Some(host), _) => format!("agent {} of {count} ({host})", index + 1),
+        (None, Some(pid)) => format!("process {} of {count} (PID {pid})", index + 1),
+        (None, None) => format!("process {} of {count}", index + 1),
+    }
+}
+
+/// What a part says of its clock, with the time at which that was heard.
+fn exchange(text: &str, answered_ns: u64) -> Option<Exchange> {
+    let (asked, theirs) = text.split_once(' ')?;
+    Some(Exchange {
+        asked_ns: asked.parse().ok()?,
+        theirs_ns: theirs.parse().ok()?,
+        answered_ns,
+    })
+}
+
+/// Tells a part what it is to be told, until it does not hear it any more or there is nothing more.
+fn tell(mut stdin: ChildStdin, lines: &Receiver<Arc<str>>) {
+    for line in lines {
+        let told = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        if told.is_err() {
+            return;
+        }
+    }
+}
+
 /// Hands on what a part says, until it says nothing more.
-fn listen(index: usize, stdout: ChildStdout, sender: &Sender<(usize, Event)>) {
+fn listen((index, clock): (usize, Clock), stdout: ChildStdout, sender: &Sender<(usize, Event)>) {
     for line in BufReader::new(stdout).lines() {
+        let now_ns = clock.now().as_nanos();
         let Ok(line) = line else { break };
         let (word, text) = line.split_once(' ').unwrap_or((&line, ""));
-        let event = Event::Said(word.to_owned(), text.to_owned());
+        let clock = (word == "clock").then(|| exchange(text, now_ns)).flatten();
+        let event = match clock {
+            Some(exchange) => Event::Clock(exchange),
+            None => Event::Said(word.to_owned(), text.to_owned()),
+        };
         if sender.send((index, event)).is_err() {
             // Nobody wants to hear it any more.
             return;

@@ -11,8 +11,10 @@ use measure::{Interval, RunRecord};
 use proto::Instant;
 use settings::OnAgentLoss;
 
+use super::agents::Agents;
 use super::checkpoints::{Checkpoints, Loss};
 use super::child;
+use super::clocks::Clocks;
 use super::fate::sent_max;
 use super::parent::{Event, Parts, PartsError};
 use super::serve::serve_parts;
@@ -21,10 +23,6 @@ use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
 /// How often the parent looks whether the run shall stop.
 const STOP_POLL: Duration = Duration::from_millis(20);
-/// Time between the moment when the last part is ready and the common start: as long as it may
-/// take until all parts have heard of it, on a host whose CPUs are busy.
-const START_DELAY: Duration = Duration::from_millis(50);
-
 /// How long a part has to be silent, at least, before it is ended.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
 
@@ -32,8 +30,13 @@ const SILENCE_MIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`RunError`] if it could not be started.
-pub fn run_part(groups: &[RunRequest], part: PartOfRun) -> Result<(), RunError> {
+pub fn run_part(
+    groups: &[RunRequest],
+    part: PartOfRun,
+    is_elsewhere: bool,
+) -> Result<(), RunError> {
     let inputs = inputs(groups);
+    let clock = part.clock;
     let workers = engine::ThreadWorkers::workers_on(&inputs, part.threads.clone());
     let tells = engine::PartEvents {
         on_ready: || child::say("ready", ""),
@@ -42,6 +45,7 @@ pub fn run_part(groups: &[RunRequest], part: PartOfRun) -> Result<(), RunError> 
     let control = Arc::new(Control::of_part(workers, tells));
     let heard = Arc::clone(&control);
     child::watch_parent(move |word, text| match (word, text.parse()) {
+        ("clock", _) => child::say("clock", &format!("{text} {}", clock.now().as_nanos())),
         ("start", Ok(ns)) => heard.start_at(proto::Instant::from_nanos(ns)),
         ("stop", _) => heard.stop(),
         ("interrupt", _) => heard.interrupt(),
@@ -56,25 +60,33 @@ pub fn run_part(groups: &[RunRequest], part: PartOfRun) -> Result<(), RunError> 
         part: Some(part),
     };
     let groups = by_position(groups);
+    let kernel_before = crate::host::counters();
     let surroundings = record::Surroundings {
         simulation: None,
         started: record::Started::now(),
         host: crate::host::facts(),
-        // The host's, which the parent reads once.
-        kernel: std::collections::BTreeMap::new(),
+        kernel: BTreeMap::new(),
+    };
+    let surroundings = || record::Surroundings {
+        kernel: match is_elsewhere {
+            true => crate::host::difference(&kernel_before, &crate::host::counters()),
+            // The host's, which the parent reads once.
+            false => BTreeMap::new(),
+        },
+        ..surroundings.clone()
     };
     let tell = |progress: &Progress| {
         let interval = serde_json::to_string(&progress.interval);
         child::say("interval", &interval.unwrap_or_default());
         if let Some(outcome) = &progress.checkpoint {
             let outcome = outcome.as_ref().clone();
-            let record = record::of_part(&groups, outcome, surroundings.clone());
+            let record = record::of_part(&groups, outcome, surroundings());
             child::say("checkpoint", &record.to_json());
         }
     };
     let outcome =
         engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
-    let record = record::of_part(&groups, outcome, surroundings);
+    let record = record::of_part(&groups, outcome, surroundings());
     child::say("record", &record.to_json());
     Ok(())
 }
@@ -114,11 +126,12 @@ pub fn run_parts(
     let first = groups.first().map(|request| &request.asked.generator);
     let mut leading = Leading {
         groups,
-        parts,
         responders,
         clock,
+        clocks: Clocks::of(&parts),
         kernel_before: crate::host::counters(),
         run_start: None,
+        agents: None,
         ready: 0,
         vain: 0,
         on_loss: first.and_then(|it| it.on_agent_loss).unwrap_or_default(),
@@ -130,6 +143,7 @@ pub fn run_parts(
         records: vec![None; count],
         gathering: Gathering::at((0..count).map(place), 1),
         checkpoints: Checkpoints::new(count),
+        parts,
         on_progress,
     };
     leading.lead(control)?;
@@ -160,9 +174,12 @@ struct Leading<'a, F> {
     /// The target of a self-test, if it is in parts too.
     responders: Option<Parts>,
     clock: Clock,
+    clocks: Clocks,
     kernel_before: BTreeMap<String, u64>,
     /// When the measured run started, or will.
     run_start: Option<Instant>,
+    /// What is known of them, from the start on.
+    agents: Option<Agents>,
     ready: usize,
     /// Parts whose first queries have all failed.
     vain: usize,
@@ -202,6 +219,7 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
             let asked = std::time::Instant::now();
             let next = self.parts.next(STOP_POLL);
             self.note_silence(asked.elapsed())?;
+            self.ask_clocks();
             let Some((index, event)) = next else {
                 continue;
             };
@@ -210,6 +228,10 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
                 // What a lost part had said before is of no use any more.
                 Event::Said(..) if self.checkpoints.is_lost(index) => {}
                 Event::Said(word, text) => self.hear(index, &word, &text)?,
+                Event::Clock(exchange) => {
+                    self.clocks.note(index, exchange);
+                    self.start_when_ready();
+                }
                 Event::Ended if self.is_at_work(index) => {
                     let error = self.parts.died(index);
                     let how = self.parts.end_of(index);
@@ -227,6 +249,36 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         self.records[part].is_none() && !self.checkpoints.is_lost(part)
     }
 
+    /// Asks clocks of other hosts: one after the other before the start, now and then later.
+    fn ask_clocks(&mut self) {
+        let is_before = self.run_start.is_none() && self.ready == self.records.len();
+        for part in 0..self.records.len() {
+            if self.is_at_work(part) && self.clocks.is_due(part, is_before) {
+                self.parts.ask_clock(part);
+            }
+        }
+    }
+
+    /// All begin at once: at the same instant of the parent's clock, which each is told by its own.
+    fn start_when_ready(&mut self) {
+        let is_ready = self.ready == self.records.len() && self.clocks.are_known();
+        if !is_ready || self.run_start.is_some() {
+            return;
+        }
+        let start = self.clock.now() + self.clocks.start_delay();
+        for part in 0..self.records.len() {
+            let theirs = self.clocks.theirs(part, start.as_nanos());
+            self.parts.say(part, &format!("start {theirs}"));
+        }
+        let warmups = self.groups.iter().map(|request| request.plan.warmup);
+        let run_start = start + warmups.max().unwrap_or_default();
+        self.run_start = Some(run_start);
+        let now = self.clock.now();
+        let began = Clock::unix_time() + Duration::from_nanos(run_start.nanos_since(now));
+        let agents = Agents::at_start(&self.parts, &self.clocks, began, now.as_nanos());
+        self.agents = Some(agents);
+    }
+
     /// A part says nothing more, though its run is not over.
     fn lose(&mut self, part: usize, how: String, error: PartsError) -> Result<(), PartsError> {
         let has_result = self.checkpoints.is_there() && self.on_loss != OnAgentLoss::Fail;
@@ -236,6 +288,10 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         let noticed_ns = self.clock.now().nanos_since(run_start);
         let known = Duration::from_nanos(noticed_ns);
         let known = self.checkpoints.known(part, known)?;
+        let how = match self.parts.host(part) {
+            Some(host) => format!("{how} on {host}"),
+            None => how,
+        };
         let plans: Vec<&Plan> = self.groups.iter().map(|request| &request.plan).collect();
         let loss = Loss {
             how,
@@ -254,15 +310,15 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
     /// What the parts that were not lost have measured together; or if one was, what all had until
     /// their last checkpoint.
     fn result(mut self) -> Result<RunRecord, PartsError> {
+        let nothing = || PartsError::refused("there is no result of all processes");
+        let mut agents = self.agents.take().ok_or_else(nothing)?;
+        agents.look(&self.clocks, self.clock.now().as_nanos());
         if self.checkpoints.has_losses() {
-            return self.checkpoints.result(self.groups);
+            return self.checkpoints.result(self.groups, &agents);
         }
         let records: Vec<RunRecord> = self.records.drain(..).flatten().collect();
         let kernel = crate::host::difference(&self.kernel_before, &crate::host::counters());
-        let merged = measure::merge::merge_parts(records);
-        let mut record = merged.ok_or_else(|| PartsError::refused("there are no parts"))?;
-        record.network.kernel = kernel;
-        record.network.kernel_of_hosts.clear();
+        let mut record = agents.merged(records, kernel).ok_or_else(nothing)?;
         let (intervals, _) = self.gathering.finish();
         record::finish(&mut record, self.groups, intervals);
         Ok(record)
@@ -271,7 +327,7 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
     /// A part at work ends an interval now and then, and tells of it. Time in which the parent was
     /// stopped itself does not count.
     fn note_silence(&mut self, passed: Duration) -> Result<(), PartsError> {
-        if self.ready < self.records.len() {
+        if self.ready < self.records.len() && !self.clocks.are_elsewhere() {
             return Ok(());
         }
         for index in 0..self.records.len() {
@@ -291,13 +347,7 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         match word {
             "ready" => {
                 self.ready += 1;
-                if self.ready == self.records.len() {
-                    let start = self.clock.now() + START_DELAY;
-                    let warmups = self.groups.iter().map(|request| request.plan.warmup);
-                    self.run_start = Some(start + warmups.max().unwrap_or_default());
-                    self.parts
-                        .say_to_all(&format!("start {}", start.as_nanos()));
-                }
+                self.start_when_ready();
             }
             "vain" => {
                 self.vain += 1;
@@ -325,7 +375,7 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
                 self.checkpoints.end(index, text);
                 self.gathering.end(place(index));
             }
-            "failed" => return Err(Parts::failed(index, text)),
+            "failed" => return Err(self.parts.failed(index, text)),
             _ => return Err(Parts::nonsense(index, word)),
         }
         Ok(())

@@ -69,12 +69,13 @@ fn addresses_of_next(parts: &mut Parts) -> Result<Vec<(Transport, SocketAddr)>, 
         match parts.next(TURN) {
             None => {}
             Some((index, Event::Ended)) => return Err(parts.died(index)),
+            Some((index, Event::Clock(_))) => return Err(Parts::nonsense(index, "a clock")),
             Some((index, Event::Said(word, text))) => match word.as_str() {
                 "listening" => {
                     let addresses = serde_json::from_str(&text);
                     return addresses.map_err(|error| Parts::nonsense(index, error));
                 }
-                "failed" => return Err(Parts::failed(index, &text)),
+                "failed" => return Err(parts.failed(index, &text)),
                 _ => return Err(Parts::nonsense(index, word)),
             },
         }

@@ -74,7 +74,7 @@ impl Division {
     }
 
     /// Most descriptors that a process needs, be it a part or their parent.
-    fn descriptors_max(&self, groups: &[RunRequest]) -> u64 {
+    pub fn descriptors_max(&self, groups: &[RunRequest]) -> u64 {
         let each = (0..self.processes).map(|process| self.descriptors_of(process, groups));
         let parts = u64::from(self.processes) + u64::from(self.responders);
         let of_parent = parts * DESCRIPTORS_OF_A_PART;

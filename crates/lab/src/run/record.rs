@@ -80,6 +80,8 @@ impl Started {
             began_us: micros(self.unix_time + Duration::from_nanos(before_ns)),
             window_us: measured_ns / 1_000,
             clock_error_us: Clock::unix_time_error().map(micros),
+            name: None,
+            clock: None,
         })
     }
 }

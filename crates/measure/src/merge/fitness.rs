@@ -229,6 +229,8 @@ mod tests {
             began_us,
             window_us,
             clock_error_us,
+            name: None,
+            clock: None,
         }
     }
 

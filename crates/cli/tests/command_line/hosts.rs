@@ -1,0 +1,340 @@
+//! Agents on other hosts: over OpenSSH, and by a command that takes its place.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use measure::RunRecord;
+use measure::record::EndedBy;
+
+use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
+use crate::processes::{Running, parts_of, wait_until_gone};
+
+/// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here.
+const ELSEWHERE: &str = r#"#!/bin/sh
+host=$1; shift
+cd /
+case $host in
+  day*)
+    exec unshare --time --monotonic 86400 --mount --fork --kill-child -- \
+      sh -c "mount -t tmpfs none FOLDER && exec $*" ;;
+  *) exec sh -c "exec $*" ;;
+esac
+"#;
+
+/// A target, names to ask it for, hosts, and a command that reaches them.
+struct Fleet {
+    folder: Folder,
+    responder: Responder,
+    flags: String,
+}
+
+impl Fleet {
+    fn new(name: &str, hosts: &[&str]) -> Fleet {
+        Fleet::with(name, hosts, THRONG)
+    }
+
+    /// The same, whose hosts have that program.
+    fn with(name: &str, hosts: &[&str], program: &str) -> Fleet {
+        let folder = Folder::new(name);
+        let names: String = (0..100)
+            .map(|it| format!("www-{it}.example. A\n"))
+            .collect();
+        let names = folder.write("names", names);
+        let lines = hosts.iter().map(|host| format!("{host} {program}\n"));
+        let hosts = folder.write("hosts", lines.collect::<String>());
+        let ssh = folder.write("elsewhere", ELSEWHERE.replace("FOLDER", &folder.path("")));
+        execute(&format!("chmod +x {ssh}")).succeeded();
+        let responder = Responder::start("udp:127.0.0.1:0,tcp:127.0.0.1:0", "");
+        let server = responder.address();
+        let flags = format!("--server {server} --names {names} --hosts {hosts} --ssh {ssh}");
+        Fleet {
+            folder,
+            responder,
+            flags,
+        }
+    }
+
+    fn run(&self, flags: &str) -> Finished {
+        throng(&format!("run --quiet --format json {} {flags}", self.flags))
+    }
+
+    /// Queries that its target has received.
+    fn received(self) -> u64 {
+        self.responder.counters().get("queries received")
+    }
+}
+
+fn record(finished: Finished) -> RunRecord {
+    RunRecord::from_json(&finished.succeeded()).unwrap()
+}
+
+#[test]
+fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
+    let fleet = Fleet::new("hosts-clocks", &["here", "day", "day-2"]);
+    let load = "--clients 30 --per-client poisson:20 --duration 3s --timeout 20s --seed 5";
+    let divided = record(fleet.run(&format!("{load} --workers 3")));
+    let alone = format!("{load} --workers 3").replace("--hosts", "");
+    let words: Vec<&str> = fleet.flags.split(" --hosts").collect();
+    let together = throng(&format!("run --quiet --format json {} {alone}", words[0]));
+    let together = record(together);
+    assert_eq!(divided.total.counts.offered, together.total.counts.offered);
+    assert_eq!(divided.total.counts.responses, divided.total.counts.offered);
+    let queries = |record: &RunRecord| record.experience().unwrap().queries;
+    assert_eq!(queries(&divided), queries(&together));
+    assert_eq!((divided.generators, divided.processes), (3, 3));
+    assert_eq!(divided.workers.len(), 3);
+    // All are on this machine.
+    assert_eq!(divided.hosts.len(), 1);
+    let names = divided.agents.iter().filter_map(|it| it.name.as_deref());
+    assert_eq!(names.collect::<Vec<_>>(), ["here", "day", "day-2"]);
+    for agent in &divided.agents {
+        let clock = agent.clock.unwrap();
+        assert!(clock.start_bound_ns < 50_000_000, "{clock:?}");
+        let most = clock.start_bound_ns + clock.end_bound_ns;
+        assert!(clock.drift_ns.unsigned_abs() <= most, "{clock:?}");
+        assert_eq!(agent.began_us, divided.agents[0].began_us);
+    }
+    // They began together, or responses would be missing at the beginning or come after the end.
+    assert!(
+        divided.phases.drain_ns < 5_000_000_000,
+        "{:?}",
+        divided.phases
+    );
+    let received = divided.total.counts.sent + together.total.counts.sent;
+    assert_eq!(fleet.received(), received);
+}
+
+/// An OpenSSH server of its own on loopback, for whoever has the key.
+struct Sshd {
+    child: Child,
+    /// Says how `node-1` and all others are reached.
+    configuration: String,
+}
+
+impl Sshd {
+    fn start(folder: &Folder) -> Sshd {
+        for key in ["host", "user"] {
+            let path = folder.path(key);
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f", &path])
+                .status();
+            assert!(made.unwrap().success());
+        }
+        let at = |name: &str| folder.path(name);
+        let port = {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            free.local_addr().unwrap().port()
+        };
+        let (host, keys, pid) = (at("host"), at("user.pub"), at("pid"));
+        let server = folder.write(
+            "sshd_config",
+            format!(
+                "Port {port}\nListenAddress 127.0.0.1\nHostKey {host}\nPidFile {pid}\n\
+                 AuthorizedKeysFile {keys}\nStrictModes no\nUsePAM no\n\
+                 PermitRootLogin prohibit-password\nPasswordAuthentication no\n"
+            ),
+        );
+        let user = at("user");
+        let configuration = folder.write(
+            "ssh_config",
+            format!(
+                "Host node-*\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {user}\n  \
+                 IdentitiesOnly yes\n  BatchMode yes\n  UserKnownHostsFile /dev/null\n  \
+                 StrictHostKeyChecking no\n  LogLevel ERROR\n"
+            ),
+        );
+        // It wants this folder to be there.
+        let _ = fs::create_dir_all("/run/sshd");
+        let mut command = Command::new("/usr/sbin/sshd");
+        command.args(["-D", "-e", "-f", &server]);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed().as_secs() < 60, "sshd does not listen");
+            std::thread::yield_now();
+        }
+        Sshd {
+            child,
+            configuration,
+        }
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn agents_are_started_by_openssh_and_end_with_it() {
+    let fleet = Fleet::new("hosts-ssh", &["node-1", "node-2", "node-3"]);
+    let sshd = Sshd::start(&fleet.folder);
+    let reached = fleet.folder.write(
+        "reached",
+        format!("#!/bin/sh\nexec ssh -T -F {} \"$@\"\n", sshd.configuration),
+    );
+    execute(&format!("chmod +x {reached}")).succeeded();
+    let flags = fleet
+        .flags
+        .replace(&fleet.folder.path("elsewhere"), &reached);
+    let run = format!("run --quiet --format json {flags} --clients 12 --rate 600");
+    let record = record(throng(&format!("{run} --duration 2s")));
+    assert_eq!(
+        record.total.counts.responses, 1_200,
+        "{:?}",
+        record.warnings
+    );
+    assert_eq!((record.generators, record.agents.len()), (3, 3));
+    // A connection that is cut ends its agent, and with it the run; nobody is left.
+    let path = fleet.folder.path("cut.json");
+    let mut running = Running::begin(&format!(
+        "{flags} --clients 12 --rate 600 --duration 6s --interval 100ms --record {path}"
+    ));
+    running.wait_for_intervals(20);
+    let connections = parts_of(running.child.id());
+    assert_eq!(connections.len(), 3);
+    execute(&format!("kill -s KILL {}", connections[2])).succeeded();
+    let (code, _, stderr) = running.ended();
+    assert_eq!(code, Some(1), "{stderr}");
+    let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(record.ended_by, EndedBy::AgentLost);
+    assert_eq!(record.degraded.as_ref().unwrap().lost[0].process, 3);
+    wait_until_gone(&connections);
+    wait_until_no_part_of(&flags);
+}
+
+/// Returns when no agent that was told of these hosts runs.
+fn wait_until_no_part_of(flags: &str) {
+    let begun = Instant::now();
+    let is_there = || {
+        let found = Command::new("pgrep")
+            .args(["-f", "part [0-9]+/3 hello"])
+            .output();
+        let own = |pid: &str| {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.contains("node-")
+        };
+        String::from_utf8(found.unwrap().stdout)
+            .unwrap()
+            .lines()
+            .any(own)
+    };
+    while is_there() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{flags}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_agent_that_is_lost_is_named() {
+    let fleet = Fleet::new("hosts-lost", &["here", "there"]);
+    let path = fleet.folder.path("record.json");
+    let mut running = Running::begin(&format!(
+        "{} --clients 8 --rate 400 --arrival constant --duration 4s --interval 100ms \
+         --on-agent-loss continue --record {path}",
+        fleet.flags
+    ));
+    running.wait_for_intervals(15);
+    let parts = parts_of(running.child.id());
+    execute(&format!("kill -s KILL {}", parts[1])).succeeded();
+    let (code, stdout, stderr) = running.ended();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stdout.contains("agents"), "{stdout}");
+    assert!(stdout.contains("2: here, there"), "{stdout}");
+    let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(record.ended_by, EndedBy::AgentLost);
+    assert_eq!(record.agents.len(), 2);
+    let degraded = record.degraded.as_ref().unwrap();
+    assert_eq!(degraded.lost[0].how, "signal 9 on there");
+    let known = record.total.counts.sent + degraded.total.counts.sent;
+    let lost = &degraded.lost[0];
+    let range = known + lost.sent..=known + lost.fate_unknown_max;
+    wait_until_gone(&parts);
+    let received = fleet.received();
+    assert!(range.contains(&received), "{received} of {range:?}");
+}
+
+#[test]
+fn another_program_is_refused_before_a_query_is_sent() {
+    let other = Folder::new("hosts-program");
+    let program = other.path("throng");
+    fs::copy(THRONG, &program).unwrap();
+    let mut octets = fs::read(&program).unwrap();
+    octets.push(0);
+    fs::write(&program, octets).unwrap();
+    let fleet = Fleet::with("hosts-other", &["here"], &program);
+    fleet
+        .run("--clients 4 --rate 10 --duration 1s")
+        .refused_with(
+            "agent 1 of 1 (here): its program (SHA-256) is",
+            "copy this program there",
+        );
+    assert_eq!(fleet.received(), 0);
+}
+
+#[test]
+fn hosts_that_cannot_be_reached_are_told() {
+    let load = "--clients 4 --rate 10 --duration 1s";
+    let fleet = Fleet::with("hosts-none", &["here", "there"], "/nowhere/throng");
+    // What ssh or the shell there says comes first.
+    let finished = fleet.run(load);
+    let told = finished.stderr.clone();
+    finished.ended_with(2);
+    assert!(
+        told.contains("no agent could be started: exit code 127"),
+        "{told}"
+    );
+    assert!(told.contains("--version` has to work"), "{told}");
+    let fleet = Fleet::with("hosts-echo", &["here"], "/bin/echo");
+    fleet
+        .run(load)
+        .refused_with("it is no throng", "copy this program");
+    let fleet = Fleet::new("hosts-few", &["a", "b", "c"]);
+    fleet
+        .run("--clients 2 --rate 10 --duration 1s")
+        .refused_with("divided among 2 agents, not 3", "--clients");
+    fleet
+        .run(&format!("{load} --processes 2"))
+        .refused_with("--processes cannot be used with --hosts", "as often");
+    let none = fleet.folder.write("no-hosts", "# none\n");
+    let hosts = fleet.folder.path("hosts");
+    let flags = fleet.flags.replace(&hosts, &none);
+    throng(&format!("run {flags} {load}")).refused_with("no hosts", "a host in each line");
+    throng(&format!("run --hosts {none} {load}")).refused_with("--hosts", "--server");
+}
+
+/// One that stands still before it is ready is missed, and nothing is sent.
+#[test]
+fn nobody_starts_without_all() {
+    let fleet = Fleet::new("hosts-barrier", &["here", "there"]);
+    let server = fleet.responder.addresses[1].1;
+    let flags = fleet
+        .flags
+        .replace(&fleet.responder.address().to_string(), &server.to_string());
+    // Their connections take a minute.
+    let slow = "--transport tcp --clients 60 --connect-rate 1 --rate 400 --timeout 100ms";
+    let mut running = Running::begin(&format!("{flags} {slow} --duration 4s"));
+    let begun = Instant::now();
+    let parts = loop {
+        let parts = parts_of(running.child.id());
+        if parts.len() == 2 && begun.elapsed() > Duration::from_secs(2) {
+            break parts;
+        }
+        assert!(begun.elapsed().as_secs() < 120);
+        std::thread::yield_now();
+    };
+    execute(&format!("kill -s STOP {}", parts[1])).succeeded();
+    let (code, stdout, stderr) = running.ended();
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert!(
+        stderr.contains("agent 2 of 2 (there) has not reported"),
+        "{stderr}"
+    );
+    wait_until_gone(&parts);
+    assert_eq!(fleet.received(), 0);
+}
