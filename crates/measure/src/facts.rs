@@ -93,6 +93,10 @@ pub struct WorkerFacts {
     /// Position of its host in `hosts` of the record.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub host: u64,
+    /// Position of its agent in `agents` of the record; none if several agents were not led
+    /// together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<u64>,
     /// It did not end with the run, and was left behind: what it measured is known until the end
     /// of its last whole interval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

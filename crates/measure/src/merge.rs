@@ -209,12 +209,14 @@ fn add_hosts(merged: &mut RunRecord, record: &mut RunRecord) {
         }
     }
     let place_of = |host: u64| positions.get(host as usize).copied().unwrap_or_default();
+    let agents_before = merged.agents.len() as u64;
     for mut agent in record.agents.drain(..) {
         agent.host = place_of(agent.host);
         merged.agents.push(agent);
     }
     for mut worker in record.workers.drain(..) {
         worker.host = place_of(worker.host);
+        worker.agent = worker.agent.map(|own| agents_before + own);
         merged.workers.push(worker);
     }
     merged.network.kernel = NetworkFacts::of_all_kernels(&kernels);

@@ -378,6 +378,13 @@ impl RunRecord {
                 "{who} is on the host at position {host}, of {hosts} hosts"
             ));
         }
+        let mut of_workers = self.workers.iter().filter_map(|worker| worker.agent);
+        if let Some(agent) = of_workers.find(|agent| *agent >= self.agents.len() as u64) {
+            let agents = self.agents.len();
+            return Err(format!(
+                "a worker is of the agent at position {agent}, of {agents}"
+            ));
+        }
         if self.agents.len() as u64 > self.generators {
             let (agents, generators) = (self.agents.len(), self.generators);
             return Err(format!("{agents} agents, of {generators} generators"));
@@ -431,6 +438,16 @@ impl RunRecord {
         if by > 1 {
             intervals::widen(&mut self.intervals, by, self.measured_ns);
             self.intervals_merged = merged;
+        }
+    }
+
+    /// A worker by its position, for people: with its agent if there are several.
+    pub fn worker_name(&self, position: usize) -> String {
+        let worker = self.workers.get(position);
+        let agent = worker.and_then(|worker| self.agents.get(worker.agent? as usize));
+        match agent.and_then(|agent| agent.name.as_deref()) {
+            Some(agent) => format!("worker {position} ({agent})"),
+            None => format!("worker {position}"),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::doctor::{Cure, Diagnosis, Place};
 use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
 
+mod agents;
 mod answers;
 mod beyond_interface;
 mod buffers_of_target;
@@ -93,6 +94,7 @@ const RULES: &[Rule] = &[
     One(resources::found),
     One(processor::found),
     One(lateness::found),
+    One(agents::found),
     One(waits::found),
     One(steal::found),
     One(quota::found),

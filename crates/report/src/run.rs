@@ -411,7 +411,7 @@ fn generator(record: &RunRecord, prefix: &str) -> Section {
     let mut sheet = Sheet::facts(&format!("{prefix}generator"), "Generator and scenario");
     for (worker, facts) in record.workers.iter().enumerate().take(8) {
         sheet.fact(
-            format!("worker {worker}"),
+            record.worker_name(worker),
             format!(
                 "busy {} of its CPU, sent {} queries",
                 percent(facts.busy_share()),

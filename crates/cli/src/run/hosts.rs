@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
 use lab::parts::{Event, Hello, PartCommand, Parts};
-use lab::run::Division;
+use lab::run::{Division, RunRequest};
 use sha2::{Digest, Sha256};
 
-use super::prepared::Prepared;
 use crate::failure::Failure;
 use crate::inputs;
 use crate::part;
@@ -167,20 +166,20 @@ impl Host {
 /// # Errors
 /// One may not have as many open files as it needs.
 pub(super) fn divide(
-    prepared: &mut Prepared,
+    requests: &mut [RunRequest],
     groups: &mut [Group],
     hellos: &[Hello],
     hosts: &Hosts,
 ) -> Result<Division, Failure> {
     let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
     let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
-    for (request, group) in prepared.requests.iter_mut().zip(groups.iter()) {
+    for (request, group) in requests.iter_mut().zip(groups.iter()) {
         if group.run.generator.workers.is_none() && group.run.generator.cpus.is_empty() {
             request.plan.workers = (cpus * agents).min(request.plan.clients);
         }
     }
-    let division = Division::into(&mut prepared.requests, agents);
-    let workers = prepared.requests.iter().map(|it| it.plan.workers).max();
+    let division = Division::into(requests, agents);
+    let workers = requests.iter().map(|it| it.plan.workers).max();
     if workers.unwrap_or(1) < agents {
         return Err(Failure::usage(
             format!(
@@ -190,7 +189,7 @@ pub(super) fn divide(
             "name fewer hosts, or use more --clients (in closed loop also more --outstanding)",
         ));
     }
-    let needed = division.descriptors_max(&prepared.requests);
+    let needed = division.descriptors_max(requests);
     if let Some(index) = hellos.iter().position(|it| it.open_files_max < needed) {
         let limit = hellos[index].open_files_max;
         return Err(Failure::usage(
@@ -201,7 +200,7 @@ pub(super) fn divide(
             "raise the limit there (`ulimit -n`), or name more hosts, or one of them more often",
         ));
     }
-    for (request, group) in prepared.requests.iter().zip(groups.iter_mut()) {
+    for (request, group) in requests.iter().zip(groups.iter_mut()) {
         group.run.generator.workers = Some(request.plan.workers);
     }
     Ok(division)

@@ -74,6 +74,9 @@ impl Agents {
                 of_record.name = Some(agent.name.clone());
                 of_record.clock = agent.clock;
             }
+            for worker in record.workers.iter_mut().filter(|_| agent.is_some()) {
+                worker.agent = Some(0);
+            }
         }
         merge_agents(records)
     }

@@ -338,6 +338,7 @@ fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
                 .filter_map(|worker| worker.summary.streams_max)
                 .min(),
             host: 0,
+            agent: None,
             left_behind: outcome.left_behind.contains(&thread),
         }
     };

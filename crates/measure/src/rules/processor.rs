@@ -26,7 +26,8 @@ pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
         return Some(finding.only_if(explains_losses(figures)));
     }
     let (worker, busy) = figures.busiest_worker().filter(|it| it.1 >= BUSY_WARNING)?;
-    let seen = format!("worker {worker} used {} of its CPU", percent(busy));
+    let worker = figures.record.worker_name(worker);
+    let seen = format!("{worker} used {} of its CPU", percent(busy));
     let cure = Cure::words(more_cpu(figures));
     let diagnosis = Diagnosis::new(TOPIC, State::Warning, seen, MATTERS);
     Some(Finding::met(diagnosis.cure(cure)))
@@ -68,8 +69,9 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
             let p99 = latency(figures.lateness_p99_ns as f64);
             format!(" and queries were sent up to {p99} late (p99)")
         };
+        let worker = figures.record.worker_name(worker);
         let evidence = format!(
-            "worker {worker} used {} of its CPU{}{lateness}: this tool, not the target, set the \
+            "{worker} used {} of its CPU{}{lateness}: this tool, not the target, set the \
              rate",
             percent(busy),
             for_handshakes(figures)
@@ -85,8 +87,9 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<Finding> {
     if !short_of_cpu && !hindered {
         return None;
     }
+    let worker = figures.record.worker_name(worker);
     let evidence = format!(
-        "worker {worker} waited for its CPU {} of the time: something else runs on it{}",
+        "{worker} waited for its CPU {} of the time: something else runs on it{}",
         percent(waited),
         match late && !closed {
             true => format!(

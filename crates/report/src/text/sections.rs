@@ -263,7 +263,7 @@ pub(super) fn generator(record: &RunRecord) -> String {
     if record.workers.len() <= WORKERS_LISTED_MAX {
         for (index, worker) in record.workers.iter().enumerate() {
             table.row([
-                format!("worker {index}"),
+                record.worker_name(index),
                 worker_line(worker, record.asks_nothing()),
             ]);
         }
