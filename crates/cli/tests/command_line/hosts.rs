@@ -75,10 +75,9 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     let fleet = Fleet::new("hosts-clocks", &["here", "day", "day-2"]);
     let load = "--clients 30 --per-client poisson:20 --duration 3s --timeout 20s --seed 5";
     let divided = record(fleet.run(&format!("{load} --workers 3")));
-    let alone = format!("{load} --workers 3").replace("--hosts", "");
-    let words: Vec<&str> = fleet.flags.split(" --hosts").collect();
-    let together = throng(&format!("run --quiet --format json {} {alone}", words[0]));
-    let together = record(together);
+    let (alone, _) = fleet.flags.split_once(" --hosts").unwrap();
+    let together = format!("run --quiet --format json {alone} {load} --workers 3");
+    let together = record(throng(&together));
     assert_eq!(divided.total.counts.offered, together.total.counts.offered);
     assert_eq!(divided.total.counts.responses, divided.total.counts.offered);
     let queries = |record: &RunRecord| record.experience().unwrap().queries;
@@ -172,7 +171,11 @@ impl Drop for Sshd {
 
 #[test]
 fn agents_are_started_by_openssh_and_end_with_it() {
-    let fleet = Fleet::new("hosts-ssh", &["node-1", "node-2", "node-3"]);
+    // By a name of its own, to be found by.
+    let bin = Folder::new("hosts-ssh-program");
+    let program = bin.path("throng");
+    std::os::unix::fs::symlink(THRONG, &program).unwrap();
+    let fleet = Fleet::with("hosts-ssh", &["node-1", "node-2", "node-3"], &program);
     let sshd = Sshd::start(&fleet.folder);
     let reached = fleet.folder.write(
         "reached",
@@ -205,27 +208,20 @@ fn agents_are_started_by_openssh_and_end_with_it() {
     assert_eq!(record.ended_by, EndedBy::AgentLost);
     assert_eq!(record.degraded.as_ref().unwrap().lost[0].process, 3);
     wait_until_gone(&connections);
-    wait_until_no_part_of(&flags);
+    wait_until_ended(&program);
 }
 
-/// Returns when no agent that was told of these hosts runs.
-fn wait_until_no_part_of(flags: &str) {
+/// Returns when that program does not run any more.
+fn wait_until_ended(program: &str) {
     let begun = Instant::now();
-    let is_there = || {
-        let found = Command::new("pgrep")
-            .args(["-f", "part [0-9]+/3 hello"])
-            .output();
-        let own = |pid: &str| {
-            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.contains("node-")
-        };
-        String::from_utf8(found.unwrap().stdout)
+    let runs = || {
+        Command::new("pgrep")
+            .args(["-f", program])
+            .output()
             .unwrap()
-            .lines()
-            .any(own)
     };
-    while is_there() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{flags}");
+    while !runs().stdout.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{program}");
         std::thread::yield_now();
     }
 }
@@ -308,6 +304,24 @@ fn hosts_that_cannot_be_reached_are_told() {
     throng(&format!("run --hosts {none} {load}")).refused_with("--hosts", "--server");
 }
 
+/// Returns when there are some connections to that port of loopback.
+fn wait_until_connected(port: u16) {
+    let begun = Instant::now();
+    // Remote address, and the state ESTABLISHED (proc(5)).
+    let connected = format!(" 0100007F:{port:04X} 01 ");
+    let are_there = || {
+        let sockets = fs::read_to_string("/proc/net/tcp").unwrap();
+        sockets.matches(&connected).count() >= 4
+    };
+    while !are_there() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(120),
+            "nobody connects"
+        );
+        std::thread::yield_now();
+    }
+}
+
 /// One that stands still before it is ready is missed, and nothing is sent.
 #[test]
 fn nobody_starts_without_all() {
@@ -319,15 +333,8 @@ fn nobody_starts_without_all() {
     // Their connections take a minute.
     let slow = "--transport tcp --clients 60 --connect-rate 1 --rate 400 --timeout 100ms";
     let mut running = Running::begin(&format!("{flags} {slow} --duration 4s"));
-    let begun = Instant::now();
-    let parts = loop {
-        let parts = parts_of(running.child.id());
-        if parts.len() == 2 && begun.elapsed() > Duration::from_secs(2) {
-            break parts;
-        }
-        assert!(begun.elapsed().as_secs() < 120);
-        std::thread::yield_now();
-    };
+    let parts = running.parts(2);
+    wait_until_connected(server.port());
     execute(&format!("kill -s STOP {}", parts[1])).succeeded();
     let (code, stdout, stderr) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");

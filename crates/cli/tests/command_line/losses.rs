@@ -237,12 +237,7 @@ fn a_process_that_is_lost_before_the_load_ends_the_run() {
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let server = responder.address();
     let mut running = Running::begin(&format!("{RUN} --server {server} --names {names} {warmup}"));
-    let begun = Instant::now();
-    while parts_of(running.child.id()).len() < 3 {
-        assert!(begun.elapsed().as_secs() < 120);
-        std::thread::yield_now();
-    }
-    let parts = parts_of(running.child.id());
+    let parts = running.parts(3);
     execute(&format!("kill -s KILL {}", parts[2])).succeeded();
     let (code, stdout, stderr) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");

@@ -69,6 +69,19 @@ impl Running {
         }
     }
 
+    /// Its processes, once there are so many.
+    pub(crate) fn parts(&self, number: usize) -> Vec<u32> {
+        let begun = std::time::Instant::now();
+        loop {
+            let parts = parts_of(self.child.id());
+            if parts.len() == number {
+                return parts;
+            }
+            assert!(begun.elapsed().as_secs() < 120, "{parts:?}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Exit code, standard output, and the rest of standard error.
     pub(crate) fn ended(&mut self) -> (Option<i32>, String, String) {
         let (mut stdout, mut stderr) = (String::new(), String::new());
