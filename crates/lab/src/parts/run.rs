@@ -60,7 +60,8 @@ pub fn run_part(
         part: Some(part),
     };
     let groups = by_position(groups);
-    let kernel_before = crate::host::counters();
+    // Those of its parent's host are read there, once.
+    let kernel_before = is_elsewhere.then(crate::host::counters);
     let surroundings = record::Surroundings {
         simulation: None,
         started: record::Started::now(),
@@ -68,11 +69,9 @@ pub fn run_part(
         kernel: BTreeMap::new(),
     };
     let surroundings = || record::Surroundings {
-        kernel: match is_elsewhere {
-            true => crate::host::difference(&kernel_before, &crate::host::counters()),
-            // The host's, which the parent reads once.
-            false => BTreeMap::new(),
-        },
+        kernel: kernel_before.as_ref().map_or_else(BTreeMap::new, |before| {
+            crate::host::difference(before, &crate::host::counters())
+        }),
         ..surroundings.clone()
     };
     let tell = |progress: &Progress| {
@@ -154,8 +153,6 @@ pub fn run_parts(
     }
     if let Some(responders) = responders {
         match serve_parts(responders, |_| true) {
-            // It counted what came after the result too.
-            Ok(_) if record.degraded.is_some() => {}
             Ok(counted) => note_responder(&mut record, &counted, None),
             // The run itself is over and complete.
             Err(PartsError::Refused(error) | PartsError::Broken(error)) => {

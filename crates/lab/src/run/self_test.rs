@@ -54,6 +54,10 @@ pub fn serve_hint(error: &io::Error) -> &'static str {
 
 /// Puts what the target of a self-test counted into the record, and how long it waited for a CPU.
 pub fn note_responder(record: &mut RunRecord, counted: &Counters, waited: Option<Duration>) {
+    if record.degraded.is_some() {
+        // It counted what came after the result too.
+        return;
+    }
     let accepts_failed = counted.accepts_failed;
     record.responder = Some(ResponderFacts {
         accepts_failed,
