@@ -77,8 +77,7 @@ impl Collected {
 
     /// With all that it has told, as if the run ended there.
     fn with_total(&self, mut worker: WorkerOutcome) -> WorkerOutcome {
-        let place = (worker.thread, worker.group);
-        let total = self.totals.get(&place).cloned().flatten();
+        let total = self.totals.get(&worker.place()).cloned().flatten();
         worker.total = total.unwrap_or_default();
         worker.cut_off();
         worker
@@ -91,7 +90,7 @@ impl Collected {
 
     /// It has finished; its total is filled in here.
     pub fn finish(&mut self, mut worker: WorkerOutcome) {
-        let total = self.totals.remove(&(worker.thread, worker.group));
+        let total = self.totals.remove(&worker.place());
         worker.total = total.flatten().unwrap_or_default();
         self.workers.push(worker);
     }

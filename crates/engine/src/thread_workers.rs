@@ -130,10 +130,16 @@ impl ThreadWorkers {
         group: usize,
         driver: &mut impl Driver,
     ) -> Option<WorkerSummary> {
-        let groups: Vec<usize> = self.members.iter().map(|member| member.group).collect();
-        let position = groups.iter().position(|it| *it == group)?;
-        self.each(driver, |worker, driver| worker.last_checkpoint(driver))
-            .nth(position)
+        let position = self
+            .members
+            .iter()
+            .position(|member| member.group == group)?;
+        let own = Own {
+            inner: driver,
+            member: position as u16,
+            owners: &mut self.owners,
+        };
+        Some(self.members[position].worker.last_checkpoint(&own))
     }
 
     /// The next group whose worker has finished and has no more intervals to tell; each once.

@@ -16,7 +16,7 @@ use measure::{Interval, Intervals};
 
 use crate::collected::Collected;
 use crate::gathering::{Gathering, Progress, WorkerId};
-use crate::watchdog::{Beat, LOOK_EVERY, Watchdog, rest_of};
+use crate::watchdog::{Beat, LOOK_EVERY, Watchdog};
 use crate::worker::{RunInputs, WorkerSummary};
 use crate::{Control, SetupError, ThreadWorkers};
 
@@ -79,7 +79,7 @@ impl WorkerOutcome {
     pub(crate) fn cut_off(&mut self) {
         let warmup = self.summary.warmup.counts.cut_off();
         self.summary.warmup.counts.add(&warmup);
-        let Some(rest) = rest_of(&self.total) else {
+        let Some(rest) = Interval::rest_of(&self.total.counts, self.total.end_ns) else {
             return;
         };
         let last_ns = self.total.end_ns.saturating_sub(1);
@@ -234,7 +234,7 @@ fn run_thread(
     let (mut driver, chosen) = opened.map_err(SetupError::Driver)?;
     let mut workers = ThreadWorkers::new(groups, index as u32, control);
     workers.open(&mut driver)?;
-    let outcome = |(group, summary)| WorkerOutcome {
+    let outcome = |group, summary| WorkerOutcome {
         group,
         thread: index,
         cpu,
@@ -249,18 +249,15 @@ fn run_thread(
         while let Some((group, interval)) = workers.poll_interval() {
             let place = (index, group);
             let checkpoint = workers.poll_checkpoint(group);
-            let told = (
-                interval,
-                checkpoint.map(|summary| outcome((group, summary))),
-            );
-            let _ = sender.send(Report::Interval(place, Box::new(told)));
+            let checkpoint = checkpoint.map(|summary| outcome(group, summary));
+            let _ = sender.send(Report::Interval(place, Box::new((interval, checkpoint))));
         }
         while let Some(group) = workers.poll_finished() {
             let last = match control.tells_checkpoints() {
                 true => workers.last_checkpoint(group, &mut driver),
                 false => None,
             };
-            let last = last.map(|summary| Box::new(outcome((group, summary))));
+            let last = last.map(|summary| Box::new(outcome(group, summary)));
             let _ = sender.send(Report::Ended((index, group), last));
         }
         if !workers.is_finished() {
@@ -268,7 +265,8 @@ fn run_thread(
         }
     }
     let summaries = workers.summaries(&mut driver).into_iter();
-    Ok(Report::Finished(summaries.map(outcome).collect()))
+    let outcomes = summaries.map(|(group, summary)| outcome(group, summary));
+    Ok(Report::Finished(outcomes.collect()))
 }
 
 /// What a thread's sockets are for.

@@ -148,7 +148,8 @@ impl Watchdog {
         (thread, group): (usize, usize),
         told: Option<Interval>,
     ) -> (WorkerOutcome, Option<Interval>) {
-        let rest = told.as_ref().and_then(rest_of);
+        let rest = told.as_ref();
+        let rest = rest.and_then(|told| Interval::rest_of(&told.counts, told.end_ns));
         let mut total = told;
         if let Some(rest) = &rest {
             rest.append_to(&mut total);
@@ -204,18 +205,6 @@ impl Watchdog {
             total,
         }
     }
-}
-
-/// What lacks for the accounts of a worker to balance, as an interval that follows; none if they
-/// do.
-pub(crate) fn rest_of(told: &Interval) -> Option<Interval> {
-    let counts = told.counts.cut_off();
-    (counts != measure::Counts::default()).then(|| Interval {
-        start_ns: told.end_ns,
-        end_ns: told.end_ns + 1,
-        counts,
-        ..Interval::default()
-    })
 }
 
 #[cfg(test)]

@@ -318,6 +318,19 @@ impl Interval {
         total
     }
 
+    /// What lacks for the accounts to balance of what was counted until then, as an interval that
+    /// follows: queries that have not ended are interrupted, and those that have not been sent
+    /// never were. None if nothing lacks.
+    pub fn rest_of(counted: &Counts, end_ns: u64) -> Option<Interval> {
+        let counts = counted.cut_off();
+        (counts != Counts::default()).then(|| Interval {
+            start_ns: end_ns,
+            end_ns: end_ns + 1,
+            counts,
+            ..Interval::default()
+        })
+    }
+
     /// Intervals as one that is as long as all of them together, whatever lies between them; it
     /// starts at 0.
     pub(crate) fn joined<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Interval {

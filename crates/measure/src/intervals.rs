@@ -99,20 +99,13 @@ impl Intervals {
         last.map_or(0, |interval| interval.end_ns)
     }
 
-    /// Adds what lacks for the accounts of all of them to balance: queries that have not ended are
-    /// interrupted, and those that have not been sent never were.
+    /// Adds what lacks for the accounts of all of them to balance: see [`Interval::rest_of`].
     pub fn end_accounts(&mut self) {
         let mut all = Counts::default();
         let each = self.each.iter().chain(&self.latest);
         each.for_each(|interval| all.add(&interval.counts));
-        let (counts, end_ns) = (all.cut_off(), self.end_ns());
-        if counts != Counts::default() {
-            self.push(Interval {
-                start_ns: end_ns,
-                end_ns: end_ns + 1,
-                counts,
-                ..Interval::default()
-            });
+        if let Some(rest) = Interval::rest_of(&all, self.end_ns()) {
+            self.push(rest);
         }
     }
 

@@ -72,14 +72,11 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
 ///
 /// None if there is no record.
 pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
-    divided(records, |merged, record| {
+    divided(records, |merged, mut record| {
         let generators = merged.generators;
         add_window_of_part(merged, &record);
         // Its agent is that of the others.
-        let record = RunRecord {
-            agents: Vec::new(),
-            ..record
-        };
+        record.agents.clear();
         add_figures(merged, record);
         merged.generators = generators;
     })
@@ -276,14 +273,16 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
 
 /// What is known of the time after both results.
 fn joined(merged: Option<Degraded>, other: Option<Degraded>) -> Option<Degraded> {
-    let (Some(mut merged), Some(other)) = (merged.clone(), other.clone()) else {
-        return merged.or(other);
-    };
-    merged.lost.extend(other.lost);
-    merged.survivors += other.survivors;
-    add_intervals(&mut merged.intervals, other.intervals);
-    merged.total = Interval::total(&merged.intervals);
-    Some(merged)
+    match (merged, other) {
+        (Some(mut merged), Some(other)) => {
+            merged.lost.extend(other.lost);
+            merged.survivors += other.survivors;
+            add_intervals(&mut merged.intervals, other.intervals);
+            merged.total = Interval::total(&merged.intervals);
+            Some(merged)
+        }
+        (merged, other) => merged.or(other),
+    }
 }
 
 /// What both saw of outages, unless the timeline of both will show it.

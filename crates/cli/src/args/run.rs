@@ -188,7 +188,7 @@ pub(crate) struct RunArguments {
     pub(crate) ssh: Option<String>,
     /// What to do when one of several processes is lost [default: end; a run of more than 30
     /// minutes has none]
-    #[arg(long, value_name = "WAY", help_heading = "Generator", 
+    #[arg(long, value_name = "WAY", help_heading = "Generator",
           value_parser = one_of(OnAgentLoss::ALL))]
     pub(crate) on_agent_loss: Option<OnAgentLoss>,
     /// CPUs to pin the workers to, in order

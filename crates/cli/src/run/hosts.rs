@@ -93,16 +93,18 @@ impl Hosts {
             match parts.next(TURN) {
                 Some((index, Event::Said(word, text))) if word == "hello" => {
                     let hello: Hello = serde_json::from_str(&text)
-                        .map_err(|error| self.other(index, &error.to_string()))?;
-                    hello.check(&own).map_err(|why| self.other(index, &why))?;
+                        .map_err(|error| other(&parts, index, &error.to_string()))?;
+                    hello
+                        .check(&own)
+                        .map_err(|why| other(&parts, index, &why))?;
                     hellos[index] = Some(hello);
                 }
                 Some((index, Event::Ended)) => return Err(self.unreachable(index, &mut parts)),
-                Some((index, _)) => return Err(self.other(index, "it is no throng")),
+                Some((index, _)) => return Err(other(&parts, index, "it is no throng")),
                 None if Instant::now() > until => {
                     let seconds = HELLO_MAX.as_secs();
                     return Err(Failure::usage(
-                        format!("{}: no answer within {seconds} s", self.name(missing)),
+                        format!("{}: no answer within {seconds} s", parts.name(missing)),
                         "`ssh HOST true` has to work without a question",
                     ));
                 }
@@ -112,25 +114,12 @@ impl Hosts {
         Ok((parts, hellos.into_iter().flatten().collect()))
     }
 
-    fn name(&self, index: usize) -> String {
-        let (number, all) = (index + 1, self.each.len());
-        format!("agent {number} of {all} ({})", self.each[index].name)
-    }
-
-    /// Another program.
-    fn other(&self, index: usize, why: &str) -> Failure {
-        Failure::usage(
-            format!("{}: {why}", self.name(index)),
-            "copy this program there; all agents have to be the same one",
-        )
-    }
-
     fn unreachable(&self, index: usize, parts: &mut Parts) -> Failure {
         let host = &self.each[index];
         Failure::usage(
             format!(
                 "{}: no agent could be started: {}",
-                self.name(index),
+                parts.name(index),
                 parts.end_of(index)
             ),
             format!(
@@ -142,6 +131,14 @@ impl Hosts {
             ),
         )
     }
+}
+
+/// Another program.
+fn other(parts: &Parts, index: usize, why: &str) -> Failure {
+    Failure::usage(
+        format!("{}: {why}", parts.name(index)),
+        "copy this program there; all agents have to be the same one",
+    )
 }
 
 impl Host {
@@ -169,7 +166,7 @@ pub(super) fn divide(
     requests: &mut [RunRequest],
     groups: &mut [Group],
     hellos: &[Hello],
-    hosts: &Hosts,
+    parts: &Parts,
 ) -> Result<Division, Failure> {
     let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
     let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
@@ -195,7 +192,7 @@ pub(super) fn divide(
         return Err(Failure::usage(
             format!(
                 "{}: it needs {needed} open files, and may have {limit}",
-                hosts.name(index)
+                parts.name(index)
             ),
             "raise the limit there (`ulimit -n`), or name more hosts, or one of them more often",
         ));

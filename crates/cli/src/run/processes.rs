@@ -88,7 +88,7 @@ pub(super) fn measure_on(
     let clock = Clock::start();
     let mut groups = groups.to_vec();
     let (mut parts, hellos) = hosts.start(clock, interrupt)?;
-    let division = hosts::divide(&mut prepared.requests, &mut groups, &hellos, hosts)?;
+    let division = hosts::divide(&mut prepared.requests, &mut groups, &hellos, &parts)?;
     super::check_loss(&groups[0].run, &division)?;
     let role = Role::Agent;
     let setup = Setup::new(Work::Run { groups, role }, None).to_json();

@@ -161,7 +161,7 @@ impl Parts {
     }
 
     /// A part, for people.
-    pub(super) fn name(&self, index: usize) -> String {
+    pub fn name(&self, index: usize) -> String {
         let member = &self.members[index];
         let pid = member.child.id();
         who(member.host.as_deref(), (index, self.count), Some(pid))

@@ -161,6 +161,11 @@ impl Bins {
         &self.timeline
     }
 
+    /// The same, of one that books nothing more.
+    pub(crate) fn into_timeline(self) -> Timeline {
+        self.timeline
+    }
+
     fn since_start(&self, at: Instant) -> u64 {
         at.nanos_since(self.run_start)
     }

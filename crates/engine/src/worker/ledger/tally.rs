@@ -101,7 +101,7 @@ impl Tally {
     pub(crate) fn timeline_so_far(&self) -> Timeline {
         let mut bins = self.bins.clone();
         bins.finish(&Bin::of(&self.current));
-        bins.timeline().clone()
+        bins.into_timeline()
     }
 
     fn aim(&mut self) {
