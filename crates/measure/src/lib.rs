@@ -70,6 +70,7 @@ pub mod event;
 pub mod experience;
 pub mod facts;
 pub mod histogram;
+pub mod instances;
 pub mod internet;
 pub mod interval;
 pub mod intervals;

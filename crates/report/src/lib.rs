@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+mod agents;
 pub mod answers;
 pub mod capacity;
 mod chart;
@@ -42,6 +43,7 @@ mod document;
 pub mod evaluation;
 mod events;
 pub mod html;
+mod instances;
 pub mod internet;
 pub mod json;
 pub mod junit;

@@ -39,9 +39,19 @@ impl Hello {
     /// # Errors
     /// What is different.
     pub fn check(&self, own: &Hello) -> Result<(), String> {
-        let differ = |what: &str, theirs: &str, own: &str| {
-            Err(format!("its {what} is {theirs}, and the one here is {own}"))
-        };
+        self.check_words(own)?;
+        match self.binary == own.binary {
+            true => Ok(()),
+            false => differ("program (SHA-256)", &self.binary, &own.binary),
+        }
+    }
+
+    /// Refuses another that does not mean the same by what it says. It may be built for other
+    /// hosts: a command that asks a lead generates no load.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn check_words(&self, own: &Hello) -> Result<(), String> {
         if self.version != own.version {
             return differ("throng", &self.version, &own.version);
         }
@@ -49,14 +59,15 @@ impl Hello {
             let (theirs, own) = (self.protocol.to_string(), own.protocol.to_string());
             return differ("protocol", &theirs, &own);
         }
-        if self.schema != own.schema {
-            return differ("schema version", &self.schema, &own.schema);
-        }
-        match self.binary == own.binary {
+        match self.schema == own.schema {
             true => Ok(()),
-            false => differ("program (SHA-256)", &self.binary, &own.binary),
+            false => differ("schema version", &self.schema, &own.schema),
         }
     }
+}
+
+fn differ(what: &str, theirs: &str, own: &str) -> Result<(), String> {
+    Err(format!("its {what} is {theirs}, and the one here is {own}"))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use driver::{Driver, Event, Received};
 use load::Plan;
 use measure::Counts;
 use measure::counts::Connections;
+use measure::instances::Instances;
 use proto::Instant;
 use proto::pending::Query;
 
@@ -54,7 +55,9 @@ pub(crate) struct Ledger {
     /// When datagrams left and arrived; none where nobody stamps them.
     pub(crate) stamps: Option<Box<Stamps>>,
     pub(crate) observer: Option<Observer>,
-    /// Somebody is told of responses: stub resolver, stamps, script or observer.
+    /// Which instances of the server have responded; none if queries do not ask for their names.
+    pub(crate) instances: Option<Instances>,
+    /// Somebody is told of responses: stub resolver, stamps, instances, script or observer.
     pub(crate) is_watched: bool,
     /// Truncated responses are asked for again over TCP.
     falls_back: bool,
@@ -75,6 +78,7 @@ impl Ledger {
     ) -> Self {
         Ledger {
             is_watched: plan.stub.is_some()
+                || plan.questions.edns_uses().nsid
                 || plan.sockets.timestamps.is_some()
                 || has_script
                 || observer.as_ref().is_some_and(Observer::hears_responses),
@@ -89,6 +93,7 @@ impl Ledger {
             tls: TlsNotes::default(),
             stamps: (plan.sockets.timestamps).map(|_| Box::new(Stamps::new(clients))),
             observer,
+            instances: (plan.questions.edns_uses().nsid).then(Instances::default),
             falls_back: plan.tcp_fallback,
             failures_looked_at: 0,
             streams_max: None,
@@ -204,19 +209,17 @@ impl Ledger {
         }
     }
 
-    /// Ends the intervals and ticks that are over at `now`; true if there were any.
+    /// Ends the intervals and ticks that are over at `now`.
     #[inline]
-    pub(crate) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) -> bool {
-        let is_over = now >= self.tally.roll_at();
-        if is_over {
+    pub(crate) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
+        if now >= self.tally.roll_at() {
             self.roll(driver, now);
         }
-        is_over
     }
 
     /// An interval is over, or a tick of the timeline is.
     #[cold]
-    fn roll(&mut self, driver: &impl Driver, now: Instant) {
+    pub(crate) fn roll(&mut self, driver: &impl Driver, now: Instant) {
         self.settle_responses();
         while now >= self.tally.interval_end() {
             self.tally.roll(
