@@ -18,7 +18,6 @@ use compare::AbArguments;
 use doctor::DoctorArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
-pub(crate) use fleet::FleetArguments;
 pub(crate) use given::Given;
 use lab::LabArguments;
 use line::LineArguments;
@@ -41,9 +40,7 @@ pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod flags;
-pub(crate) mod fleet;
 mod given;
-mod kubernetes;
 pub(crate) mod lab;
 pub(crate) mod line;
 mod output;
@@ -102,8 +99,6 @@ pub(crate) enum Command {
     Responder(Box<ResponderArguments>),
     /// Start real servers to measure, list them, end them
     Lab(Box<LabArguments>),
-    /// Generate one load from many hosts: lead agents that dial in, follow and end their runs
-    Fleet(Box<FleetArguments>),
     /// Connect two network namespaces by a line with delay, jitter, loss or a rate limit
     Line(Box<LineArguments>),
     /// Generate sets of names to query, and the zones or updates that make a server answer them

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::args::fleet::FleetCommand;
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
 use crate::scenario::keys::given;
@@ -31,13 +30,6 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> 
     };
     if let (Some(run), Some((name, matches))) = (run, matches.subcommand()) {
         run.given = given(name, matches);
-    }
-    // A run within another command.
-    if let (Command::Fleet(fleet), Some((_, matches))) = (&mut parsed.command, matches.subcommand())
-        && let FleetCommand::Run(fleet) | FleetCommand::Manifest(fleet) = &mut fleet.command
-        && let Some((_, matches)) = matches.subcommand()
-    {
-        fleet.command.run.given = given("run", matches);
     }
     Ok(parsed)
 }

@@ -114,21 +114,6 @@ impl Failure {
     }
 }
 
-impl Failure {
-    /// What [`Failure::to_json`] of another process was made from.
-    pub(crate) fn from_json(told: &serde_json::Value) -> Self {
-        let field = |name: &str| told[name].as_str().map(str::to_owned);
-        Failure {
-            what: field("what").unwrap_or_else(|| "it failed".to_owned()),
-            hint: field("hint"),
-            code: told["code"]
-                .as_u64()
-                .and_then(|it| it.try_into().ok())
-                .unwrap_or(1),
-        }
-    }
-}
-
 impl From<lab::parts::PartsError> for Failure {
     fn from(error: lab::parts::PartsError) -> Self {
         use lab::parts::PartsError::{Broken, Refused};

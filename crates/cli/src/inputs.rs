@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lab::parts::{FileName, Files};
 use serde_json::{Map, Value};
 
 /// Standard input's name on a command line.
@@ -80,28 +79,6 @@ pub(crate) fn to_json() -> Value {
         Some((path.to_str()?.to_owned(), encode(octets)))
     };
     Value::Object(kept().iter().filter_map(of_one).collect::<Map<_, _>>())
-}
-
-/// The same by what is in them: names for a setup, and the files for whoever asks for them.
-pub(crate) fn travelling() -> (Vec<FileName>, Files) {
-    let mut files = Files::default();
-    let of_one = |(path, octets): (&PathBuf, &Arc<[u8]>)| {
-        // One whose name is no text is read by its path.
-        Some(files.keep(path.to_str()?, Arc::clone(octets)))
-    };
-    let names = kept().iter().filter_map(of_one).collect();
-    (names, files)
-}
-
-/// Lets files that came from another process stand for those of their names.
-pub(crate) fn provide_files(names: &[FileName], files: &Files) {
-    let mut kept = kept();
-    kept.clear();
-    for name in names {
-        if let Some(octets) = files.get(&name.sha256) {
-            kept.insert(name.path.clone().into(), Arc::clone(octets));
-        }
-    }
 }
 
 /// Lets what another process has read stand for the files of that name.

@@ -34,7 +34,6 @@
 //!   of their queries (`run::captured`), `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
 //!   are read, pipes but once; `reports`: `throng report`; `schemas`: `throng schema`.
-//! * `fleet`: `throng fleet`: a lead, its agents, and what asks the lead.
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
@@ -74,7 +73,6 @@ mod doctor;
 mod experiment;
 mod failure;
 mod fit;
-mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;
@@ -151,8 +149,6 @@ pub fn main() -> ExitCode {
             .map_err(|error| command_line::wrong(&error, &subcommand.to_string_lossy()))
             .and_then(execute),
     };
-    run::agents::dismiss();
-    fleet::cluster::remove();
     match ended {
         Ok(code) => signals::exit_code(code),
         Err(failure) => failure.report(),
@@ -199,7 +195,6 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::History(arguments) => history::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Lab(arguments) => servers::execute(&arguments),
-        Command::Fleet(arguments) => fleet::execute(&arguments),
         Command::Line(arguments) => line::execute(&arguments),
         Command::Names(arguments) => names::execute(&arguments),
         Command::Fit(arguments) => fit::execute(&arguments),

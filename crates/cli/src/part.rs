@@ -3,15 +3,14 @@
 //! Its parent tells it through standard input (`lab::parts`) what the command was told, as types
 //! and not as a command line, with what only one process can read or make: standard input, the
 //! responder's ports and certificate. Everybody on the host may read the command line of a process,
-//! and settings may have keys: so they are not on it. Files it reads by itself, unless it is on
-//! another host.
+//! and settings may have keys: so they are not on it. Files it reads by itself.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 
-use lab::parts::{FileName, Files, PartCommand};
+use lab::parts::{PartCommand, child};
 use proto::Transport;
 use responder::certificate::Identity;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,8 +31,7 @@ pub(crate) struct Setup {
     /// Where the responder listens; none for its first part, which opens the ports.
     pub(crate) addresses: Option<Vec<(Transport, SocketAddr)>>,
     pub(crate) certificate: Option<Certificate>,
-    /// Files that it cannot read itself.
-    pub(crate) inputs: Vec<FileName>,
+    pub(crate) inputs: Value,
 }
 
 /// What a part has a share in.
@@ -64,20 +62,18 @@ pub(crate) struct Certificate {
 }
 
 impl Setup {
-    /// What the first part of a command is told, and the files that go with it.
-    pub(crate) fn new(work: Work, identity: Option<&Identity>) -> (Self, Files) {
-        let (inputs, files) = inputs::travelling();
+    /// What the first part of a command is told.
+    pub(crate) fn new(work: Work, identity: Option<&Identity>) -> Self {
         let certificate = identity.map(|identity| Certificate {
             chain: identity.certificate_pem.clone(),
             key: identity.key_pem.clone(),
         });
-        let setup = Setup {
+        Setup {
             work,
             addresses: None,
             certificate,
-            inputs,
-        };
-        (setup, files)
+            inputs: inputs::to_json(),
+        }
     }
 
     /// The same where the responder listens at these addresses.
@@ -92,6 +88,15 @@ impl Setup {
     pub(crate) fn to_json(&self) -> Value {
         serde_json::to_value(self).expect("settings are data, and their maps have names for keys")
     }
+}
+
+/// What this process is told at its start.
+///
+/// # Errors
+/// Nothing: nobody but `throng` starts it.
+pub(crate) fn told<T: DeserializeOwned>() -> Result<T, Failure> {
+    let setup = child::receive_setup().map_err(by_hand)?;
+    serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))
 }
 
 /// A person has started what only `throng` starts.
@@ -127,15 +132,3 @@ pub(crate) fn command() -> Result<PartCommand, Failure> {
 /// What the parts of a command share: the certificate that their parent has made, and where the
 /// responder listens, none for its first part.
 pub(crate) type Shared = (Option<Identity>, Option<Vec<(Transport, SocketAddr)>>);
-
-/// SHA-256 of this program.
-pub(crate) fn binary() -> Result<String, Failure> {
-    static HASH: OnceLock<String> = OnceLock::new();
-    if let Some(hash) = HASH.get() {
-        return Ok(hash.clone());
-    }
-    let octets = std::fs::read("/proc/self/exe").map_err(|error| {
-        Failure::in_operation(format!("cannot read this program's file: {error}"))
-    })?;
-    Ok(HASH.get_or_init(|| lab::parts::hash(&octets)).clone())
-}

@@ -184,10 +184,9 @@ fn serve_in_parts(
 ) -> Result<Counters, Failure> {
     let command = part::command()?;
     let mut parts = Parts::new(processes, Clock::start());
-    parts.offer(inputs::travelling().1);
     let addresses = start_responders(&mut parts, &command, |addresses| {
         let work = Work::Responder(Box::new(arguments.clone()));
-        Setup::new(work, identity).0.at(addresses).to_json()
+        Setup::new(work, identity).at(addresses).to_json()
     })?;
     announce(arguments, &addresses)?;
     Ok(serve_parts(parts, shall_stop)?)

@@ -70,13 +70,6 @@ impl Interrupt {
         }
     }
 
-    /// Interrupts the run that is made, as a signal would, but nothing after it.
-    pub(crate) fn interrupt_run(&self) {
-        if let Some(control) = &*self.running() {
-            control.interrupt();
-        }
-    }
-
     /// True once a signal has come: whoever asks ends then.
     pub(crate) fn has_come(&self) -> bool {
         self.0.is_heard.store(true, Ordering::SeqCst);

@@ -5,7 +5,7 @@
 //! everybody on the host may read the command line of a process. Its record it writes by itself.
 
 use std::fs::File;
-use std::io::{BufRead, Error, Result};
+use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::fleet::cluster;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 use crate::{child, inputs, part, run_command};
@@ -48,8 +47,6 @@ pub(crate) fn make(
 ) -> Result<ExitStatus> {
     let Places { record, log, begun } = *places;
     let mut groups = groups.to_vec();
-    cluster::settle(&mut groups, interrupt)
-        .map_err(|failure| Error::other(failure.what().to_owned()))?;
     // The first group says it for all.
     let output = &mut groups[0].output;
     (output.record, output.quiet) = (Some(record.to_owned()), true);
@@ -68,17 +65,9 @@ pub(crate) fn make(
     child::run(&mut command, Some(&setup), interrupt)
 }
 
-/// What this process is told: a line.
-fn told() -> std::result::Result<Setup, Failure> {
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    read.map_err(|error| part::by_hand(error.to_string()))?;
-    serde_json::from_str(&line).map_err(|error| part::by_hand(error.to_string()))
-}
-
 /// Makes the run that this process is told of.
 pub(crate) fn execute() -> std::result::Result<ExitCode, Failure> {
-    let setup: Setup = told()?;
+    let setup: Setup = part::told()?;
     inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
     run_command::execute_groups(setup.groups, setup.begun)
 }

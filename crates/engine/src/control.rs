@@ -1,7 +1,7 @@
 //! What the workers of one run share: the stop flag and the common start.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use proto::Instant;
@@ -27,8 +27,6 @@ pub struct Control {
     gives_up: bool,
     has_given_up: AtomicBool,
     workers_in_vain: AtomicU32,
-    /// Of a part on another host.
-    slew_ns: AtomicI64,
 }
 
 /// What a part of a run tells to whoever leads all parts.
@@ -54,7 +52,6 @@ impl Control {
             gives_up: false,
             has_given_up: AtomicBool::new(false),
             workers_in_vain: AtomicU32::new(0),
-            slew_ns: AtomicI64::new(0),
         }
     }
 
@@ -106,17 +103,6 @@ impl Control {
     /// True of a part: its workers tell now and then what they have measured so far.
     pub(crate) fn tells_checkpoints(&self) -> bool {
         self.part.is_some()
-    }
-
-    /// This host's clock has gone ahead of that of whoever leads the parts by so much since the
-    /// start, in nanoseconds: intervals end by the latter.
-    pub fn slew(&self, slew_ns: i64) {
-        self.slew_ns.store(slew_ns, Ordering::Relaxed);
-    }
-
-    /// What [`Control::slew`] was told last.
-    pub(crate) fn slew_ns(&self) -> i64 {
-        self.slew_ns.load(Ordering::Relaxed)
     }
 
     /// Fixes the common start, of a part.

@@ -177,7 +177,6 @@ impl Watchdog {
                 timeline: Timeline {
                     opened_at: started_at,
                     started_at,
-                    begun_at: started_at,
                     run_started_at,
                     run_ended_at: ended_at,
                     drained_at: ended_at,

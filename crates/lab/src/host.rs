@@ -69,19 +69,6 @@ pub fn counters() -> BTreeMap<String, u64> {
     Host::this().counters()
 }
 
-/// A name that nothing on any host has had before, of hexadecimal digits; empty where the system
-/// makes none.
-pub fn random_name() -> String {
-    let id = Host::this().random_id().unwrap_or_default();
-    id.chars().filter(char::is_ascii_hexdigit).collect()
-}
-
-/// The name of this host for people: in a pod, that of its node.
-pub fn node() -> String {
-    let identity = Host::this().facts().identity;
-    identity.map(|it| it.node).unwrap_or_default()
-}
-
 impl Host {
     /// This host.
     pub fn this() -> Host {
@@ -129,18 +116,9 @@ impl Host {
         let namespace = fs::metadata(self.root.join("proc/self/ns/net"));
         Some(HostIdentity {
             boot_id: self.text("proc/sys/kernel/random/boot_id")?,
-            node: match self.in_pod() {
-                Some(node) => node,
-                None => self.text("proc/sys/kernel/hostname")?,
-            },
+            node: self.text("proc/sys/kernel/hostname")?,
             network_namespace: namespace.ok().map(|it| it.ino()),
         })
-    }
-
-    /// The node of the pod that this process is in, as the pod was told: its own name is another.
-    fn in_pod(&self) -> Option<String> {
-        let node = std::env::var("THRONG_NODE").ok()?;
-        (self.root == Path::new("/") && !node.is_empty()).then_some(node)
     }
 
     /// Another name each time, that no run has had before.

@@ -1,11 +1,10 @@
 //! Runs and what they need: the host, the servers under test, the way from request to record.
 //!
-//! [`run`] takes a decided run and returns its record, on the kernel's sockets or in the simulator,
-//! [`capacity`] many in turn; [`ceiling`] measures the generator alone. [`target`] starts real DNS
-//! servers on free loopback ports and always cleans up after them; [`parts`] spreads a run over
-//! several processes, [`kubernetes`] starts a fleet of them in a cluster; [`key_log`] writes TLS
-//! secrets to a file; [`trace`] finds the way to a server; [`host`] reads what a run record has to
-//! say about the machine. Linux only.
+//! [`run`] takes a decided run and returns its record, on the kernel's sockets or in the
+//! simulator, [`capacity`] many in turn; [`ceiling`] measures the generator alone. [`target`]
+//! starts real DNS servers on free loopback ports and always cleans up after them; [`parts`]
+//! spreads a run over several processes; [`key_log`] writes TLS secrets to a file; [`trace`] finds
+//! the way to a server; [`host`] reads what a run record has to say about the machine. Linux only.
 //!
 //! # Where to look
 //!
@@ -28,8 +27,6 @@
 //!   counters, from `/proc` and `/sys`; `host::reading` adds what only `throng doctor` asks,
 //!   `host::usage` whose the CPU time is: ours, the target's, or something else's.
 //! * `key_log`: TLS secrets as a file, for those who decrypt captures.
-//! * `kubernetes`: a fleet in a cluster: its objects as a manifest, starting and removing it, what
-//!   its pods wait for. `kubernetes::kubectl` is how all of Throng talks to a cluster.
 //! * `observing`: what servers tell of themselves beside a run, into its record.
 //! * `line`: a delay line between two network namespaces.
 //! * `target`: real servers under test, on free loopback ports, gone when dropped, unless they are
@@ -51,7 +48,6 @@ pub mod experiment;
 pub mod groups;
 pub mod host;
 pub mod key_log;
-pub mod kubernetes;
 pub mod line;
 pub mod observing;
 pub mod parts;

@@ -76,13 +76,6 @@ pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
     check_rate("rate", rate * factor)
 }
 
-impl Arrival {
-    /// True if each client asks at instants of its own, and what it likes.
-    pub(crate) fn is_of_clients(&self) -> bool {
-        matches!(self, Arrival::Clients(_) | Arrival::Profile(_))
-    }
-}
-
 /// Refuses a burst of no query, or of more than one client can have open.
 pub(crate) fn check_burst(burst: u32) -> Result<(), PlanError> {
     if (1..=BURST_MAX).contains(&burst) {

@@ -22,8 +22,8 @@ use std::num::NonZeroU16;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use proto::query::{
-    Edns, OPTION_CLIENT_SUBNET, OPTION_KEEPALIVE, OPTION_NSID, OPTION_PADDING,
-    PADDING_BLOCK_OCTETS, QueryOptions, client_subnet,
+    Edns, OPTION_CLIENT_SUBNET, OPTION_KEEPALIVE, OPTION_PADDING, PADDING_BLOCK_OCTETS,
+    QueryOptions, client_subnet,
 };
 
 use crate::names_error::Fault;
@@ -158,17 +158,13 @@ fn parse_padding_block(text: &str) -> Result<NonZeroU16, String> {
         .ok_or_else(|| format!("`{text}` is not a block of 1 to 65535 bytes"))
 }
 
-/// Reads `CODE:HEX`, an EDNS option (RFC 6891, section 6.1.2), as (code, data); or `nsid`, which
-/// asks for the name of the server's instance (RFC 5001).
+/// Reads `CODE:HEX`, an EDNS option (RFC 6891, section 6.1.2), as (code, data).
 ///
 /// CODE is decimal; HEX may be empty and of either case.
 ///
 /// # Errors
 /// What is wrong with the text, for the user who typed it.
 pub fn parse_edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
-    if text == "nsid" {
-        return Ok((OPTION_NSID, Vec::new()));
-    }
     let (code, hex) = text
         .split_once(':')
         .ok_or_else(|| format!("`{text}` is not of the form CODE:HEX"))?;

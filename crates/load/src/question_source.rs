@@ -9,13 +9,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `chooser` | the choice of one worker |
-//! | `by_client` | the choice of each client of a population |
 //! | `zipf`, `permutation` | ranks by Zipf's law; shuffling without a table |
 //! | `qtype_mix` | QTYPEs by weight |
 //! | `labels` | from the number of a label to its octets |
 //! | `repeats` | what a cache-hit ratio means, and how it is kept |
 
-mod by_client;
 mod chooser;
 mod labels;
 mod permutation;

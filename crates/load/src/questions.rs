@@ -27,8 +27,6 @@ pub struct EdnsUses {
     pub padding: bool,
     /// edns-tcp-keepalive (RFC 7828), which is TCP's.
     pub keepalive: bool,
-    /// The name of the server's instance (NSID, RFC 5001), by which responses are counted.
-    pub nsid: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +107,6 @@ impl QuestionSet {
     pub fn note_edns_uses(&mut self, uses: EdnsUses) {
         self.edns_uses.padding |= uses.padding;
         self.edns_uses.keepalive |= uses.keepalive;
-        self.edns_uses.nsid |= uses.nsid;
     }
 
     /// The EDNS options noted for any of the queries.

@@ -97,7 +97,7 @@ pub(crate) fn generator(seed: u64, stream: u64, worker: u32) -> Xoshiro256PlusPl
 /// # Panics
 /// If `bound` is 0.
 #[inline]
-pub(crate) fn below(generator: &mut impl Rng, bound: u64) -> u64 {
+pub(crate) fn below(generator: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
     loop {
         let product = u128::from(generator.next_u64()) * u128::from(bound);
         let lower = product as u64;
@@ -110,7 +110,7 @@ pub(crate) fn below(generator: &mut impl Rng, bound: u64) -> u64 {
 
 /// A number from 0 up to but not including 1.
 #[inline]
-pub(crate) fn below_one(generator: &mut impl Rng) -> f64 {
+pub(crate) fn below_one(generator: &mut Xoshiro256PlusPlus) -> f64 {
     uniform(generator.next_u64())
 }
 

@@ -100,7 +100,6 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         }],
         agents: vec![Agent {
             id: "first".into(),
-            start_late_ns: 0,
             host: 0,
             began_us: 1_769_590_800_000_000,
             window_us: seconds * SECOND / 1_000,
@@ -131,7 +130,6 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
         degraded: None,
         timeline: None,
         network: NetworkFacts::default(),
-        instances: None,
         responder: None,
         observations: Vec::new(),
         events: Vec::new(),

@@ -70,7 +70,6 @@ pub mod event;
 pub mod experience;
 pub mod facts;
 pub mod histogram;
-pub mod instances;
 pub mod internet;
 pub mod interval;
 pub mod intervals;

@@ -263,9 +263,6 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     if let Some(responder) = &record.responder {
         merged.responder.get_or_insert_default().add(responder);
     }
-    if let Some(instances) = record.instances {
-        merged.instances.get_or_insert_default().merge(instances);
-    }
     add_intervals(&mut merged.intervals, record.intervals);
     merged.degraded = joined(merged.degraded.take(), record.degraded);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());

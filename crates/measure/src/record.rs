@@ -14,7 +14,6 @@ use crate::event::Event;
 use crate::experience::{ClientExperience, GroupRecord};
 use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
-use crate::instances::Instances;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
 use crate::limit::Verdict;
@@ -125,10 +124,6 @@ pub struct RunRecord {
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.
     pub network: NetworkFacts,
-    /// Responses by the instance of the server that sent them, where queries asked for its name
-    /// (NSID): those to measured queries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instances: Option<Instances>,
     /// What the target counted, if it was the responder built into this binary and no simulation;
     /// none in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,9 +191,6 @@ pub struct Agent {
     /// Its clock beside that of the command that led several agents; none if it led itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<AgentClock>,
-    /// How long after the common start the last of its workers began, nanoseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub start_late_ns: u64,
 }
 
 /// The clock of an agent beside that of whoever led it, in nanoseconds.

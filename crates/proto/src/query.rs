@@ -78,8 +78,6 @@ pub const OPTION_CLIENT_SUBNET: u16 = 8;
 
 /// The option code of edns-tcp-keepalive, which is empty in queries (RFC 7828, section 3.1).
 pub const OPTION_KEEPALIVE: u16 = 11;
-/// Code of the name of a server's instance (RFC 5001, section 4.1).
-pub const OPTION_NSID: u16 = 3;
 
 /// The option code of Padding (RFC 7830, section 3).
 pub const OPTION_PADDING: u16 = 12;

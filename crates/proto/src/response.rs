@@ -141,7 +141,7 @@ pub fn extended_rcode(message: &[u8]) -> u16 {
 
 /// The data of the first EDNS option with this code (RFC 6891, section 6.1.2); `None` if there is
 /// none, or if the message is malformed before it.
-pub fn edns_option(message: &[u8], code: u16) -> Option<&[u8]> {
+pub(crate) fn edns_option(message: &[u8], code: u16) -> Option<&[u8]> {
     let (header, sections) = message.split_first_chunk::<HEADER_OCTETS>()?;
     let mut options = opt_record(header, sections)?.rdata;
     loop {

@@ -54,7 +54,6 @@ fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
     let total = Interval::total(&intervals);
     let scenario_clients = scenario.clients;
     let mut record = RunRecord {
-        instances: None,
         schema_version: SCHEMA_VERSION.into(),
         throng_version: "0.1.0".into(),
         started_at: "2026-01-28T09:00:00Z".into(),

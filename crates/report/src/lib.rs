@@ -26,7 +26,6 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
-mod agents;
 pub mod answers;
 pub mod capacity;
 mod chart;
@@ -43,7 +42,6 @@ mod document;
 pub mod evaluation;
 mod events;
 pub mod html;
-mod instances;
 pub mod internet;
 pub mod json;
 pub mod junit;

@@ -10,7 +10,7 @@ use measure::{Histogram, HostFacts, RunRecord};
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
 use crate::over_time::Timeline;
 use crate::text::figures;
-use crate::{agents, distributions, instances, remarks, servers, targets, text};
+use crate::{distributions, remarks, servers, targets, text};
 
 /// The report on one run, which `file` keeps.
 pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
@@ -408,26 +408,6 @@ fn connections(record: &RunRecord, prefix: &str) -> Option<Section> {
 fn generator(record: &RunRecord, prefix: &str) -> Section {
     let chart = Timeline::new(record, prefix).generator();
     let mut blocks: Vec<Block> = chart.map(Block::from).into_iter().collect();
-    let instances = instances::rows(record);
-    if !instances.is_empty() {
-        let [name, figures @ ..] = instances::COLUMNS;
-        let columns = std::iter::once(Column::words(name));
-        let columns = columns.chain(figures.map(Column::figures)).collect();
-        let mut sheet = Sheet::new(&format!("{prefix}instances"), "Instances", columns);
-        sheet.rows = instances.into_iter().map(Vec::from).collect();
-        blocks.push(Block::Sheet(sheet));
-    }
-    let agents = agents::rows(record);
-    if !agents.is_empty() {
-        let columns = agents::COLUMNS.into_iter().enumerate();
-        let columns = columns.map(|(position, name)| match position {
-            0 | 1 => Column::words(name),
-            _ => Column::figures(name),
-        });
-        let mut sheet = Sheet::new(&format!("{prefix}agents"), "Agents", columns.collect());
-        sheet.rows = agents.into_iter().map(Vec::from).collect();
-        blocks.push(Block::Sheet(sheet));
-    }
     let mut sheet = Sheet::facts(&format!("{prefix}generator"), "Generator and scenario");
     for (worker, facts) in record.workers.iter().enumerate().take(8) {
         sheet.fact(

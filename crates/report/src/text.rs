@@ -14,7 +14,7 @@ use measure::scenario::DriverKind;
 use measure::{Arrival, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
 use crate::table::{Align, Table};
-use crate::{agents, instances, plain, servers, targets};
+use crate::{plain, servers, targets};
 
 mod capture;
 mod clients;
@@ -53,8 +53,6 @@ pub fn render(record: &RunRecord) -> String {
         ("Simulated server", simulation::section(record)),
         ("Oddities", sections::oddities(record)),
         ("Server", servers(record)),
-        ("Instances", instances_table(record)),
-        ("Agents", agents_table(record)),
         ("Generator", sections::generator(record)),
         ("Verdict", sections::verdict(record)),
     ];
@@ -70,41 +68,6 @@ pub fn render(record: &RunRecord) -> String {
         let _ = writeln!(text, "warning: {warning}");
     }
     text
-}
-
-/// Agents that are listed.
-const AGENTS_LISTED: usize = 20;
-
-/// The agents, the latest first.
-fn agents_table(record: &RunRecord) -> String {
-    let rows = agents::rows(record);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, left, right, right, right, right, right, right]);
-    table.row(agents::COLUMNS.map(str::to_owned));
-    let more = rows.len().saturating_sub(AGENTS_LISTED);
-    rows.into_iter()
-        .take(AGENTS_LISTED)
-        .for_each(|row| table.row(row));
-    let mut text = table.text();
-    if more > 0 {
-        let _ = writeln!(text, "  and {more} more");
-    }
-    text
-}
-
-/// Which instances of the server have responded.
-fn instances_table(record: &RunRecord) -> String {
-    let rows = instances::rows(record);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
-    table.row(instances::COLUMNS.map(str::to_owned));
-    rows.into_iter().for_each(|row| table.row(row));
-    table.text()
 }
 
 /// What was observed of servers.
@@ -194,7 +157,7 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
             _ => load(&scenario.arrival),
         },
     };
-    let agents = agents_line(record);
+    let agents = agents(record);
     let merged = match record.generators {
         several if several > 1 && agents.is_empty() => counted(several, "record"),
         _ => String::new(),
@@ -230,7 +193,7 @@ const AGENTS_NAMED: usize = 8;
 
 /// The agents of a run that was led on several hosts, and how well they started together; empty of
 /// other runs.
-fn agents_line(record: &RunRecord) -> String {
+fn agents(record: &RunRecord) -> String {
     let names = record
         .agents
         .iter()

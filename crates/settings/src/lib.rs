@@ -55,7 +55,7 @@ pub use file::FileName;
 pub use http::{Http, HttpMethod, HttpScheme};
 pub use presence::{Presence, Reset};
 pub use questions::{Edns, Labels, Message, Names, QuestionOrder, Questions, Repeats, Tsig};
-pub use run::{Generator, Kubernetes, Limits, Run};
+pub use run::{Generator, Limits, Run};
 pub use simulation::{CacheModel, ServiceModel, Simulation};
 pub use sockets::SocketOptions;
 pub use stub::{ResolvConf, Retry, ServerOrder, Stub, StubPolicy};

@@ -159,13 +159,6 @@ pub struct Generator {
     /// The command that reaches them; none for that of OpenSSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
-    /// The command that reaches the lead of a fleet, which has the run made; none if this host
-    /// leads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lead: Option<String>,
-    /// The fleet in Kubernetes that generates the load; none if that is no matter of Kubernetes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kubernetes: Option<Kubernetes>,
     /// CPUs that the workers are pinned to, in order; empty if they are not.
     pub cpus: Vec<usize>,
     /// Addresses and prefixes that the clients use in turn; empty if the kernel chooses.
@@ -184,37 +177,6 @@ pub struct Generator {
     pub interface: Option<InterfaceName>,
 }
 
-/// A fleet in Kubernetes, as it is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Kubernetes {
-    /// Agents, each a pod.
-    pub agents: u32,
-    /// With how many the run begins if the others do not come; none for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agents_min: Option<u32>,
-    /// None for that of kubectl.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Image of lead and agents.
-    pub image: String,
-    /// CPU time of each agent, in thousandths of a CPU.
-    pub cpus_milli: u32,
-    /// Memory of each agent, as Kubernetes writes it.
-    pub memory: String,
-    /// Labels of the nodes of agents, `KEY=VALUE`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub node_selector: Vec<String>,
-    /// Taints of nodes that do not keep agents away, `KEY[=VALUE][:EFFECT]`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tolerations: Vec<String>,
-    /// Labels of pods that no agent shares a node with, `KEY=VALUE`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub away_from: Vec<String>,
-    /// Agents have the network of their node.
-    #[serde(default)]
-    pub host_network: bool,
-}
-
 impl Default for Generator {
     fn default() -> Self {
         Generator {
@@ -223,8 +185,6 @@ impl Default for Generator {
             on_agent_loss: None,
             hosts: None,
             ssh: None,
-            lead: None,
-            kubernetes: None,
             cpus: Vec::new(),
             local_addresses: Vec::new(),
             local_port: 0,

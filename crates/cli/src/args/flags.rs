@@ -94,7 +94,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 154] = [
+pub(crate) const FLAGS: [Flag; 142] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -212,18 +212,6 @@ pub(crate) const FLAGS: [Flag; 154] = [
     run("processes").at(At::Sockets),
     run("hosts").at(At::Server),
     run("ssh").at(At::Server).needs("hosts"),
-    run("lead").at(At::Server),
-    run("kubernetes").at(At::Server),
-    run("agents").at(At::Server).needs("kubernetes"),
-    run("min-agents").at(At::Server).needs("kubernetes"),
-    run("namespace").at(At::Server).needs("kubernetes"),
-    run("image").at(At::Server).needs("kubernetes"),
-    run("agent-cpus").at(At::Server).needs("kubernetes"),
-    run("agent-memory").at(At::Server).needs("kubernetes"),
-    run("node-selector").at(At::Server).needs("kubernetes"),
-    run("toleration").at(At::Server).needs("kubernetes"),
-    run("away-from").at(At::Server).needs("kubernetes"),
-    run("host-network").at(At::Server).needs("kubernetes"),
     run("on-agent-loss").at(At::Sockets),
     run("cpus").at(At::Sockets),
     group("local-address").asked_by(Calls::All),

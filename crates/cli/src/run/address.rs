@@ -1,6 +1,6 @@
 //! Where a server is: the address in its name, or what the resolver of this host says.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use lab::run::{TargetScope, target_scope};
 
@@ -9,9 +9,6 @@ use settings::Run;
 use crate::args::doh::Server;
 use crate::failure::Failure;
 
-/// Stands for an address that is looked up elsewhere; it is nobody's (RFC 5737).
-const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-
 /// The address of a server, and its name or address without the port.
 pub(crate) fn address_of(server: &str, run: &Run) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
@@ -19,10 +16,6 @@ pub(crate) fn address_of(server: &str, run: &Run) -> Result<(SocketAddr, String)
     let port = parts.default_port(run.transport);
     let (target, host) = match HostAndPort::parse(parts.authority, port)? {
         HostAndPort::Address(address) => (address, address.ip().to_string()),
-        // The lead looks it up, whose resolver may know other names.
-        HostAndPort::Name { host, port } if run.generator.lead.is_some() => {
-            ((ELSEWHERE, port).into(), host.to_owned())
-        }
         HostAndPort::Name { host, port } => (resolve(host, port, run)?, host.to_owned()),
     };
     if let Some(meant) = with_port(parts.authority)

@@ -95,8 +95,6 @@ fn run(flags: &RunArguments) -> Result<Run, Failure> {
             on_agent_loss: flags.on_agent_loss,
             hosts: file(&flags.hosts),
             ssh: flags.ssh.clone(),
-            lead: flags.lead.clone(),
-            kubernetes: flags.kubernetes.asked()?,
             cpus: flags.cpus.clone(),
             local_addresses: flags.local_address.clone(),
             local_port: flags.local_port,

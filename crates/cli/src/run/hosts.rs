@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
 use lab::parts::{Event, Hello, PartCommand, Parts};
+use lab::run::{Division, RunRequest};
+use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
 use crate::inputs;
@@ -34,7 +36,6 @@ pub(super) struct Host {
 }
 
 /// The hosts of a run, and how they are reached; none if it has no others.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hosts {
     each: Vec<Host>,
     ssh: Vec<String>,
@@ -78,7 +79,7 @@ impl Hosts {
         clock: Clock,
         interrupt: &Interrupt,
     ) -> Result<(Parts, Vec<Hello>), Failure> {
-        let own = Hello::of_this(part::binary()?);
+        let own = Hello::of_this(binary()?);
         let mut parts = Parts::new(self.each.len() as u32, clock);
         for host in &self.each {
             parts.spawn(&host.command(&self.ssh))?;
@@ -156,6 +157,52 @@ impl Host {
     }
 }
 
+/// Decides how many workers all agents have together, and what each has to do: `groups` are what
+/// they are told.
+///
+/// # Errors
+/// One may not have as many open files as it needs.
+pub(super) fn divide(
+    requests: &mut [RunRequest],
+    groups: &mut [Group],
+    hellos: &[Hello],
+    parts: &Parts,
+) -> Result<Division, Failure> {
+    let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
+    let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
+    for (request, group) in requests.iter_mut().zip(groups.iter()) {
+        if group.run.generator.workers.is_none() && group.run.generator.cpus.is_empty() {
+            request.plan.workers = (cpus * agents).min(request.plan.clients);
+        }
+    }
+    let division = Division::into(requests, agents);
+    let workers = requests.iter().map(|it| it.plan.workers).max();
+    if workers.unwrap_or(1) < agents {
+        return Err(Failure::usage(
+            format!(
+                "the load can be divided among {} agents, not {agents}",
+                workers.unwrap_or(1)
+            ),
+            "name fewer hosts, or use more --clients (in closed loop also more --outstanding)",
+        ));
+    }
+    let needed = division.descriptors_max(requests);
+    if let Some(index) = hellos.iter().position(|it| it.open_files_max < needed) {
+        let limit = hellos[index].open_files_max;
+        return Err(Failure::usage(
+            format!(
+                "{}: it needs {needed} open files, and may have {limit}",
+                parts.name(index)
+            ),
+            "raise the limit there (`ulimit -n`), or name more hosts, or one of them more often",
+        ));
+    }
+    for (request, group) in requests.iter().zip(groups.iter_mut()) {
+        group.run.generator.workers = Some(request.plan.workers);
+    }
+    Ok(division)
+}
+
 /// One host a line, with the path of the program behind it if that is not found there; `#` begins
 /// a comment.
 fn read(path: &Path) -> Result<Vec<Host>, Failure> {
@@ -194,6 +241,14 @@ fn read(path: &Path) -> Result<Vec<Host>, Failure> {
         1..=HOSTS_MAX => Ok(hosts),
         many => Err(wrong(format!("{many} hosts, at most {HOSTS_MAX}"))),
     }
+}
+
+/// SHA-256 of this program.
+pub(crate) fn binary() -> Result<String, Failure> {
+    let octets = std::fs::read("/proc/self/exe").map_err(|error| {
+        Failure::in_operation(format!("cannot read this program's file: {error}"))
+    })?;
+    Ok(data_encoding::HEXLOWER.encode(&Sha256::digest(octets)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `throng run`: one run, its progress, its result.
 
 mod address;
-pub(crate) mod agents;
 mod asked;
 pub(crate) mod captured;
 mod doh;
@@ -29,12 +28,12 @@ use measure::experience::GroupRecord;
 use settings::Run;
 
 use crate::failure::Failure;
-use crate::fleet::cluster;
 use crate::part::{PartIndex, Role, Shared};
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 pub(crate) use address::{address_of, lookup_failure};
-use agents::Source;
+use hosts::Hosts;
+pub(crate) use hosts::binary;
 use prepared::prepare;
 use progress::Display;
 pub(crate) use request::CLIENTS;
@@ -118,8 +117,7 @@ pub(crate) fn measure_groups(
     watch_groups(groups, interrupt, &mut |_| {})
 }
 
-/// As [`measure_groups`]; `watch` sees each interval as it ends, unless the run is a simulation.
-pub(crate) fn watch_groups(
+fn watch_groups(
     groups: &[Group],
     interrupt: &Interrupt,
     watch: &mut dyn FnMut(&Progress),
@@ -128,27 +126,22 @@ pub(crate) fn watch_groups(
     let mut groups = groups.to_vec();
     let each = groups.iter_mut();
     each.for_each(|group| questions::decide_seed(&mut group.run));
-    if !agents::is_lead() {
-        cluster::settle(&mut groups, interrupt)?;
-    }
     let groups = groups.as_slice();
     let (first, is_quiet) = (&groups[0].run, groups[0].output.quiet);
     if first.is_simulated() {
         return self_test::simulate(groups, interrupt);
     }
-    let of_run = (groups, is_quiet, shown_each(first));
-    if first.generator.lead.is_some() {
-        return processes::measure_by_lead(of_run, (interrupt, watch));
-    }
-    let source = Source::of(groups)?;
+    let hosts = Hosts::of(groups)?;
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, is_quiet);
-    if let Some(source) = source {
-        return processes::measure_on(source, prepared, of_run, (interrupt, watch));
+    if let Some(hosts) = &hosts {
+        let of_run = (groups, is_quiet, shown_each(first));
+        return processes::measure_on(hosts, prepared, of_run, (interrupt, watch));
     }
     let processes = first.generator.processes;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         check_loss(first, &division)?;
+        let of_run = (groups, is_quiet, shown_each(first));
         return processes::measure(prepared, division, of_run, (interrupt, watch));
     }
     let serving = prepared.serve()?;
@@ -224,19 +217,9 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     if groups[0].run.is_simulated() {
         return self_test::check_simulation(groups);
     }
-    let generator = &groups[0].run.generator;
-    if generator.lead.is_some() || generator.kubernetes.is_some() {
-        crate::inputs::keep_all();
-        let mut groups = groups.to_vec();
-        for group in &mut groups {
-            // Whoever that will be.
-            group.run.generator.lead.get_or_insert_default();
-        }
-        return prepare(&groups, None).map(drop);
-    }
-    let source = Source::of(groups)?;
+    let hosts = Hosts::of(groups)?;
     let mut prepared = prepare(groups, None)?;
-    if source.is_some() {
+    if hosts.is_some() {
         // The rest is for the agents to see.
         return Ok(());
     }

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use driver::clock::Clock;
 use engine::PartOfRun;
-use lab::parts::{Files, Parts, start_responders};
+use lab::parts::{Parts, setup_line, start_responders};
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 
-use super::agents::{self, Source};
+use super::hosts::{self, Hosts};
 use super::prepared::{Prepared, prepare};
 use super::progress::Display;
 use crate::failure::Failure;
-use crate::fleet::remote;
 use crate::part::{self, PartIndex, Role, Setup, Shared, Work};
 use crate::run::group::Group;
 use crate::signals::Interrupt;
@@ -41,7 +40,6 @@ pub(super) fn measure(
         let groups = groups.to_vec();
         Setup::new(Work::Run { groups, role }, identity)
     };
-    let files: Files = crate::inputs::travelling().1;
     let (target, addresses) = match &prepared.responder {
         None => (Target::Foreign, Vec::new()),
         Some(responder) if division.responders == 1 => {
@@ -51,20 +49,18 @@ pub(super) fn measure(
         }
         Some(_) => {
             let mut parts = Parts::new(division.responders, clock);
-            parts.offer(files.clone());
             let addresses = start_responders(&mut parts, &command, |addresses| {
-                setup(Role::Target).0.at(addresses).to_json()
+                setup(Role::Target).at(addresses).to_json()
             })?;
             (Target::Parts(parts), addresses)
         }
     };
     let epoch_ns = clock.epoch_ns();
-    let (setup, _) = setup(Role::Generator { epoch_ns });
-    let setup = setup.at(Some(&addresses)).to_json();
+    let setup = setup(Role::Generator { epoch_ns }).at(Some(&addresses));
+    let setup = setup.to_json();
     prepared.point_at(&addresses);
     prepared.look_before()?;
     let mut parts = Parts::new(division.processes, clock);
-    parts.offer(files);
     for _ in 0..division.processes {
         parts.start(&command, &setup)?;
     }
@@ -75,7 +71,7 @@ pub(super) fn measure(
         Target::Parts(parts) => (Some(parts), None),
     };
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    let mut record = lead(of_run, (&mut parts, responders), (interrupt, watch))?;
+    let mut record = lead(of_run, (parts, responders), clock, (interrupt, watch))?;
     if let Some(serving) = serving {
         lab::run::note_responder(&mut record, &serving.stop(), None);
     }
@@ -84,52 +80,28 @@ pub(super) fn measure(
 
 /// Runs on other hosts.
 pub(super) fn measure_on(
-    source: Source,
+    hosts: &Hosts,
     mut prepared: Prepared,
     (groups, quiet, shown_each): (&[Group], bool, Duration),
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
+    let clock = Clock::start();
     let mut groups = groups.to_vec();
-    let mut agents = source.agents(interrupt)?;
-    let division = agents::divide(&mut prepared.requests, &mut groups, &agents)?;
+    let (mut parts, hellos) = hosts.start(clock, interrupt)?;
+    let division = hosts::divide(&mut prepared.requests, &mut groups, &hellos, &parts)?;
     super::check_loss(&groups[0].run, &division)?;
     let role = Role::Agent;
-    let (setup, files) = Setup::new(Work::Run { groups, role }, None);
-    agents.parts.offer(files);
-    let setup = setup.to_json().to_string();
-    agents.parts.say_to_all("setup", &setup);
+    let setup = Setup::new(Work::Run { groups, role }, None).to_json();
+    parts.say_to_all(&setup_line(&setup));
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    let record = lead(of_run, (&mut agents.parts, None), (interrupt, watch))?;
-    if record.degraded.is_none() {
-        source.keep(agents);
-    }
-    Ok(record)
-}
-
-/// Has the lead of a fleet make the run.
-pub(super) fn measure_by_lead(
-    (groups, quiet, shown_each): (&[Group], bool, Duration),
-    (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
-) -> Result<RunRecord, Failure> {
-    crate::inputs::keep_all();
-    let requests = prepare(groups, None)?.requests;
-    let command = groups[0].run.generator.lead.as_deref().unwrap_or_default();
-    let control = lab::run::control(&requests);
-    interrupt.stops(&control);
-    let mut display = Display::new(&requests, quiet, shown_each);
-    let mut show = |progress: &engine::Progress| {
-        display.show(progress);
-        watch(progress);
-    };
-    let record = remote::measure(command, groups, (&control, &mut show));
-    display.finish();
-    record
+    lead(of_run, (parts, None), clock, (interrupt, watch))
 }
 
 /// Leads the parts through the run, with the progress display.
 fn lead(
     (requests, quiet, shown_each): (&[RunRequest], bool, Duration),
-    parts: (&mut Parts, Option<Parts>),
+    parts: (Parts, Option<Parts>),
+    clock: Clock,
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
     let control = lab::run::control(requests);
@@ -139,7 +111,7 @@ fn lead(
         display.show(progress);
         watch(progress);
     };
-    let record = lab::parts::run_parts(requests, parts, &control, show);
+    let record = lab::parts::run_parts(requests, parts, (clock, &control), show);
     display.finish();
     Ok(record?)
 }

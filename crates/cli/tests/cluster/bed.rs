@@ -5,14 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::process::{Finished, Folder, THRONG};
+use crate::process::Finished;
 
 /// A command that is still there after that many seconds is killed, and its test fails.
 const SECONDS_MAX: &str = "300";
-/// The image of `throng` that all nodes have.
-pub(crate) const IMAGE: &str = "localhost/throng:1";
-/// What it may have.
-const IMAGE_OCTETS_MAX: u64 = 60_000_000;
 
 /// A cluster that runs for as long as this process does: its command reads a pipe of ours.
 pub(crate) struct Cluster {
@@ -32,10 +28,7 @@ impl Cluster {
 
     fn start() -> Cluster {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let image = Folder::new("image");
-        let archive = write_image(&root, &image);
         let mut command = Command::new(root.join("cluster/run"));
-        command.args(["--image", &archive]);
         command.args(["sh", "-c", "echo \"$CLUSTER\"; exec cat"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
@@ -93,20 +86,8 @@ impl Cluster {
 
     /// Runs `throng` where nodes, pods and services are reached.
     pub(crate) fn throng(&self, flags: &str) -> Finished {
-        self.shell(&format!("exec {THRONG} {flags}"), "")
+        self.shell(&format!("exec {} {flags}", crate::process::THRONG), "")
     }
-}
-
-/// The binary under test in an image, as users build it.
-fn write_image(root: &Path, folder: &Folder) -> String {
-    let archive = folder.path("throng.tar");
-    let mut command = Command::new(root.join("deploy/image"));
-    command.args([&archive, IMAGE, THRONG]);
-    let ended = Finished::new("deploy/image", command.output().unwrap());
-    ended.succeeded();
-    let octets = std::fs::metadata(&archive).unwrap().len();
-    assert!(octets < IMAGE_OCTETS_MAX, "{octets}");
-    archive
 }
 
 fn line(stdout: &mut BufReader<ChildStdout>) -> String {

@@ -7,9 +7,7 @@
 
 mod bed;
 mod cells;
-mod fleet;
 mod kubelet;
-mod manifests;
 
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
 #[path = "../command_line/process.rs"]

@@ -129,16 +129,12 @@ fn a_file_of_claims_that_is_wrong_is_told_where() {
     }
 }
 
-/// The experiment that takes Kubernetes; crates/cli/tests/cluster runs it.
-const IN_CLUSTER: &str = "cluster";
-
-/// All experiments of this repository that take nothing but this host.
+/// All experiments of this repository.
 fn experiments() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let entries = fs::read_dir(folder).unwrap();
     let folders = entries.map(|entry| entry.unwrap().path());
     let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
-    folders.retain(|path| !path.ends_with(IN_CLUSTER));
     folders.sort();
     assert!(folders.len() > 5, "{folders:?}");
     folders

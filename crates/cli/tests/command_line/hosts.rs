@@ -11,8 +11,7 @@ use measure::record::EndedBy;
 use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
 use crate::processes::{Running, parts_of, wait_until_gone};
 
-/// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here; those of
-/// `fast` and `slow` run at other rates, 500 ppm from the one here.
+/// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here.
 const ELSEWHERE: &str = r#"#!/bin/sh
 host=$1; shift
 cd /
@@ -20,8 +19,6 @@ case $host in
   day*)
     exec unshare --time --monotonic 86400 --mount --fork --kill-child -- \
       sh -c "mount -t tmpfs none FOLDER && exec $*" ;;
-  fast) exec faketime -m -f "+0 x1.0005" sh -c "exec $*" ;;
-  slow) exec faketime -m -f "+0 x0.9995" sh -c "exec $*" ;;
   *) exec sh -c "exec $*" ;;
 esac
 "#;
@@ -106,28 +103,6 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     );
     let received = divided.total.counts.sent + together.total.counts.sent;
     assert_eq!(fleet.received(), received);
-}
-
-#[test]
-fn clocks_that_drift_apart_are_followed() {
-    let fleet = Fleet::new("hosts-drift", &["here", "fast", "slow"]);
-    let load = "--clients 30 --rate 900 --arrival constant --duration 10s --interval 500ms";
-    let record = record(fleet.run(&format!("{load} --workers 3")));
-    assert_eq!(record.total.counts.offered, 9_000);
-    for (agent, rate) in record.agents.iter().zip([0.0, 500e-6, -500e-6]) {
-        let clock = agent.clock.unwrap();
-        // From the start of the run to the end of its drain and a moment more.
-        let drifts = [9.0, 25.0].map(|seconds: f64| seconds * 1e9 * rate);
-        let wrong = (clock.start_bound_ns + clock.end_bound_ns) as f64;
-        let (least, most) = (drifts[0].min(drifts[1]), drifts[0].max(drifts[1]));
-        let range = least - wrong..=most + wrong;
-        let drift = clock.drift_ns as f64;
-        assert!(
-            range.contains(&drift),
-            "{:?}: {clock:?}, {range:?}",
-            agent.name
-        );
-    }
 }
 
 /// An OpenSSH server of its own on loopback, for whoever has the key.

@@ -42,18 +42,12 @@ impl Worker {
     /// Ends the intervals that are over at `now`. Nothing that happened later is counted yet.
     #[inline]
     pub(super) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
-        if now >= self.ledger.tally.roll_at() {
-            self.roll(driver, now);
+        if self.ledger.roll_intervals(driver, now) {
+            self.take_checkpoints(driver);
         }
     }
 
     #[cold]
-    fn roll(&mut self, driver: &impl Driver, now: Instant) {
-        self.ledger.tally.slew(self.control.slew_ns());
-        self.ledger.roll(driver, now);
-        self.take_checkpoints(driver);
-    }
-
     fn take_checkpoints(&mut self, driver: &impl Driver) {
         while let Some((number, at)) = self.ledger.tally.next_checkpoint() {
             let mut timeline = self.course.timeline;

@@ -193,7 +193,6 @@ impl Worker {
             window: *window,
             ended_by: self.course.ended_by,
             stats: driver.stats(),
-            instances: self.ledger.instances.clone(),
             tls: self.ledger.tls.clone(),
             streams_max: self.ledger.streams_max,
             cpu_in_window: tally.cpu_in_window(),

@@ -66,18 +66,17 @@ impl Default for Course {
 impl Worker {
     pub(super) fn start_when_all_are_ready(&mut self, now: Instant) {
         if self.control.is_stopped() {
-            self.begin_run(now, now);
+            self.begin_run(now);
             return self.end_offering(now, EndedBy::Interrupted);
         }
         if let Some(start) = self.control.start() {
-            self.begin_run(start, now);
+            self.begin_run(start);
         }
     }
 
-    fn begin_run(&mut self, start: Instant, now: Instant) {
+    fn begin_run(&mut self, start: Instant) {
         let course = &mut self.course;
         course.timeline.started_at = start;
-        course.timeline.begun_at = start.max(now);
         course.timeline.run_started_at = start + self.plan.warmup;
         let run_start = course.timeline.run_started_at;
         let duration = self.plan.duration;

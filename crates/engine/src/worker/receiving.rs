@@ -4,7 +4,6 @@
 use driver::{Driver, Received, SocketError, SocketId};
 use proto::Instant;
 use proto::pending::{Query, State};
-use proto::query::OPTION_NSID;
 use proto::response::{self, Header, ResponseKind};
 
 use super::Worker;
@@ -172,11 +171,6 @@ impl Worker {
         let kind = ResponseKind::of(message).with_truncated(is_truncated);
         self.ledger
             .count_response((query.scheduled_at, query.sent_at), kind, message);
-        if let Some(instances) = &mut self.ledger.instances
-            && self.ledger.tally.is_measured(query.scheduled_at)
-        {
-            instances.count(response::edns_option(message, OPTION_NSID));
-        }
         if self.population.stub.is_some() {
             self.population.answer_at_server(
                 (&self.plan, &self.ledger.tally),

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use driver::{CpuTime, DriverStats};
-use measure::instances::Instances;
 use measure::{ClientExperience, Interval, ScriptRecord};
 use proto::Instant;
 use proto::tls::Negotiated;
@@ -31,9 +30,6 @@ pub struct Timeline {
     pub opened_at: Instant,
     /// Warm-up, or without it the measured run, began.
     pub started_at: Instant,
-    /// The worker was there for that: not before it, and later if it was not told in time, or had
-    /// no CPU.
-    pub begun_at: Instant,
     /// The measured run began.
     pub run_started_at: Instant,
     /// Offering ended.
@@ -57,8 +53,6 @@ pub struct WorkerSummary {
     pub ended_by: EndedBy,
     /// The driver's counters.
     pub stats: DriverStats,
-    /// Responses by instance of the server; none if queries did not ask for its name.
-    pub instances: Option<Instances>,
     /// What is said of TLS beside counts.
     pub tls: TlsNotes,
     /// Lowest limit of concurrent streams that the target has set; none if it has set none.

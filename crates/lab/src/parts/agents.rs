@@ -49,15 +49,9 @@ impl Agents {
             agent.clock = offsets.map(|(start, end)| AgentClock {
                 start_bound_ns: start.bound_ns,
                 end_bound_ns: end.bound_ns,
-                drift_ns: end.since(&start),
+                drift_ns: i64::try_from(end.offset_ns - start.offset_ns).unwrap_or(i64::MAX),
             });
         }
-    }
-
-    /// By how much the clock of a part has gone ahead since the start; none if it is this host's.
-    pub(super) fn drift_ns(&self, part: usize, clocks: &Clocks, now_ns: u64) -> Option<i64> {
-        let at_start = self.each[part].as_ref()?.at_start?;
-        Some(clocks.offset(part, now_ns)?.since(&at_start))
     }
 
     /// One record of what all parts measured. What this host's kernel counted is that of all parts

@@ -97,12 +97,11 @@ impl Checkpoints {
         let told = self.told.entry(number);
         told.or_insert_with(|| vec![None; parts])[part] = Some(record.to_owned());
         let told = &self.told[&number];
-        // Looked at before anything is copied: each of a thousand parts comes by here.
-        let told = told.iter().zip(&self.each);
-        let of_parts = told.map(|(own, since)| own.as_ref().or(since.record.as_ref()));
-        let records: Option<Vec<&String>> = of_parts.collect();
+        let of_part = |(own, since): (&Option<String>, &Since)| {
+            own.as_ref().or(since.record.as_ref()).cloned()
+        };
+        let records: Option<Vec<String>> = told.iter().zip(&self.each).map(of_part).collect();
         let Some(records) = records else { return };
-        let records = records.into_iter().cloned().collect();
         self.told = self.told.split_off(&(number + 1));
         self.common = Some(Common {
             records,

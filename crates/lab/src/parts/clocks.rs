@@ -65,11 +65,6 @@ impl Exchange {
 }
 
 impl Offset {
-    /// By how much the part's clock has gone ahead since an earlier instant, in nanoseconds.
-    pub(super) fn since(&self, earlier: &Offset) -> i64 {
-        i64::try_from(self.offset_ns - earlier.offset_ns).unwrap_or(i64::MAX)
-    }
-
     /// What the part's clock shows when the parent's shows that.
     pub(super) fn theirs(&self, own_ns: u64) -> u64 {
         u64::try_from(i128::from(own_ns) + self.offset_ns).unwrap_or_default()
@@ -138,15 +133,6 @@ impl Clocks {
     pub(super) fn are_known(&self) -> bool {
         let mut each = self.each.iter().flatten();
         each.all(|known| known.exchanges.len() >= EXCHANGES)
-    }
-
-    /// True if all of them have answered a question that was asked at that instant or later.
-    pub(super) fn have_answered_since(&self, now_ns: u64) -> bool {
-        let has_answered = |known: &Known| {
-            let last = known.exchanges.back();
-            last.is_some_and(|last| last.asked_ns >= now_ns)
-        };
-        self.each.iter().flatten().all(has_answered)
     }
 
     /// How long it may take until all have heard when to start.

@@ -39,19 +39,9 @@ impl Hello {
     /// # Errors
     /// What is different.
     pub fn check(&self, own: &Hello) -> Result<(), String> {
-        self.check_words(own)?;
-        match self.binary == own.binary {
-            true => Ok(()),
-            false => differ("program (SHA-256)", &self.binary, &own.binary),
-        }
-    }
-
-    /// Refuses another that does not mean the same by what it says. It may be built for other
-    /// hosts: a command that asks a lead generates no load.
-    ///
-    /// # Errors
-    /// What is different.
-    pub fn check_words(&self, own: &Hello) -> Result<(), String> {
+        let differ = |what: &str, theirs: &str, own: &str| {
+            Err(format!("its {what} is {theirs}, and the one here is {own}"))
+        };
         if self.version != own.version {
             return differ("throng", &self.version, &own.version);
         }
@@ -59,15 +49,14 @@ impl Hello {
             let (theirs, own) = (self.protocol.to_string(), own.protocol.to_string());
             return differ("protocol", &theirs, &own);
         }
-        match self.schema == own.schema {
+        if self.schema != own.schema {
+            return differ("schema version", &self.schema, &own.schema);
+        }
+        match self.binary == own.binary {
             true => Ok(()),
-            false => differ("schema version", &self.schema, &own.schema),
+            false => differ("program (SHA-256)", &self.binary, &own.binary),
         }
     }
-}
-
-fn differ(what: &str, theirs: &str, own: &str) -> Result<(), String> {
-    Err(format!("its {what} is {theirs}, and the one here is {own}"))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -13,13 +13,7 @@ use driver::clock::Clock;
 use serde_json::Value;
 
 use super::clocks::Exchange;
-use super::connection::{Connection, FromAgent, ToAgent};
-use super::files::{Files, pieces};
-use super::wire;
 use crate::run::RunError;
-
-/// How long a part may take to end that has nothing to do.
-const END_MAX: Duration = Duration::from_secs(2);
 
 /// How a part of a command is started. Everybody on the host may see it: what a part is told
 /// beyond this goes through its pipe.
@@ -33,6 +27,11 @@ pub struct PartCommand {
     pub after: Vec<OsString>,
     /// The host that it is on, if that is another one; it has a clock of its own.
     pub host: Option<String>,
+}
+
+/// The first line that a process is told: what it is to do.
+pub fn setup_line(setup: &Value) -> String {
+    format!("setup {setup}")
 }
 
 /// Why the parts did not do what they were to do; all of them have been ended.
@@ -67,7 +66,7 @@ pub enum Event {
     Ended,
 }
 
-/// Parts at work; dropping them ends them: their processes, which are waited for, or connections.
+/// Parts at work; dropping them ends their processes, and waits until they are gone.
 #[derive(Debug)]
 pub struct Parts {
     members: Vec<Member>,
@@ -76,33 +75,15 @@ pub struct Parts {
     /// How many there will be.
     count: u32,
     clock: Clock,
-    /// Those that parts may ask for.
-    files: Files,
 }
 
 #[derive(Debug)]
 struct Member {
-    carrier: Carrier,
+    child: Child,
     /// What it is told, on a thread of its own: one that stands still must not hold the others.
     /// Without this its standard input ends.
-    told: Option<Sender<Told>>,
+    lines: Option<Sender<Arc<str>>>,
     host: Option<String>,
-}
-
-/// What carries messages.
-#[derive(Debug)]
-enum Carrier {
-    /// A process of this host, or one that reaches another host, such as ssh.
-    Process(Child),
-    /// An agent has dialled.
-    Connection(Connection),
-}
-
-/// What a part is told.
-#[derive(Clone, Debug)]
-enum Told {
-    Message(&'static str, Arc<str>),
-    File(Arc<str>, Arc<[u8]>),
 }
 
 impl Parts {
@@ -116,7 +97,6 @@ impl Parts {
             sender,
             count,
             clock,
-            files: Files::default(),
         }
     }
 
@@ -125,23 +105,13 @@ impl Parts {
         self.count
     }
 
-    /// The clock that those of parts are compared with.
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// Parts get these files when they ask for them.
-    pub fn offer(&mut self, files: Files) {
-        self.files = files;
-    }
-
     /// Starts the next part, and tells it what to do.
     ///
     /// # Errors
     /// The process cannot be started.
     pub fn start(&mut self, command: &PartCommand, setup: &Value) -> Result<(), PartsError> {
         self.spawn(command)?;
-        self.say(self.members.len() - 1, "setup", &setup.to_string());
+        self.say(self.members.len() - 1, &setup_line(setup));
         Ok(())
     }
 
@@ -169,35 +139,20 @@ impl Parts {
             .spawn()
             .map_err(cannot)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        if let (Some(stdin), Some(stdout)) = (stdin, stdout) {
-            let carrier = Carrier::Process(child);
-            self.add((stdout, stdin), carrier, command.host.clone());
+        let (lines, told) = channel();
+        if let Some(stdin) = stdin {
+            std::thread::spawn(move || tell(stdin, &told));
+        }
+        self.members.push(Member {
+            child,
+            lines: Some(lines),
+            host: command.host.clone(),
+        });
+        if let Some(stdout) = stdout {
+            let (sender, clock) = (self.sender.clone(), self.clock);
+            std::thread::spawn(move || listen((index, clock), stdout, &sender));
         }
         Ok(())
-    }
-
-    /// The next part is an agent that has dialled.
-    pub fn admit(&mut self, ways: (FromAgent, ToAgent), connection: Connection, name: String) {
-        self.add(ways, Carrier::Connection(connection), Some(name));
-    }
-
-    fn add(
-        &mut self,
-        (from, to): (impl Read + Send + 'static, impl Write + Send + 'static),
-        carrier: Carrier,
-        host: Option<String>,
-    ) {
-        let index = self.members.len();
-        let (sender, told) = channel();
-        let travels = host.is_some();
-        std::thread::spawn(move || tell(to, travels, &told));
-        let (events, clock) = (self.sender.clone(), self.clock);
-        std::thread::spawn(move || listen((index, clock), from, &events));
-        self.members.push(Member {
-            carrier,
-            told: Some(sender),
-            host,
-        });
     }
 
     /// The host of a part, if it is another one.
@@ -208,58 +163,37 @@ impl Parts {
     /// A part, for people.
     pub fn name(&self, index: usize) -> String {
         let member = &self.members[index];
-        let pid = match &member.carrier {
-            Carrier::Process(child) => Some(child.id()),
-            Carrier::Connection(_) => None,
-        };
-        who(member.host.as_deref(), (index, self.count), pid)
+        let pid = member.child.id();
+        who(member.host.as_deref(), (index, self.count), Some(pid))
     }
 
     /// Asks a part what its clock shows: [`Event::Clock`] will tell.
     pub(super) fn ask_clock(&mut self, index: usize) {
         let now = self.clock.now().as_nanos();
-        self.say(index, "clock", &now.to_string());
+        self.say(index, &format!("clock {now}"));
     }
 
-    /// Says something to a part. One that has gone does not hear it, and its end is an event.
-    pub fn say(&mut self, index: usize, word: &'static str, about: &str) {
-        self.tell(index, Told::Message(word, about.into()));
+    /// Says a line to a part. One that has gone does not hear it, and its end is an event.
+    pub fn say(&mut self, index: usize, line: &str) {
+        self.say_shared(index, &line.into());
     }
 
-    /// Says something to all parts.
-    pub fn say_to_all(&mut self, word: &'static str, about: &str) {
-        let told = Told::Message(word, about.into());
-        (0..self.members.len()).for_each(|index| self.tell(index, told.clone()));
-    }
-
-    fn tell(&mut self, index: usize, told: Told) {
-        if let Some(to) = &self.members[index].told {
-            let _ = to.send(told);
+    fn say_shared(&mut self, index: usize, line: &Arc<str>) {
+        if let Some(lines) = &self.members[index].lines {
+            let _ = lines.send(Arc::clone(line));
         }
+    }
+
+    /// Says a line to all parts.
+    pub fn say_to_all(&mut self, line: &str) {
+        let line = line.into();
+        (0..self.members.len()).for_each(|index| self.say_shared(index, &line));
     }
 
     /// What the next part to do anything has done, within `wait`.
-    pub fn next(&mut self, wait: Duration) -> Option<(usize, Event)> {
+    pub fn next(&self, wait: Duration) -> Option<(usize, Event)> {
         // The parts' own sender is there as long as they are: nothing but the time can be over.
-        let (index, event) = self.events.recv_timeout(wait).ok()?;
-        match event {
-            Event::Said(word, text) if word == "want" => {
-                self.give(index, &text);
-                None
-            }
-            event => Some((index, event)),
-        }
-    }
-
-    /// Sends a part the files that it wants. One that wants others waits in vain, and fails.
-    fn give(&mut self, index: usize, wanted: &str) {
-        let wanted: Vec<String> = serde_json::from_str(wanted).unwrap_or_default();
-        for sha256 in wanted {
-            if let Some(octets) = self.files.get(&sha256) {
-                let file = Told::File(sha256.into(), Arc::clone(octets));
-                self.tell(index, file);
-            }
-        }
+        self.events.recv_timeout(wait).ok()
     }
 
     /// Looks whether all parts are at work, when they have nothing to say.
@@ -277,28 +211,14 @@ impl Parts {
 
     /// Ends a part that says nothing any more.
     pub(super) fn end(&mut self, index: usize) {
-        self.members[index].carrier.end();
-    }
-
-    /// Waits for a moment until all have ended that were told to.
-    pub fn wait_for_ends(&mut self) {
-        let mut here = self.members.len();
-        while here > 0
-            && let Ok((_, event)) = self.events.recv_timeout(END_MAX)
-        {
-            here -= usize::from(matches!(event, Event::Ended));
-        }
+        // One that has ended already cannot be killed, and needs it not.
+        let _ = self.members[index].child.kill();
     }
 
     /// How a part has ended that is about to.
     pub fn end_of(&mut self, index: usize) -> String {
-        match &mut self.members[index].carrier {
-            Carrier::Process(child) => {
-                let ended = child.wait();
-                ended.map_or_else(|error| error.to_string(), describe)
-            }
-            Carrier::Connection(_) => "connection closed".to_owned(),
-        }
+        let ended = self.members[index].child.wait();
+        ended.map_or_else(|error| error.to_string(), describe)
     }
 
     /// The error of a part that has ended before its time.
@@ -350,27 +270,15 @@ impl Parts {
     }
 }
 
-impl Carrier {
-    /// Ends the process, or cuts the connection, at which the agent ends.
-    fn end(&mut self) {
-        match self {
-            // One that has ended already cannot be killed, and needs it not.
-            Carrier::Process(child) => drop(child.kill()),
-            Carrier::Connection(connection) => connection.cut(),
-        }
-    }
-}
-
 impl Drop for Parts {
     fn drop(&mut self) {
         for member in &mut self.members {
-            member.told = None;
-            member.carrier.end();
+            member.lines = None;
+            // One that has ended already cannot be killed, and needs it not.
+            let _ = member.child.kill();
         }
         for member in &mut self.members {
-            if let Carrier::Process(child) = &mut member.carrier {
-                let _ = child.wait();
-            }
+            let _ = member.child.wait();
         }
     }
 }
@@ -395,46 +303,29 @@ fn exchange(text: &str, answered_ns: u64) -> Option<Exchange> {
 }
 
 /// Tells a part what it is to be told, until it does not hear it any more or there is nothing more.
-fn tell(mut to: impl Write, travels: bool, told: &Receiver<Told>) {
-    for told in told {
-        let mut say = |word: &str, about: &[u8], travels: bool| {
-            let frame = wire::frame(word, about, travels)?;
-            to.write_all(&frame).and_then(|()| to.flush())
-        };
-        let heard = match told {
-            Told::Message(word, about) => say(word, about.as_bytes(), travels),
-            Told::File(sha256, octets) => {
-                pieces(&sha256, &octets).try_for_each(|piece| say("piece", &piece, false))
-            }
-        };
-        if heard.is_err() {
+fn tell(mut stdin: ChildStdin, lines: &Receiver<Arc<str>>) {
+    for line in lines {
+        let told = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        if told.is_err() {
             return;
         }
     }
 }
 
 /// Hands on what a part says, until it says nothing more.
-fn listen((index, clock): (usize, Clock), from: impl Read, sender: &Sender<(usize, Event)>) {
-    let mut from = BufReader::new(from);
-    loop {
-        let (word, text) = match wire::read(&mut from) {
-            Ok(Some(message)) => message.into_text(),
-            Ok(None) => break,
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                ("nonsense".to_owned(), error.to_string())
-            }
-            Err(_) => break,
-        };
+fn listen((index, clock): (usize, Clock), stdout: ChildStdout, sender: &Sender<(usize, Event)>) {
+    for line in BufReader::new(stdout).lines() {
         let now_ns = clock.now().as_nanos();
-        let clock = (word == "clock").then(|| exchange(&text, now_ns)).flatten();
-        let is_nonsense = word == "nonsense";
+        let Ok(line) = line else { break };
+        let (word, text) = line.split_once(' ').unwrap_or((&line, ""));
+        let clock = (word == "clock").then(|| exchange(text, now_ns)).flatten();
         let event = match clock {
             Some(exchange) => Event::Clock(exchange),
-            None => Event::Said(word, text),
+            None => Event::Said(word.to_owned(), text.to_owned()),
         };
-        // Nobody may want to hear it any more.
-        if sender.send((index, event)).is_err() || is_nonsense {
-            break;
+        if sender.send((index, event)).is_err() {
+            // Nobody wants to hear it any more.
+            return;
         }
     }
     let _ = sender.send((index, Event::Ended));

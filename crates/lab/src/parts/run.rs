@@ -23,8 +23,6 @@ use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
 /// How often the parent looks whether the run shall stop.
 const STOP_POLL: Duration = Duration::from_millis(20);
-/// How often all parts are looked at, at most, while there is much to hear.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How long a part has to be silent, at least, before it is ended.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
 
@@ -46,9 +44,8 @@ pub fn run_part(
     };
     let control = Arc::new(Control::of_part(workers, tells));
     let heard = Arc::clone(&control);
-    let _hearing = child::hears(move |word, text| match (word, text.parse()) {
+    child::watch_parent(move |word, text| match (word, text.parse()) {
         ("clock", _) => child::say("clock", &format!("{text} {}", clock.now().as_nanos())),
-        ("slew", _) => heard.slew(text.parse().unwrap_or_default()),
         ("start", Ok(ns)) => heard.start_at(proto::Instant::from_nanos(ns)),
         ("stop", _) => heard.stop(),
         ("interrupt", _) => heard.interrupt(),
@@ -111,16 +108,16 @@ fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
 }
 
 /// Leads the parts through the run and merges what they measured; `on_progress` sees each interval
-/// when all parts have ended it. Parts that have had no loss can run once more. If one was lost,
-/// the result is the last checkpoint of all.
+/// when all parts have ended it. The parts are gone afterwards. If one was lost, the result is the
+/// last checkpoint of all.
 ///
 /// # Errors
 /// A part could not start, or it was lost before the first checkpoint, or that was to end the run
 /// without a result.
 pub fn run_parts(
     groups: &[RunRequest],
-    (parts, responders): (&mut Parts, Option<Parts>),
-    control: &Control,
+    (parts, responders): (Parts, Option<Parts>),
+    (clock, control): (Clock, &Control),
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, PartsError> {
     let observing = crate::observing::begin(groups, control)?;
@@ -129,19 +126,17 @@ pub fn run_parts(
     let mut leading = Leading {
         groups,
         responders,
-        clock: parts.clock(),
-        clocks: Clocks::of(parts),
+        clock,
+        clocks: Clocks::of(&parts),
         kernel_before: crate::host::counters(),
         run_start: None,
         agents: None,
         ready: 0,
-        armed_from: None,
         vain: 0,
         on_loss: first.and_then(|it| it.on_agent_loss).unwrap_or_default(),
         gives_up: control.gives_up(),
         stop_said: false,
         interrupt_said: false,
-        looked_at: std::time::Instant::now(),
         silent: vec![Duration::ZERO; count],
         silent_max: silence_max(groups),
         records: vec![None; count],
@@ -172,7 +167,7 @@ pub fn run_parts(
 /// The parts of a run, and what they have reported so far.
 struct Leading<'a, F> {
     groups: &'a [RunRequest],
-    parts: &'a mut Parts,
+    parts: Parts,
     /// The target of a self-test, if it is in parts too.
     responders: Option<Parts>,
     clock: Clock,
@@ -183,16 +178,12 @@ struct Leading<'a, F> {
     /// What is known of them, from the start on.
     agents: Option<Agents>,
     ready: usize,
-    /// When all were ready and their clocks known: each has to answer once more after that.
-    armed_from: Option<u64>,
     /// Parts whose first queries have all failed.
     vain: usize,
     on_loss: OnAgentLoss,
     gives_up: bool,
     stop_said: bool,
     interrupt_said: bool,
-    /// When all parts were looked at last.
-    looked_at: std::time::Instant,
     /// For how long each part has said nothing, as far as the parent itself was at work.
     silent: Vec<Duration>,
     silent_max: Duration,
@@ -213,17 +204,19 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         while (0..self.records.len()).any(|part| self.is_at_work(part)) {
             if control.is_stopped() && !self.stop_said {
                 self.stop_said = true;
-                self.parts.say_to_all("stop", "");
+                self.parts.say_to_all("stop");
             }
             if control.is_interrupted() && !self.interrupt_said {
                 self.interrupt_said = true;
-                self.parts.say_to_all("interrupt", "");
+                self.parts.say_to_all("interrupt");
             }
             if let Some(responders) = &mut self.responders {
                 responders.check()?;
             }
+            let asked = std::time::Instant::now();
             let next = self.parts.next(STOP_POLL);
-            self.look_after_all(next.is_none())?;
+            self.note_silence(asked.elapsed())?;
+            self.ask_clocks();
             let Some((index, event)) = next else {
                 continue;
             };
@@ -234,15 +227,11 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
                 Event::Said(word, text) => self.hear(index, &word, &text)?,
                 Event::Clock(exchange) => {
                     self.clocks.note(index, exchange);
-                    self.ask_clock(index);
                     self.start_when_ready();
-                    self.slew(index);
                 }
                 Event::Ended if self.is_at_work(index) => {
                     let error = self.parts.died(index);
                     let how = self.parts.end_of(index);
-                    // One that cannot be understood any more may be there still.
-                    self.parts.end(index);
                     self.lose(index, how, error)?;
                 }
                 Event::Ended => {}
@@ -257,35 +246,13 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         self.records[part].is_none() && !self.checkpoints.is_lost(part)
     }
 
-    /// Looks at each part, which of thousands takes a while: not for every message of one of them.
-    fn look_after_all(&mut self, is_quiet: bool) -> Result<(), PartsError> {
-        let passed = self.looked_at.elapsed();
-        if !is_quiet && passed < LOOK_EVERY {
-            return Ok(());
-        }
-        self.looked_at = std::time::Instant::now();
-        self.note_silence(passed)?;
-        (0..self.records.len()).for_each(|part| self.ask_clock(part));
-        Ok(())
-    }
-
-    /// Asks a clock of another host, if it is time: one question after the other before the start,
-    /// now and then later.
-    fn ask_clock(&mut self, part: usize) {
+    /// Asks clocks of other hosts: one after the other before the start, now and then later.
+    fn ask_clocks(&mut self) {
         let is_before = self.run_start.is_none() && self.ready == self.records.len();
-        if self.is_at_work(part) && self.clocks.is_due(part, is_before) {
-            self.parts.ask_clock(part);
-        }
-    }
-
-    /// Tells a part by how much its clock has drifted since the start, so that intervals end at the
-    /// same instants everywhere.
-    fn slew(&mut self, part: usize) {
-        let now_ns = self.clock.now().as_nanos();
-        let agents = self.agents.as_ref();
-        let drift = agents.and_then(|agents| agents.drift_ns(part, &self.clocks, now_ns));
-        if let Some(drift_ns) = drift {
-            self.parts.say(part, "slew", &drift_ns.to_string());
+        for part in 0..self.records.len() {
+            if self.is_at_work(part) && self.clocks.is_due(part, is_before) {
+                self.parts.ask_clock(part);
+            }
         }
     }
 
@@ -295,23 +262,17 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         if !is_ready || self.run_start.is_some() {
             return;
         }
-        // One that stands still since its clock is known holds all: nothing is sent without it.
-        let now_ns = self.clock.now().as_nanos();
-        let armed_from = *self.armed_from.get_or_insert(now_ns);
-        if !self.clocks.have_answered_since(armed_from) {
-            return;
-        }
         let start = self.clock.now() + self.clocks.start_delay();
         for part in 0..self.records.len() {
             let theirs = self.clocks.theirs(part, start.as_nanos());
-            self.parts.say(part, "start", &theirs.to_string());
+            self.parts.say(part, &format!("start {theirs}"));
         }
         let warmups = self.groups.iter().map(|request| request.plan.warmup);
         let run_start = start + warmups.max().unwrap_or_default();
         self.run_start = Some(run_start);
         let now = self.clock.now();
         let began = Clock::unix_time() + Duration::from_nanos(run_start.nanos_since(now));
-        let agents = Agents::at_start(self.parts, &self.clocks, began, now.as_nanos());
+        let agents = Agents::at_start(&self.parts, &self.clocks, began, now.as_nanos());
         self.agents = Some(agents);
     }
 
@@ -338,7 +299,7 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         self.gathering.end(place(part));
         if self.on_loss == OnAgentLoss::End && !self.stop_said {
             self.stop_said = true;
-            self.parts.say_to_all("stop", "");
+            self.parts.say_to_all("stop");
         }
         Ok(())
     }
@@ -388,7 +349,7 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
             "vain" => {
                 self.vain += 1;
                 if self.vain == self.records.len() && self.gives_up {
-                    self.parts.say_to_all("give-up", "");
+                    self.parts.say_to_all("give-up");
                 }
             }
             "interval" => {

@@ -25,7 +25,7 @@ pub fn serve_part(
     share: &ResponderShare,
 ) -> Result<(), RunError> {
     let (sender, stop) = channel();
-    let _hearing = child::hears(move |word, _| {
+    child::watch_parent(move |word, _| {
         if word == "stop" {
             // Nobody waits for it any more only if the process is about to end.
             let _ = sender.send(());
@@ -94,7 +94,7 @@ pub fn serve_parts(
     while !shall_stop(TURN) {
         parts.check()?;
     }
-    parts.say_to_all("stop", "");
+    parts.say_to_all("stop");
     let mut counters = Counters::default();
     let mut has_counted = vec![false; parts.count() as usize];
     while has_counted.contains(&false) {

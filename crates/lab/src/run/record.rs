@@ -9,7 +9,6 @@ use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::Plan;
 use load::arrival::Arrival;
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
-use measure::instances::Instances;
 use measure::interval::Interval;
 use measure::intervals::Intervals;
 use measure::record::{Agent, AskedGroup, Phases, RunRecord, SCHEMA_VERSION};
@@ -72,7 +71,7 @@ impl Started {
     }
 
     /// Who made it, once it is known how long it took.
-    fn agent(self, phases: &Phases, measured_ns: u64, start_late_ns: u64) -> Option<Agent> {
+    fn agent(self, phases: &Phases, measured_ns: u64) -> Option<Agent> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let before_ns = phases.connect_ns + phases.warmup_ns;
         Some(Agent {
@@ -83,7 +82,6 @@ impl Started {
             clock_error_us: Clock::unix_time_error().map(micros),
             name: None,
             clock: None,
-            start_late_ns,
         })
     }
 }
@@ -147,11 +145,9 @@ fn assembled(
         driver_reason: driver_reason(outcome),
         self_test: groups.iter().all(|request| request.asked.is_self_test()),
         hosts: vec![surroundings.host],
-        agents: (surroundings
-            .started
-            .agent(&phases, measured_ns, start_late_ns(outcome)))
-        .into_iter()
-        .collect(),
+        agents: (surroundings.started.agent(&phases, measured_ns))
+            .into_iter()
+            .collect(),
         merged_by_force: Vec::new(),
         phases,
         measured_ns,
@@ -170,7 +166,6 @@ fn assembled(
         degraded: None,
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
-        instances: instances(outcome),
         responder: None,
         observations: Vec::new(),
         events: Vec::new(),
@@ -301,34 +296,20 @@ fn ended_by(outcome: &Outcome) -> measure::record::EndedBy {
     }
 }
 
-/// The longest that any worker took for something.
-fn longest(outcome: &Outcome, of: fn(&engine::Timeline) -> u64) -> u64 {
-    let workers = outcome.workers.iter();
-    let each = workers.map(|worker| of(&worker.summary.timeline));
-    each.max().unwrap_or(0)
-}
-
-fn start_late_ns(outcome: &Outcome) -> u64 {
-    longest(outcome, |at| at.begun_at.nanos_since(at.started_at))
-}
-
 fn phases(outcome: &Outcome) -> Phases {
-    let longest = |of: fn(&engine::Timeline) -> u64| longest(outcome, of);
+    let longest = |of: fn(&engine::Timeline) -> u64| {
+        let each = outcome
+            .workers
+            .iter()
+            .map(|worker| of(&worker.summary.timeline));
+        each.max().unwrap_or(0)
+    };
     Phases {
         connect_ns: longest(|at| at.started_at.nanos_since(at.opened_at)),
         warmup_ns: longest(|at| at.run_started_at.nanos_since(at.started_at)),
         run_ns: longest(|at| at.run_ended_at.nanos_since(at.run_started_at)),
         drain_ns: longest(|at| at.drained_at.nanos_since(at.run_ended_at)),
     }
-}
-
-fn instances(outcome: &Outcome) -> Option<Instances> {
-    let each = outcome.workers.iter();
-    let each = each.filter_map(|worker| worker.summary.instances.clone());
-    each.reduce(|mut all, own| {
-        all.merge(own);
-        all
-    })
 }
 
 /// One entry a thread, over all groups.
@@ -643,7 +624,7 @@ mod tests {
         };
         // Whatever time it is by now.
         assert_eq!(started.at(), "2001-09-09T01:46:40Z");
-        let agent = started.agent(&phases, 60_000_000_000, 7).unwrap();
+        let agent = started.agent(&phases, 60_000_000_000).unwrap();
         assert_eq!(agent.began_us, 1_000_000_002_005_000);
         assert_eq!(agent.window_us, 60_000_000);
     }

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::Resources;
 use super::folder::TempFolder;
-use super::pods::Held;
+use super::pods::{Held, context, kubectl};
 use super::running_list::Listed;
-use crate::kubernetes::kubectl::{context, kubectl};
 
 /// What runs several pods of one kind.
 const KINDS: [&str; 3] = ["deployment", "statefulset", "daemonset"];

@@ -6,7 +6,7 @@
 //! is in the list of running servers before it is made, and all of it goes with it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -22,7 +22,6 @@ use super::change::Saved;
 use super::folder::TempFolder;
 use super::running_list::Listed;
 use super::service::Endpoints;
-use crate::kubernetes::kubectl::{context, kubectl};
 
 /// Name of all that is made.
 const NAME: &str = "server";
@@ -88,6 +87,50 @@ pub fn check_cluster() -> anyhow::Result<()> {
              namespaces, and in them services, secrets and deployments"
         )
     })
+}
+
+pub(super) fn context() -> anyhow::Result<String> {
+    let asked = run(&["config", "current-context"], None);
+    let context = asked.context("kubectl knows no cluster\nhint: set KUBECONFIG")?;
+    Ok(context.trim().to_owned())
+}
+
+/// What `kubectl` prints for that cluster.
+pub(super) fn kubectl(
+    context: &str,
+    words: &[&str],
+    stdin: Option<&str>,
+) -> anyhow::Result<String> {
+    run(&[&["--context", context], words].concat(), stdin)
+}
+
+fn run(words: &[&str], stdin: Option<&str>) -> anyhow::Result<String> {
+    let mut command = Command::new("kubectl");
+    command.args(["--request-timeout=30s"]).args(words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().context(
+        "cannot run `kubectl`\nhint: install it, and tell it the cluster by KUBECONFIG or \
+         ~/.kube/config",
+    )?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that fails before it has read all says why itself.
+        let _ = input.write_all(stdin.unwrap_or_default().as_bytes());
+    }
+    let output = child
+        .wait_with_output()
+        .context("cannot wait for kubectl")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = match said.trim() {
+        "" => text.trim(),
+        said => said,
+    };
+    anyhow::ensure!(
+        output.status.success(),
+        "kubectl {}: {said}",
+        words.last().unwrap_or(&"")
+    );
+    Ok(text)
 }
 
 impl Held {

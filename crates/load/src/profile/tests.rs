@@ -335,11 +335,7 @@ fn messages(plan: &Plan, count: usize) -> Vec<(String, u16, Vec<u8>)> {
     let mut message = Vec::new();
     let mut next = || {
         message.clear();
-        plan.write_query(
-            chooser.next(proto::Instant::ZERO, 0).question,
-            0,
-            &mut message,
-        );
+        plan.write_query(chooser.next(proto::Instant::ZERO).question, 0, &mut message);
         let octets = proto::name::wire_length(&message[12..]).unwrap();
         let qname = proto::name::to_text(&message[12..][..octets]).unwrap();
         let qtype = &message[12 + octets..];

@@ -8,7 +8,6 @@ use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Order;
-use super::by_client::ByClient;
 use super::permutation::Permutation;
 use super::qtype_mix::QtypeMix;
 use super::repeats::RepeatChooser;
@@ -19,9 +18,9 @@ use crate::questions::QuestionSet;
 use crate::random;
 
 /// Keeps the random numbers of the order apart from others that are drawn with the same seed.
-pub(super) const ORDER_STREAM: u64 = 0x6f72_6465_7200_0000; // "order"
+const ORDER_STREAM: u64 = 0x6f72_6465_7200_0000; // "order"
 /// The same for QTYPEs.
-pub(super) const QTYPE_STREAM: u64 = 0x7174_7970_6573_0000; // "qtypes"
+const QTYPE_STREAM: u64 = 0x7174_7970_6573_0000; // "qtypes"
 
 /// What is asked next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +76,6 @@ enum Picks {
         generator: Xoshiro256PlusPlus,
         names: Arc<RankedNames>,
     },
-    /// Each client of a population chooses by itself.
-    ByClient(Box<ByClient>),
 }
 
 impl QuestionChooser {
@@ -93,17 +90,16 @@ impl QuestionChooser {
         }
     }
 
-    /// The next question, for a query of that client of the worker, which is due at `now`; instants
-    /// may not go back.
+    /// The next question, for a query that is due at `now`; instants may not go back.
     #[inline(always)]
-    pub fn next(&mut self, now: Instant, client: u32) -> Choice {
+    pub fn next(&mut self, now: Instant) -> Choice {
         let (question, is_repeat) = match &mut self.picks {
             Picks::Plain { next, step, count } => {
                 let template = take_in_order(next, *step, *count);
                 (Question::plain(template), false)
             }
             _ => {
-                let made = self.next_made(now, client);
+                let made = self.next_made(now);
                 (made.question, made.is_repeat)
             }
         };
@@ -114,13 +110,7 @@ impl QuestionChooser {
     }
 
     #[inline(never)]
-    fn next_made(&mut self, now: Instant, client: u32) -> Choice {
-        if let Picks::ByClient(by_client) = &mut self.picks {
-            return Choice {
-                question: by_client.next(client),
-                is_repeat: false,
-            };
-        }
+    fn next_made(&mut self, now: Instant) -> Choice {
         if let Picks::Repeats(repeats) = &mut self.picks {
             return repeats.next(now, &mut self.variations);
         }
@@ -149,9 +139,6 @@ fn take_in_order(next: &mut u64, step: u64, count: u64) -> u32 {
 
 impl Picks {
     fn new(plan: &Plan, count: u64, (worker, workers): (u32, u32)) -> Self {
-        if let Some(by_client) = ByClient::of(plan, worker) {
-            return Picks::ByClient(Box::new(by_client));
-        }
         let (source, seed) = (&plan.question_source, plan.seed);
         let is_plain = !source.generates() && !plan.questions.has_messages_without_id();
         let generator = || random::generator(seed, ORDER_STREAM, worker);
@@ -225,7 +212,7 @@ impl Picks {
             Picks::Plain { next, step, count } | Picks::InOrder { next, step, count } => {
                 return take_in_order(next, *step, *count);
             }
-            Picks::Repeats(_) | Picks::Ranked { .. } | Picks::ByClient(_) => 0,
+            Picks::Repeats(_) | Picks::Ranked { .. } => 0,
         };
         template as u32
     }

@@ -35,7 +35,7 @@ fn unique_labels() -> Option<Labels> {
 /// What a worker asks, all due at the start.
 fn choices(plan: &Plan, worker: u32) -> impl Iterator<Item = Choice> {
     let mut chooser = QuestionChooser::new(plan, worker);
-    std::iter::repeat_with(move || chooser.next(Instant::ZERO, 0))
+    std::iter::repeat_with(move || chooser.next(Instant::ZERO))
 }
 
 fn templates(plan: &Plan, worker: u32, count: usize) -> Vec<u32> {

@@ -6,7 +6,7 @@
 //! of the numbers that round to rank `k`, as many are kept as a bar of width 1 and height `k^-s`
 //! covers.
 
-use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::random;
 
@@ -39,7 +39,7 @@ impl Zipf {
 
     /// The next rank, from 0.
     #[inline]
-    pub(crate) fn next(&self, generator: &mut impl Rng) -> u64 {
+    pub(crate) fn next(&self, generator: &mut Xoshiro256PlusPlus) -> u64 {
         loop {
             let part = random::below_one(generator);
             let drawn = self.area_last + part * (self.area_first - self.area_last);

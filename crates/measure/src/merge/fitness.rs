@@ -225,7 +225,6 @@ mod tests {
     fn window(began_us: u64, window_us: u64, clock_error_us: Option<u64>) -> Agent {
         Agent {
             id: String::new(),
-            start_late_ns: 0,
             host: 0,
             began_us,
             window_us,

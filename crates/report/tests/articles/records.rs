@@ -83,7 +83,6 @@ impl Printed {
         let scenario = self.scenario();
         let measured_ns = (self.seconds * SECOND) as u64;
         let mut record = RunRecord {
-            instances: None,
             schema_version: SCHEMA_VERSION.into(),
             throng_version: "0.1.0".into(),
             started_at: self.started_at(),

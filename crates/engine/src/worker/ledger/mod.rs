@@ -22,7 +22,6 @@ use driver::{Driver, Event, Received};
 use load::Plan;
 use measure::Counts;
 use measure::counts::Connections;
-use measure::instances::Instances;
 use proto::Instant;
 use proto::pending::Query;
 
@@ -55,9 +54,7 @@ pub(crate) struct Ledger {
     /// When datagrams left and arrived; none where nobody stamps them.
     pub(crate) stamps: Option<Box<Stamps>>,
     pub(crate) observer: Option<Observer>,
-    /// Which instances of the server have responded; none if queries do not ask for their names.
-    pub(crate) instances: Option<Instances>,
-    /// Somebody is told of responses: stub resolver, stamps, instances, script or observer.
+    /// Somebody is told of responses: stub resolver, stamps, script or observer.
     pub(crate) is_watched: bool,
     /// Truncated responses are asked for again over TCP.
     falls_back: bool,
@@ -78,7 +75,6 @@ impl Ledger {
     ) -> Self {
         Ledger {
             is_watched: plan.stub.is_some()
-                || plan.questions.edns_uses().nsid
                 || plan.sockets.timestamps.is_some()
                 || has_script
                 || observer.as_ref().is_some_and(Observer::hears_responses),
@@ -93,7 +89,6 @@ impl Ledger {
             tls: TlsNotes::default(),
             stamps: (plan.sockets.timestamps).map(|_| Box::new(Stamps::new(clients))),
             observer,
-            instances: (plan.questions.edns_uses().nsid).then(Instances::default),
             falls_back: plan.tcp_fallback,
             failures_looked_at: 0,
             streams_max: None,
@@ -209,17 +204,19 @@ impl Ledger {
         }
     }
 
-    /// Ends the intervals and ticks that are over at `now`.
+    /// Ends the intervals and ticks that are over at `now`; true if there were any.
     #[inline]
-    pub(crate) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) {
-        if now >= self.tally.roll_at() {
+    pub(crate) fn roll_intervals(&mut self, driver: &impl Driver, now: Instant) -> bool {
+        let is_over = now >= self.tally.roll_at();
+        if is_over {
             self.roll(driver, now);
         }
+        is_over
     }
 
     /// An interval is over, or a tick of the timeline is.
     #[cold]
-    pub(crate) fn roll(&mut self, driver: &impl Driver, now: Instant) {
+    fn roll(&mut self, driver: &impl Driver, now: Instant) {
         self.settle_responses();
         while now >= self.tally.interval_end() {
             self.tally.roll(

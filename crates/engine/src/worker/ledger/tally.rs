@@ -17,9 +17,6 @@ use super::bins::Bins;
 use super::checkpoints::Checkpoints;
 use super::open_connections::OpenConnections;
 
-/// Intervals have a length.
-const NANOSECOND: Duration = Duration::from_nanos(1);
-
 /// Counters and distributions of one worker.
 pub(crate) struct Tally {
     pub(crate) warmup: Interval,
@@ -29,10 +26,6 @@ pub(crate) struct Tally {
     start: Instant,
     run_start: Instant,
     interval_end: Instant,
-    /// The same as it is told: by the clock of whoever leads the run, since its start.
-    told_end: Instant,
-    /// By how much this clock has gone ahead of that one since the start.
-    slew_ns: i64,
     /// The next end of an interval or of a tick of the timeline.
     roll_at: Instant,
     bins: Bins,
@@ -68,8 +61,6 @@ impl Tally {
             start: Instant::ZERO,
             run_start: Instant::FAR_FUTURE,
             interval_end: Instant::FAR_FUTURE,
-            told_end: Instant::FAR_FUTURE,
-            slew_ns: 0,
             roll_at: Instant::FAR_FUTURE,
             bins: Bins::new(),
             intervals_finished: 0,
@@ -86,7 +77,7 @@ impl Tally {
     pub(crate) fn set_start(&mut self, start: Instant, run_start: Instant, is_due_by_time: bool) {
         self.start = start;
         self.run_start = run_start;
-        (self.interval_end, self.told_end) = (run_start, run_start);
+        self.interval_end = run_start;
         self.bins.set_start(run_start, is_due_by_time);
         self.aim();
     }
@@ -111,12 +102,6 @@ impl Tally {
         let mut bins = self.bins.clone();
         bins.finish(&Bin::of(&self.current));
         bins.into_timeline()
-    }
-
-    /// This clock has gone ahead of that of whoever leads the run by so much since the start: the
-    /// intervals that begin from now on end by that clock. The run itself ends by this one.
-    pub(crate) fn slew(&mut self, slew_ns: i64) {
-        self.slew_ns = slew_ns;
     }
 
     fn aim(&mut self) {
@@ -249,41 +234,25 @@ impl Tally {
         connections: &mut OpenConnections,
         run_end: Instant,
     ) {
-        let (end, told_end) = (self.interval_end, self.told_end);
+        let end = self.interval_end;
         self.integrate(end);
-        let last = if told_end < run_end {
-            run_end
-        } else {
-            told_end
-        };
-        let next_end = (told_end + self.interval).min(last);
-        if told_end == self.run_start {
+        let next_end = (end + self.interval).min(if end < run_end { run_end } else { end });
+        if end == self.run_start {
             self.warmup.end_ns = nanos(self.run_start - self.start);
             count_open(&mut self.warmup, connections);
             self.warmup.cpu_ns = nanos(cpu_time.used);
             self.cpu.at_run_start = cpu_time;
         } else {
-            self.finish_current(told_end, cpu_time, connections);
+            self.finish_current(end, cpu_time, connections);
             self.close_window(cpu_time);
         }
         self.cpu.at_interval_start = cpu_time;
-        self.current.start_ns = told_end.nanos_since(self.run_start);
-        (self.interval_end, self.told_end) = match next_end > told_end {
-            true => (
-                self.slewed(next_end, run_end).max(end + NANOSECOND),
-                next_end,
-            ),
-            false => (Instant::FAR_FUTURE, Instant::FAR_FUTURE),
+        self.current.start_ns = end.nanos_since(self.run_start);
+        self.interval_end = if next_end > end {
+            next_end
+        } else {
+            Instant::FAR_FUTURE
         };
-    }
-
-    /// An end by this clock; that of the run is the same by any.
-    fn slewed(&self, told: Instant, run_end: Instant) -> Instant {
-        if told == run_end {
-            return told;
-        }
-        let ns = told.as_nanos().saturating_add_signed(self.slew_ns);
-        Instant::from_nanos(ns).min(run_end)
     }
 
     /// The run is cut off at `now`: so is the current interval, unless it has only just begun.
@@ -293,7 +262,6 @@ impl Tally {
         if is_running && self.interval_end > self.run_start {
             let has_begun = now > self.interval_start();
             self.interval_end = if has_begun { now } else { Instant::FAR_FUTURE };
-            self.told_end = self.interval_end;
             self.aim();
         }
     }
@@ -370,37 +338,4 @@ fn count_open(interval: &mut Interval, connections: &mut OpenConnections) {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::from_nanos(ms * 1_000_000)
-    }
-
-    #[test]
-    fn intervals_end_by_the_clock_of_the_leader_and_the_run_by_ones_own() {
-        let mut tally = Tally::new(Duration::from_millis(100));
-        let mut connections = OpenConnections::default();
-        tally.set_start(at(1_000), at(1_000), false);
-        let mut ends = Vec::new();
-        for slew_us in [0_i64, 300, 200, -5_000, 0] {
-            tally.slew(slew_us * 1_000);
-            tally.roll(CpuTime::default(), &mut connections, at(1_350));
-            ends.push(tally.interval_end());
-        }
-        let after_us = |us: u64| at(1_000) + Duration::from_micros(us);
-        assert_eq!(
-            ends[..3],
-            [after_us(100_000), after_us(200_300), after_us(300_200)]
-        );
-        // However far ahead it is.
-        assert_eq!(ends[3..], [after_us(350_000), Instant::FAR_FUTURE]);
-        let told: Vec<(u64, u64)> = (tally.finished.iter())
-            .map(|it| (it.start_ns / 1_000_000, it.end_ns / 1_000_000))
-            .collect();
-        assert_eq!(told, [(0, 100), (100, 200), (200, 300), (300, 350)]);
-    }
 }

@@ -30,10 +30,10 @@ impl QuestionCursor {
         }
     }
 
-    /// The question of a query of a client that is due at `now`, which is to be counted as offered.
+    /// The question of a query that is due at `now`, which is to be counted as offered.
     #[inline(always)]
-    pub(crate) fn take(&mut self, now: Instant, client: u32, counts: &mut Counts) -> Question {
-        let choice = self.chooser.next(now, client);
+    pub(crate) fn take(&mut self, now: Instant, counts: &mut Counts) -> Question {
+        let choice = self.chooser.next(now);
         if choice.is_repeat {
             counts.repeated += 1;
         }

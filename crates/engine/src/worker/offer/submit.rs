@@ -50,7 +50,7 @@ impl Asking {
         let is_measured = ledger.tally.is_measured(at);
         let counts = &mut ledger.tally.of_query(at).counts;
         let next = || match self.question {
-            None => questions.take(at, self.client, counts),
+            None => questions.take(at, counts),
             Some(question) => question,
         };
         let submitted = client.pending.submit_many(at, queries, next);

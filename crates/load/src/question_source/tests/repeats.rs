@@ -85,7 +85,7 @@ fn nothing_is_repeated_after_its_ttl() {
     let mut repeats = 0;
     for step in 0..50_000 {
         let now = Instant::from_nanos(step * 1_000_000);
-        let choice = chooser.next(now, 0);
+        let choice = chooser.next(now);
         let key = key(choice.question);
         if choice.is_repeat {
             assert!(now < asked_at[&key] + ttl);
@@ -106,14 +106,12 @@ fn without_anything_to_repeat_all_is_fresh_and_soon_forgiven() {
     for step in 0..1_000 {
         assert!(
             !chooser
-                .next(Instant::from_nanos(step * 2_000_000_000), 0)
+                .next(Instant::from_nanos(step * 2_000_000_000))
                 .is_repeat
         );
     }
     let now = Instant::from_nanos(3_000_000_000_000);
-    let repeats = (0..10_000)
-        .filter(|_| chooser.next(now, 0).is_repeat)
-        .count();
+    let repeats = (0..10_000).filter(|_| chooser.next(now).is_repeat).count();
     assert!((8_000..8_100).contains(&repeats), "{repeats}");
 }
 
@@ -130,7 +128,7 @@ fn names_of_a_list_are_asked_once_then_repeated_and_asked_afresh_after_their_ttl
         let Choice {
             question,
             is_repeat,
-        } = chooser.next(now, 0);
+        } = chooser.next(now);
         let fresh = fresh_at.get(&question.template).copied();
         if question.template == 40 {
             assert!(!is_repeat && generated.insert(question.label()));
