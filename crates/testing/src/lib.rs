@@ -1,0 +1,13 @@
+//! Equipment that the tests of several crates share, and `run-tests`, which runs all tests.
+//!
+//! * [`quiet`]: how much a host disturbed a run, read from the run's record.
+//! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
+//! * [`host`]: rights of this process.
+//!
+//! Only tests depend on this crate.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+pub mod host;
+pub mod quiet;
+pub mod timed;

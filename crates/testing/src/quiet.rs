@@ -1,0 +1,128 @@
+//! How much a host disturbed a run: the one definition of a quiet host, for all tests.
+//!
+//! Read from the run's record: CPU time that the hypervisor took (steal), and run-queue wait, the
+//! time in which a thread was ready to run but another one had the CPU. Idle time is not looked at:
+//! one busy CPU of two leaves half of the time idle and disturbs all the same.
+
+use std::time::Duration;
+
+use measure::RunRecord;
+
+/// The quietness that a test needs: the largest share of a run that anyone may wait for a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Quiet {
+    wait_share_max: f64,
+}
+
+impl Quiet {
+    /// For percentiles of latency: one wait of 10 ms in a run of 5 s moves the 99.9th.
+    pub const LATENCY: Quiet = Quiet {
+        wait_share_max: 0.002,
+    };
+    /// For verdicts and rates: below the shares from which rules of the verdict read a busy host.
+    pub const VERDICT: Quiet = Quiet {
+        wait_share_max: 0.02,
+    };
+}
+
+/// Shares of a run, 0 to 1, in which its host kept somebody from running.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Disturbance {
+    /// CPU time of the host that the hypervisor took.
+    pub stolen: f64,
+    /// Run-queue wait of the generator's worker that waited longest.
+    pub generator_waited: f64,
+    /// Run-queue wait of the target, sum of its threads; 0 if the record does not have it.
+    pub target_waited: f64,
+}
+
+impl Disturbance {
+    /// Reads the record of a run. A target's wait is known if it is this tool's responder in a
+    /// self-test or a process that the run observed; see [`Disturbance::and_target`].
+    pub fn of(record: &RunRecord) -> Disturbance {
+        let ticks = |name| record.network.kernel_counter(name) as f64;
+        let all = ticks("Cpu.All").max(1.0);
+        let waits = record.workers.iter().map(|it| it.cpu_wait_share());
+        let responder = record.responder.and_then(|it| it.cpu_wait_ns);
+        let responder = responder.map(|ns| ns as f64 / run_ns(record));
+        let programs = record.programs();
+        let programs = programs.iter().filter_map(|it| it.waited_cpus);
+        Disturbance {
+            stolen: ticks("Cpu.Steal") / all,
+            generator_waited: waits.fold(0.0, f64::max),
+            target_waited: programs.chain(responder).fold(0.0, f64::max),
+        }
+    }
+
+    /// Adds what is known of the target from elsewhere: its run-queue wait during the run.
+    #[must_use]
+    pub fn and_target(mut self, record: &RunRecord, waited: Duration) -> Disturbance {
+        let share = waited.as_nanos() as f64 / run_ns(record);
+        self.target_waited = self.target_waited.max(share);
+        self
+    }
+
+    /// The larger of each share: several runs, of which a test compares the results.
+    #[must_use]
+    pub fn or(self, other: Disturbance) -> Disturbance {
+        Disturbance {
+            stolen: self.stolen.max(other.stolen),
+            generator_waited: self.generator_waited.max(other.generator_waited),
+            target_waited: self.target_waited.max(other.target_waited),
+        }
+    }
+
+    /// Why the host was not as quiet as a test needs it; none if it was.
+    pub fn beyond(&self, quiet: Quiet) -> Option<String> {
+        let shares = [
+            ("the hypervisor took", self.stolen),
+            ("the generator waited for a CPU", self.generator_waited),
+            ("the target waited for a CPU", self.target_waited),
+        ];
+        let (what, share) = shares
+            .into_iter()
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .unwrap();
+        (share > quiet.wait_share_max).then(|| {
+            let (share, most) = (share * 100.0, quiet.wait_share_max * 100.0);
+            format!("{what} {share:.1} % of the run, more than {most:.1} %")
+        })
+    }
+}
+
+/// From connecting the clients to the last response, nanoseconds; at least 1.
+fn run_ns(record: &RunRecord) -> f64 {
+    let phases = &record.phases;
+    let all = phases.connect_ns + phases.warmup_ns + phases.run_ns + phases.drain_ns;
+    all.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_share_is_held_against_the_quietness_asked_for() {
+        let quiet = Disturbance {
+            stolen: 0.001,
+            generator_waited: 0.001,
+            target_waited: 0.002,
+        };
+        assert_eq!(quiet.beyond(Quiet::LATENCY), None);
+        let target = Disturbance {
+            target_waited: 0.01,
+            ..quiet
+        };
+        assert_eq!(target.beyond(Quiet::VERDICT), None);
+        let why = target.beyond(Quiet::LATENCY).unwrap();
+        assert_eq!(
+            why,
+            "the target waited for a CPU 1.0 % of the run, more than 0.2 %"
+        );
+        let stolen = Disturbance {
+            stolen: 0.03,
+            ..quiet
+        };
+        assert!(quiet.or(stolen).beyond(Quiet::VERDICT).is_some());
+    }
+}
