@@ -1,7 +1,7 @@
-//! `./test` says how long each step took however it ends, and leaves nothing behind.
+//! `./test` records how long each step took however it ends, vouches only for what it tested, and
+//! leaves nothing behind.
 
 use std::fs;
-use std::process::Output;
 
 use crate::copy::{Copy, Place, printed};
 
@@ -10,6 +10,7 @@ fn place(test: &str, script: &str) -> Place {
     let place = Place::new(test);
     place.stand_in("dpkg-query", "echo -n installed");
     place.stand_in("rustc", "echo host: some-machine");
+    place.stand_in("git", "[ \"$1\" = status ] || echo some-commit");
     place.stand_in(
         "cargo",
         &format!("echo \"$*\" >>\"$PLACE/cargo\"\n{script}"),
@@ -17,81 +18,120 @@ fn place(test: &str, script: &str) -> Place {
     place
 }
 
-fn copy(place: &Place) -> Copy<'_> {
+/// A copy whose `run-tests` does what `script` says with its arguments.
+fn copy<'a>(place: &'a Place, script: &str) -> Copy<'a> {
     let copy = place.copy("clone", &["test"]);
     copy.program("servers/prepare", "");
     copy.program("bench/run", "");
+    let script = format!("echo \"$*\" >>\"$PLACE/run-tests\"\n{script}");
+    copy.program("target/debug/run-tests", &script);
     copy
 }
 
-/// The names in the table of steps.
-fn steps(output: &Output) -> Vec<String> {
-    let text = printed(output);
-    let (_, table) = text
-        .split_once("test: minutes and seconds of each step\n")
-        .unwrap();
-    let rows = table.lines().map_while(|row| {
-        let (time, name) = row.trim_start().split_once("  ")?;
-        let (minutes, seconds) = time.split_once(':')?;
-        assert!(
-            minutes.parse::<u32>().is_ok() && seconds.len() == 2,
-            "{row}"
-        );
-        Some(name.to_owned())
+/// The names of the steps that were recorded with their seconds.
+fn steps(copy: &Copy<'_>) -> Vec<String> {
+    let text = fs::read_to_string(copy.path("target/tests/steps")).unwrap();
+    let names = text.lines().map(|line| {
+        let (seconds, name) = line.split_once(' ').unwrap();
+        assert!(seconds.parse::<u32>().is_ok(), "{line}");
+        name.to_owned()
     });
-    rows.collect()
+    names.collect()
 }
 
 #[test]
-fn every_step_is_in_the_table_with_its_time() {
+fn whole_run_records_each_step_and_what_it_passed_on() {
     let place = place("steps-passed", "");
-    let output = copy(&place).script("test").output().unwrap();
+    let copy = copy(&place, "");
+    let output = copy.script("test").output().unwrap();
     assert!(output.status.success(), "{}", printed(&output));
-    let steps = steps(&output);
-    assert_eq!(steps.first().unwrap(), "servers/prepare");
-    assert!(
-        steps.contains(&"cargo test --workspace --no-fail-fast".to_owned()),
-        "{steps:?}"
-    );
+    let steps = steps(&copy);
+    for step in ["cargo test --no-run", "servers/prepare", "nothing is left"] {
+        assert!(steps.iter().any(|it| it == step), "{step}: {steps:?}");
+    }
     assert_eq!(steps.last().unwrap(), "in all");
     assert!(printed(&output).ends_with("test: everything passed\n"));
+    let [real, sanitized, timed, again, report] = &place.lines("run-tests")[..] else {
+        panic!("{:?}", place.lines("run-tests"));
+    };
+    // Which of the first two begins first is chance.
+    let mut beside = [real, sanitized];
+    beside.sort();
+    assert!(beside[0].starts_with("run pure,real ") && beside[1].ends_with("/sanitized.json"));
+    assert!(timed.starts_with("run timed ") && again == "again");
+    assert!(report.starts_with("report "), "{report}");
+    let passed = fs::read_to_string(copy.path("target/passed")).unwrap();
+    assert_eq!(passed, "some-commit\n");
+}
+
+#[test]
+fn run_that_is_not_whole_or_not_of_one_tree_vouches_for_nothing() {
+    let place = place("steps-partly", "");
+    let copy = copy(&place, "");
+    for arguments in [&["--quick"][..], &["losses"]] {
+        let output = copy.script("test").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", printed(&output));
+        assert!(!copy.path("target/passed").exists(), "{arguments:?}");
+    }
+    let runs = place.lines("run-tests");
+    assert!(runs[0].starts_with("run pure "), "{runs:?}");
+    let filtered = "run pure,real,timed target/tests/binaries.json losses";
+    assert!(runs.iter().any(|it| it == filtered), "{runs:?}");
+    // A file that is edited meanwhile.
+    place.stand_in("git", "date +%N");
+    let output = copy.script("test").output().unwrap();
+    assert!(output.status.success(), "{}", printed(&output));
+    assert!(!copy.path("target/passed").exists());
 }
 
 #[test]
 fn a_step_that_fails_is_named_below_the_times_of_those_before_it() {
-    let place = place("steps-failed", r#"[ "$1" != clippy ] || exit 7"#);
-    let output = copy(&place).script("test").output().unwrap();
-    assert_eq!(output.status.code(), Some(7), "{}", printed(&output));
-    let steps = steps(&output);
-    assert_eq!(steps.len(), 4, "{steps:?}");
-    assert!(steps[2].starts_with("cargo clippy "), "{steps:?}");
+    let place = place("steps-failed", r#"[ "$1" != fmt ] || exit 7"#);
+    let copy = copy(&place, "");
+    let output = copy.script("test").output().unwrap();
     let text = printed(&output);
-    assert!(text.contains("FAILED in step: cargo clippy ") && text.contains("(exit status 7)"));
+    assert_eq!(output.status.code(), Some(7), "{text}");
+    assert_eq!(steps(&copy), ["cargo fmt --all --check"], "{text}");
+    assert!(text.contains("  0:00  cargo fmt --all --check\n"), "{text}");
+    assert!(text.contains("FAILED in step: cargo fmt --all --check (exit status 7)"));
+}
+
+#[test]
+fn failed_tests_fail_the_run_after_all_steps() {
+    let place = place("steps-tests", "");
+    let copy = copy(&place, r#"[ "$1" != again ] && [ "$1" != report ]"#);
+    let output = copy.script("test").output().unwrap();
+    let text = printed(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("FAILED in step: report"), "{text}");
+    assert!(!copy.path("target/passed").exists());
 }
 
 #[test]
 fn a_step_that_hangs_is_ended_and_what_it_left_with_it() {
     // Of another process group, as servers in tests may be.
-    let script = r#"[ "$1" = test ] || exit 0
+    let script = r#"[ "$2" = pure,real ] || exit 0
         touch "$TMPDIR/left"
+        export TMPDIR=$TMPDIR/of-a-test
         setsid bash -c 'echo $$ >"$PLACE/pid"; exec tail -f /dev/null' >/dev/null 2>&1 &
         until [ -s "$PLACE/pid" ]; do :; done
         exec tail -f /dev/null"#;
-    let place = place("steps-hung", script);
-    let mut command = copy(&place).script("test");
+    let place = place("steps-hung", "");
+    let copy = copy(&place, script);
+    let mut command = copy.script("test");
     let output = command
-        .env("THRONG_TEST_STEP_SECONDS", "2")
+        .env("THRONG_TEST_STEP_SECONDS", "5")
         .output()
         .unwrap();
     let text = printed(&output);
     assert_eq!(output.status.code(), Some(124), "{text}");
-    assert!(text.contains("it was ended after 2 s"), "{text}");
+    assert!(text.contains("it was ended after 5 s"), "{text}");
     assert!(
         text.contains("ended what was left: ") && text.contains("tail -f"),
         "{text}"
     );
     let pid = &place.lines("pid")[0];
-    // One that nobody waits for yet has no command line.
+    // One that its parent has not reaped yet has no command line.
     let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     assert!(!line.contains("tail"), "{line}");
     let entries = fs::read_dir(place.path("")).unwrap();
@@ -100,24 +140,4 @@ fn a_step_that_hangs_is_ended_and_what_it_left_with_it() {
         names.all(|name| !name.starts_with("throng-test.")),
         "{text}"
     );
-}
-
-#[test]
-fn arguments_go_to_cargo_and_packages_among_them_take_the_place_of_all() {
-    let place = place("steps-arguments", "");
-    let copy = copy(&place);
-    for (arguments, expected) in [
-        (
-            &["-p", "proto", "framing"][..],
-            "test --no-fail-fast -p proto framing",
-        ),
-        (&["framing"], "test --workspace --no-fail-fast framing"),
-    ] {
-        let output = copy.script("test").args(arguments).output().unwrap();
-        assert!(output.status.success(), "{}", printed(&output));
-        assert!(
-            place.lines("cargo").iter().any(|line| line == expected),
-            "{arguments:?}"
-        );
-    }
 }

@@ -1,0 +1,198 @@
+//! Which tests there are: the binaries that cargo built, and the kind of each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+/// What a test needs to be right (CONTRIBUTING.md, "Tests").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// In-process, in virtual time or without time.
+    Pure,
+    /// Sockets, processes, servers.
+    Real,
+    /// A quiet host: one at a time, with nothing beside.
+    Timed,
+}
+
+impl Kind {
+    pub(crate) fn parse(name: &str) -> Option<Kind> {
+        match name {
+            "pure" => Some(Kind::Pure),
+            "real" => Some(Kind::Real),
+            "timed" => Some(Kind::Timed),
+            _ => None,
+        }
+    }
+
+    fn of(package: &str, target: &str) -> Kind {
+        match target {
+            "timed" => Kind::Timed,
+            _ if REAL.contains(&(package, target)) => Kind::Real,
+            _ => Kind::Pure,
+        }
+    }
+}
+
+/// Package and target of real tests, those first that take longest. A target with the name of its
+/// package has the tests beside the code. All other targets are pure, but for `timed`.
+const REAL: [(&str, &str); 15] = [
+    SHARED_FIXTURE,
+    ("cli", "faults"),
+    ("cli", "command_line"),
+    ("lab", "loopback"),
+    ("lab", "targets"),
+    ("lab", "lab"),
+    ("report", "articles"),
+    ("responder", "suite"),
+    ("observe", "hostile"),
+    ("observe", "observe"),
+    ("driver", "driver"),
+    ("driver", "sockets"),
+    ("cli", "corpora"),
+    ("cli", "repository"),
+    ("testing", "runner"),
+];
+
+/// Tests that share a cluster of Kubernetes run in one process.
+const SHARED_FIXTURE: (&str, &str) = ("cli", "cluster");
+
+/// The folder below `target` of what is built with AddressSanitizer.
+const SANITIZED: &str = "sanitized";
+
+/// What to run of all that was built.
+pub(crate) struct Selection {
+    pub(crate) kinds: Vec<Kind>,
+    /// Parts of names; all tests if there are none.
+    pub(crate) filters: Vec<String>,
+}
+
+impl Selection {
+    fn includes(&self, name: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|it| name.contains(it))
+    }
+}
+
+/// Tests that run in one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) kind: Kind,
+    /// `package::target`.
+    pub(crate) binary: String,
+    pub(crate) executable: PathBuf,
+    /// The package's folder, in which cargo runs tests.
+    pub(crate) folder: PathBuf,
+    /// One test, or all of a binary that share a fixture.
+    pub(crate) tests: Vec<String>,
+}
+
+impl Job {
+    /// The same for one of its tests.
+    pub(crate) fn for_test(&self, test: &str) -> Job {
+        Job {
+            tests: vec![test.to_owned()],
+            ..self.clone()
+        }
+    }
+}
+
+/// A line of `cargo test --no-run --message-format=json`.
+#[derive(Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+    profile: Option<Profile>,
+    target: Option<Target>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+/// Reads what cargo built, and asks each binary for its tests.
+pub(crate) fn read(file: &str, selection: &Selection) -> Result<Vec<Job>, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let mut by_rank = BTreeMap::<usize, Vec<Job>>::new();
+    for line in text.lines().filter(|line| line.starts_with('{')) {
+        let artifact = serde_json::from_str::<Artifact>(line);
+        let artifact = artifact.map_err(|error| format!("{file}: {error}: {line}"))?;
+        if let Some((rank, jobs)) = jobs_of(artifact, selection)? {
+            by_rank.entry(rank).or_default().extend(jobs);
+        }
+    }
+    Ok(by_rank.into_values().flatten().collect())
+}
+
+/// The jobs of one binary, and where they come in the order.
+fn jobs_of(artifact: Artifact, selection: &Selection) -> Result<Option<(usize, Vec<Job>)>, String> {
+    let (Some(executable), Some(manifest), Some(target)) =
+        (artifact.executable, artifact.manifest_path, artifact.target)
+    else {
+        return Ok(None);
+    };
+    if !artifact.profile.is_some_and(|profile| profile.test) {
+        return Ok(None);
+    }
+    let folder = manifest.parent().unwrap().to_owned();
+    let package = folder.file_name().unwrap().to_string_lossy().into_owned();
+    let of = (package.as_str(), target.name.as_str());
+    let kind = Kind::of(of.0, of.1);
+    if !selection.kinds.contains(&kind) {
+        return Ok(None);
+    }
+    let sanitized = executable
+        .components()
+        .any(|it| it.as_os_str() == SANITIZED);
+    let label = if sanitized { "@sanitized" } else { "" };
+    let binary = format!("{}::{}{label}", of.0, of.1);
+    let mut tests = list(&executable, &folder)?;
+    tests.retain(|test| selection.includes(&format!("{binary}::{test}")));
+    let rank = REAL.iter().position(|it| *it == of);
+    let rank = rank.unwrap_or(REAL.len());
+    let job = Job {
+        kind,
+        binary,
+        executable,
+        folder,
+        tests,
+    };
+    if of == SHARED_FIXTURE {
+        let jobs = if job.tests.is_empty() {
+            Vec::new()
+        } else {
+            vec![job]
+        };
+        return Ok(Some((rank, jobs)));
+    }
+    let jobs = job.tests.iter().map(|test| job.for_test(test)).collect();
+    Ok(Some((rank, jobs)))
+}
+
+fn list(executable: &Path, folder: &Path) -> Result<Vec<String>, String> {
+    let mut command = Command::new(executable);
+    command.args(["--list", "--format", "terse"]);
+    command.current_dir(folder).stdin(Stdio::null());
+    let output = command
+        .output()
+        .map_err(|error| format!("{}: {error}", executable.display()))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "{}: cannot list tests: {why}",
+            executable.display()
+        ));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+    Ok(names.map(str::to_owned).collect())
+}

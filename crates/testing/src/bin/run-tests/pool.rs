@@ -1,0 +1,159 @@
+//! Who runs when: pure tests on as many threads as there are CPUs, real tests beside them on more,
+//! because they mostly wait, and timed tests alone.
+
+use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
+
+use crate::binaries::{Job, Kind};
+use crate::execution::execute;
+use crate::results::{self, Outcome, Results, RunOfTest};
+
+/// Real tests at once, for each CPU.
+const REAL_PER_CPU: usize = 3;
+/// More failures than that are no accident, and are not run again.
+const AGAIN_MAX: usize = 40;
+/// Lines of a failed test's output that are printed.
+const LINES_MAX: usize = 60;
+
+/// Runs jobs, those that need a quiet host after all others.
+pub(crate) fn run_all(jobs: Vec<Job>) -> Result<(), String> {
+    let results = Results::open()?;
+    let cpus = thread::available_parallelism().map_or(2, usize::from);
+    let mut by_kind = BTreeMap::<Kind, VecDeque<Job>>::new();
+    for job in jobs {
+        by_kind.entry(job.kind).or_default().push_back(job);
+    }
+    let timed = by_kind.remove(&Kind::Timed);
+    let board = Board::new(by_kind.values().chain(timed.iter()).flatten());
+    thread::scope(|scope| {
+        for (kind, jobs) in by_kind {
+            let threads = match kind {
+                Kind::Real => cpus * REAL_PER_CPU,
+                Kind::Pure | Kind::Timed => cpus,
+            };
+            let queue = &*Box::leak(Box::new(Mutex::new(jobs)));
+            for _ in 0..threads {
+                scope.spawn(|| drain(queue, &results, &board));
+            }
+        }
+    });
+    drain(&Mutex::new(timed.unwrap_or_default()), &results, &board);
+    Ok(())
+}
+
+fn drain(queue: &Mutex<VecDeque<Job>>, results: &Results, board: &Board) {
+    loop {
+        let Some(job) = queue.lock().unwrap().pop_front() else {
+            return;
+        };
+        for run in execute(&job) {
+            board.show(&run);
+            results.add(&run);
+        }
+    }
+}
+
+/// Runs each test whose last run failed once more, alone.
+pub(crate) fn run_failed_again() -> Result<bool, String> {
+    let runs = results::read()?;
+    let failed = failed(&runs);
+    if failed.len() > AGAIN_MAX {
+        eprintln!("{} tests failed; they are not run again", failed.len());
+        return Ok(false);
+    }
+    let results = Results::open()?;
+    let mut all_passed = true;
+    for job in failed {
+        let name = format!("{}::{}", job.binary, job.tests[0]);
+        println!("again, alone: {name}");
+        for run in execute(&job) {
+            all_passed &= run.outcome != Outcome::Failed;
+            print_if_not_passed(&run);
+            results.add(&run);
+        }
+    }
+    Ok(all_passed)
+}
+
+fn failed(runs: &[RunOfTest]) -> Vec<Job> {
+    let mut seen = BTreeSet::new();
+    let last_first = runs.iter().rev().filter(|run| seen.insert(run.name()));
+    let failed = last_first.filter(|run| run.outcome == Outcome::Failed);
+    let mut jobs: Vec<Job> = failed.map(|run| run.job.clone()).collect();
+    jobs.reverse();
+    jobs
+}
+
+/// Counts down the tests of each binary.
+struct Board {
+    left: Mutex<BTreeMap<String, Left>>,
+}
+
+struct Left {
+    tests: usize,
+    all: usize,
+    passed: usize,
+    began: Instant,
+}
+
+impl Board {
+    fn new<'a>(jobs: impl Iterator<Item = &'a Job>) -> Board {
+        let mut left = BTreeMap::new();
+        for job in jobs {
+            let entry = left.entry(job.binary.clone()).or_insert(Left {
+                tests: 0,
+                all: 0,
+                passed: 0,
+                began: Instant::now(),
+            });
+            entry.tests += job.tests.len();
+            entry.all += job.tests.len();
+        }
+        Board {
+            left: Mutex::new(left),
+        }
+    }
+
+    /// Prints a test that did not pass, and a line for a binary whose tests are all done.
+    fn show(&self, run: &RunOfTest) {
+        let mut left = self.left.lock().unwrap();
+        print_if_not_passed(run);
+        let Some(entry) = left.get_mut(&run.job.binary) else {
+            return;
+        };
+        entry.tests -= 1;
+        entry.passed += usize::from(run.outcome == Outcome::Passed);
+        if entry.tests == 0 {
+            let seconds = entry.began.elapsed().as_secs_f64();
+            let (passed, all) = (entry.passed, entry.all);
+            println!(
+                "{}: {passed} of {all} passed, after {seconds:.0} s",
+                run.job.binary
+            );
+        }
+    }
+}
+
+fn print_if_not_passed(run: &RunOfTest) {
+    let word = match run.outcome {
+        Outcome::Passed => return,
+        Outcome::Failed => "FAILED",
+        Outcome::Inconclusive => "inconclusive",
+    };
+    let mut text = format!("{word}: {} ({:.1} s)\n", run.name(), run.seconds);
+    text += &format!("    {}\n", run.why.replace('\n', "\n    "));
+    if let (Outcome::Failed, Some(path)) = (run.outcome, &run.output) {
+        let output = fs::read(path).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output).into_owned();
+        let lines: Vec<&str> = output.lines().collect();
+        let from = lines.len().saturating_sub(LINES_MAX);
+        for line in &lines[from..] {
+            text += &format!("    | {line}\n");
+        }
+    }
+    print!("{text}");
+}

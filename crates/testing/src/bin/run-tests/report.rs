@@ -1,0 +1,244 @@
+//! The end of a test run: a summary for people, JSON and JUnit for programs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::binaries::Kind;
+use crate::junit;
+use crate::results::{self, Outcome, RunOfTest, cannot};
+
+/// Tests that are listed as the slowest.
+const SLOWEST: usize = 10;
+
+/// What all runs of a test amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Conclusion {
+    Passed,
+    /// Failed each time.
+    Failed,
+    /// Failed, and passed alone.
+    Flaky,
+    Inconclusive,
+}
+
+/// One test in the report.
+#[derive(Serialize)]
+pub(crate) struct Test {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) conclusion: Conclusion,
+    /// Of its last run.
+    pub(crate) seconds: f64,
+    /// Why it did not pass, of each run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) why: Vec<String>,
+    /// Paths of what was printed in those runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) outputs: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    name: String,
+    seconds: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    commit: String,
+    /// True if no tracked file differs from the commit.
+    is_clean: bool,
+    passed: usize,
+    failed: usize,
+    flaky: usize,
+    inconclusive: usize,
+    steps: Vec<Step>,
+    tests: Vec<Test>,
+}
+
+/// Prints and writes the report; true if no test failed.
+pub(crate) fn report(steps: Option<&str>) -> Result<bool, String> {
+    let tests = concluded(&results::read()?);
+    let steps = steps.map_or(Ok(Vec::new()), read_steps)?;
+    let count = |it| tests.iter().filter(|test| test.conclusion == it).count();
+    let report = Report {
+        commit: git(&["rev-parse", "HEAD"]),
+        is_clean: git(&["status", "--porcelain", "--untracked-files=no"]).is_empty(),
+        passed: count(Conclusion::Passed),
+        failed: count(Conclusion::Failed),
+        flaky: count(Conclusion::Flaky),
+        inconclusive: count(Conclusion::Inconclusive),
+        steps,
+        tests,
+    };
+    print!("{}", summary(&report));
+    let write = |name: &str, text: String| {
+        let path = Path::new("target").join(name);
+        fs::write(&path, text).map_err(|error| cannot(&path, &error))
+    };
+    let json = serde_json::to_string_pretty(&report).unwrap();
+    write("test-report.json", json + "\n")?;
+    write("test-report.xml", junit::text(&report.tests))?;
+    Ok(report.failed == 0)
+}
+
+fn git(arguments: &[&str]) -> String {
+    let output = Command::new("git").args(arguments).output();
+    let text = output.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
+    text.unwrap_or_default()
+}
+
+/// Lines of seconds and a name.
+fn read_steps(file: &str) -> Result<Vec<Step>, String> {
+    let text = fs::read_to_string(file).map_err(|error| cannot(Path::new(file), &error))?;
+    let steps = text.lines().map(|line| {
+        let (seconds, name) = line.split_once(' ')?;
+        Some(Step {
+            name: name.to_owned(),
+            seconds: seconds.parse().ok()?,
+        })
+    });
+    let steps: Option<Vec<Step>> = steps.collect();
+    steps.ok_or(format!("{file}: lines are seconds and a name"))
+}
+
+fn concluded(runs: &[RunOfTest]) -> Vec<Test> {
+    let mut by_name = BTreeMap::<String, Vec<&RunOfTest>>::new();
+    for run in runs {
+        by_name.entry(run.name()).or_default().push(run);
+    }
+    by_name
+        .into_iter()
+        .map(|(name, runs)| test(name, &runs))
+        .collect()
+}
+
+fn test(name: String, runs: &[&RunOfTest]) -> Test {
+    let last = runs.last().unwrap();
+    let has_failed = runs.iter().any(|run| run.outcome == Outcome::Failed);
+    let conclusion = match (last.outcome, has_failed) {
+        (Outcome::Failed, _) => Conclusion::Failed,
+        (_, true) => Conclusion::Flaky,
+        (Outcome::Inconclusive, false) => Conclusion::Inconclusive,
+        (Outcome::Passed, false) => Conclusion::Passed,
+    };
+    let not_passed = runs.iter().filter(|run| run.outcome != Outcome::Passed);
+    let outputs = runs.iter().filter_map(|run| run.output.as_ref());
+    Test {
+        name,
+        kind: last.job.kind,
+        conclusion,
+        seconds: last.seconds,
+        why: not_passed.map(|run| run.why.clone()).collect(),
+        outputs: outputs.map(|path| path.display().to_string()).collect(),
+    }
+}
+
+fn time(seconds: u64) -> String {
+    format!("{:3}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// What is printed last.
+fn summary(report: &Report) -> String {
+    let mut text = String::new();
+    let lists = [
+        (
+            Conclusion::Inconclusive,
+            "inconclusive: the host was never quiet enough",
+        ),
+        (
+            Conclusion::Flaky,
+            "flaky: failed, and passed when run again alone",
+        ),
+        (Conclusion::Failed, "failed"),
+    ];
+    for (conclusion, title) in lists {
+        let of = report.tests.iter().filter(|it| it.conclusion == conclusion);
+        let mut of = of.peekable();
+        if of.peek().is_some() {
+            text += &format!("{title}\n");
+        }
+        for test in of {
+            let why = test.why.first().map_or("", String::as_str);
+            let why = why.lines().next().unwrap_or_default();
+            text += &format!("    {}: {why}\n", test.name);
+            for path in &test.outputs {
+                text += &format!("        {path}\n");
+            }
+        }
+    }
+    text += "slowest\n";
+    let mut by_time: Vec<&Test> = report.tests.iter().collect();
+    by_time.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    for test in by_time.iter().take(SLOWEST) {
+        text += &format!("{:6.1} s  {}\n", test.seconds, test.name);
+    }
+    if !report.steps.is_empty() {
+        text += "minutes and seconds of each step\n";
+    }
+    for step in &report.steps {
+        text += &format!("{}  {}\n", time(step.seconds), step.name);
+    }
+    let Report {
+        passed,
+        failed,
+        flaky,
+        inconclusive,
+        ..
+    } = report;
+    text += &format!(
+        "tests: {passed} passed, {failed} failed, {flaky} flaky, {inconclusive} inconclusive\n"
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binaries::Job;
+
+    fn run(name: &str, outcome: Outcome) -> RunOfTest {
+        RunOfTest {
+            job: Job {
+                kind: Kind::Real,
+                binary: "a::b".to_owned(),
+                executable: "b".into(),
+                folder: ".".into(),
+                tests: vec![name.to_owned()],
+            },
+            outcome,
+            seconds: 1.0,
+            why: String::new(),
+            output: None,
+        }
+    }
+
+    #[test]
+    fn test_that_failed_and_passed_alone_is_flaky_and_one_that_failed_twice_failed() {
+        use Outcome::{Failed, Inconclusive, Passed};
+        let runs = [
+            run("flaky", Failed),
+            run("broken", Failed),
+            run("right", Passed),
+            run("unknown", Inconclusive),
+            run("broken", Failed),
+            run("flaky", Passed),
+        ];
+        let found: Vec<(String, Conclusion)> = concluded(&runs)
+            .into_iter()
+            .map(|test| (test.name, test.conclusion))
+            .collect();
+        let expected = [
+            ("a::b::broken", Conclusion::Failed),
+            ("a::b::flaky", Conclusion::Flaky),
+            ("a::b::right", Conclusion::Passed),
+            ("a::b::unknown", Conclusion::Inconclusive),
+        ];
+        assert_eq!(found, expected.map(|(name, it)| (name.to_owned(), it)));
+    }
+}

@@ -1,0 +1,159 @@
+//! `run-tests` on a script that answers as a test binary does.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A test for each thing that may happen. `flaky` fails the first time that it runs.
+const BINARY: &str = r#"#!/bin/bash
+if [[ $1 == --list ]]; then
+    printf '%s: test\n' right wrong flaky unquiet leaves silent hangs
+    exit
+fi
+echo "running 1 test"
+printf 'test %s ... ' "$2"
+case $2 in
+    wrong) echo "the reason"; echo FAILED; exit 101 ;;
+    flaky) [[ -e seen ]] || { touch seen; echo FAILED; exit 101; } ;;
+    unquiet) echo "too busy" >"$THRONG_TEST_INCONCLUSIVE" ;;
+    leaves) setsid tail -f /dev/null >/dev/null 2>&1 & touch "$TMPDIR/throng-file" ;;
+    silent) exit 0 ;;
+    hangs) exec tail -f /dev/null ;;
+esac
+echo ok
+echo
+echo "test result: ok. 1 passed; 0 failed; 0 ignored"
+"#;
+
+/// A folder in which `run-tests` runs, removed when dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(test: &str) -> Place {
+        let name = format!("throng-runner-{}-{test}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(folder.join("crates/some/target")).unwrap();
+        Place(folder)
+    }
+
+    /// Writes the binary, and what cargo would print of it.
+    fn built(self, target: &str) -> Place {
+        let package = self.0.join("crates/some");
+        let executable = package.join("binary");
+        fs::write(&executable, BINARY).unwrap();
+        fs::set_permissions(&executable, fs::Permissions::from_mode(0o755)).unwrap();
+        let line = serde_json::json!({
+            "reason": "compiler-artifact",
+            "executable": executable,
+            "manifest_path": package.join("Cargo.toml"),
+            "profile": { "test": true },
+            "target": { "name": target },
+        });
+        fs::write(self.0.join("binaries.json"), format!("{line}\n")).unwrap();
+        self
+    }
+
+    fn run_tests(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_run-tests"));
+        command.args(line.split(' ')).current_dir(&self.0);
+        command.env("TMPDIR", &self.0);
+        command.env("THRONG_TEST_SECONDS", "5");
+        command.env("THRONG_TEST_LEFTOVER_SECONDS", "1");
+        command.output().unwrap()
+    }
+
+    fn report(&self) -> Value {
+        let json = fs::read_to_string(self.0.join("target/test-report.json")).unwrap();
+        serde_json::from_str(&json).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
+    let place = Place::new("all").built("target");
+    let first = place.run_tests("run pure,real,timed binaries.json");
+    assert!(first.status.success(), "{}", printed(&first));
+    assert!(
+        printed(&first).contains("the reason"),
+        "{}",
+        printed(&first)
+    );
+    assert_eq!(place.run_tests("again").status.code(), Some(1));
+    let last = place.run_tests("report");
+    let text = printed(&last);
+    assert_eq!(last.status.code(), Some(1), "{text}");
+    let sum = "tests: 1 passed, 4 failed, 1 flaky, 1 inconclusive\n";
+    assert!(text.ends_with(sum), "{text}");
+    let report = place.report();
+    let tests = report["tests"].as_array().unwrap();
+    for (name, conclusion, why) in [
+        ("right", "passed", ""),
+        ("wrong", "failed", "failed"),
+        ("flaky", "flaky", "failed"),
+        ("unquiet", "inconclusive", "too busy"),
+        ("leaves", "failed", "still runs"),
+        ("silent", "failed", "failed"),
+        ("hangs", "failed", "ended after 5 s"),
+    ] {
+        let name = format!("some::target::{name}");
+        let test = tests.iter().find(|it| it["name"] == name.as_str()).unwrap();
+        assert_eq!(test["conclusion"], conclusion, "{test}");
+        let first = test["why"]
+            .get(0)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        assert!(first.contains(why), "{test}");
+        let tries = if conclusion == "failed" { 2 } else { 1 };
+        let kept = test["outputs"].as_array().map_or(0, Vec::len);
+        assert_eq!(kept, if why.is_empty() { 0 } else { tries }, "{test}");
+    }
+    let left = tests.iter().find(|it| it["name"] == "some::target::leaves");
+    let why = left.unwrap()["why"][0].as_str().unwrap();
+    assert!(
+        why.contains("in the folder for temporary files: throng-file"),
+        "{why}"
+    );
+    let xml = fs::read_to_string(place.0.join("target/test-report.xml")).unwrap();
+    for part in [
+        "<testsuite name=\"some::target\" tests=\"7\" failures=\"4\" skipped=\"1\">",
+        "<flakyFailure message=\"failed\">",
+        "the reason",
+    ] {
+        assert!(xml.contains(part), "{part}: {xml}");
+    }
+}
+
+#[test]
+fn filters_and_kinds_choose_tests() {
+    let place = Place::new("chosen").built("timed");
+    let none = place.run_tests("run pure,real binaries.json");
+    assert!(
+        none.status.success() && none.stdout.is_empty(),
+        "{}",
+        printed(&none)
+    );
+    let one = place.run_tests("run timed binaries.json timed::right");
+    assert_eq!(printed(&one).lines().count(), 1, "{}", printed(&one));
+    let report = place.run_tests("report");
+    assert!(report.status.success());
+    let sum = "tests: 1 passed, 0 failed, 0 flaky, 0 inconclusive\n";
+    assert!(printed(&report).ends_with(sum), "{}", printed(&report));
+    let wrong = place.run_tests("run fast binaries.json");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(printed(&wrong).contains("not `fast`"));
+}
