@@ -8,72 +8,14 @@ use std::time::{Duration, Instant};
 use measure::RunRecord;
 use measure::record::EndedBy;
 
-use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
-use crate::processes::{Running, parts_of, wait_until_gone};
-
-/// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here.
-const ELSEWHERE: &str = r#"#!/bin/sh
-host=$1; shift
-cd /
-case $host in
-  day*)
-    exec unshare --time --monotonic 86400 --mount --fork --kill-child -- \
-      sh -c "mount -t tmpfs none FOLDER && exec $*" ;;
-  *) exec sh -c "exec $*" ;;
-esac
-"#;
-
-/// A target, names to ask it for, hosts, and a command that reaches them.
-struct Fleet {
-    folder: Folder,
-    responder: Responder,
-    flags: String,
-}
-
-impl Fleet {
-    fn new(name: &str, hosts: &[&str]) -> Fleet {
-        Fleet::with(name, hosts, THRONG)
-    }
-
-    /// The same, whose hosts have that program.
-    fn with(name: &str, hosts: &[&str], program: &str) -> Fleet {
-        let folder = Folder::new(name);
-        let names: String = (0..100)
-            .map(|it| format!("www-{it}.example. A\n"))
-            .collect();
-        let names = folder.write("names", names);
-        let lines = hosts.iter().map(|host| format!("{host} {program}\n"));
-        let hosts = folder.write("hosts", lines.collect::<String>());
-        let ssh = folder.write("elsewhere", ELSEWHERE.replace("FOLDER", &folder.path("")));
-        execute(&format!("chmod +x {ssh}")).succeeded();
-        let responder = Responder::start("udp:127.0.0.1:0,tcp:127.0.0.1:0", "");
-        let server = responder.address();
-        let flags = format!("--server {server} --names {names} --hosts {hosts} --ssh {ssh}");
-        Fleet {
-            folder,
-            responder,
-            flags,
-        }
-    }
-
-    fn run(&self, flags: &str) -> Finished {
-        throng(&format!("run --quiet --format json {} {flags}", self.flags))
-    }
-
-    /// Queries that its target has received.
-    fn received(self) -> u64 {
-        self.responder.counters().get("queries received")
-    }
-}
-
-fn record(finished: Finished) -> RunRecord {
-    RunRecord::from_json(&finished.succeeded()).unwrap()
-}
+use crate::fleet::{Fleet, record};
+use crate::parts::{Running, parts_of, signal_and_wait};
+use crate::process::{Folder, THRONG, execute, throng, wait_until_ended};
 
 #[test]
 fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     let fleet = Fleet::new("hosts-clocks", &["here", "day", "day-2"]);
-    let load = "--clients 30 --per-client poisson:20 --duration 3s --timeout 20s --seed 5";
+    let load = "--clients 30 --per-client poisson:20 --duration 1s --timeout 20s --seed 5";
     let divided = record(fleet.run(&format!("{load} --workers 3")));
     let (alone, _) = fleet.flags.split_once(" --hosts").unwrap();
     let together = format!("run --quiet --format json {alone} {load} --workers 3");
@@ -90,17 +32,10 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     assert_eq!(names.collect::<Vec<_>>(), ["here", "day", "day-2"]);
     for agent in &divided.agents {
         let clock = agent.clock.unwrap();
-        assert!(clock.start_bound_ns < 50_000_000, "{clock:?}");
         let most = clock.start_bound_ns + clock.end_bound_ns;
         assert!(clock.drift_ns.unsigned_abs() <= most, "{clock:?}");
         assert_eq!(agent.began_us, divided.agents[0].began_us);
     }
-    // They began together, or responses would be missing at the beginning or come after the end.
-    assert!(
-        divided.phases.drain_ns < 5_000_000_000,
-        "{:?}",
-        divided.phases
-    );
     let received = divided.total.counts.sent + together.total.counts.sent;
     assert_eq!(fleet.received(), received);
 }
@@ -196,9 +131,10 @@ fn agents_are_started_by_openssh_and_end_with_it() {
     // A connection that is cut ends its agent, and with it the run; nobody is left.
     let path = fleet.folder.path("cut.json");
     let mut running = Running::begin(&format!(
-        "{flags} --clients 12 --rate 600 --duration 6s --interval 100ms --record {path}"
+        "{flags} --clients 12 --rate 600 --duration 20s --interval 100ms --record {path}"
     ));
-    running.wait_for_intervals(20);
+    // With the checkpoint before it, of all agents.
+    running.wait_for_intervals(21);
     let connections = parts_of(running.child.id());
     assert_eq!(connections.len(), 3);
     execute(&format!("kill -s KILL {}", connections[2])).succeeded();
@@ -207,12 +143,12 @@ fn agents_are_started_by_openssh_and_end_with_it() {
     let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(record.ended_by, EndedBy::AgentLost);
     assert_eq!(record.degraded.as_ref().unwrap().lost[0].process, 3);
-    wait_until_gone(&connections);
-    wait_until_ended(&program);
+    wait_until_ended(&connections);
+    wait_until_program_ended(&program);
 }
 
 /// Returns when that program does not run any more.
-fn wait_until_ended(program: &str) {
+fn wait_until_program_ended(program: &str) {
     let begun = Instant::now();
     let runs = || {
         Command::new("pgrep")
@@ -231,15 +167,17 @@ fn an_agent_that_is_lost_is_named() {
     let fleet = Fleet::new("hosts-lost", &["here", "there"]);
     let path = fleet.folder.path("record.json");
     let mut running = Running::begin(&format!(
-        "{} --clients 8 --rate 400 --arrival constant --duration 4s --interval 100ms \
+        "{} --clients 8 --rate 400 --arrival constant --duration 10s --interval 100ms \
          --on-agent-loss continue --record {path}",
         fleet.flags
     ));
-    running.wait_for_intervals(15);
+    running.wait_for_intervals(11);
     let parts = parts_of(running.child.id());
-    execute(&format!("kill -s KILL {}", parts[1])).succeeded();
+    signal_and_wait(parts[1], "KILL");
+    running.wait_for_interval_from_now();
+    running.signal("INT");
     let (code, stdout, stderr) = running.ended();
-    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(code, Some(130), "{stderr}");
     assert!(stdout.contains("agents"), "{stdout}");
     assert!(stdout.contains("2: here, there"), "{stdout}");
     let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
@@ -250,7 +188,7 @@ fn an_agent_that_is_lost_is_named() {
     let known = record.total.counts.sent + degraded.total.counts.sent;
     let lost = &degraded.lost[0];
     let range = known + lost.sent..=known + lost.fate_unknown_max;
-    wait_until_gone(&parts);
+    wait_until_ended(&parts);
     let received = fleet.received();
     assert!(range.contains(&received), "{received} of {range:?}");
 }
@@ -342,6 +280,6 @@ fn nobody_starts_without_all() {
         stderr.contains("agent 2 of 2 (there) has not reported"),
         "{stderr}"
     );
-    wait_until_gone(&parts);
+    wait_until_ended(&parts);
     assert_eq!(fleet.received(), 0);
 }

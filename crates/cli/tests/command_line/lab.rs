@@ -10,7 +10,7 @@ use measure::RunRecord;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::line::is_root;
+use crate::laid::is_root;
 use crate::process::{Finished, Folder, Running, THRONG, execute, signal};
 
 /// The servers of one test; all have ended when it is dropped.

@@ -2,124 +2,13 @@
 //! made, each test with names of its own. Needs root.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::thread;
 
-use measure::RunRecord;
 use measure::line::{Direction, Line};
 
-use crate::process::{Finished, Folder, Responder, THRONG, execute, signal, throng};
-
-const NAMESPACES: &str = "/run/netns";
-
-pub(crate) fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    if !is_root {
-        eprintln!("not tried: network namespaces need root");
-    }
-    is_root
-}
-
-/// Names for the two ends that no other test has.
-fn names(test: &str) -> [String; 2] {
-    ["near", "far"].map(|end| format!("throng-{}-{test}-{end}", std::process::id()))
-}
-
-fn is_there(name: &str) -> bool {
-    Path::new(NAMESPACES).join(name).exists()
-}
-
-/// A line that was laid, killed when dropped.
-struct Laid {
-    child: Child,
-    stderr: BufReader<std::process::ChildStderr>,
-    between: [String; 2],
-    /// What it said until it was laid.
-    said: Vec<String>,
-}
-
-impl Laid {
-    fn lay(test: &str, flags: &str) -> Laid {
-        Laid::between(names(test), flags)
-    }
-
-    fn between(between: [String; 2], flags: &str) -> Laid {
-        let mut command = Command::new(THRONG);
-        command.args(["line", "--between", &between.join(",")]);
-        command.args(["--duration", "300s", "--format", "json"]);
-        command.args(flags.split_whitespace());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut said = Vec::new();
-        loop {
-            let mut line = String::new();
-            let octets = stderr.read_line(&mut line).unwrap();
-            assert!(octets > 0, "{flags}: {said:?}");
-            if line.contains(" are joined: ") {
-                break;
-            }
-            said.push(line);
-        }
-        Laid {
-            child,
-            stderr,
-            between,
-            said,
-        }
-    }
-
-    /// A command that runs at an end, 0 or 1.
-    fn command(&self, end: usize, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.between[end], program]);
-        command
-    }
-
-    /// Ends it; what it did, and what it said at its end.
-    fn ended(mut self) -> (Line, String) {
-        signal(&self.child, "INT");
-        let mut stdout = self.child.stdout.take().unwrap();
-        let json = std::io::read_to_string(&mut stdout).unwrap();
-        let said = std::io::read_to_string(&mut self.stderr).unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{said}");
-        for name in &self.between {
-            assert!(!is_there(name), "{name} is left");
-        }
-        let line: Line = serde_json::from_str(&json).unwrap_or_else(|it| panic!("{it}: {json}"));
-        for direction in [&line.to_far, &line.to_near] {
-            assert!(direction.adds_up(), "{direction:?}");
-        }
-        (line, said)
-    }
-
-    /// What a run at the near end measures, of a responder at the far end.
-    fn measured(&self, responder: &Responder, flags: &str) -> RunRecord {
-        let server = responder.address().to_string();
-        let mut command = self.command(0, THRONG);
-        command.args(["run", "--quiet", "--format", "json", "--server", &server]);
-        command.args(["--no-preflight", "--random-labels", "example"]);
-        command.args(flags.split_whitespace());
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let stdout = Finished::new(flags, output).succeeded();
-        RunRecord::from_json(&stdout).unwrap_or_else(|reason| panic!("{flags}: {reason}"))
-    }
-}
-
-impl Drop for Laid {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        for name in self.between.iter().filter(|name| is_there(name)) {
-            let _ = Command::new("ip").args(["netns", "del", name]).status();
-        }
-    }
-}
+use crate::laid::{Laid, is_root, is_there, names};
+use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
 
 #[test]
 fn latency_is_twice_the_delay_at_least_and_losses_are_the_lines_own_exactly() {
@@ -127,13 +16,15 @@ fn latency_is_twice_the_delay_at_least_and_losses_are_the_lines_own_exactly() {
         return;
     }
     let laid = Laid::lay("loss", "--delay 10ms,7ms --jitter 1ms --loss 0.05,0.03");
+    let mut received = 0;
     for address in ["10.98.0.2", "[fd98::2]"] {
         let listen = format!("udp:{address}:0");
         let responder = Responder::start_by(laid.command(1, THRONG), &listen, "");
         let record = laid.measured(&responder, "--rate 2000 --queries 1000 --timeout 5s");
         let counts = &record.total.counts;
         assert_eq!(counts.sent, 1_000, "{address}");
-        assert!(counts.responses > 800, "{address}: {}", counts.responses);
+        assert!(counts.responses > 0, "{address}");
+        received += counts.responses + counts.late;
         assert!(
             record.total.distributions.service.min_ns() >= Some(17_000_000),
             "{address}"
@@ -146,6 +37,7 @@ fn latency_is_twice_the_delay_at_least_and_losses_are_the_lines_own_exactly() {
     let lost = |it: &Direction| it.lost.total() + it.not_read;
     assert_eq!(there.packets + there.not_read, 2_000);
     assert_eq!(back.packets + back.not_read, there.delivered);
+    assert!(received <= back.delivered, "{received}: {back:?}");
     assert!(there.lost.asked_for > 0 && back.lost.asked_for > 0);
     assert_eq!(there.delivered + lost(there), 2_000);
     assert_eq!(
@@ -163,19 +55,24 @@ fn a_run_loses_what_the_line_lost_and_the_same_seed_loses_the_same() {
     let one = |test: &str, seed: u64| {
         let laid = Laid::lay(test, &format!("--loss 0.1 --seed {seed}"));
         let responder = Responder::start_by(laid.command(1, THRONG), "udp:10.98.0.2:0", "");
-        let flags = "--rate 1000 --queries 500 --timeout 3s";
+        // No more than the devices of the line hold while it is not scheduled.
+        let flags = "--rate 1000 --queries 400 --timeout 5s";
         let record = laid.measured(&responder, flags);
         drop(responder);
         let (line, _) = laid.ended();
         let counts = &record.total.counts;
         let [there, back] = [&line.to_far, &line.to_near];
         let lost = |it: &Direction| it.lost.total() + it.not_read;
-        assert_eq!(counts.sent, 500);
-        assert_eq!(500 - counts.responses, lost(there) + lost(back));
+        assert_eq!(counts.sent, 400);
+        let received = counts.responses + counts.late;
+        assert_eq!(400 - received, lost(there) + lost(back));
         [there.lost.asked_for, back.lost.asked_for]
     };
-    let first = one("seed-a", 1);
-    assert_eq!(first, one("seed-b", 1));
+    let (first, second) = thread::scope(|scope| {
+        let second = scope.spawn(|| one("seed-b", 1));
+        (one("seed-a", 1), second.join().unwrap())
+    });
+    assert_eq!(first, second);
     assert!(first[0] > 0 && first[1] > 0, "{first:?}");
 }
 

@@ -1,19 +1,97 @@
 //! Runs that lose one of their processes: the result is the last checkpoint of all of them.
 
 use std::fs;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::net::UdpSocket;
+use std::time::Duration;
 
+use measure::RunRecord;
 use measure::record::EndedBy;
-use measure::{Limit, RunRecord};
 
-use crate::process::{Folder, Responder, execute, throng};
-use crate::processes::{Running, parts_of, wait_until_gone};
+use crate::parts::{Running, parts_of, signal_and_wait};
+use crate::process::{Folder, Responder, execute, throng, wait_until_ended};
 
-/// Intervals between two checkpoints: a tenth of the run.
-const BETWEEN: u64 = 6;
 const INTERVAL_NS: u64 = 100_000_000;
-const RUN: &str = "--processes 3 --duration 6s --interval 100ms --timeout 3s";
+const SECOND_NS: u64 = 1_000_000_000;
+const RUN: &str = "--processes 3 --interval 100ms";
+const OPEN: &str = "--clients 30 --rate 600 --arrival constant";
+
+/// A run whose second process is lost long before its end.
+struct Run<'a> {
+    name: &'a str,
+    flags: &'a str,
+    responder: &'a str,
+    /// The length of the run.
+    seconds: u64,
+}
+
+impl Run<'_> {
+    /// Intervals between two checkpoints: a tenth of the run.
+    fn between(&self) -> u64 {
+        self.seconds
+    }
+
+    fn begin(&self) -> Begun {
+        let folder = Folder::new(self.name);
+        let names = folder.write("names", "www.example. A\n");
+        let responder = Responder::start("udp:127.0.0.1:0", self.responder);
+        self.begin_at(folder, names, responder)
+    }
+
+    fn begin_at(&self, folder: Folder, names: String, responder: Responder) -> Begun {
+        let path = folder.path("record.json");
+        let (server, seconds) = (responder.address(), self.seconds);
+        let running = Running::begin(&format!(
+            "{RUN} --duration {seconds}s --server {server} --names {names} --record {path} {}",
+            self.flags
+        ));
+        Begun {
+            between: self.between(),
+            running,
+            responder,
+            path,
+            parts: Vec::new(),
+            _folder: folder,
+        }
+    }
+}
+
+struct Begun {
+    running: Running,
+    responder: Responder,
+    path: String,
+    parts: Vec<u32>,
+    between: u64,
+    _folder: Folder,
+}
+
+impl Begun {
+    /// Waits until the parent has the checkpoint that ends with this interval from all processes:
+    /// they report it before the interval that follows.
+    fn wait_for_checkpoint(&mut self, intervals: u64) {
+        self.running.wait_for_intervals(intervals as usize + 1);
+        self.parts = parts_of(self.running.child.id());
+        assert_eq!(self.parts.len(), 3);
+    }
+
+    fn lose_second(&self) {
+        signal_and_wait(self.parts[1], "KILL");
+    }
+
+    fn ended(mut self) -> Lost {
+        let (code, stdout, stderr) = self.running.ended();
+        wait_until_ended(&self.parts);
+        let record = fs::read_to_string(self.path).ok();
+        let record = record.map(|it| RunRecord::from_json(&it).unwrap_or_else(|it| panic!("{it}")));
+        Lost {
+            code,
+            stdout,
+            stderr,
+            record,
+            received: self.responder.counters().get("queries received"),
+            between: self.between,
+        }
+    }
+}
 
 /// A run to whose second process something was done.
 struct Lost {
@@ -23,54 +101,13 @@ struct Lost {
     record: Option<RunRecord>,
     /// What the target received.
     received: u64,
-    /// From then on.
-    took: Duration,
+    /// Intervals between two checkpoints.
+    between: u64,
 }
 
-/// Runs until so many intervals are over, and sends the second process signals.
-fn signalled(
-    name: &str,
-    (flags, responder): (&str, &str),
-    intervals: usize,
-    signals: &str,
-) -> Lost {
-    let folder = Folder::new(name);
-    let names = folder.write("names", "www.example. A\n");
-    let responder = Responder::start("udp:127.0.0.1:0", responder);
-    let path = folder.path("record.json");
-    let server = responder.address();
-    let mut running = Running::begin(&format!(
-        "{RUN} --server {server} --names {names} --record {path} {flags}"
-    ));
-    running.wait_for_intervals(intervals);
-    let parts = parts_of(running.child.id());
-    assert_eq!(parts.len(), 3);
-    let begun = Instant::now();
-    let second = parts[1].to_string();
-    let line = signals.replace("PID", &second);
-    let status = Command::new("sh").args(["-c", &line]).status().unwrap();
-    assert!(status.success(), "{line}");
-    let (code, stdout, stderr) = running.ended();
-    let took = begun.elapsed();
-    wait_until_gone(&parts);
-    let record = fs::read_to_string(path).ok();
-    Lost {
-        code,
-        stdout,
-        record: record.map(|text| RunRecord::from_json(&text).unwrap_or_else(|it| panic!("{it}"))),
-        received: responder.counters().get("queries received"),
-        stderr,
-        took,
-    }
-}
-
-fn lost(name: &str, run: (&str, &str), intervals: usize) -> Lost {
-    signalled(name, run, intervals, "kill -s KILL PID")
-}
-
-/// Checks the result of a run that lost its second process after so many intervals.
-fn check<'a>(lost: &'a Lost, intervals: u64, how: &str) -> &'a RunRecord {
-    assert_eq!(lost.code, Some(1), "{}", lost.stderr);
+/// Checks the result of a run that lost its second process after this number of intervals.
+fn check<'a>(lost: &'a Lost, code: i32, intervals: u64, how: &str) -> &'a RunRecord {
+    assert_eq!(lost.code, Some(code), "{}", lost.stderr);
     let told = format!("process 2 was lost ({how}");
     assert!(lost.stderr.contains(&told), "{}", lost.stderr);
     assert!(
@@ -82,9 +119,10 @@ fn check<'a>(lost: &'a Lost, intervals: u64, how: &str) -> &'a RunRecord {
     assert_eq!(record.ended_by, EndedBy::AgentLost);
     assert_eq!(record.processes, 3);
     assert!(record.timeline.is_some());
-    // No checkpoint is lost that all had told.
-    assert_eq!(record.measured_ns % (BETWEEN * INTERVAL_NS), 0);
-    assert!(record.measured_ns >= intervals / BETWEEN * BETWEEN * INTERVAL_NS);
+    // No checkpoint is lost that all had reported.
+    let between_ns = lost.between * INTERVAL_NS;
+    assert_eq!(record.measured_ns % between_ns, 0);
+    assert!(record.measured_ns >= intervals * INTERVAL_NS / between_ns * between_ns);
     let degraded = record.degraded.as_ref().unwrap();
     let [process] = degraded.lost.as_slice() else {
         panic!("{degraded:?}");
@@ -106,102 +144,182 @@ fn check<'a>(lost: &'a Lost, intervals: u64, how: &str) -> &'a RunRecord {
 
 #[test]
 fn a_run_that_loses_a_process_ends_with_the_last_checkpoint_of_all() {
-    let open = "--clients 30 --rate 600 --arrival constant";
-    let lost = lost("losses-end", (open, ""), 20);
-    let record = check(&lost, 20, "signal 9");
-    assert!(record.measured_ns < 5_000_000_000, "{}", record.measured_ns);
-    assert!(lost.took < Duration::from_millis(3_500), "{:?}", lost.took);
+    let run = Run {
+        name: "losses-end",
+        flags: OPEN,
+        responder: "",
+        seconds: 20,
+    };
+    let mut begun = run.begin();
+    begun.wait_for_checkpoint(20);
+    begun.lose_second();
+    let lost = begun.ended();
+    let record = check(&lost, 1, 20, "signal 9");
+    let degraded = record.degraded.as_ref().unwrap();
+    // The others end too, and not only when the run would.
+    assert!(degraded.total.end_ns < 20 * SECOND_NS, "{degraded:?}");
     // The load was all there until then.
-    let due = 600 * record.measured_ns / 1_000_000_000;
+    let due = 600 * record.measured_ns / SECOND_NS;
     assert_eq!(record.total.counts.offered, due);
     assert_eq!(record.groups[0].clients, 30);
     assert_eq!(record.workers.len(), 3);
-    // A schedule bounds what nobody knows of.
-    let degraded = record.degraded.as_ref().unwrap();
+    // The schedule bounds what is unknown.
     let most = degraded.lost[0].fate_unknown_max;
     assert!(
-        most <= 200 * degraded.lost[0].noticed_ns.div_ceil(1_000_000_000),
+        most <= 200 * degraded.lost[0].noticed_ns.div_ceil(SECOND_NS),
         "{most}"
     );
 }
 
 #[test]
 fn the_others_go_on_if_asked_and_what_they_do_is_told_apart() {
-    let closed = "--clients 30 --outstanding 9 --warmup 500ms --on-agent-loss continue";
-    let lost = lost("losses-continue", (closed, "--delay 5ms"), 15);
-    let record = check(&lost, 15, "signal 9");
+    let run = Run {
+        name: "losses-continue",
+        flags: "--clients 30 --outstanding 9 --warmup 500ms --on-agent-loss continue",
+        responder: "--delay 50ms",
+        seconds: 20,
+    };
+    let mut begun = run.begin();
+    begun.wait_for_checkpoint(20);
+    begun.lose_second();
+    begun.running.wait_for_interval_from_now();
+    let goes_on_ns = begun.running.interval_end_ns();
+    begun.running.signal("INT");
+    let lost = begun.ended();
+    let record = check(&lost, 130, 20, "signal 9");
     let degraded = record.degraded.as_ref().unwrap();
-    assert!(record.measured_ns < 5_000_000_000);
-    assert!(degraded.total.end_ns >= 6_000_000_000, "{degraded:?}");
+    assert!(degraded.total.end_ns >= goes_on_ns, "{degraded:?}");
     assert!(degraded.total.counts.responses > 0);
     let counts = &record.total.counts;
     assert!(
         counts.interrupted > 0 && counts.interrupted <= 9,
         "{counts:?}"
     );
-    assert_eq!(counts.lost(), 0);
+    // Where the target was not scheduled for the timeout, that is counted as what it is.
+    assert_eq!(counts.lost(), counts.timeouts);
 }
 
 #[test]
-fn there_is_no_result_if_that_was_asked_for_or_before_the_first_checkpoint() {
-    let open = "--clients 30 --rate 600";
-    for (flags, intervals) in [
-        (format!("{open} --on-agent-loss fail"), 20),
-        (open.to_owned(), 1),
-    ] {
-        let lost = lost("losses-fail", (&flags, ""), intervals);
-        assert_eq!(
-            (lost.code, lost.stdout.as_str()),
-            (Some(1), ""),
-            "{}",
-            lost.stderr
-        );
-        assert!(lost.stderr.contains("process 2 of 3"), "{}", lost.stderr);
-        assert!(
-            lost.stderr.contains("there is no result"),
-            "{}",
-            lost.stderr
-        );
-        assert!(lost.record.is_none());
-    }
+fn there_is_no_result_if_that_was_asked_for() {
+    let run = Run {
+        name: "losses-fail",
+        flags: &format!("{OPEN} --on-agent-loss fail"),
+        responder: "",
+        seconds: 10,
+    };
+    let mut begun = run.begin();
+    begun.wait_for_checkpoint(10);
+    begun.lose_second();
+    check_no_result(&begun.ended());
+}
+
+fn check_no_result(lost: &Lost) {
+    let Lost { code, stderr, .. } = lost;
+    assert_eq!((*code, lost.stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("process 2 of 3"), "{stderr}");
+    assert!(stderr.contains("there is no result"), "{stderr}");
+    assert!(lost.record.is_none());
+}
+
+#[test]
+fn there_is_no_result_before_the_first_checkpoint() {
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = target.local_addr().unwrap();
+    let folder = Folder::new("losses-early");
+    let (names, path) = (
+        folder.write("names", "www.example. A\n"),
+        folder.path("record.json"),
+    );
+    // An interval that does not end while the test runs has no checkpoint.
+    let mut running = Running::begin(&format!(
+        "--processes 3 --interval 10m --duration 20m {OPEN} --server {server} --names {names} \
+         --record {path}"
+    ));
+    // The look before the run is an empty datagram.
+    target
+        .set_read_timeout(Some(Duration::from_secs(120)))
+        .unwrap();
+    while target.recv(&mut [0; 512]).unwrap() == 0 {}
+    let parts = parts_of(running.child.id());
+    assert_eq!(parts.len(), 3);
+    signal_and_wait(parts[1], "KILL");
+    let (code, stdout, stderr) = running.ended();
+    wait_until_ended(&parts);
+    check_no_result(&Lost {
+        code,
+        stdout,
+        stderr,
+        record: fs::read_to_string(path).ok().map(|_| panic!("a record")),
+        received: 0,
+        between: 0,
+    });
 }
 
 #[test]
 fn a_process_that_is_lost_while_the_last_responses_are_waited_for_costs_nothing_of_the_run() {
-    let slow = "--clients 30 --rate 600 --arrival constant --on-agent-loss continue";
-    let lost = lost("losses-drain", (slow, "--delay 2s"), 60);
-    let record = check(&lost, 60, "signal 9");
-    assert_eq!(record.measured_ns, 6_000_000_000);
-    assert_eq!(record.total.counts.offered, 3_600);
-    assert!(
-        record.total.counts.interrupted >= 1_000,
-        "{:?}",
-        record.total.counts
-    );
+    let run = Run {
+        name: "losses-drain",
+        flags: "--clients 30 --rate 60 --arrival constant --timeout 120s --on-agent-loss continue",
+        responder: "",
+        seconds: 2,
+    };
+    // A process reports the last interval a moment before the last checkpoint, and may be lost
+    // between them.
+    let is_whole = || {
+        let folder = Folder::new(run.name);
+        let names = folder.write("names", "www.example. A\n");
+        let responder = Responder::start("udp:127.0.0.1:0", run.responder);
+        // No response comes until the process is lost.
+        responder.signal("STOP");
+        let mut begun = run.begin_at(folder, names, responder);
+        begun.wait_for_checkpoint(19);
+        begun.lose_second();
+        begun.responder.signal("CONT");
+        let lost = begun.ended();
+        let record = check(&lost, 1, 18, "signal 9");
+        let counts = &record.total.counts;
+        assert_eq!(counts.offered, 60 * record.measured_ns / SECOND_NS);
+        assert!(counts.interrupted > 0, "{counts:?}");
+        assert_eq!(counts.responses, 0);
+        record.measured_ns == 2 * SECOND_NS
+    };
+    assert!((0..5).any(|_| is_whole()));
 }
 
 #[test]
-fn a_process_that_stands_still_for_good_is_lost_and_one_that_goes_on_is_late() {
-    let open = "--clients 30 --rate 600 --arrival constant";
-    let stopped = signalled(
-        "losses-stopped",
-        (&format!("{open} --on-agent-loss continue"), ""),
-        20,
-        "kill -s STOP PID",
-    );
-    let record = check(&stopped, 20, "said nothing for 1");
-    assert!(record.measured_ns < 5_000_000_000);
-    let late = signalled(
-        "losses-late",
-        (open, ""),
-        20,
-        "kill -s STOP PID; sleep 2; kill -s CONT PID",
-    );
+fn a_process_that_is_stopped_for_good_is_lost() {
+    let run = Run {
+        name: "losses-stopped",
+        flags: &format!("{OPEN} --timeout 1s"),
+        responder: "",
+        seconds: 20,
+    };
+    let mut begun = run.begin();
+    begun.wait_for_checkpoint(20);
+    execute(&format!("kill -s STOP {}", begun.parts[1])).succeeded();
+    let lost = begun.ended();
+    let record = check(&lost, 1, 20, "said nothing for 1");
+    assert!(record.measured_ns < 20 * SECOND_NS);
+}
+
+#[test]
+fn a_process_that_is_stopped_and_goes_on_is_not_lost() {
+    let run = Run {
+        name: "losses-late",
+        flags: &format!("{OPEN} --timeout 20s"),
+        responder: "",
+        seconds: 3,
+    };
+    let mut begun = run.begin();
+    begun.wait_for_checkpoint(3);
+    begun
+        .running
+        .stop_for_a_second(begun.parts[1], begun.responder.address());
+    let late = begun.ended();
     assert_eq!(late.code, Some(0), "{}", late.stderr);
     let record = late.record.unwrap();
-    assert_eq!(record.total.counts.offered, 3_600);
+    assert_eq!(record.total.counts.offered, 1_800);
     assert!(record.degraded.is_none());
-    assert_eq!(record.verdict.limit, Limit::Generator, "{}", late.stdout);
 }
 
 /// Clients that have asked all that they had to ask are at the checkpoints of the others too.
@@ -213,9 +331,17 @@ fn groups_that_have_ended_are_in_the_result() {
         "[[clients]]\nname = 'soon'\ncount = 3\nper-client = 'constant:20'\nqueries = 30\n\
          [[clients]]\nname = 'late'\ncount = 6\nper-client = 'constant:50'\n",
     );
-    let lost = lost("losses-groups", (&scenario, ""), 33);
-    let record = check(&lost, 33, "signal 9");
-    assert!((3_000_000_000..5_000_000_000).contains(&record.measured_ns));
+    let run = Run {
+        name: "losses-groups",
+        flags: &scenario,
+        responder: "",
+        seconds: 20,
+    };
+    let mut begun = run.begin();
+    begun.wait_for_checkpoint(20);
+    begun.lose_second();
+    let lost = begun.ended();
+    let record = check(&lost, 1, 20, "signal 9");
     let each: Vec<(&str, u64, u64)> = (record.groups.iter())
         .map(|group| {
             (
@@ -225,24 +351,24 @@ fn groups_that_have_ended_are_in_the_result() {
             )
         })
         .collect();
-    let due = 300 * record.measured_ns / 1_000_000_000;
+    let due = 300 * record.measured_ns / SECOND_NS;
     assert_eq!(each, [("soon", 3, 30), ("late", 6, due)]);
 }
 
 #[test]
 fn a_process_that_is_lost_before_the_load_ends_the_run() {
-    let warmup = "--clients 30 --rate 600 --warmup 60s";
+    let warmup = "--clients 30 --rate 600 --duration 6s --warmup 60s";
     let folder = Folder::new("losses-warm-up");
     let names = folder.write("names", "www.example. A\n");
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let server = responder.address();
     let mut running = Running::begin(&format!("{RUN} --server {server} --names {names} {warmup}"));
     let parts = running.parts(3);
-    execute(&format!("kill -s KILL {}", parts[2])).succeeded();
+    signal_and_wait(parts[2], "KILL");
     let (code, stdout, stderr) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(stderr.contains("there is no result"), "{stderr}");
-    wait_until_gone(&parts);
+    wait_until_ended(&parts);
 }
 
 #[test]

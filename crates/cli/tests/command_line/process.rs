@@ -3,12 +3,17 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use measure::RunRecord;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// The binary under test.
 pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
@@ -16,7 +21,7 @@ pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 /// A process that is still there after that many seconds is killed, and its test fails.
 const SECONDS_MAX: &str = "300";
 /// How long what a test has started may take to end after it, on a busy machine.
-const END_MAX: Duration = Duration::from_secs(20);
+const END_MAX: Duration = Duration::from_secs(120);
 
 /// A folder of its own, removed when dropped.
 pub(crate) struct Folder(PathBuf);
@@ -46,12 +51,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        // Again, because a process that ends may have started another one.
         let until = Instant::now() + END_MAX;
-        let mut left = processes_in(&self.0);
-        while !left.is_empty() && Instant::now() < until {
-            std::thread::park_timeout(Duration::from_millis(10));
-            left = processes_in(&self.0);
+        let mut left = pids_in(&self.0);
+        while !left.is_empty() && have_ended(&left, until) {
+            left = pids_in(&self.0);
         }
+        let left: Vec<String> = left.into_iter().map(command_line).collect();
         let _ = fs::remove_dir_all(&self.0);
         assert!(
             left.is_empty() || std::thread::panicking(),
@@ -60,8 +66,37 @@ impl Drop for Folder {
     }
 }
 
+/// Waits until these processes have ended; false if one of them has not until then. One that its
+/// parent has not waited for yet has ended too.
+pub(crate) fn have_ended(pids: &[u32], until: Instant) -> bool {
+    pids.iter().all(|pid| has_ended(*pid, until))
+}
+
+fn has_ended(pid: u32, until: Instant) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).unwrap();
+    let process = match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return true,
+        opened => opened.unwrap(),
+    };
+    let left = until.saturating_duration_since(Instant::now());
+    let left = Timespec::try_from(left).unwrap();
+    let mut ends = [PollFd::new(&process, PollFlags::IN)];
+    poll(&mut ends, Some(&left)).unwrap() > 0
+}
+
+/// Returns when these processes have ended.
+#[track_caller]
+pub(crate) fn wait_until_ended(pids: &[u32]) {
+    let have_ended = have_ended(pids, Instant::now() + END_MAX);
+    assert!(have_ended, "one of {pids:?} has not ended");
+}
+
 /// Processes that work in a folder, or whose folder for temporary files is in it.
 pub(crate) fn processes_in(folder: &Path) -> Vec<String> {
+    pids_in(folder).into_iter().map(command_line).collect()
+}
+
+fn pids_in(folder: &Path) -> Vec<u32> {
     let is_in = |process: &Path| {
         let works_in = fs::read_link(process.join("cwd")).unwrap_or_default();
         let environment = fs::read(process.join("environ")).unwrap_or_default();
@@ -71,13 +106,15 @@ pub(crate) fn processes_in(folder: &Path) -> Vec<String> {
         works_in.starts_with(folder) || temporary.is_some_and(|it| it.starts_with(folder))
     };
     let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let there = all.map(|entry| entry.path()).filter(|it| is_in(it));
-    let line = |process: PathBuf| {
-        let line = fs::read(process.join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        format!("{}: {line}", process.display())
-    };
-    there.map(line).collect()
+    let there = all.filter(|entry| is_in(&entry.path()));
+    let pid = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    there.filter_map(pid).collect()
+}
+
+fn command_line(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+    format!("/proc/{pid}: {line}")
 }
 
 /// Killed if it has not ended.
@@ -325,5 +362,29 @@ impl Nobody {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.0.local_addr().unwrap()
+    }
+}
+
+/// A TCP port at which no process listens, held so that no other process gets it: bound, and never
+/// listened at, so that the kernel refuses connections.
+pub(crate) struct ClosedTcpPort {
+    _socket: OwnedFd,
+    address: SocketAddr,
+}
+
+impl ClosedTcpPort {
+    pub(crate) fn new() -> ClosedTcpPort {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&socket, &any).unwrap();
+        let address = rustix::net::getsockname(&socket).unwrap();
+        ClosedTcpPort {
+            address: address.try_into().unwrap(),
+            _socket: socket,
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 }

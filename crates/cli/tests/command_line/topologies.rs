@@ -11,7 +11,7 @@ use measure::RunRecord;
 use measure::line::Line;
 use serde_json::Value;
 
-use crate::line::is_root;
+use crate::laid::is_root;
 use crate::process::{Finished, Folder, THRONG, execute, signal};
 
 /// The servers of one test; all have ended when it is dropped.
