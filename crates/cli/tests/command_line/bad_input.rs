@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::thread;
 
-use crate::process::{Folder, Listener, Responder, THRONG, execute, throng};
+use crate::process::{ClosedTcpPort, Folder, Listener, Nobody, Responder, THRONG, execute, throng};
 
 /// Checks that a command is refused with these parts in its error and its hint.
 fn check(flags: &str, error_part: &str, hint_part: &str) {
@@ -16,21 +16,6 @@ fn check(flags: &str, error_part: &str, hint_part: &str) {
 /// A names file that is as it should be.
 fn names_in(folder: &Folder) -> String {
     folder.write("names.txt", "a.example A\n")
-}
-
-/// An address at which nobody listened a moment ago.
-fn closed_udp() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-}
-
-fn closed_tcp() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
 }
 
 #[test]
@@ -115,17 +100,17 @@ fn a_server_that_cannot_be_found_or_reached_is_named() {
     );
     check(&run("127.0.0.1:0", ""), "has port 0", "give the port");
     let listens = "check address and port, and that the server listens for this transport";
-    let udp = closed_udp().to_string();
+    let (udp, tcp) = (Nobody::new(), ClosedTcpPort::new());
+    let (udp, tcp) = (udp.address(), tcp.address());
     check(
-        &run(&udp, ""),
+        &run(&udp.to_string(), ""),
         &format!("nothing is listening on {udp} over UDP"),
         listens,
     );
-    let tcp = closed_tcp().to_string();
     for transport in ["tcp", "dot --tls-insecure"] {
         let flags = format!("--transport {transport}");
         check(
-            &run(&tcp, &flags),
+            &run(&tcp.to_string(), &flags),
             &format!("nothing is listening on {tcp} over TCP"),
             listens,
         );
@@ -211,7 +196,8 @@ fn a_run_that_does_not_start_leaves_its_record_as_it_was() {
     let folder = Folder::new("not-started");
     let (names, new) = (names_in(&folder), folder.path("new.json"));
     let old = folder.write("old.json", "kept");
-    let closed = closed_udp();
+    let nobody = Nobody::new();
+    let closed = nobody.address();
     for record in [&new, &old] {
         let flags = format!("--server {closed} --names {names} --record {record}");
         check(
@@ -529,7 +515,8 @@ fn speaks_no_tls() -> SocketAddr {
 fn a_target_that_was_not_looked_for_and_is_not_there_is_exit_code_1() {
     let folder = Folder::new("not-looked-for");
     let names = names_in(&folder);
-    for (transport, address) in [("udp", closed_udp()), ("tcp", closed_tcp())] {
+    let (udp, tcp) = (Nobody::new(), ClosedTcpPort::new());
+    for (transport, address) in [("udp", udp.address()), ("tcp", tcp.address())] {
         let server = format!("--server {address} --names {names} --transport {transport}");
         let flags = "--no-preflight --duration 200ms --outstanding 2 --timeout 100ms";
         let text = throng(&format!("run --quiet {server} {flags}")).ended_with(1);

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 
 use lab::target::{BindOptions, DOH_PATH, Service};
@@ -10,7 +9,7 @@ use measure::comparison::{Comparison, Figures};
 use measure::{HttpMethod, RunRecord, Transport, Transports};
 
 use crate::dnsperf::{bind, names_in};
-use crate::process::{Folder, Listener, Responder, THRONG, signal, throng};
+use crate::process::{ClosedTcpPort, Folder, Listener, Responder, THRONG, signal, throng};
 
 const COMPARE: &str = "compare-transports --quiet";
 
@@ -325,10 +324,8 @@ fn one_transport_that_nobody_serves_is_named_before_anything_is_sent() {
     let folder = Folder::new("compare-unreachable");
     let names = folder.write("names.txt", "a.example A\n");
     let udp = Listener::new();
-    let closed: SocketAddr = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let port = ClosedTcpPort::new();
+    let closed = port.address();
     check(
         &format!(
             "--server udp={},tcp={closed} --transports udp,tcp --names {names}",

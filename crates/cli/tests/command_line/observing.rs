@@ -1,11 +1,10 @@
 //! `--observe`: what a server tells of itself beside a run, and what happens where nobody does.
 
 use std::fs;
-use std::net::TcpListener;
 
 use measure::RunRecord;
 
-use crate::process::{Folder, Responder, measured, throng};
+use crate::process::{ClosedTcpPort, Folder, Responder, measured, throng};
 
 /// A run of a second against the responder in a process of its own: with fewer queries it may not
 /// use a hundredth of a second of CPU time, in which the kernel counts it.
@@ -58,11 +57,8 @@ fn a_source_that_tells_nothing_is_a_line_and_a_gap_and_the_run_goes_on() {
     let folder = Folder::new("observe-gap");
     let names = folder.write("names.txt", "a.example A\n");
     let responder = Responder::start("udp:127.0.0.1:0", "");
-    // Bound and gone again: nobody listens there.
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let port = ClosedTcpPort::new();
+    let closed = port.address();
     let observe = format!("--observe bind=http://{closed}/ --observe process=no-such-program");
     let text = throng(&run(&responder, &names, &observe)).succeeded();
     assert!(text.contains("Connection refused"), "{text}");
