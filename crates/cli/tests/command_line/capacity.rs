@@ -10,8 +10,6 @@ use measure::{Limit, RunRecord};
 
 use crate::process::{Folder, THRONG, signal, throng};
 
-mod disturbed;
-
 const SIMULATED: &str = "capacity --quiet --driver sim --format json";
 
 /// The answer of a search that ends with this exit code.

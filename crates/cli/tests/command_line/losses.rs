@@ -158,9 +158,10 @@ fn a_run_that_loses_a_process_ends_with_the_last_checkpoint_of_all() {
     let degraded = record.degraded.as_ref().unwrap();
     // The others end too, and not only when the run would.
     assert!(degraded.total.end_ns < 20 * SECOND_NS, "{degraded:?}");
-    // The load was all there until then.
+    // What a process that was not scheduled is late with is behind the checkpoint.
     let due = 600 * record.measured_ns / SECOND_NS;
-    assert_eq!(record.total.counts.offered, due);
+    let offered = record.total.counts.offered;
+    assert!(offered > 0 && offered <= due, "{offered} of {due}");
     assert_eq!(record.groups[0].clients, 30);
     assert_eq!(record.workers.len(), 3);
     // The schedule bounds what is unknown.
@@ -278,7 +279,8 @@ fn a_process_that_is_lost_while_the_last_responses_are_waited_for_costs_nothing_
         let lost = begun.ended();
         let record = check(&lost, 1, 18, "signal 9");
         let counts = &record.total.counts;
-        assert_eq!(counts.offered, 60 * record.measured_ns / SECOND_NS);
+        let due = 60 * record.measured_ns / SECOND_NS;
+        assert!(counts.offered <= due, "{counts:?}");
         assert!(counts.interrupted > 0, "{counts:?}");
         assert_eq!(counts.responses, 0);
         record.measured_ns == 2 * SECOND_NS
@@ -342,17 +344,13 @@ fn groups_that_have_ended_are_in_the_result() {
     begun.lose_second();
     let lost = begun.ended();
     let record = check(&lost, 1, 20, "signal 9");
-    let each: Vec<(&str, u64, u64)> = (record.groups.iter())
-        .map(|group| {
-            (
-                group.name.as_str(),
-                group.clients,
-                group.total.counts.offered,
-            )
-        })
-        .collect();
+    let groups = record.groups.iter();
+    let clients = groups.map(|group| (group.name.as_str(), group.clients));
+    assert_eq!(clients.collect::<Vec<_>>(), [("soon", 3), ("late", 6)]);
+    let offered = |group: usize| record.groups[group].total.counts.offered;
+    assert!((1..=30).contains(&offered(0)), "{}", offered(0));
     let due = 300 * record.measured_ns / SECOND_NS;
-    assert_eq!(each, [("soon", 3, 30), ("late", 6, due)]);
+    assert!((1..=due).contains(&offered(1)), "{}", offered(1));
 }
 
 #[test]

@@ -22,8 +22,10 @@ fn lines(text: &str) -> Vec<Value> {
 fn each_response_is_a_line_and_the_statistics_come_last() {
     let responder = Responder::start("udp:127.0.0.1:0", "--delay 3ms");
     let address = responder.address();
+    let folder = Folder::new("ping-lines");
+    let record = folder.path("record.json");
     let text = throng(&format!(
-        "ping www.example.com --server {address} --count 5 {QUICK}"
+        "ping www.example.com --server {address} --count 5 {QUICK} --record {record}"
     ));
     let text = text.succeeded();
     let mut lines = text.lines();
@@ -43,7 +45,11 @@ fn each_response_is_a_line_and_the_statistics_come_last() {
         Some("5 queries sent, 5 responses, 0 lost (0.00 %)")
     );
     assert_eq!(lines.next(), Some("RCODEs: NOERROR 5"));
-    assert!(text.contains("  response  3."), "{text}");
+    assert!(text.contains("\n  response "), "{text}");
+    let record = std::fs::read_to_string(record).unwrap();
+    let record = RunRecord::from_json(&record).unwrap();
+    let least = record.total.distributions.service.min_ns();
+    assert!(least >= Some(3_000_000), "{text}");
     assert_eq!(responder.counters().get("queries received"), 5);
 }
 

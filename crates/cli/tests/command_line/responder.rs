@@ -183,7 +183,10 @@ fn kdig_meets_with_the_faults_of_quic_connections() {
     ] {
         let responder = Responder::start("doq:127.0.0.1:0", faults);
         let port = responder.address().port();
-        let line = format!("kdig +retry=0 +time=1 +quic -p {port} @127.0.0.1 www.example.test A");
+        // One that gets no response waits for all of it.
+        let seconds = if is_answered { 20 } else { 1 };
+        let line =
+            format!("kdig +retry=0 +time={seconds} +quic -p {port} @127.0.0.1 www.example.test A");
         let asked = execute(&line);
         assert_eq!(asked.stdout.contains("NOERROR"), is_answered, "{faults}");
         let counters = responder.counters();
@@ -393,13 +396,13 @@ fn connections_that_find_no_descriptor_are_counted_and_the_others_served() {
         let responder = Responder::start_by(command, "tcp:127.0.0.1:0", &flags);
         let load = format!(
             "run --quiet --format json --server {} --names {names} --transport tcp --clients 100 \
-             --rate 400 --duration 500ms --timeout 200ms",
+             --rate 1000 --duration 100ms --timeout 2s",
             responder.address()
         );
         let record = RunRecord::from_json(&throng(&load).stdout).unwrap();
         let counts = &record.total.counts;
-        assert!(counts.responses > 20, "{driver}: {counts:?}");
-        assert!(counts.timeouts > 20, "{driver}: {counts:?}");
+        assert!(counts.responses > 0, "{driver}: {counts:?}");
+        assert!(counts.timeouts > 0, "{driver}: {counts:?}");
         let counters = responder.counters();
         let failed = counters.get("connections that could not be accepted");
         assert!(failed > 0, "{driver}: {}", counters.0);

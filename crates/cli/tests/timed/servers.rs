@@ -1,0 +1,61 @@
+//! Caches of servers: what is in them is answered without the delay of what is behind them.
+
+use std::fs;
+
+use measure::RunRecord;
+use measure::internet::Internet;
+use testing::quiet::{Disturbance, Quiet};
+use testing::timed::{Attempt, on_quiet_host};
+
+use crate::host::wrong_unless;
+use crate::process::{Folder, THRONG, execute};
+
+const EXTERNAL: &str = r#"
+[lab]
+starts = 1
+
+[run]
+names = "names"
+rate = 200
+queries = 40
+warmup = "0s"
+
+[[server]]
+product = "coredns"
+data = "zone:10,ttl=1h"
+[server.factors]
+external = "30ms"
+behind = "none"
+"#;
+
+#[test]
+fn names_outside_the_zone_are_asked_of_a_resolver_once_and_kept() {
+    on_quiet_host(Quiet::VERDICT, || {
+        let folder = Folder::new("timed-external");
+        let names = (1..=20).map(|number| match number % 2 {
+            0 => format!("test-record-{}.lab.test. A\n", number / 2),
+            _ => format!("www.{number}.example. A\n"),
+        });
+        folder.write("names", names.collect::<String>());
+        let file = folder.write("cells.toml", EXTERNAL);
+        let output = folder.path("out");
+        let temporary = folder.path("temporary");
+        fs::create_dir_all(&temporary).unwrap();
+        let run = format!("{THRONG} experiment run {file} --output {output}");
+        execute(&format!("env TMPDIR={temporary} {run}")).succeeded();
+        let only = |part: &str| {
+            let mut files = fs::read_dir(folder.path(&format!("out/{part}"))).unwrap();
+            fs::read_to_string(files.next().unwrap().unwrap().path()).unwrap()
+        };
+        let record = RunRecord::from_json(&only("records")).unwrap();
+        let internet: Internet = serde_json::from_str(&only("internet")).unwrap();
+        let least = record.total.distributions.service.min_ns();
+        let queries = internet.servers[0].counts.queries;
+        let is_right = least < Some(30_000_000) && queries == 10;
+        let outcome = wrong_unless(is_right, || format!("{queries} queries, {least:?} ns"));
+        Attempt {
+            disturbance: Disturbance::of(&record),
+            outcome,
+        }
+    });
+}
