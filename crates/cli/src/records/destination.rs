@@ -2,12 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Result, Write};
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use measure::RunRecord;
+use rustix::fs::{Mode, OFlags};
 
 use crate::args::Output;
 use crate::failure::Failure;
@@ -40,7 +42,15 @@ impl Links {
 pub(crate) struct Destination {
     path: PathBuf,
     /// Held until it is dropped: no other process writes there meanwhile.
-    _claim: Option<UnixDatagram>,
+    _claim: Option<Claim>,
+}
+
+/// A file is this process's own to write to, until this is dropped.
+#[derive(Debug)]
+struct Claim {
+    _name: UnixDatagram,
+    /// Open, so that no other folder gets its number, by which the name is made, if it is removed.
+    _folder: OwnedFd,
 }
 
 impl Destination {
@@ -155,22 +165,28 @@ fn link_to_file(path: &Path) -> Option<PathBuf> {
 ///
 /// A file beside it would be left behind by a process that is killed. A name among the abstract
 /// sockets is not, but processes in other network namespaces do not see it.
-fn claim(path: &Path) -> std::result::Result<Option<UnixDatagram>, ()> {
+fn claim(path: &Path) -> std::result::Result<Option<Claim>, ()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let Ok(folder) = folder.metadata().map(|it| (it.dev(), it.ino())) else {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(folder, flags, Mode::empty());
+    let opened = opened.and_then(|opened| Ok((rustix::fs::fstat(&opened)?, opened)));
+    let Ok((folder, opened)) = opened else {
         return Ok(None);
     };
     let is_file = path.metadata().map_or(true, |it| it.is_file());
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    let text = format!("throng-writes-{:x}-{:x}-", folder.0, folder.1);
+    let text = format!("throng-writes-{:x}-{:x}-", folder.st_dev, folder.st_ino);
     let mut whole = text.into_bytes();
     whole.extend_from_slice(name);
     match SocketAddr::from_abstract_name(whole).and_then(|name| UnixDatagram::bind_addr(&name)) {
         // Any number of processes may write to /dev/null and the like.
-        Ok(socket) => Ok(is_file.then_some(socket)),
+        Ok(socket) => Ok(is_file.then_some(Claim {
+            _name: socket,
+            _folder: opened,
+        })),
         Err(error) if error.kind() == ErrorKind::AddrInUse && is_file => Err(()),
         Err(_) => Ok(None),
     }
@@ -202,4 +218,28 @@ fn write_synced(path: &Path, content: Content<'_>) -> Result<()> {
     let mut file = File::create(path)?;
     content(&mut file)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_on_a_folder_that_was_removed_is_on_no_other() {
+        let all = std::env::temp_dir().join(format!("throng-claims-{}", std::process::id()));
+        let made = |number: u32| {
+            let folder = all.join(number.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        };
+        // File systems give the number of a removed folder to one of the next.
+        let mut claims = Vec::new();
+        for number in 0..64 {
+            let folder = made(number);
+            claims.push(claim(&folder.join("record.json")).unwrap().unwrap());
+            assert!(claim(&folder.join("record.json")).is_err());
+            fs::remove_dir(folder).unwrap();
+        }
+        fs::remove_dir(all).unwrap();
+    }
 }
