@@ -18,6 +18,7 @@ mod shape;
 mod source;
 mod unfinished;
 mod unsafety;
+mod waiting;
 mod words;
 
 use repository::{Repository, passes};
@@ -84,6 +85,14 @@ fn nothing_is_left_unfinished_ignored_or_waiting() {
     passes(repository.each_file(unfinished::marks));
     passes(repository.each_file(unfinished::names_and_sleeps));
     passes(repository.each_file(unfinished::untested_rules));
+}
+
+#[test]
+fn tests_end_waits_by_events_and_bound_no_duration() {
+    let repository = Repository::read();
+    passes(repository.each_file(waiting::pauses));
+    passes(repository.each_file(waiting::short_timeouts));
+    passes(repository.each_file(waiting::duration_bounds));
 }
 
 #[test]

@@ -1,0 +1,383 @@
+//! Tests that depend on how fast a machine is: they pause, poll, time out early, or assert that
+//! something took less than a time.
+//!
+//! Each rule has a list of places that may, with the reason: a path, and what stands there.
+
+use std::ops::Range;
+
+use crate::repository::{File, Offence};
+use crate::source::{Source, line_of, words};
+
+/// A path, what may stand there, and why.
+type Allowed = (&'static str, &'static str, &'static str);
+
+/// Waits that end by a time of milliseconds.
+const PAUSES_ALLOWED: [Allowed; 12] = [
+    (
+        "crates/cli/tests/faults/signals.rs",
+        "sleep 0.7",
+        "a run that is stopped for a while: the while is the fault",
+    ),
+    (
+        "crates/lab/tests/loopback/situations/outages.rs",
+        "sleep 0.7",
+        "a run that is stopped for a while: the while is the fault",
+    ),
+    (
+        "crates/cli/tests/command_line/losses.rs",
+        "sleep 2",
+        "a process that is stopped for a while: the while is the fault",
+    ),
+    (
+        "crates/cli/tests/command_line/lab.rs",
+        "sleep 60",
+        "a command that does not end by itself; the test ends it",
+    ),
+    (
+        "crates/cli/tests/command_line/lab.rs",
+        "sleep 100",
+        "a command that does not end by itself; the test ends it",
+    ),
+    (
+        "crates/cli/tests/command_line/topologies.rs",
+        "sleep 60",
+        "a command that does not end by itself; the test ends it",
+    ),
+    (
+        "crates/cli/tests/faults/left.rs",
+        "park_timeout",
+        "the end of processes that are not children, of claims and of ports has no event",
+    ),
+    (
+        "crates/cli/tests/command_line/process.rs",
+        "park_timeout",
+        "the end of processes that are not children has no event",
+    ),
+    (
+        "crates/cli/tests/command_line/capacity/disturbed.rs",
+        "recv_timeout",
+        "a disturbance that comes and goes: the times are the subject",
+    ),
+    (
+        "crates/lab/tests/loopback/situations/scraped.rs",
+        "park_timeout",
+        "a slow metrics endpoint: its delay is the subject",
+    ),
+    (
+        "crates/lab/tests/loopback/situations/servers.rs",
+        "park_timeout",
+        "a slow server: its delay is the subject",
+    ),
+    (
+        "crates/lab/tests/loopback/situations/upstream.rs",
+        "park_timeout",
+        "a slow upstream: its delay is the subject",
+    ),
+];
+
+/// Timeouts of queries below two seconds, where no response is to come in time.
+const TIMEOUTS_ALLOWED: [Allowed; 14] = [
+    (
+        "crates/cli/tests/faults/path.rs",
+        "--timeout 400ms",
+        "nothing answers until smaller probes go through, after a second",
+    ),
+    (
+        "crates/cli/tests/faults/peer.rs",
+        "--timeout 500ms",
+        "nothing answers there",
+    ),
+    (
+        "crates/cli/tests/faults/signals.rs",
+        "--timeout 100ms",
+        "a part is stopped: how long it may be silent counts from this",
+    ),
+    (
+        "crates/cli/tests/command_line/bad_input.rs",
+        "--timeout 100ms",
+        "nothing answers there",
+    ),
+    (
+        "crates/cli/tests/command_line/ends.rs",
+        "--timeout 100ms",
+        "nothing answers there with DNS",
+    ),
+    (
+        "crates/cli/tests/command_line/hosts.rs",
+        "--timeout 100ms",
+        "a part is stopped: how long it may be silent counts from this",
+    ),
+    (
+        "crates/cli/tests/command_line/ping.rs",
+        "--timeout 50ms",
+        "nothing answers there",
+    ),
+    (
+        "crates/cli/tests/command_line/process.rs",
+        "--timeout 20ms",
+        "nothing answers there",
+    ),
+    (
+        "crates/cli/tests/command_line/processes.rs",
+        "--timeout 200ms",
+        "connections that are not accepted, or are: both are right",
+    ),
+    (
+        "crates/cli/tests/command_line/processes.rs",
+        "--timeout 100ms",
+        "a part is stopped: how long it may be silent counts from this",
+    ),
+    (
+        "crates/cli/tests/command_line/responder.rs",
+        "--timeout 200ms",
+        "connections that are not accepted time out",
+    ),
+    (
+        "crates/cli/tests/command_line/run.rs",
+        "--timeout 50ms",
+        "nothing answers there",
+    ),
+    (
+        "crates/cli/tests/command_line/trace.rs",
+        "--timeout 20ms",
+        "nothing answers there",
+    ),
+    (
+        "crates/cli/tests/command_line/xdp.rs",
+        "--timeout 1s",
+        "nothing answers there: the responder is stopped",
+    ),
+];
+
+/// Upper bounds of durations.
+const BOUNDS_ALLOWED: [Allowed; 1] = [(
+    "crates/cli/tests/command_line/losses.rs",
+    "took <",
+    "how soon a run ends that has lost a process",
+)];
+
+/// No duration that a test asserts to be the most is shorter: only a wait for an event is.
+const PATIENCE_S_MIN: u64 = 60;
+const TIMEOUT_MS_MIN: f64 = 2_000.0;
+/// Time in these is the simulator's.
+const SIMULATED: &str = "crates/lab/tests/simulated/";
+
+/// Files of tests; the samples of these rules break them on purpose.
+fn is_test(file: &File) -> bool {
+    let is_of_tests = file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
+    is_of_tests && file.is_rust() && !file.path.starts_with("crates/cli/tests/tidy/")
+}
+
+fn is_allowed(allowed: &[Allowed], file: &File, found: &str) -> bool {
+    let mut all = allowed.iter();
+    all.any(|(path, text, _)| *path == file.path && *text == found)
+}
+
+/// No test pauses: neither itself, by a wait of milliseconds for nothing, nor in a shell.
+pub(crate) fn pauses(file: &File) -> Vec<Offence> {
+    if !is_test(file) {
+        return Vec::new();
+    }
+    let source = Source::of(&file.text);
+    let short = short_durations(&source.code);
+    let mut found: Vec<(usize, String)> = words(&source.code, "park_timeout")
+        .map(|offset| (offset, "park_timeout".to_owned()))
+        .collect();
+    for call in ["recv_timeout", "wait_timeout", "wait_timeout_while"] {
+        for offset in words(&source.code, call) {
+            let arguments = &source.code[arguments(&source.code, offset)];
+            let is_named = short.iter().any(|it| words(arguments, it).next().is_some());
+            if is_named || arguments.contains("from_millis") {
+                found.push((offset, call.to_owned()));
+            }
+        }
+    }
+    for offset in words(&source.literals, "sleep") {
+        let rest = &source.literals[offset + "sleep".len()..];
+        let time = number(rest.trim_start_matches(' '));
+        if rest.starts_with(' ') && !time.is_empty() {
+            found.push((offset, format!("sleep {time}")));
+        }
+    }
+    found.retain(|(_, what)| !is_allowed(&PAUSES_ALLOWED, file, what));
+    let cure = "end the wait by the event that it is for, or name the place in waiting.rs";
+    let offences = found.into_iter().map(|(offset, what)| {
+        let line = line_of(&file.text, offset);
+        file.offence(line, format!("`{what}` in a test"), cure)
+    });
+    offences.collect()
+}
+
+/// Names of constants that are so many milliseconds.
+fn short_durations(code: &str) -> Vec<&str> {
+    let is_short = |rest: &str| {
+        rest.trim_start()
+            .starts_with("Duration = Duration::from_millis(")
+    };
+    let constants = words(code, "const").filter_map(|offset| {
+        let (name, rest) = code[offset + "const".len()..].split_once(':')?;
+        is_short(rest).then_some(name.trim())
+    });
+    constants.collect()
+}
+
+/// What stands in the parentheses after the name of a call.
+fn arguments(code: &str, call: usize) -> Range<usize> {
+    let Some(open) = code[call..].find('(').map(|it| call + it) else {
+        return call..call;
+    };
+    let mut depth = 0;
+    for (at, byte) in code.bytes().enumerate().skip(open) {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return open + 1..at;
+        }
+    }
+    open..code.len()
+}
+
+/// The digits, with a point in them, that a text begins with.
+fn number(text: &str) -> &str {
+    let end = text.find(|it: char| !it.is_ascii_digit() && it != '.');
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// No query of a test times out before two seconds, unless time is the simulator's.
+pub(crate) fn short_timeouts(file: &File) -> Vec<Offence> {
+    if !is_test(file) || file.path.starts_with(SIMULATED) {
+        return Vec::new();
+    }
+    let literals = Source::of(&file.text).literals;
+    let mut offences = Vec::new();
+    for (offset, _) in literals.match_indices(" --timeout ").chain(
+        // At the beginning of a literal there is no blank.
+        literals.match_indices("\"--timeout "),
+    ) {
+        let rest = &literals[offset + " --timeout ".len()..];
+        let number = number(rest);
+        let unit = &rest[number.len()..];
+        let (in_ms, unit) = match unit {
+            unit if unit.starts_with("ms") => (1.0, "ms"),
+            unit if unit.starts_with('s') => (1_000.0, "s"),
+            _ => continue,
+        };
+        let ms = number.parse::<f64>().unwrap_or_default() * in_ms;
+        // None is no timeout: it is refused.
+        let is_short = ms > 0.0 && ms < TIMEOUT_MS_MIN;
+        let what = format!("--timeout {number}{unit}");
+        let is_simulated = literal_at(&literals, offset + 1).contains("--driver sim");
+        if is_short && !is_simulated && !is_allowed(&TIMEOUTS_ALLOWED, file, &what) {
+            let cure = "give busy hosts two seconds, use the simulator, or name the place in \
+                        waiting.rs";
+            let what = format!("`{what}` in a test");
+            offences.push(file.offence(line_of(&literals, offset), what, cure));
+        }
+    }
+    offences
+}
+
+/// The literal around an offset, or the part of it between quotes.
+fn literal_at(literals: &str, offset: usize) -> &str {
+    let begin = literals[..offset].rfind('"').map_or(0, |it| it + 1);
+    let end = literals[offset..].find('"');
+    &literals[begin..end.map_or(literals.len(), |it| offset + it)]
+}
+
+/// No test asserts that something took less than a time, unless that is a wait's patience.
+pub(crate) fn duration_bounds(file: &File) -> Vec<Offence> {
+    if !is_test(file) {
+        return Vec::new();
+    }
+    let code = Source::of(&file.text).code;
+    let mut offences = Vec::new();
+    for offset in words(&code, "assert") {
+        let asserted = &code[arguments(&code, offset)];
+        let is_bound = ["elapsed() <", "elapsed <", "took <", "took() <"];
+        let bound = is_bound
+            .iter()
+            .find_map(|it| Some((*it, asserted.split_once(it)?.1)));
+        let Some((how, most)) = bound else {
+            continue;
+        };
+        let seconds = most
+            .split_once("from_secs(")
+            .map_or("", |(_, it)| number(it));
+        let is_patience = seconds.parse().unwrap_or(0) >= PATIENCE_S_MIN;
+        if !is_patience && !is_allowed(&BOUNDS_ALLOWED, file, how) {
+            let cure = "assert what no scheduling can break, or let it be a timed test";
+            let what = "an upper bound of a duration";
+            offences.push(file.offence(line_of(&code, offset), what, cure));
+        }
+    }
+    offences
+}
+
+#[cfg(test)]
+fn count(rule: fn(&File) -> Vec<Offence>, text: &str) -> usize {
+    assert_eq!(rule(&File::new("crates/a/src/lib.rs", text)), [], "{text}");
+    rule(&File::new("crates/a/tests/b.rs", text)).len()
+}
+
+#[test]
+fn pauses_of_tests_are_offences() {
+    for text in [
+        "thread::park_timeout(x);",
+        "f(\"kill -s STOP $PID; sleep 0.7; true\");",
+        "while a.recv_timeout(Duration::from_millis(5)).is_err() {}",
+        "const EVERY: Duration = Duration::from_millis(5);\nlet _ = a.recv_timeout(EVERY);",
+    ] {
+        assert_eq!(count(pauses, text), 1, "{text}");
+    }
+    for text in [
+        "// park_timeout, sleep 1",
+        "f(\"sleep is over\"); f(\"asleep 1\");",
+        "const PATIENCE: Duration = Duration::from_secs(60);\nlet _ = a.recv_timeout(PATIENCE);",
+    ] {
+        assert_eq!(count(pauses, text), 0, "{text}");
+    }
+    let allowed = "f(\"sleep 0.7\"); f(\"sleep 0.8\");";
+    let offences = pauses(&File::new("crates/cli/tests/faults/signals.rs", allowed));
+    assert_eq!(offences.len(), 1);
+}
+
+#[test]
+fn short_timeouts_of_tests_are_offences() {
+    for text in [
+        "f(\"run --timeout 800ms --rate 5\");",
+        "f(\"--timeout 1s\");",
+        "f(\"--driver sim\");\nf(\"--timeout 0.5s\");",
+    ] {
+        assert_eq!(count(short_timeouts, text), 1, "{text}");
+    }
+    for text in [
+        "f(\"run --timeout 2s --rate 5\");",
+        "f(\"run --timeout 2500ms\");",
+        "f(\"run --connection-idle-timeout 1s\");",
+        "f(\"run --timeout 50ms \\\n    --driver sim\");",
+        "f(\"--timeout 0s\"); f(\"--timeout {time}\"); // --timeout 1s",
+    ] {
+        assert_eq!(count(short_timeouts, text), 0, "{text}");
+    }
+}
+
+#[test]
+fn upper_bounds_of_durations_are_offences() {
+    for text in [
+        "assert!(begun.elapsed() < Duration::from_millis(3_500));",
+        "assert!(lost.took < Duration::from_secs(5), \"{x}\");",
+        "assert!(\n    begun.elapsed() <= most);",
+    ] {
+        assert_eq!(count(duration_bounds, text), 1, "{text}");
+    }
+    for text in [
+        "assert!(begun.elapsed() >= Duration::from_millis(5));",
+        "assert!(begun.elapsed() < Duration::from_secs(60), \"nothing connects\");",
+        "if begun.elapsed() < most {}",
+    ] {
+        assert_eq!(count(duration_bounds, text), 0, "{text}");
+    }
+}
