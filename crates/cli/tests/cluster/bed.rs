@@ -3,30 +3,24 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
 
 use crate::process::Finished;
 
-/// A command that is still there after that many seconds is killed, and its test fails.
-const SECONDS_MAX: &str = "300";
+/// A command that is still there after that many seconds is killed, and its test fails. A busy
+/// machine takes minutes to start all pods of an experiment.
+const SECONDS_MAX: &str = "1200";
 
-/// A cluster that runs for as long as this process does: its command reads a pipe of ours.
+/// A cluster, until dropped: its command reads a pipe of ours.
 pub(crate) struct Cluster {
     /// The process that all of the cluster belongs to, as it is seen from here.
     first_process: String,
     folder: PathBuf,
-    _process: Child,
-    _until_closed: ChildStdin,
+    process: Child,
+    until_closed: Option<ChildStdin>,
 }
 
 impl Cluster {
-    /// The one of all tests.
-    pub(crate) fn shared() -> &'static Cluster {
-        static SHARED: OnceLock<Cluster> = OnceLock::new();
-        SHARED.get_or_init(Cluster::start)
-    }
-
-    fn start() -> Cluster {
+    pub(crate) fn start() -> Cluster {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut command = Command::new(root.join("cluster/run"));
         command.args(["sh", "-c", "echo \"$CLUSTER\"; exec cat"]);
@@ -39,8 +33,8 @@ impl Cluster {
         Cluster {
             first_process: in_namespaces_of_its_own(process.id()),
             folder: PathBuf::from(folder),
-            _process: process,
-            _until_closed: until_closed,
+            process,
+            until_closed: Some(until_closed),
         }
     }
 
@@ -58,7 +52,8 @@ impl Cluster {
         command.args(["--foreground", "--signal=KILL", SECONDS_MAX]);
         command.args(["nsenter", "--target", &self.first_process]);
         command.args(["--net", "--mount", "--ipc", "--pid", "--wdns=."]);
-        command.args(["sh", "-c", line]);
+        // `nsenter` waits for a child, which would outlive it if it were killed.
+        command.args(["setpriv", "--pdeathsig", "KILL", "bash", "-c", line]);
         command.env("PATH", path);
         command.env("KUBECONFIG", self.path("pki/admin.kubeconfig"));
         command.stdin(Stdio::piped());
@@ -87,6 +82,13 @@ impl Cluster {
     /// Runs `throng` where nodes, pods and services are reached.
     pub(crate) fn throng(&self, flags: &str) -> Finished {
         self.shell(&format!("exec {} {flags}", crate::process::THRONG), "")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.until_closed.take());
+        let _ = self.process.wait();
     }
 }
 

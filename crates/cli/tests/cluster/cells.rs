@@ -1,19 +1,39 @@
 //! Servers in pods: `throng lab up --topology kubernetes`, and cells of experiments.
 
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use measure::RunRecord;
 
+use crate::Case;
 use crate::bed::Cluster;
 
-/// Held by each test, so that what is left is its own.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// One that fails leaves the others their turn.
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// One after the other, so that what is left is of the last one.
+pub(crate) const CASES: &[Case] = &[
+    (
+        "cells are pods with requests and limits, and nothing is left",
+        cells_are_pods,
+    ),
+    (
+        "a pod that ends in mid-run fails its run, and the next start goes on",
+        pod_ends_in_mid_run,
+    ),
+    (
+        "a server in a pod is left running, listed and ended",
+        server_is_left_running,
+    ),
+    (
+        "what Kubernetes cannot start is reported in its own words",
+        servers_that_cannot_start,
+    ),
+    (
+        "a cluster that cannot be used is reported before anything runs",
+        unusable_clusters,
+    ),
+    (
+        "what a cluster runs is changed if that is allowed, and restored also after SIGKILL",
+        changes_are_restored,
+    ),
+];
 
 /// Nothing runs in a namespace that `throng` has made.
 fn assert_nothing_left(cluster: &Cluster) {
@@ -53,9 +73,7 @@ fn write(cluster: &Cluster, name: &str, text: &str) -> String {
     path
 }
 
-#[test]
-fn cells_are_pods_with_requests_and_limits_and_nothing_is_left() {
-    let (cluster, _alone) = (Cluster::shared(), alone());
+fn cells_are_pods(cluster: &Cluster) {
     let file = write(cluster, "pods.toml", EXPERIMENT);
     let output = cluster.path("pods-records");
     let run = format!("experiment run {file} --output {output}");
@@ -84,27 +102,43 @@ fn cells_are_pods_with_requests_and_limits_and_nothing_is_left() {
         .throng(&format!("experiment results {output}"))
         .succeeded();
     assert!(results.contains("quota=0.5"), "{results}");
+    assert_nothing_left(cluster);
 }
 
-#[test]
-fn a_pod_that_ends_in_mid_run_is_told_and_the_next_start_goes_on() {
-    let (cluster, _alone) = (Cluster::shared(), alone());
+/// Ends when the first run of an experiment has sent some thousands of queries to its pod.
+const UNTIL_IN_THE_MIDDLE: &str = r#"
+    until compgen -G "OUTPUT/logs/*r1.txt" >/dev/null; do kill -0 $run; done
+    server=$(pgrep -n -f "coredns.*throng-coredns")
+    datagrams=0
+    until test $datagrams -gt 5000; do
+        kill -0 $run
+        while read -r protocol received _; do
+            case $protocol$received in Udp:[0-9]*) datagrams=$received;; esac
+        done </proc/$server/net/snmp
+    done
+"#;
+
+fn pod_ends_in_mid_run(cluster: &Cluster) {
     let text = EXPERIMENT
         .replace("[\"udp\", \"dot\"]", "[\"udp\"]")
         .replace("[0.25, 0.5]", "0.5")
-        .replace("\"2s\"", "\"12s\"");
+        .replace("\"2s\"", "\"5s\"");
     let file = write(cluster, "ends.toml", &text);
     let output = cluster.path("ends-records");
-    // The log of a run is there when it begins.
+    // The log of a run is there when it begins, and it is in the middle when the server has got
+    // more datagrams than what is asked before a run. It does not go on, and so cannot end, until
+    // its pod is gone.
     let line = format!(
         "{} experiment run {file} --output {output} & run=$!\n\
-         until ls {output}/logs/*r1.txt 2>/dev/null; do kill -0 $run || exit 9; sleep 0.1; done\n\
-         sleep 3\n\
+         export run; nice -n 19 bash -ec '{}' || exit 9\n\
+         pkill -STOP -P $run throng\n\
          made=$(kubectl get namespaces -o name -l app.kubernetes.io/managed-by=throng)\n\
          for it in $made; do\n\
          kubectl delete pod --all --namespace ${{it#*/}} --force --grace-period=0; done\n\
+         pkill -CONT -P $run throng\n\
          wait $run",
-        crate::process::THRONG
+        crate::process::THRONG,
+        UNTIL_IN_THE_MIDDLE.replace("OUTPUT", &output),
     );
     let finished = cluster.shell(&line, "");
     let (printed, said) = (&finished.stdout, &finished.stderr);
@@ -119,9 +153,7 @@ fn a_pod_that_ends_in_mid_run_is_told_and_the_next_start_goes_on() {
     assert_nothing_left(cluster);
 }
 
-#[test]
-fn a_server_in_a_pod_is_left_running_listed_and_ended() {
-    let (cluster, _alone) = (Cluster::shared(), alone());
+fn server_is_left_running(cluster: &Cluster) {
     let up = "lab up coredns --name in-pod --topology kubernetes --image localhost/coredns:1 \
               --quota 0.5 --data zone:10,ttl=1h";
     let said = cluster.throng(up).succeeded();
@@ -145,9 +177,7 @@ fn a_server_in_a_pod_is_left_running_listed_and_ended() {
     assert_nothing_left(cluster);
 }
 
-#[test]
-fn what_kubernetes_cannot_start_is_told_in_its_own_words() {
-    let (cluster, _alone) = (Cluster::shared(), alone());
+fn servers_that_cannot_start(cluster: &Cluster) {
     let up = |more: &str| {
         let line = format!("lab up coredns --name wrong --topology kubernetes {more}");
         let ended = cluster.throng(&line);
@@ -179,9 +209,7 @@ fn what_kubernetes_cannot_start_is_told_in_its_own_words() {
     assert_nothing_left(cluster);
 }
 
-#[test]
-fn a_cluster_that_cannot_be_used_is_told_before_anything_runs() {
-    let (cluster, _alone) = (Cluster::shared(), alone());
+fn unusable_clusters(cluster: &Cluster) {
     let file = write(cluster, "unused.toml", EXPERIMENT);
     let output = cluster.path("unused-records");
     let closed = "apiVersion: v1\nkind: Config\ncurrent-context: closed\n\
@@ -285,9 +313,7 @@ replicas = [1, 2]
 quota = 0.5
 "#;
 
-#[test]
-fn what_a_cluster_runs_is_changed_if_that_is_allowed_and_restored_also_after_sigkill() {
-    let (cluster, _alone) = (Cluster::shared(), alone());
+fn changes_are_restored(cluster: &Cluster) {
     cluster.apply(EXISTING);
     write(cluster, "existing-names", "www.example.test A\n");
     let file = write(cluster, "changes.toml", CHANGES);

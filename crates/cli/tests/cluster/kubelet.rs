@@ -2,8 +2,21 @@
 //! not be asked.
 
 use measure::RunRecord;
+use testing::quiet::{Disturbance, Quiet};
 
+use crate::Case;
 use crate::bed::Cluster;
+
+pub(crate) const CASES: &[Case] = &[
+    (
+        "the kubelet reports a pod, and the verdict knows its quota",
+        pod_at_its_quota,
+    ),
+    (
+        "a kubelet that may not be read is a note, and the run goes on",
+        unreadable_kubelets,
+    ),
+];
 
 /// CoreDNS with a quarter of a CPU, whoever may look at nodes, and whoever may not.
 const SERVER: &str = r#"
@@ -57,16 +70,18 @@ spec:
   volumes: [{ name: configuration, configMap: { name: server } }]
 "#;
 
+/// Queries in flight of the run that keeps the pod at its quota.
+const OUTSTANDING: u64 = 50;
+
 /// A run against the pod, and what of it is observed.
-struct Observed {
-    cluster: &'static Cluster,
+struct Observed<'a> {
+    cluster: &'a Cluster,
     address: String,
     node: String,
 }
 
-impl Observed {
-    fn start() -> Observed {
-        let cluster = Cluster::shared();
+impl<'a> Observed<'a> {
+    fn start(cluster: &'a Cluster) -> Observed<'a> {
         cluster.apply(SERVER);
         let pod = "-n observed pod server";
         cluster.kubectl(&format!("wait --for=condition=Ready --timeout=180s {pod}"));
@@ -102,13 +117,12 @@ impl Observed {
     }
 }
 
-#[test]
-fn the_kubelet_tells_of_a_pod_and_the_verdict_knows_its_quota() {
-    let observed = Observed::start();
+fn pod_at_its_quota(cluster: &Cluster) {
+    let observed = Observed::start(cluster);
     let credentials = observed.credentials("observer");
     let (address, names) = (&observed.address, observed.cluster.path("names"));
     let flags = format!(
-        "--server {address} --names {names} --outstanding 50 --duration 40s \
+        "--server {address} --names {names} --outstanding {OUTSTANDING} --duration 40s \
          --observe coredns=http://{address}:9153"
     );
     let record = observed.run(&flags, &observed.node, "observed/server", &credentials);
@@ -116,25 +130,38 @@ fn the_kubelet_tells_of_a_pod_and_the_verdict_knows_its_quota() {
     let pod = &programs[0];
     assert_eq!(pod.name(), "pod observed/server");
     assert_eq!(pod.cpus_allowed, Some(0.25), "{pod:#?}");
-    // All of it, counted once: cAdvisor has the pod and its container as well.
-    assert!((0.15..0.35).contains(&pod.cpus_used), "{pod:#?}");
-    assert!(pod.throttled_share.unwrap() > 0.5, "{pod:#?}");
     assert_eq!(pod.memory.limit_bytes, Some(200.0 * 1_048_576.0));
-    let conclusion = serde_json::to_string(&record.verdict).unwrap();
-    assert!(conclusion.contains("quota"), "{conclusion}");
-    assert_eq!(record.verdict.limit, measure::Limit::Server, "{conclusion}");
-    // Both ends counted the same.
+    assert!(pod.cpus_used > 0.0, "{pod:#?}");
+    // A busy host may give the pod less than its quota. One that has it throttled has not.
+    let throttled = pod.throttled_share.unwrap();
+    let disturbance = Disturbance::of(&record).beyond(Quiet::VERDICT);
+    if disturbance.is_none() {
+        assert!(throttled > 0.5, "{pod:#?}");
+        // All of it, counted once: cAdvisor has the pod and its container as well.
+        assert!((0.15..0.35).contains(&pod.cpus_used), "{pod:#?}");
+    }
+    if throttled > 0.5 {
+        let conclusion = serde_json::to_string(&record.verdict).unwrap();
+        assert!(conclusion.contains("quota"), "{conclusion}");
+        assert_eq!(record.verdict.limit, measure::Limit::Server, "{conclusion}");
+    } else {
+        eprintln!("the pod was not throttled: {disturbance:?}");
+    }
+    // Both ends counted the same, but for what was under way at the end and asked before.
     let counted = record.servers()[0].queries;
-    let sent = record.total.counts.sent as f64;
+    let counts = &record.total.counts;
+    let (least, most) = (
+        counts.responses.saturating_sub(OUTSTANDING),
+        counts.sent + 10,
+    );
     assert!(
-        (sent..sent + 10.0).contains(&counted),
-        "{counted} of {sent}"
+        (least as f64..=most as f64).contains(&counted),
+        "{counted}: {counts:?}"
     );
 }
 
-#[test]
-fn a_kubelet_that_may_not_be_asked_is_a_line_and_the_run_goes_on() {
-    let observed = Observed::start();
+fn unreadable_kubelets(cluster: &Cluster) {
+    let observed = Observed::start(cluster);
     let (node, pod) = (observed.node.as_str(), "observed/server");
     let with = |token: &str| observed.credentials(token);
     let no_authority = format!(",token={}", observed.cluster.path("observer"));

@@ -1,9 +1,14 @@
 //! Throng on Kubernetes: a real cluster of three nodes in namespaces of this machine, which
-//! `cluster/run` starts once for all tests here. Each has a Kubernetes namespace of its own. Needs
+//! `cluster/run` starts once for all cases here: to start it takes longer than most of them.
+//! `THRONG_CLUSTER` in the environment is a part of the name of the only cases to be tried. Needs
 //! root, the Debian packages that `./test` installs and what `servers/prepare` builds.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::thread;
+
+use bed::Cluster;
 
 mod bed;
 mod cells;
@@ -12,3 +17,24 @@ mod kubelet;
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
 #[path = "../command_line/process.rs"]
 mod process;
+
+/// A name as that of a test, and what is done.
+type Case = (&'static str, fn(&Cluster));
+
+#[test]
+fn servers_in_pods_are_cells_and_kubelets_are_observed() {
+    let cluster = Cluster::start();
+    // Those of a list may leave nothing to the next one.
+    thread::scope(|scope| {
+        scope.spawn(|| run(cells::CASES, &cluster));
+        scope.spawn(|| run(kubelet::CASES, &cluster));
+    });
+}
+
+fn run(cases: &[Case], cluster: &Cluster) {
+    let only = std::env::var("THRONG_CLUSTER").unwrap_or_default();
+    for (name, case) in cases.iter().filter(|(name, _)| name.contains(&only)) {
+        eprintln!("case {name}");
+        case(cluster);
+    }
+}
