@@ -31,6 +31,8 @@ pub(crate) struct Fault {
     pub(crate) around: &'static str,
     /// In this order.
     pub(crate) meanwhile: &'static [(When, Do)],
+    /// The fault takes CPU time from the run: its verdict holds on every host.
+    pub(crate) is_disturbing: bool,
     pub(crate) ends: Ends,
     /// For a shell, when the run has ended; it must succeed.
     pub(crate) after: &'static str,
@@ -80,7 +82,7 @@ pub(crate) struct Ends {
     /// The exit code; -9 if signal 9 ended it.
     pub(crate) code: i32,
     pub(crate) leaves: Leaves,
-    /// Any of these. A host that starves the run may make others of it, see `table.rs`.
+    /// Any of these, if the host was quiet.
     pub(crate) limits: &'static [Limit],
     /// A part of what is printed.
     pub(crate) says: &'static str,
@@ -114,6 +116,7 @@ impl Fault {
         flags: "",
         around: "",
         meanwhile: &[],
+        is_disturbing: false,
         ends: Ends::measured(&[Limit::Rate], ""),
         after: "",
     };

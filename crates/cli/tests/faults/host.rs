@@ -1,6 +1,6 @@
 //! What becomes of runs whose host gives them too little, or less than they are used to.
 
-use measure::Limit::{Generator, Rate};
+use measure::Limit::{self, Generator, Rate, Server, Unknown};
 use proto::Transport::{Doq, Dot, Tcp, Udp};
 
 use crate::fault::{ALL, Do, Ends, Fault, Target, When};
@@ -13,6 +13,8 @@ const WITHOUT_RIGHTS: &str = r#"exec setpriv --bounding-set=-all --inh-caps=-all
 const HOG: &str = "taskset -c $CPU timeout 60 sh -c 'while :; do :; done' >/dev/null 2>&1 & \
                    echo $! >$IN/hog";
 const END_HOG: &str = "kill $(cat $IN/hog)";
+/// A run that gets less than it needs of its CPU may find any of these.
+const STARVED: &[Limit] = &[Generator, Rate, Server, Unknown];
 
 /// In a time namespace three years after this one.
 const YEARS_AHEAD: &str =
@@ -71,7 +73,8 @@ pub(crate) const FAULTS: &[Fault] = &[
         over: &[Udp, Dot, Doq],
         before: HOG,
         around: r#"exec taskset -c $CPU "$@""#,
-        ends: Ends::measured(&[Generator, Rate], ""),
+        is_disturbing: true,
+        ends: Ends::measured(STARVED, ""),
         after: END_HOG,
         ..NONE
     },
@@ -79,6 +82,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         name: "a hog on its CPU, and less priority",
         before: HOG,
         around: r#"exec nice -n 19 taskset -c $CPU "$@""#,
+        is_disturbing: true,
         ends: Ends::measured(&[Generator], "its CPU"),
         after: END_HOG,
         ..NONE
@@ -170,7 +174,8 @@ pub(crate) const FAULTS: &[Fault] = &[
         over: &[Udp, Dot],
         target: Target::BuiltIn { alone: false },
         around: r#"exec taskset -c $CPU "$@""#,
-        ends: Ends::measured(&[Generator, Rate], ""),
+        is_disturbing: true,
+        ends: Ends::measured(STARVED, ""),
         ..NONE
     },
 ];

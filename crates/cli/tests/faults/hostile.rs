@@ -4,8 +4,9 @@
 
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use proto::Transport;
 use proto::tls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 use proto::tls::{ServerTlsOptions, server_config_with};
 use responder::certificate::{SelfSigned, self_signed};
+
+use crate::stage::Event;
 
 /// What a peer does.
 #[derive(Clone, Copy, PartialEq)]
@@ -84,12 +87,33 @@ pub(crate) struct Hostile {
 #[derive(Default)]
 struct State {
     met: AtomicU64,
-    is_over: AtomicBool,
+    /// Gets a message for each that is met.
+    events: Mutex<Option<Sender<Event>>>,
+    is_over: Mutex<bool>,
+    ended: Condvar,
 }
 
 impl State {
     fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::SeqCst)
+        *self.is_over.lock().unwrap()
+    }
+
+    fn wait_until_over(&self) {
+        let is_over = self.is_over.lock().unwrap();
+        drop(self.ended.wait_while(is_over, |it| !*it).unwrap());
+    }
+
+    fn end(&self) {
+        *self.is_over.lock().unwrap() = true;
+        self.ended.notify_all();
+    }
+
+    fn meet(&self) {
+        self.met.fetch_add(1, Ordering::SeqCst);
+        if let Some(events) = &*self.events.lock().unwrap() {
+            // A run that has ended hears nothing more.
+            let _ = events.send(Event::Met);
+        }
     }
 }
 
@@ -145,6 +169,11 @@ impl Hostile {
         }
     }
 
+    /// Sends [`Event::Met`] for each connection or datagram from now on.
+    pub(crate) fn report_to(&self, events: Sender<Event>) {
+        *self.state.events.lock().unwrap() = Some(events);
+    }
+
     /// Connections, or datagrams that were not empty, until now.
     pub(crate) fn met(&self) -> u64 {
         self.state.met.load(Ordering::SeqCst)
@@ -153,7 +182,7 @@ impl Hostile {
 
 impl Drop for Hostile {
     fn drop(&mut self) {
-        self.state.is_over.store(true, Ordering::SeqCst);
+        self.state.end();
         // Wakes one that accepts; one that receives wakes by itself.
         drop(TcpStream::connect_timeout(&self.address, LOOK_EVERY));
         if let Some(thread) = self.thread.take() {
@@ -190,7 +219,7 @@ fn of_connections(
             if state.is_over() {
                 return;
             }
-            state.met.fetch_add(1, Ordering::SeqCst);
+            state.meet();
             scope.spawn(move || {
                 // What the other end makes of it is what is tested.
                 let _ = of_connection(stream, tls, conduct, state);
@@ -263,9 +292,7 @@ fn conducted(stream: &mut (impl Read + Write), conduct: Conduct, state: &State) 
         },
     }
     // Held until the run is over.
-    while !state.is_over() {
-        thread::park_timeout(LOOK_EVERY);
-    }
+    state.wait_until_over();
     Ok(())
 }
 
@@ -335,7 +362,7 @@ fn of_datagrams(socket: &UdpSocket, manner: Manner, state: &State) {
         if query.is_empty() {
             continue;
         }
-        state.met.fetch_add(1, Ordering::SeqCst);
+        state.meet();
         let _ = match manner {
             Manner::Silence => Ok(0),
             Manner::OtherPort => other.send_to(&response(query), source),

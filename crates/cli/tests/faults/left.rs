@@ -14,7 +14,7 @@ pub(crate) const MARK: &str = "THRONG_FAULT";
 /// How long anything may take to go.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Waits until it is so; false if that takes too long.
 pub(crate) fn soon(mut is_so: impl FnMut() -> bool) -> bool {
@@ -48,6 +48,17 @@ pub(crate) fn marked(mark: &str) -> Vec<String> {
         all.split(|it| *it == 0)
             .any(|each| each == variable.as_bytes())
     })
+}
+
+/// Run-queue wait of all threads that a process has now; 0 if it has ended.
+pub(crate) fn waited(pid: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let nanoseconds = threads.filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').nth(1)?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanoseconds.sum())
 }
 
 /// A network namespace by its number, as in proc(5).

@@ -22,7 +22,7 @@ macro_rules! far {
 const FAR: Fault = Fault {
     target: Target::Far(""),
     over: &[Udp, Tcp, Doq],
-    flags: "--duration 2s --timeout 1s",
+    flags: "--duration 2s --timeout 2s",
     ..Fault::NONE
 };
 
@@ -84,7 +84,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "cable cut at the other end",
         // The kernel tells of a carrier within a second.
-        flags: "--duration 4s --timeout 1s",
+        flags: "--duration 4s --timeout 2s",
         meanwhile: &[
             (When::Shown(4), far!("ip link set far down")),
             (When::Shown(32), far!("ip link set far up")),
@@ -147,7 +147,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         over: &[Udp],
         before: "nsenter --target $NEAR --net -- ip link set near mtu 576",
         target: Target::Far("--oversize 1"),
-        flags: "--rate 100 --timeout 1s",
+        flags: "--rate 100 --timeout 2s",
         ends: Ends::in_vain("no response to"),
         ..FAR
     },

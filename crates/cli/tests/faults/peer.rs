@@ -218,7 +218,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         name: "another certificate from mid-run on, for new connections of QUIC",
         over: QUIC,
         target: Target::Responder("--write-certificate $IN/ca.pem"),
-        flags: "--tls-ca $IN/ca.pem --tls-name localhost --duration 2s --timeout 300ms \
+        flags: "--tls-ca $IN/ca.pem --tls-name localhost --duration 2s --timeout 2s \
                 --queries-per-connection 20",
         meanwhile: &[(When::Shown(4), Do::Kill), (When::Shown(7), Do::Restart)],
         ends: Ends::measured(&[Server], "TLS certificate refused").seen(handshakes_failed),

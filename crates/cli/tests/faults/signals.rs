@@ -296,7 +296,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "a target that is killed while it is interrupted",
         over: &[Udp, Tcp, Doq],
-        flags: "--duration 60s --timeout 1s",
+        flags: "--duration 60s --timeout 2s",
         meanwhile: &[
             (When::Shown(4), Do::Kill),
             (When::Shown(4), Do::Shell("kill -s INT $PID")),

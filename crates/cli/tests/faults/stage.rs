@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use proto::Transport;
 
 use crate::fault::{Do, Fault, Target, When};
 use crate::hostile::Hostile;
-use crate::left::{LOOK_EVERY, MARK};
+use crate::left::{MARK, waited};
 use crate::process::{Folder, Nobody, Responder, THRONG};
 
 /// A run that has not reported for so long is killed, and fails.
@@ -32,20 +32,10 @@ const FLAGS: [(&str, &[&str]); 8] = [
     ("--rate 500", &["--rate", "--outstanding", "--script"]),
     ("--duration 1100ms", &["--duration", "--queries"]),
     ("--interval 100ms", &["--interval"]),
-    ("--timeout 800ms", &["--timeout"]),
+    ("--timeout 2s", &["--timeout"]),
     ("--clients 4", &["--clients"]),
     ("--workers 1", &["--workers", "--processes"]),
 ];
-
-/// Root alone makes namespaces, mounts and limits for others; others are told what is left out.
-pub(crate) fn is_root(what: &str) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    if !is_root {
-        eprintln!("not tried: {what} need root");
-    }
-    is_root
-}
 
 /// Whoever is asked, until dropped.
 enum Asked {
@@ -58,6 +48,8 @@ enum Asked {
 /// Where the run is and whom it asks.
 pub(crate) struct Stage {
     fault: &'static Fault,
+    /// By this the row's duration is multiplied.
+    times: u32,
     transport: Transport,
     folder: Folder,
     near: Option<Namespace>,
@@ -74,15 +66,28 @@ pub(crate) struct Ended {
     pub(crate) said: String,
     /// Deeds that it did not live to see.
     pub(crate) undone: usize,
+    /// Lines of progress that were read after the last deed was done; none without deeds.
+    pub(crate) shown_after: Option<usize>,
+    pub(crate) waited: Waited,
+}
+
+/// Run-queue wait until the last line of progress.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Waited {
+    pub(crate) run: Duration,
+    pub(crate) target: Duration,
 }
 
 /// What comes from the run.
-enum Event {
-    Line(String),
+pub(crate) enum Event {
+    /// A line of standard error, and when it was read.
+    Line(String, Instant),
     Printed(String),
     /// Standard error is closed.
     Silent,
     Ended(ExitStatus),
+    /// The peer has met another connection or datagram.
+    Met,
 }
 
 /// An address that no other run of this host listens at, most likely.
@@ -124,7 +129,7 @@ fn wire() -> (Namespace, Namespace) {
 }
 
 impl Stage {
-    pub(crate) fn set(fault: &'static Fault, transport: Transport) -> Stage {
+    pub(crate) fn set(fault: &'static Fault, transport: Transport, times: u32) -> Stage {
         let name = fault
             .name
             .replace(|it: char| !it.is_ascii_alphanumeric(), "-");
@@ -143,6 +148,7 @@ impl Stage {
         };
         let mut stage = Stage {
             fault,
+            times,
             transport,
             folder,
             near,
@@ -253,7 +259,12 @@ impl Stage {
             }
         }
         let line = self.filled(&line);
-        line.split_whitespace().map(str::to_owned).collect()
+        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        if let Some(flag) = words.iter().position(|it| it == "--duration") {
+            let duration = humantime::parse_duration(&words[flag + 1]).unwrap() * self.times;
+            words[flag + 1] = format!("{}ms", duration.as_millis());
+        }
+        words
     }
 
     /// The process of the responder, if there is one.
@@ -335,6 +346,9 @@ impl Stage {
         let id = child.id();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (events, received) = channel();
+        if let Asked::Hostile(hostile) = &self.asked {
+            hostile.report_to(events.clone());
+        }
         thread::scope(|scope| {
             let (of_stdout, of_stderr) = (events.clone(), events.clone());
             scope.spawn(move || print(stdout, &of_stdout));
@@ -346,50 +360,43 @@ impl Stage {
 
     /// Does what is to be done, until the run has ended.
     fn follow(&mut self, id: u32, events: &Receiver<Event>) -> Ended {
-        let (mut said, mut printed) = (String::new(), None);
-        let (mut ended, mut is_silent, mut shown) = (None, false, 0);
-        let mut due = self.fault.meanwhile.iter().copied();
-        let mut next = due.next();
-        let mut heard = Instant::now();
-        while ended.is_none() || !is_silent || printed.is_none() {
-            match events.recv_timeout(LOOK_EVERY) {
-                Ok(event) => {
-                    heard = Instant::now();
-                    match event {
-                        Event::Line(line) => {
-                            shown += usize::from(line.contains("  sent "));
-                            said.push_str(&line);
-                        }
-                        Event::Printed(text) => printed = Some(text),
-                        Event::Silent => is_silent = true,
-                        Event::Ended(status) => ended = Some(status),
-                    }
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-            }
-            if let Some((when, deed)) = next
-                && ended.is_none()
-                && self.is_due(when, shown, &said)
+        let mut followed = Followed::default();
+        let mut due = self.fault.meanwhile.iter().copied().peekable();
+        let target_before = self.target_waited();
+        while !followed.is_over() {
+            while let Some((when, deed)) = due.peek().copied()
+                && followed.status.is_none()
+                && self.is_due(when, followed.shown.len(), &followed.said)
             {
                 self.act(deed, id);
-                next = due.next();
+                followed.acted = Some(Instant::now());
+                due.next();
             }
-            if heard.elapsed() > PATIENCE {
-                said.push_str("(killed by the test: it had said nothing for a minute)\n");
-                self.shell("kill -s KILL $PID || true", Some(id));
-                self.kill_marked();
-                heard = Instant::now();
+            match events.recv_timeout(PATIENCE) {
+                Ok(event) => {
+                    if followed.record(event) {
+                        let target = self.target_waited().saturating_sub(target_before);
+                        followed.waited.run = waited(id);
+                        followed.waited.target = followed.waited.target.max(target);
+                    }
+                }
+                Err(_) => {
+                    let what = "(killed by the test: it had said nothing for a minute)\n";
+                    followed.said.push_str(what);
+                    self.shell("kill -s KILL $PID || true", Some(id));
+                    self.kill_marked();
+                }
             }
         }
-        let status = ended.unwrap_or_default();
-        said.push_str(&printed.unwrap_or_default());
-        Ended {
-            code: status
-                .code()
-                .or(status.signal().map(|it| -it))
-                .unwrap_or(-1),
-            said,
-            undone: next.iter().count() + due.count(),
+        followed.ended(due.count())
+    }
+
+    /// Run-queue wait of the target, which is a process or threads of this one.
+    fn target_waited(&self) -> Duration {
+        match (&self.asked, self.responder_id()) {
+            (_, Some(id)) => waited(id),
+            (Asked::Hostile(_), None) => waited(std::process::id()),
+            _ => Duration::ZERO,
         }
     }
 
@@ -435,6 +442,58 @@ impl Stage {
     }
 }
 
+/// What has come from a run so far.
+#[derive(Default)]
+struct Followed {
+    said: String,
+    printed: Option<String>,
+    status: Option<ExitStatus>,
+    is_silent: bool,
+    /// When each line of progress was read.
+    shown: Vec<Instant>,
+    /// When the last deed was done.
+    acted: Option<Instant>,
+    waited: Waited,
+}
+
+impl Followed {
+    fn is_over(&self) -> bool {
+        self.status.is_some() && self.is_silent && self.printed.is_some()
+    }
+
+    /// True if it is a line of progress.
+    fn record(&mut self, event: Event) -> bool {
+        match event {
+            Event::Line(line, at) => {
+                self.said.push_str(&line);
+                if line.contains("  sent ") {
+                    self.shown.push(at);
+                    return true;
+                }
+            }
+            Event::Printed(text) => self.printed = Some(text),
+            Event::Silent => self.is_silent = true,
+            Event::Ended(status) => self.status = Some(status),
+            Event::Met => {}
+        }
+        false
+    }
+
+    fn ended(mut self, undone: usize) -> Ended {
+        self.said.push_str(&self.printed.unwrap_or_default());
+        let status = self.status.unwrap_or_default();
+        let signal = status.signal().map(|it| -it);
+        let after = |acted| self.shown.iter().filter(|it| **it > acted).count();
+        Ended {
+            code: status.code().or(signal).unwrap_or(-1),
+            said: self.said,
+            undone,
+            shown_after: self.acted.map(after),
+            waited: self.waited,
+        }
+    }
+}
+
 fn print(mut stdout: impl Read, events: &Sender<Event>) {
     let mut octets = Vec::new();
     let _ = stdout.read_to_end(&mut octets);
@@ -447,7 +506,7 @@ fn lines(stderr: impl Read, events: &Sender<Event>) {
     let mut line = Vec::new();
     while stderr.read_until(b'\n', &mut line).is_ok_and(|it| it > 0) {
         let text = String::from_utf8_lossy(&line).into_owned();
-        let _ = events.send(Event::Line(text));
+        let _ = events.send(Event::Line(text, Instant::now()));
         line.clear();
     }
     let _ = events.send(Event::Silent);
