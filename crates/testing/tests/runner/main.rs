@@ -103,11 +103,11 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
     let tests = report["tests"].as_array().unwrap();
     for (name, conclusion, why) in [
         ("right", "passed", ""),
-        ("wrong", "failed", "failed"),
-        ("flaky", "flaky", "failed"),
+        ("wrong", "failed", "exit code 101"),
+        ("flaky", "flaky", "exit code 101"),
         ("unquiet", "inconclusive", "too busy"),
         ("leaves", "failed", "still runs"),
-        ("silent", "failed", "failed"),
+        ("silent", "failed", "no result"),
         ("hangs", "failed", "ended after 5 s"),
     ] {
         let name = format!("some::target::{name}");
@@ -131,7 +131,7 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
     let xml = fs::read_to_string(place.0.join("target/test-report.xml")).unwrap();
     for part in [
         "<testsuite name=\"some::target\" tests=\"7\" failures=\"4\" skipped=\"1\">",
-        "<flakyFailure message=\"failed\">",
+        "<flakyFailure message=\"exit code 101\">",
         "the reason",
     ] {
         assert!(xml.contains(part), "{part}: {xml}");

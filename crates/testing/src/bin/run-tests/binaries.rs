@@ -41,7 +41,7 @@ impl Kind {
 /// Package and target of real tests, those first that take longest. A target with the name of its
 /// package has the tests beside the code. All other targets are pure, but for `timed`.
 const REAL: [(&str, &str); 15] = [
-    SHARED_FIXTURE,
+    ("cli", "cluster"),
     ("cli", "faults"),
     ("cli", "command_line"),
     ("lab", "loopback"),
@@ -57,9 +57,6 @@ const REAL: [(&str, &str); 15] = [
     ("cli", "repository"),
     ("testing", "runner"),
 ];
-
-/// Tests that share a cluster of Kubernetes run in one process.
-const SHARED_FIXTURE: (&str, &str) = ("cli", "cluster");
 
 /// The folder below `target` of what is built with AddressSanitizer.
 const SANITIZED: &str = "sanitized";
@@ -77,26 +74,23 @@ impl Selection {
     }
 }
 
-/// Tests that run in one process.
+/// A test and how to run it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) kind: Kind,
     /// `package::target`.
     pub(crate) binary: String,
+    /// As the binary names it.
+    pub(crate) test: String,
     pub(crate) executable: PathBuf,
     /// The package's folder, in which cargo runs tests.
     pub(crate) folder: PathBuf,
-    /// One test, or all of a binary that share a fixture.
-    pub(crate) tests: Vec<String>,
 }
 
 impl Job {
-    /// The same for one of its tests.
-    pub(crate) fn for_test(&self, test: &str) -> Job {
-        Job {
-            tests: vec![test.to_owned()],
-            ..self.clone()
-        }
+    /// `package::target::test`.
+    pub(crate) fn name(&self) -> String {
+        format!("{}::{}", self.binary, self.test)
     }
 }
 
@@ -155,27 +149,18 @@ fn jobs_of(artifact: Artifact, selection: &Selection) -> Result<Option<(usize, V
         .any(|it| it.as_os_str() == SANITIZED);
     let label = if sanitized { "@sanitized" } else { "" };
     let binary = format!("{}::{}{label}", of.0, of.1);
-    let mut tests = list(&executable, &folder)?;
-    tests.retain(|test| selection.includes(&format!("{binary}::{test}")));
     let rank = REAL.iter().position(|it| *it == of);
     let rank = rank.unwrap_or(REAL.len());
-    let job = Job {
+    let tests = list(&executable, &folder)?.into_iter();
+    let jobs = tests.map(|test| Job {
         kind,
-        binary,
-        executable,
-        folder,
-        tests,
-    };
-    if of == SHARED_FIXTURE {
-        let jobs = if job.tests.is_empty() {
-            Vec::new()
-        } else {
-            vec![job]
-        };
-        return Ok(Some((rank, jobs)));
-    }
-    let jobs = job.tests.iter().map(|test| job.for_test(test)).collect();
-    Ok(Some((rank, jobs)))
+        binary: binary.clone(),
+        test,
+        executable: executable.clone(),
+        folder: folder.clone(),
+    });
+    let chosen = jobs.filter(|job| selection.includes(&job.name()));
+    Ok(Some((rank, chosen.collect())))
 }
 
 fn list(executable: &Path, folder: &Path) -> Result<Vec<String>, String> {

@@ -50,10 +50,9 @@ fn drain(queue: &Mutex<VecDeque<Job>>, results: &Results, board: &Board) {
         let Some(job) = queue.lock().unwrap().pop_front() else {
             return;
         };
-        for run in execute(&job) {
-            board.show(&run);
-            results.add(&run);
-        }
+        let run = execute(&job);
+        board.show(&run);
+        results.add(&run);
     }
 }
 
@@ -68,20 +67,18 @@ pub(crate) fn run_failed_again() -> Result<bool, String> {
     let results = Results::open()?;
     let mut all_passed = true;
     for job in failed {
-        let name = format!("{}::{}", job.binary, job.tests[0]);
-        println!("again, alone: {name}");
-        for run in execute(&job) {
-            all_passed &= run.outcome != Outcome::Failed;
-            print_if_not_passed(&run);
-            results.add(&run);
-        }
+        println!("again, alone: {}", job.name());
+        let run = execute(&job);
+        all_passed &= run.outcome != Outcome::Failed;
+        print_if_not_passed(&run);
+        results.add(&run);
     }
     Ok(all_passed)
 }
 
 fn failed(runs: &[RunOfTest]) -> Vec<Job> {
     let mut seen = BTreeSet::new();
-    let last_first = runs.iter().rev().filter(|run| seen.insert(run.name()));
+    let last_first = runs.iter().rev().filter(|run| seen.insert(run.job.name()));
     let failed = last_first.filter(|run| run.outcome == Outcome::Failed);
     let mut jobs: Vec<Job> = failed.map(|run| run.job.clone()).collect();
     jobs.reverse();
@@ -110,8 +107,8 @@ impl Board {
                 passed: 0,
                 began: Instant::now(),
             });
-            entry.tests += job.tests.len();
-            entry.all += job.tests.len();
+            entry.tests += 1;
+            entry.all += 1;
         }
         Board {
             left: Mutex::new(left),
@@ -144,7 +141,7 @@ fn print_if_not_passed(run: &RunOfTest) {
         Outcome::Failed => "FAILED",
         Outcome::Inconclusive => "inconclusive",
     };
-    let mut text = format!("{word}: {} ({:.1} s)\n", run.name(), run.seconds);
+    let mut text = format!("{word}: {} ({:.1} s)\n", run.job.name(), run.seconds);
     text += &format!("    {}\n", run.why.replace('\n', "\n    "));
     if let (Outcome::Failed, Some(path)) = (run.outcome, &run.output) {
         let output = fs::read(path).unwrap_or_default();

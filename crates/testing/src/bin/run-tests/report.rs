@@ -110,7 +110,7 @@ fn read_steps(file: &str) -> Result<Vec<Step>, String> {
 fn concluded(runs: &[RunOfTest]) -> Vec<Test> {
     let mut by_name = BTreeMap::<String, Vec<&RunOfTest>>::new();
     for run in runs {
-        by_name.entry(run.name()).or_default().push(run);
+        by_name.entry(run.job.name()).or_default().push(run);
     }
     by_name
         .into_iter()
@@ -209,7 +209,7 @@ mod tests {
                 binary: "a::b".to_owned(),
                 executable: "b".into(),
                 folder: ".".into(),
-                tests: vec![name.to_owned()],
+                test: name.to_owned(),
             },
             outcome,
             seconds: 1.0,

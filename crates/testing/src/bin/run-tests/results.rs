@@ -22,7 +22,6 @@ pub(crate) enum Outcome {
 /// One test, run once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunOfTest {
-    /// With this test alone.
     pub(crate) job: Job,
     pub(crate) outcome: Outcome,
     pub(crate) seconds: f64,
@@ -30,13 +29,6 @@ pub(crate) struct RunOfTest {
     pub(crate) why: String,
     /// What it printed; none if it passed.
     pub(crate) output: Option<PathBuf>,
-}
-
-impl RunOfTest {
-    /// `package::target::test`.
-    pub(crate) fn name(&self) -> String {
-        format!("{}::{}", self.job.binary, self.job.tests[0])
-    }
 }
 
 /// The folder of results and outputs.
