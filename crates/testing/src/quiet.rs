@@ -4,6 +4,7 @@
 //! time in which a thread was ready to run but another one had the CPU. Idle time is not looked at:
 //! one busy CPU of two leaves half of the time idle and disturbs all the same.
 
+use std::fs;
 use std::time::Duration;
 
 use measure::RunRecord;
@@ -90,6 +91,21 @@ impl Disturbance {
     }
 }
 
+/// Run-queue wait of a process so far, the sum of its threads; zero if it has ended.
+pub fn run_queue_wait(process: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let waits = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| {
+            // Time on a CPU, time waited for one, time slices (proc_pid_schedstat).
+            let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+        });
+    Duration::from_nanos(waits.sum())
+}
+
 /// From connecting the clients to the last response, nanoseconds; at least 1.
 fn run_ns(record: &RunRecord) -> f64 {
     let phases = &record.phases;
@@ -100,6 +116,14 @@ fn run_ns(record: &RunRecord) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn run_queue_wait_of_a_process_is_that_of_its_threads() {
+        let own = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        let own_ns: u64 = own.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(run_queue_wait(std::process::id()) >= Duration::from_nanos(own_ns));
+        assert_eq!(run_queue_wait(u32::MAX), Duration::ZERO);
+    }
 
     #[test]
     fn each_share_is_held_against_the_quietness_asked_for() {
