@@ -124,7 +124,7 @@ fn bind_with_a_query_key_answers_signed_queries_alone() {
         .args([
             "+short",
             "+tries=1",
-            "+time=10",
+            "+time=60",
             "test-record-1.lab.test",
             "A",
         ])

@@ -120,8 +120,8 @@ impl Program {
 
     fn patience(self) -> &'static [&'static str] {
         match self {
-            Dig | NewDig => &["+time=10", "+tries=1"],
-            Kdig | NewKdig => &["+timeout=10", "+retry=0"],
+            Dig | NewDig => &["+time=60", "+tries=1"],
+            Kdig | NewKdig => &["+timeout=60", "+retry=0"],
         }
     }
 }
@@ -182,7 +182,7 @@ fn ask_with_curl(way: (Way, SocketAddr), asked: &Asked<'_>, flag: &str, version:
         let query = message(name);
         std::fs::write(asked.folder.join("query.bin"), &query).unwrap();
         let mut command = prepared::debian13("usr/bin/curl").unwrap();
-        command.args(["--silent", "--show-error", "--max-time", "20", flag]);
+        command.args(["--silent", "--show-error", "--max-time", "60", flag]);
         command.args(["--cacert", "authority.pem"]);
         command.args([
             "--resolve",

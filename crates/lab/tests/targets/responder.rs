@@ -143,6 +143,8 @@ fn dnsperf_gets_every_response_from_the_responder_and_both_count_the_same() {
             let mut command = Command::new("dnsperf");
             command.args(["-m", mode, "-s", "127.0.0.1", "-p", &at.port().to_string()]);
             command.args(["-c", "10", "-q", "50", "-n", &ROUNDS.to_string()]);
+            // No query times out because the responder was not scheduled.
+            command.args(["-t", "60"]);
             command.arg("-d").arg(target.write_names());
             if !method.is_empty() {
                 command.args(["-O", method, "-O", "doh-uri=https://localhost/dns-query"]);
