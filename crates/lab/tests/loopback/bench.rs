@@ -1,13 +1,15 @@
 //! The one way in which these tests run on real sockets: a load in a few words, and its record.
+#![allow(dead_code, reason = "each of two test targets uses a part")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use driver::kernel::DriverChoice;
 use engine::{Control, Progress, TlsSettings};
 use lab::observing::Sources;
 use lab::run::{Description, RunError, RunRequest, Serving, SocketUse, TlsRequest, run, serve};
+use lab::target::RunningServer;
 use load::arrival::{Arrival, Process};
 use load::{Plan, names_file};
 use measure::{Counts, RunRecord};
@@ -19,22 +21,10 @@ use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::{ClientTlsOptions, Roots, TlsVersions};
 use responder::certificate::{Identity, SelfSigned, self_signed};
 use responder::{Counters, ResponderConfig};
+use testing::quiet::{Disturbance, run_queue_wait};
 
 pub(crate) fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
-}
-
-static CORES: RwLock<()> = RwLock::new(());
-
-/// One test at a time has the two cores that generator and target need.
-pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
-    // A test that failed meanwhile has nothing to do with the others.
-    CORES.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Tests that wait more than they work may run beside each other.
-pub(crate) fn beside() -> RwLockReadGuard<'static, ()> {
-    CORES.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A load. By default ten clients keep ten queries in flight for a second.
@@ -49,6 +39,8 @@ pub(crate) struct Load {
     driver: DriverChoice,
     goodput_rcodes: Vec<u16>,
     observe: Sources,
+    /// The target, if it is a process whose run-queue wait counts as disturbance.
+    target_process: Option<u32>,
 }
 
 impl Load {
@@ -63,6 +55,8 @@ impl Load {
             },
             clients: 10,
             duration: Some(ms(1_000)),
+            // No query times out because its target was not scheduled.
+            timeout: ms(60_000),
             doh: transport.is_doh().then(|| {
                 let uri = "https://localhost/dns-query";
                 Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
@@ -83,7 +77,14 @@ impl Load {
             driver: DriverChoice::Auto,
             goodput_rcodes: vec![0, 3],
             observe: Sources::default(),
+            target_process: None,
         }
+    }
+
+    /// Counts the run-queue wait of that process as disturbance of the run.
+    pub(crate) fn target_process(mut self, process: u32) -> Load {
+        self.target_process = Some(process);
+        self
     }
 
     /// What is asked beside the run, as it is typed.
@@ -168,16 +169,29 @@ impl Load {
         self.run_watched(target, |_, _| {})
     }
 
+    /// Runs it against a real server, whose run-queue wait counts as disturbance.
+    pub(crate) fn run_on(self, target: &RunningServer) -> Ran {
+        let address = target.endpoints().address(self.plan.transport).unwrap();
+        self.target_process(target.process_id()).run_at(address)
+    }
+
     /// Runs it; `watch` sees each interval as it ends.
     pub(crate) fn run_watched(
         self,
         target: SocketAddr,
         watch: impl FnMut(&Progress, &Control),
     ) -> Ran {
+        let process = self.target_process;
+        let waited = || process.map(run_queue_wait).unwrap_or_default();
+        let before = waited();
         let record = self.try_run(target, watch).unwrap();
         record.check().unwrap();
         assert_eq!(RunRecord::from_json(&record.to_json()).unwrap(), record);
-        Ran { record }
+        Ran {
+            record,
+            // Less than before if the process ended in mid run.
+            target_waited: waited().saturating_sub(before),
+        }
     }
 
     pub(crate) fn try_run(
@@ -257,8 +271,10 @@ impl Load {
         let target = Responder::start(change);
         let load = self.ca_pem(&target.certificate_pem);
         let address = target.address(load.plan.transport);
-        let ran = load.run_at(address);
-        (ran, target.serving.stop())
+        let mut ran = load.run_at(address);
+        let (counters, waited) = target.serving.stop_and_tell();
+        ran.target_waited = waited;
+        (ran, counters)
     }
 }
 
@@ -325,6 +341,13 @@ impl Responder {
     }
 }
 
+/// A loopback address that other processes do not use: a port of a target that is gone stays free
+/// there until the target is back.
+pub(crate) fn own_address() -> IpAddr {
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    IpAddr::from([127, 64 | high & 63, middle, low.max(1)])
+}
+
 /// Both loopback addresses.
 pub(crate) const FAMILIES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -332,8 +355,11 @@ pub(crate) const FAMILIES: [IpAddr; 2] = [
 ];
 
 /// A run that has ended.
+#[derive(Clone)]
 pub(crate) struct Ran {
     pub(crate) record: RunRecord,
+    /// Time in which threads of the target were ready to run and had no CPU, as far as known.
+    pub(crate) target_waited: Duration,
 }
 
 impl Ran {
@@ -341,12 +367,9 @@ impl Ran {
         &self.record.total.counts
     }
 
-    /// Whether most of the host's CPU time was idle meanwhile, as the run itself noted.
-    pub(crate) fn host_was_quiet(&self) -> bool {
-        let ticks = |name| self.record.network.kernel.get(name).copied();
-        // What did not grow is not noted.
-        let idle = ticks("Cpu.Idle").unwrap_or(0);
-        ticks("Cpu.All").is_none_or(|all| idle * 2 >= all)
+    /// How much the host disturbed generator and target.
+    pub(crate) fn disturbance(&self) -> Disturbance {
+        Disturbance::of(&self.record).and_target(&self.record, self.target_waited)
     }
 
     /// Queries sent, those of the warm-up included.

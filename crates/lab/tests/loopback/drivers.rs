@@ -11,7 +11,7 @@ use measure::DriverKind;
 use proto::Transport;
 use responder::{ConnectionEnd, Delay};
 
-use crate::bench::{Load, alone, ms};
+use crate::bench::{Load, ms};
 use bed::{Seen, each};
 
 /// Queries that do not depend on how fast the machine is.
@@ -73,7 +73,6 @@ fn check_connections(seen: &Seen, transport: Transport, attempted: u64) {
 
 #[test]
 fn every_query_is_answered_and_both_ends_count_alike() {
-    let _alone = alone();
     each(|bed, transport| {
         let seen = bed.run(load(transport), |_| {});
         check_answered(&seen, transport);
@@ -100,7 +99,6 @@ fn every_query_is_answered_and_both_ends_count_alike() {
 #[test]
 fn no_latency_is_below_the_delay_of_the_responder() {
     const DELAY_NS: u64 = 5_000_000;
-    let _alone = alone();
     each(|bed, transport| {
         let seen = bed.run(load(transport), |config| {
             config.behaviour.delay = Delay::Constant(ms(5));
@@ -117,7 +115,6 @@ fn no_latency_is_below_the_delay_of_the_responder() {
 
 #[test]
 fn rcodes_are_those_that_the_responder_sent() {
-    let _alone = alone();
     each(|bed, transport| {
         let seen = bed.run(load(transport), |config| {
             config.behaviour.faults.rcodes = vec![(2, 0.25), (5, 0.25)];
@@ -134,7 +131,6 @@ fn rcodes_are_those_that_the_responder_sent() {
 #[test]
 fn responses_of_64_kb_arrive_whole() {
     const LONG: u64 = 100;
-    let _alone = alone();
     each(|bed, transport| {
         let load = Load::over(transport).clients(2).outstanding(2);
         let load = load.queries(LONG);
@@ -152,7 +148,6 @@ fn responses_of_64_kb_arrive_whole() {
 
 #[test]
 fn queries_whose_responses_are_lost_time_out_and_no_others() {
-    let _alone = alone();
     each(|bed, transport| {
         // All at once, so that all wait at the same time.
         let load = load(transport).outstanding(QUERIES as u32);
@@ -191,7 +186,6 @@ fn seen_with_ends(bed: &bed::Bed, transport: Transport, how: ConnectionEnd) -> S
 
 #[test]
 fn connections_that_the_target_closes_are_replaced_and_counted_as_closed() {
-    let _alone = alone();
     each(|bed, transport| {
         if !transport.has_connections() {
             return;
@@ -210,7 +204,6 @@ fn connections_that_the_target_closes_are_replaced_and_counted_as_closed() {
 
 #[test]
 fn connections_that_the_target_resets_are_replaced_and_counted_as_reset() {
-    let _alone = alone();
     each(|bed, transport| {
         if !transport.has_connections() {
             return;
@@ -224,7 +217,6 @@ fn connections_that_the_target_resets_are_replaced_and_counted_as_reset() {
 
 #[test]
 fn a_target_where_nobody_listens_is_counted_as_refusing() {
-    let _alone = alone();
     each(|bed, transport| {
         let load = Load::over(transport).clients(CLIENTS).rate(500.0);
         let load = load.plan(|plan| {
@@ -251,7 +243,6 @@ fn a_target_where_nobody_listens_is_counted_as_refusing() {
 
 #[test]
 fn streams_go_through_io_uring_by_default_and_datagrams_do_not() {
-    let _alone = alone();
     let taken_for = |transport: Transport| {
         let load = Load::over(transport).clients(40).outstanding(200);
         let (ran, _) = load.queries(3_000).run_against(|_| {});

@@ -9,9 +9,9 @@ use load::stub::ServerOrder;
 use proto::Transport;
 use responder::Counters;
 
-use crate::bench::{Load, Ran, Responder, alone, ms};
+use crate::bench::{Load, Ran, Responder, ms, own_address};
 
-/// 500 queries a second for two seconds.
+/// Queries of a run, unless the test ends it.
 const QUERIES: u64 = 1_000;
 
 fn load(transport: Transport, servers: &[Responder], waits: Vec<Duration>) -> (Load, SocketAddr) {
@@ -21,10 +21,9 @@ fn load(transport: Transport, servers: &[Responder], waits: Vec<Duration>) -> (L
         .map(|it| it.certificate_pem.as_str())
         .collect();
     let first = addresses[0];
-    let load = Load::over(transport).rate(500.0).ca_pem(&pems);
-    let load = load.plan(|plan| {
-        plan.duration = Some(ms(2_000));
-        plan.interval = ms(200);
+    let load = Load::over(transport).rate(2_000.0).queries(QUERIES);
+    let load = load.ca_pem(&pems).plan(|plan| {
+        plan.interval = ms(50);
         plan.timeout = waits.iter().sum();
         plan.stub = Some(Arc::new(StubPolicy {
             servers: addresses,
@@ -38,14 +37,28 @@ fn load(transport: Transport, servers: &[Responder], waits: Vec<Duration>) -> (L
     (load, first)
 }
 
-/// The first of two servers dies in the middle of the run.
+/// Responses of each server that are seen before the test goes on.
+const RESPONSES: u64 = 100;
+
+/// The first of two servers dies after some responses; the run ends after some of the second.
 fn run_with_a_death(transport: Transport) -> (Ran, [Counters; 2]) {
-    let mut servers = Vec::from([(); 2].map(|()| Responder::start(|_| {})));
-    let (load, first) = load(transport, &servers, vec![ms(500); 4]);
-    let mut dead = None;
-    let ran = load.run_watched(first, |progress, _| {
-        if dead.is_none() && progress.interval.end_ns >= 1_000_000_000 {
+    let mut servers = Vec::from([(); 2].map(|()| Responder::start_at(own_address(), |_| {})));
+    let (load, first) = load(transport, &servers, vec![ms(500), ms(60_000)]);
+    let load = load.rate(500.0).plan(|plan| {
+        plan.queries_max = None;
+        plan.duration = Some(ms(120_000));
+    });
+    let (mut dead, mut seen) = (None, [0; 2]);
+    let ran = load.run_watched(first, |progress, control| {
+        let by_server = &progress.interval.counts.stub.responses_by_server;
+        for (seen, responses) in seen.iter_mut().zip(by_server) {
+            *seen += responses;
+        }
+        if dead.is_none() && seen[0] >= RESPONSES {
             dead = Some(servers.remove(0).serving.stop());
+        }
+        if dead.is_some() && seen[1] >= RESPONSES {
+            control.stop();
         }
     });
     let alive = servers.remove(0).serving.stop();
@@ -54,7 +67,6 @@ fn run_with_a_death(transport: Transport) -> (Ran, [Counters; 2]) {
 
 #[test]
 fn every_query_is_answered_though_one_of_two_servers_dies() {
-    let _alone = alone();
     for transport in [
         Transport::Udp,
         Transport::Tcp,
@@ -64,13 +76,18 @@ fn every_query_is_answered_though_one_of_two_servers_dies() {
         let (ran, [dead, alive]) = run_with_a_death(transport);
         let counts = ran.counts();
         let stub = &counts.stub;
-        let seen = (counts.offered, counts.sent, counts.responses);
-        assert_eq!(seen, (QUERIES, QUERIES, QUERIES), "{transport}: {counts:?}");
+        let answered = (counts.sent, counts.responses);
+        assert_eq!(
+            answered,
+            (counts.offered, counts.offered),
+            "{transport}: {counts:?}"
+        );
         assert_eq!(counts.lost(), 0, "{transport}: {counts:?}");
         let [of_dead, of_alive] = stub.responses_by_server[..] else {
             panic!("{transport}: {stub:?}");
         };
-        assert!(of_dead > 0 && of_alive > 0, "{transport}: {stub:?}");
+        let least = of_dead.min(of_alive);
+        assert!(least >= RESPONSES, "{transport}: {stub:?}");
         assert!(stub.failovers.total() > 0, "{transport}: {stub:?}");
         // What was on the way to the one that died it never read.
         assert!(
@@ -88,7 +105,6 @@ fn every_query_is_answered_though_one_of_two_servers_dies() {
 
 #[test]
 fn both_ends_count_alike_what_was_sent_again() {
-    let _alone = alone();
     let lossy = |it: &mut responder::ResponderConfig| it.behaviour.faults.loss = 0.1;
     let servers = [(); 2].map(|()| Responder::start(lossy));
     let (load, first) = load(Transport::Udp, &servers, vec![ms(1_000); 8]);
@@ -96,7 +112,9 @@ fn both_ends_count_alike_what_was_sent_again() {
         Arc::make_mut(plan.stub.as_mut().unwrap()).order = ServerOrder::Rotate;
     });
     let ran = load.run_at(first);
-    let received = servers.map(|server| server.serving.stop().queries.total());
+    let counted = servers.map(|server| server.serving.stop());
+    let received = counted.each_ref().map(|it| it.queries.total());
+    let lost: u64 = counted.iter().map(|it| it.lost).sum();
     let counts = ran.counts();
     let stub = &counts.stub;
     // One in a hundred million is lost eight times.
@@ -107,15 +125,18 @@ fn both_ends_count_alike_what_was_sent_again() {
     );
     assert_eq!(received[..], stub.sent_by_server, "{stub:?}");
     assert_eq!(received.iter().sum::<u64>(), QUERIES + stub.retransmitted);
-    assert!((50..200).contains(&stub.retransmitted), "{stub:?}");
+    // A host that is busy for a second has clients send again what was not lost.
+    assert!(
+        (50..=stub.retransmitted).contains(&lost),
+        "{lost}: {stub:?}"
+    );
     assert!(stub.responses_by_attempt[1] > 0, "{stub:?}");
 }
 
 #[test]
 fn connections_are_raced_to_the_server_that_accepts() {
-    let _alone = alone();
-    let servers = [(); 2].map(|()| Responder::start(|_| {}));
-    let (load, _) = load(Transport::Tcp, &servers[1..], vec![ms(1_000)]);
+    let servers = [(); 2].map(|()| Responder::start_at(own_address(), |_| {}));
+    let (load, _) = load(Transport::Tcp, &servers[1..], vec![ms(60_000)]);
     let [gone, alive] = servers;
     let nobody = gone.address(Transport::Tcp);
     gone.serving.stop();

@@ -14,8 +14,8 @@ use proto::Transport;
 use proto::doh::Method;
 use proto::query::QueryOptions;
 
-use crate::bench::{Load, alone};
-use crate::servers::zone;
+use crate::bench::Load;
+use crate::target::zone;
 
 /// One way of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,6 @@ fn check_debian13(product: &'static Product, program: &str, released: &str) {
 }
 
 fn check_cell(cell: &Cell) -> Vec<RunRecord> {
-    let _alone = alone();
     let product = cell.product;
     let (_, ways) = TABLE
         .iter()
@@ -254,7 +253,6 @@ fn knot_answers_whole_runs_as_its_zone_says() {
 /// 10,500 queries need a further connection. With ten open at once it answers none.
 #[test]
 fn knot_answers_a_whole_run_of_one_client_over_doq() {
-    let _alone = alone();
     let target = products::KNOT.start(&zone()).unwrap();
     let address = DOQ.address(&target);
     let load = DOQ.load(address).clients(1).outstanding(5);

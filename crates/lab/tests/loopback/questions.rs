@@ -11,8 +11,8 @@ use load::{QuestionSet, names_file};
 use proto::Transport;
 use proto::query::QueryOptions;
 
-use crate::bench::{Load, Responder, alone};
-use crate::servers::zone;
+use crate::bench::{Load, Responder};
+use crate::target::zone;
 
 fn questions(text: &str) -> Arc<QuestionSet> {
     let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
@@ -29,7 +29,6 @@ fn wildcard_zone() -> Zone {
 
 #[test]
 fn wildcard_of_bind_answers_every_generated_name() {
-    let _alone = alone();
     let target = BindTarget::start(&BindOptions::new(wildcard_zone())).unwrap();
     let address = target.endpoints().do53();
     for transport in [Transport::Udp, Transport::Tcp] {
@@ -61,7 +60,6 @@ fn wildcard_of_bind_answers_every_generated_name() {
 
 #[test]
 fn cache_of_unbound_answers_the_repeats_and_asks_for_the_rest() {
-    let _alone = alone();
     let authority = Responder::start_at([127, 0, 0, 1].into(), |_| {});
     let port = authority.address(Transport::Udp).port();
     let target = UnboundTarget::start(&UnboundOptions {

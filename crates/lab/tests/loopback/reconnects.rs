@@ -4,9 +4,8 @@
 use lab::target::{Product, products};
 use measure::counts::Handshakes;
 
-use crate::bench::alone;
 use crate::products::TABLE;
-use crate::servers::zone;
+use crate::target::zone;
 
 const QUERIES: u64 = 1_000;
 const PER_CONNECTION: u32 = 10;
@@ -21,7 +20,6 @@ fn tickets_come_with_every_handshake(product: &'static Product) -> bool {
 
 /// Asks in every way that has connections; returns the handshakes of each that has TLS.
 fn handshakes(product: &'static Product, resume: bool) -> Vec<(String, Handshakes)> {
-    let _alone = alone();
     let (_, ways) = TABLE
         .iter()
         .find(|(each, _)| each.name == product.name)

@@ -3,33 +3,11 @@
 
 use std::net::SocketAddr;
 
-use lab::target::{
-    BindOptions, BindTarget, Families, KnotOptions, KnotTarget, Service, TsigKey, Zone,
-};
+use lab::target::{BindOptions, BindTarget, Families, KnotOptions, KnotTarget, Service};
 use proto::Transport;
-use proto::tsig::Key;
 
-use crate::bench::{Load, alone};
-
-/// A zone with the names `test-record-1..100` that [`Load`] asks for.
-pub(crate) fn zone() -> Zone {
-    Zone::with_records(100, 1)
-}
-
-/// BIND that answers signed queries alone, and the key to sign with.
-pub(crate) fn bind_for_signed_queries() -> (BindTarget, Key) {
-    let key = TsigKey {
-        name: "lab-key".to_owned(),
-        algorithm: "hmac-sha256".to_owned(),
-        secret_base64: "c2VjcmV0IG9mIHRoZSBsYWI=".to_owned(),
-    };
-    let signer = key.argument().parse().unwrap();
-    let options = BindOptions {
-        query_key: Some(key),
-        ..BindOptions::new(zone())
-    };
-    (BindTarget::start(&options).unwrap(), signer)
-}
+use crate::bench::Load;
+use crate::target::{bind_for_signed_queries, zone};
 
 /// Ten thousand queries, ten in flight, every one answered.
 fn assert_answers_ten_thousand(load: Load, address: SocketAddr) {
@@ -40,7 +18,6 @@ fn assert_answers_ten_thousand(load: Load, address: SocketAddr) {
 
 #[test]
 fn bind_counts_the_queries_that_were_sent() {
-    let _alone = alone();
     let options = BindOptions {
         services: vec![Service::Dot],
         families: Families::Both,
@@ -82,7 +59,6 @@ fn bind_counts_the_queries_that_were_sent() {
 
 #[test]
 fn bind_answers_queries_that_are_signed() {
-    let _alone = alone();
     let (target, key) = bind_for_signed_queries();
     let address = target.endpoints().do53();
     for transport in [Transport::Udp, Transport::Tcp] {
@@ -98,7 +74,6 @@ fn bind_answers_queries_that_are_signed() {
 
 #[test]
 fn knot_of_debian_12_answers_whole_runs_over_udp_and_tcp() {
-    let _alone = alone();
     let target = KnotTarget::start(&KnotOptions::new(zone())).unwrap();
     let address = target.endpoints().do53();
     assert_answers_ten_thousand(Load::over(Transport::Udp), address);

@@ -1,5 +1,5 @@
 //! Tables that tests make, a line for each row on standard output: `cargo test --test simulated
-//! --test loopback -- situations suite --show-output | grep '^| '`.
+//! --test timed -- situations suite --show-output | grep '^| '`.
 
 use measure::{Limit, Verdict};
 

@@ -2,8 +2,13 @@
 //! what becomes of the verdict when its advice is followed. Those that need neither kernel nor
 //! server are in `crates/lab/tests/simulated/verdicts/suite.rs`.
 
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use measure::Limit;
 use measure::doctor::{Cure, of_run};
-use measure::{Limit, RunRecord, Verdict};
+use testing::quiet::Quiet;
+use testing::timed::{self, Attempt};
 
 use crate::bench::Ran;
 use crate::rows;
@@ -31,55 +36,94 @@ struct Expected {
 }
 
 impl Expected {
-    /// Runs it, with the advice followed too, after which the limit is one of these. A host that
-    /// starves the generator is no failure, if the record shows that it was.
+    /// Runs it, then with the advice followed, after which the limit is one of these.
     #[track_caller]
     fn check(&self, run: impl Fn() -> Ran, follow: impl Fn() -> Ran, then: &[Limit]) {
         let name = self.name;
         assert!(!then.contains(&self.limit), "{name}: nothing would change");
-        let Some((verdict, cure)) = self.judged(run) else {
+        let Some((ran, cure)) = self.judged(run, |_| Ok(())) else {
             return;
         };
-        let Some(followed) = undisturbed(follow, then[0]) else {
-            return rows::print(name, &verdict, &cure, Some(Limit::Generator));
-        };
-        let after = &followed.record.verdict;
-        assert!(
-            then.contains(&after.limit),
-            "{name}, advice followed: {after:#?}"
-        );
-        rows::print(name, &verdict, &cure, Some(after.limit));
+        let mut after = None;
+        on_quiet_host(follow, |followed| {
+            let verdict = &followed.record.verdict;
+            let is_expected = then.contains(&verdict.limit);
+            ensure!(is_expected, "{name}, advice followed: {verdict:#?}");
+            after = Some(verdict.limit);
+            Ok(())
+        });
+        if after.is_some() {
+            rows::print(name, &ran.record.verdict, &cure, after);
+        }
     }
 
     /// The same where the advice is to look at something.
     #[track_caller]
     fn check_alone(&self, run: impl Fn() -> Ran) {
-        if let Some((verdict, cure)) = self.judged(run) {
-            rows::print(self.name, &verdict, &cure, None);
+        self.check_with(run, |_| Ok(()));
+    }
+
+    /// As [`Expected::check_alone`], with more that is expected of the run.
+    #[track_caller]
+    fn check_with(&self, run: impl Fn() -> Ran, more: impl Fn(&Ran) -> Result<()>) {
+        if let Some((ran, cure)) = self.judged(run, more) {
+            rows::print(self.name, &ran.record.verdict, &cure, None);
         }
     }
 
-    /// The verdict, and the cure that was looked for; none if this host starved the generator.
+    /// A run with the expected verdict, and the expected cure; none if it is inconclusive.
     #[track_caller]
-    fn judged(&self, run: impl Fn() -> Ran) -> Option<(Verdict, String)> {
+    fn judged(
+        &self,
+        run: impl Fn() -> Ran,
+        more: impl Fn(&Ran) -> Result<()>,
+    ) -> Option<(Ran, String)> {
+        let mut judged = None;
+        on_quiet_host(run, |ran| {
+            more(ran)?;
+            judged = Some((ran.clone(), self.judge(ran)?));
+            Ok(())
+        });
+        judged
+    }
+
+    /// The cure that was looked for.
+    fn judge(&self, ran: &Ran) -> Result<String> {
         let name = self.name;
-        let ran = undisturbed(run, self.limit)?;
         let verdict = &ran.record.verdict;
-        assert_eq!(verdict.limit, self.limit, "{name}: {verdict:#?}");
+        ensure!(verdict.limit == self.limit, "{name}: {verdict:#?}");
         let decisive = &verdict.evidence[0];
-        assert!(decisive.contains(self.evidence), "{name}: {verdict:#?}");
+        ensure!(decisive.contains(self.evidence), "{name}: {verdict:#?}");
         let all = of_run(&ran.record);
         let found = all.iter().find(|it| it.topic == self.topic);
-        let found = found.unwrap_or_else(|| panic!("{name}: nothing on {}: {all:#?}", self.topic));
+        let found = found.with_context(|| format!("{name}: no {}: {all:#?}", self.topic))?;
+        let advice = verdict.advice.join("\n");
+        let is_misled = self.topic == "outage" && advice.contains("--rate");
+        ensure!(!is_misled, "{name}: {advice}");
         let mut cures = found.cures.iter().map(Cure::sentence);
         let cure = cures.find(|it| it.contains(self.cure));
-        let cure = cure.unwrap_or_else(|| panic!("{name}: {found:#?}"));
-        assert_eq!(&all[0].seen, decisive, "{name}: {all:#?}");
-        Some((verdict.clone(), cure))
+        ensure!(&all[0].seen == decisive, "{name}: {all:#?}");
+        cure.with_context(|| format!("{name}: {found:#?}"))
     }
 }
 
-/// Situations that wait more than they work, beside each other.
+/// Runs and judges until a run is as expected; fails if one is not and the host was quiet.
+#[track_caller]
+pub(crate) fn on_quiet_host(
+    mut run: impl FnMut() -> Ran,
+    mut judge: impl FnMut(&Ran) -> Result<()>,
+) {
+    timed::on_quiet_host(Quiet::VERDICT, || {
+        let ran = run();
+        Attempt {
+            disturbance: ran.disturbance(),
+            outcome: judge(&ran).map_err(|it| it.to_string()),
+        }
+    });
+}
+
+/// Situations that wait more than they work, beside each other. What one takes from another one
+/// is in the records of both, like any other disturbance.
 fn together(situations: &[&(dyn Fn() + Sync)]) {
     std::thread::scope(|scope| {
         for situation in situations {
@@ -88,27 +132,10 @@ fn together(situations: &[&(dyn Fn() + Sync)]) {
     });
 }
 
-/// How often a run is made again because this host starved it.
-const ATTEMPTS_MAX: usize = 3;
-
-/// Runs it until the verdict is about something else than a generator without CPU time; none if
-/// this host has none to spare.
-fn undisturbed(run: impl Fn() -> Ran, expected: Limit) -> Option<Ran> {
-    for _ in 0..ATTEMPTS_MAX {
-        let ran = run();
-        if ran.record.verdict.limit != Limit::Generator || expected == Limit::Generator {
-            return Some(ran);
-        }
-        assert!(is_starved(&ran.record), "{:#?}", ran.record.verdict);
-    }
-    eprintln!("left out: this host starved the generator {ATTEMPTS_MAX} times");
-    None
-}
-
-/// The record shows that the generator had too little of its CPU, or was not let run.
-fn is_starved(record: &RunRecord) -> bool {
-    let mut workers = record.workers.iter();
-    let lateness = &record.total.distributions.send_lateness;
-    workers.any(|it| it.cpu_wait_share() >= 0.05 || it.busy_share() >= 0.9)
-        || lateness.percentile(0.99) > Some(1_000_000)
+/// Sends a signal to a process.
+fn signal(process: u32, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status();
+    assert!(status.unwrap().success(), "SIG{name} to {process}");
 }

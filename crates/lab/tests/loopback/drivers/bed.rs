@@ -19,8 +19,9 @@ use measure::{Counts, DriverKind, Interval, RunRecord};
 use proto::{Instant, Transport};
 use responder::WorkerPlace;
 use responder::{Counters, ResponderConfig, ResponderWorker};
+use testing::host::is_root;
 
-use crate::bench::{Load, Responder, certified, ms};
+use crate::bench::{Load, Responder, certified, ms, own_address};
 
 /// Names drivers that this machine may do without, separated by commas, though the test runs as
 /// root.
@@ -100,12 +101,10 @@ pub(super) fn each(check: impl Fn(&Bed, Transport)) {
 fn leave_out(name: &str, reason: &io::Error) {
     // Past the harness, which keeps what a test that passes prints.
     let _ = writeln!(io::stderr(), "not tried on {name}: {reason}");
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
     let known = std::env::var(FORBIDDEN).unwrap_or_default();
     let is_known = known.split(',').any(|it| it == name);
     assert!(
-        is_known || !is_root,
+        is_known || !is_root(),
         "{name} is forbidden on this machine: {reason}; {FORBIDDEN}={name} does without"
     );
 }
@@ -172,8 +171,7 @@ impl Bed {
         let transport = load.plan.transport;
         let record = match self {
             Bed::Kernel(choice) => {
-                // Its ports are free again as soon as it has stopped.
-                let target = Responder::start(|_| {});
+                let target = Responder::start_at(own_address(), |_| {});
                 let address = target.address(transport);
                 let load = load.ca_pem(&target.certificate_pem).driver(*choice);
                 target.serving.stop();

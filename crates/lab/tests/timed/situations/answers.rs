@@ -7,8 +7,8 @@ use measure::Limit;
 use proto::Transport;
 
 use super::{Expected, together};
-use crate::bench::{Load, Ran, beside, ms};
-use crate::servers::{bind_for_signed_queries, zone};
+use crate::bench::{Load, Ran, ms};
+use crate::target::{bind_for_signed_queries, zone};
 
 /// A zone without the names that [`Load`] asks for.
 fn other_zone() -> Zone {
@@ -41,7 +41,7 @@ fn check_other_zone(name: &'static str, run: impl Fn(Zone) -> Ran) {
 
 fn bind(zone: Zone) -> Ran {
     let target = BindTarget::start(&BindOptions::new(zone)).unwrap();
-    load(Transport::Udp).run_at(target.endpoints().do53())
+    load(Transport::Udp).run_on(&target)
 }
 
 fn unbound(zone: Zone) -> Ran {
@@ -52,23 +52,22 @@ fn unbound(zone: Zone) -> Ran {
     };
     let target = UnboundTarget::start(&options).unwrap();
     let load = load(Transport::Tcp).clients(5);
-    load.run_at(target.endpoints().do53())
+    load.run_on(&target)
 }
 
 fn knot(zone: Zone) -> Ran {
     let target = KnotTarget::start(&KnotOptions::new(zone)).unwrap();
-    load(Transport::Udp).run_at(target.endpoints().do53())
+    load(Transport::Udp).run_on(&target)
 }
 
 fn coredns(zone: Zone) -> Ran {
     let target = products::COREDNS.start(&zone).unwrap();
     let load = load(Transport::Doq).ca_pem(target.ca_pem().unwrap());
-    load.run_at(target.endpoints().address(Transport::Doq).unwrap())
+    load.run_on(&target)
 }
 
 #[test]
 fn a_server_of_other_zones_is_no_result() {
-    let _beside = beside();
     together(&[
         &|| check_other_zone("BIND without the zone", bind),
         &|| check_other_zone("Unbound without the zone, over TCP", unbound),
@@ -79,25 +78,22 @@ fn a_server_of_other_zones_is_no_result() {
 
 #[test]
 fn a_server_that_answers_others_alone_is_no_result() {
-    let _beside = beside();
     let (target, key) = bind_for_signed_queries();
-    let address = target.endpoints().do53();
     let signed = || {
         let load = load(Transport::Udp);
         let load = load.plan(|plan| plan.tsig = Some(key.clone()));
-        load.run_at(address)
+        load.run_on(&target)
     };
     let expected = Expected {
         cure: "allow-query { any; };",
         ..refused("BIND for signed queries alone")
     };
-    let unsigned = || load(Transport::Udp).run_at(address);
+    let unsigned = || load(Transport::Udp).run_on(&target);
     expected.check(unsigned, signed, &[Limit::Rate]);
 }
 
 #[test]
 fn a_resolver_with_a_lame_upstream_is_no_result() {
-    let _beside = beside();
     let run = |is_lame: bool| -> Ran {
         let served = if is_lame { other_zone() } else { zone() };
         let upstream = BindTarget::start(&BindOptions::new(served)).unwrap();
@@ -110,7 +106,7 @@ fn a_resolver_with_a_lame_upstream_is_no_result() {
             ..UnboundOptions::new(other_zone())
         };
         let target = UnboundTarget::start(&options).unwrap();
-        load(Transport::Udp).run_at(target.endpoints().do53())
+        load(Transport::Udp).run_on(&target)
     };
     let expected = Expected {
         name: "Unbound with a lame upstream",
@@ -124,11 +120,10 @@ fn a_resolver_with_a_lame_upstream_is_no_result() {
 
 #[test]
 fn refusals_that_were_asked_for_are_a_result() {
-    let _beside = beside();
     let target = BindTarget::start(&BindOptions::new(other_zone())).unwrap();
     let run = |good: &[u16]| {
         let load = load(Transport::Udp).goodput(good);
-        load.run_at(target.endpoints().do53())
+        load.run_on(&target)
     };
     let expected = Expected {
         cure: "allow-query { any; };",

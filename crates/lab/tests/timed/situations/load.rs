@@ -2,13 +2,16 @@
 
 use std::net::UdpSocket;
 
+use anyhow::ensure;
+use measure::Limit;
 use measure::doctor::of_runs;
-use measure::{Limit, RunRecord};
 use proto::Transport;
-use responder::Delay;
+use responder::{Delay, ResponderConfig};
+use testing::quiet::Quiet;
+use testing::timed::{self, Attempt};
 
-use super::{Expected, together};
-use crate::bench::{Load, Ran, Responder, alone, beside, ms};
+use super::{Expected, on_quiet_host, together};
+use crate::bench::{Load, Ran, Responder, ms, own_address};
 
 /// A responder that answers so many queries a second, of which so many may wait.
 fn ceiling(load: Load, rate_qps: f64, queue: usize) -> Ran {
@@ -29,7 +32,6 @@ fn at(rate_qps: f64) -> Load {
 
 #[test]
 fn a_generator_that_cannot_keep_up_is_the_limit_and_not_the_target() {
-    let _alone = alone();
     // More than one core sends, by far, and the responder needs less of its own core.
     let run = |rate_qps: f64| {
         let load = Load::over(Transport::Udp).rate(rate_qps).plan(|plan| {
@@ -38,24 +40,24 @@ fn a_generator_that_cannot_keep_up_is_the_limit_and_not_the_target() {
         });
         load.run_against(|_| {}).0
     };
-    let ran = run(3_000_000.0);
-    let verdict = &ran.record.verdict;
-    assert_eq!(verdict.limit, Limit::Generator, "{verdict:#?}");
-    let all = measure::doctor::of_run(&ran.record);
-    // Where the host is busy otherwise, the worker waits for its CPU, or is stalled.
-    let is_named = ["generator's CPU", "lateness", "outage"].contains(&all[0].topic.as_str());
-    assert!(is_named && !all[0].cures.is_empty(), "{all:#?}");
-    assert_eq!(all[0].seen, verdict.evidence[0]);
-    let waiting = all.iter().find(|it| it.topic == "queries not sent");
-    assert!(
-        waiting.is_some_and(|it| it.seen.contains("still waiting")),
-        "{all:#?}"
-    );
+    let judge = |ran: &Ran| {
+        let verdict = &ran.record.verdict;
+        ensure!(verdict.limit == Limit::Generator, "{verdict:#?}");
+        let all = measure::doctor::of_run(&ran.record);
+        // Where the responder takes the generator's CPU, the worker waits for it, or is stalled.
+        let is_named = ["generator's CPU", "lateness", "outage"].contains(&all[0].topic.as_str());
+        ensure!(is_named && !all[0].cures.is_empty(), "{all:#?}");
+        ensure!(all[0].seen == verdict.evidence[0], "{all:#?}");
+        let waiting = all.iter().find(|it| it.topic == "queries not sent");
+        let is_waiting = waiting.is_some_and(|it| it.seen.contains("still waiting"));
+        ensure!(is_waiting, "{all:#?}");
+        Ok(())
+    };
+    on_quiet_host(|| run(3_000_000.0), judge);
 }
 
 #[test]
 fn a_receive_buffer_that_overflows_is_the_limit_until_it_is_larger() {
-    let _alone = alone();
     // All responses to 400 queries come at once, and the buffer has room for a few.
     let run = |octets: u32| {
         let load = Load::over(Transport::Udp)
@@ -85,7 +87,6 @@ fn a_receive_buffer_that_overflows_is_the_limit_until_it_is_larger() {
 
 #[test]
 fn a_target_at_its_ceiling_is_the_limit_until_it_is_asked_for_less() {
-    let _beside = beside();
     let server = |name, evidence, cure| Expected {
         name,
         limit: Limit::Server,
@@ -115,14 +116,8 @@ fn a_target_at_its_ceiling_is_the_limit_until_it_is_asked_for_less() {
 
 #[test]
 fn losses_at_any_rate_are_not_blamed_on_the_server() {
-    let _beside = beside();
-    // One target for all runs: only those at one are compared.
-    let target = Responder::start(|config| config.behaviour.faults.loss = 0.3);
-    let address = target.address(Transport::Udp);
-    let run = |rate_qps: f64| {
-        let load = at(rate_qps).plan(|plan| plan.duration = Some(ms(2_000)));
-        load.run_at(address)
-    };
+    let lossy = |config: &mut ResponderConfig| config.behaviour.faults.loss = 0.3;
+    let load = |rate_qps: f64| at(rate_qps).plan(|plan| plan.duration = Some(ms(2_000)));
     let expected = Expected {
         name: "three in ten lost at any rate",
         limit: Limit::Unknown,
@@ -130,23 +125,30 @@ fn losses_at_any_rate_are_not_blamed_on_the_server() {
         topic: "losses without a queue",
         cure: "run at a tenth of the rate to find out: --rate 300;",
     };
-    expected.check_alone(|| run(3_000.0));
-    // What it says is done: the two runs together tell that the path loses.
-    let both = [run(3_000.0).record, run(300.0).record];
-    if both.iter().any(super::is_starved) {
-        return;
-    }
-    let found = of_runs(&both.iter().collect::<Vec<&RunRecord>>());
-    let path = found.iter().find(|it| it.topic == "path");
-    assert!(
-        path.is_some_and(|it| it.seen.contains("does not depend on the rate")),
-        "{found:#?}"
-    );
+    expected.check_alone(|| load(3_000.0).run_against(lossy).0);
+    // The advice followed: the two runs together show that the path loses. Only runs at one target
+    // are compared.
+    timed::on_quiet_host(Quiet::VERDICT, || {
+        let target = Responder::start(lossy);
+        let address = target.address(Transport::Udp);
+        let both = [3_000.0, 300.0].map(|rate_qps| load(rate_qps).run_at(address));
+        let (_, target_waited) = target.serving.stop_and_tell();
+        let [fast, slow] = both.map(|ran| Ran {
+            target_waited,
+            ..ran
+        });
+        let found = of_runs(&[&fast.record, &slow.record]);
+        let path = found.iter().find(|it| it.topic == "path");
+        let is_named = path.is_some_and(|it| it.seen.contains("does not depend on the rate"));
+        Attempt {
+            disturbance: fast.disturbance().or(slow.disturbance()),
+            outcome: is_named.then_some(()).ok_or_else(|| format!("{found:#?}")),
+        }
+    });
 }
 
 #[test]
 fn message_ids_that_are_used_up_are_the_limit_until_there_are_more_clients() {
-    let _alone = alone();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let run = |clients: u32| {
         let load = Load::over(Transport::Udp)
@@ -170,7 +172,6 @@ fn message_ids_that_are_used_up_are_the_limit_until_there_are_more_clients() {
 
 #[test]
 fn few_queries_at_a_time_are_the_limit_until_there_are_more() {
-    let _beside = beside();
     let run = |outstanding: u32| {
         let load = Load::over(Transport::Udp).outstanding(outstanding);
         let load = load.plan(|plan| plan.duration = Some(ms(1_500)));
@@ -193,7 +194,6 @@ fn few_queries_at_a_time_are_the_limit_until_there_are_more() {
 
 #[test]
 fn an_easy_rate_is_the_limit_and_a_few_queries_are_none() {
-    let _beside = beside();
     let run = |rate_qps: f64| ceiling(at(rate_qps), 2_000.0, 10_000);
     let expected = Expected {
         name: "half of the ceiling",
@@ -211,4 +211,22 @@ fn an_easy_rate_is_the_limit_and_a_few_queries_are_none() {
         cure: "ask at least 300 queries: --duration 15s",
     };
     expected.check(|| run(20.0), || run(220.0), &[Limit::Rate]);
+}
+
+#[test]
+fn a_target_where_nothing_listens_has_no_known_limit() {
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let target = Responder::start_at(own_address(), |_| {});
+        let address = target.address(transport);
+        target.serving.stop();
+        let run = || {
+            let load = Load::over(transport).rate(1_000.0);
+            load.plan(|plan| plan.timeout = ms(300)).run_at(address)
+        };
+        on_quiet_host(run, |ran| {
+            let verdict = &ran.record.verdict;
+            ensure!(verdict.limit == Limit::Unknown, "{transport}: {verdict:#?}");
+            Ok(())
+        });
+    }
 }

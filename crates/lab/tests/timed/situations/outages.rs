@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 use std::process::Command;
+use std::time::Duration;
 
+use anyhow::{Context, ensure};
 use lab::run::{Serving, SocketUse, serve};
 use lab::target::{
     BindOptions, BindTarget, KnotOptions, KnotTarget, RunningServer, Service, UnboundOptions,
@@ -12,9 +14,9 @@ use lab::target::{
 use measure::Limit;
 use proto::Transport;
 
-use super::{Expected, together};
-use crate::bench::{Load, Ran, Responder, alone, beside, certified, ms};
-use crate::servers::zone;
+use super::{Expected, on_quiet_host, signal, together};
+use crate::bench::{Load, Ran, Responder, certified, ms};
+use crate::target::zone;
 
 pub(super) fn load(transport: Transport) -> Load {
     Load::over(transport).rate(500.0).plan(|plan| {
@@ -24,29 +26,20 @@ pub(super) fn load(transport: Transport) -> Load {
     })
 }
 
-pub(super) fn signal(process: u32, name: &str) {
-    let status = Command::new("kill")
-        .args(["-s", name, &process.to_string()])
-        .status();
-    assert!(status.unwrap().success(), "SIG{name} to {process}");
-}
-
 /// A run during which the server stands still from 0.6 s to 1.3 s, if it is to.
 fn stopped(load: Load, server: &RunningServer, is_stopped: bool) -> Ran {
     let address = server.endpoints().address(load.plan.transport).unwrap();
     let load = load.ca_pem(server.ca_pem().unwrap_or_default());
     let process = server.process_id();
-    let ran = load.run_watched(address, |progress, _| {
+    let load = load.target_process(process);
+    load.run_watched(address, |progress, _| {
         if is_stopped && progress.index == 5 {
             signal(process, "STOP");
         }
         if is_stopped && progress.index == 12 {
             signal(process, "CONT");
         }
-    });
-    let advice = ran.record.verdict.advice.join("\n");
-    assert!(!is_stopped || !advice.contains("--rate"), "{advice}");
-    ran
+    })
 }
 
 pub(super) fn outage(name: &'static str, evidence: &'static str) -> Expected {
@@ -86,7 +79,6 @@ fn check_stop_of_unbound() {
 
 #[test]
 fn a_server_that_stands_still_has_an_outage_and_is_not_overloaded() {
-    let _beside = beside();
     together(&[
         &|| check_stop_of_bind("BIND stopped", Transport::Udp),
         &|| check_stop_of_bind("BIND stopped, over TCP", Transport::Tcp),
@@ -110,10 +102,9 @@ fn a_server_that_stands_still_has_an_outage_and_is_not_overloaded() {
 
 #[test]
 fn a_generator_that_stands_still_has_the_outage_itself() {
-    let _alone = alone();
     let target = BindTarget::start(&BindOptions::new(zone())).unwrap();
     let run = |is_stopped: bool| {
-        let load = load(Transport::Udp);
+        let load = load(Transport::Udp).target_process(target.process_id());
         load.run_watched(target.endpoints().do53(), |progress, _| {
             if is_stopped && progress.index == 5 {
                 // It stops this whole process, and lets it go on.
@@ -149,7 +140,6 @@ fn check_kill(name: &'static str, transport: Transport) {
 
 #[test]
 fn a_server_that_is_killed_has_an_outage_to_the_end() {
-    let _beside = beside();
     together(&[&|| check_kill("BIND killed", Transport::Udp), &|| {
         check_kill("BIND killed, over TCP", Transport::Tcp)
     }]);
@@ -166,19 +156,24 @@ fn restarted(load: Load, other_certificate: bool) -> Ran {
         config.tls = certified().1.tls;
     }
     let mut second: Option<Serving> = None;
-    load.run_watched(address, |progress, _| {
+    let mut target_waited = Duration::ZERO;
+    let ran = load.run_watched(address, |progress, _| {
         if progress.index == 5 {
-            target.take().unwrap().serving.stop();
+            target_waited += target.take().unwrap().serving.stop_and_tell().1;
         }
         if progress.index == 11 {
             second = Some(serve(&config, &[], SocketUse::default()).unwrap());
         }
-    })
+    });
+    target_waited += second.unwrap().stop_and_tell().1;
+    Ran {
+        target_waited,
+        ..ran
+    }
 }
 
 #[test]
 fn a_server_that_is_started_again_has_an_outage_of_refusals() {
-    let _beside = beside();
     let check = |name, transport| {
         let expected = outage(name, "of the run the target refused everything");
         expected.check_alone(|| restarted(load(transport), false));
@@ -190,19 +185,20 @@ fn a_server_that_is_started_again_has_an_outage_of_refusals() {
 
 #[test]
 fn a_certificate_that_changes_in_mid_run_is_named_with_the_handshakes_it_costs() {
-    let _beside = beside();
     let run = || restarted(load(Transport::Dot), true);
-    let Some(ran) = super::undisturbed(run, Limit::Server) else {
-        return;
-    };
-    let verdict = &ran.record.verdict;
-    assert_eq!(verdict.limit, Limit::Server, "{verdict:#?}");
-    let mut named = verdict.evidence.iter();
-    let named = named.find(|it| it.contains("TLS certificate refused"));
-    assert!(named.is_some(), "{verdict:#?}");
-    let found = measure::doctor::of_run(&ran.record);
-    let found = found.iter().find(|it| it.topic == "handshakes").unwrap();
-    let mut cures = found.cures.iter().map(measure::doctor::Cure::sentence);
-    let cure = cures.find(|it| it.contains("--tls-ca FILE")).unwrap();
-    crate::rows::print("another certificate in mid-run", verdict, &cure, None);
+    on_quiet_host(run, |ran| {
+        let verdict = &ran.record.verdict;
+        ensure!(verdict.limit == Limit::Server, "{verdict:#?}");
+        let mut named = verdict.evidence.iter();
+        let is_named = named.any(|it| it.contains("TLS certificate refused"));
+        ensure!(is_named, "{verdict:#?}");
+        let all = measure::doctor::of_run(&ran.record);
+        let found = all.iter().find(|it| it.topic == "handshakes");
+        let found = found.with_context(|| format!("no handshakes: {all:#?}"))?;
+        let mut cures = found.cures.iter().map(measure::doctor::Cure::sentence);
+        let cure = cures.find(|it| it.contains("--tls-ca FILE"));
+        let cure = cure.with_context(|| format!("{found:#?}"))?;
+        crate::rows::print("another certificate in mid-run", verdict, &cure, None);
+        Ok(())
+    });
 }

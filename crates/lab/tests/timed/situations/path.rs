@@ -1,19 +1,20 @@
 //! What happens between two hosts: two network namespaces with a veth pair between them. Both are
 //! gone with the test. Needs root.
 
-use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::ensure;
 use lab::target::Namespace;
 use measure::Limit;
 use proto::Transport;
 use responder::ResponderConfig;
+use testing::host::is_root_for;
 
 use super::outages::{load, outage};
 use super::{Expected, together};
-use crate::bench::{Load, Ran, Responder, beside, ms};
+use crate::bench::{Load, Ran, Responder, ms};
 
 /// `near`, where load is sent, and `far`, where the responder is; each with an interface of that
 /// name.
@@ -62,26 +63,35 @@ impl Wire {
         })
     }
 
-    /// Runs it from the near end; `watch` sees the number of each interval as it ends.
-    fn run(&self, load: Load, target: SocketAddr, watch: impl Fn(usize) + Sync) -> Ran {
-        thread::scope(|scope| {
+    /// Runs it from the near end against a responder at the far end; `watch` gets the number of
+    /// each interval as it ends.
+    fn run(
+        &self,
+        load: Load,
+        change: impl FnOnce(&mut ResponderConfig) + Send,
+        watch: impl Fn(usize) + Sync,
+    ) -> Ran {
+        let target = self.responder(change);
+        let address = target.address(load.plan.transport);
+        let load = load.ca_pem(&target.certificate_pem);
+        let ran = thread::scope(|scope| {
             let run = || {
                 self.near.enter().unwrap();
-                load.run_watched(target, |progress, _| watch(progress.index))
+                load.run_watched(address, |progress, _| watch(progress.index))
             };
             scope.spawn(run).join().unwrap()
-        })
+        });
+        let (_, target_waited) = target.serving.stop_and_tell();
+        Ran {
+            target_waited,
+            ..ran
+        }
     }
 }
 
-/// Namespaces are made by root alone.
+/// True if this process may make network namespaces.
 fn may_lay() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    if !is_root {
-        eprintln!("not tried: network namespaces need root");
-    }
-    is_root
+    is_root_for("network namespaces")
 }
 
 /// What is done to a wire.
@@ -90,13 +100,12 @@ type Act = fn(&Wire);
 /// A run in whose midst something is done that is undone later, if it is.
 fn interrupted(transport: Transport, down: Act, up: Option<Act>) -> Ran {
     let wire = Wire::lay();
-    let target = wire.responder(|_| {});
-    let load = load(transport).ca_pem(&target.certificate_pem);
-    wire.run(load, target.address(transport), |index| match (index, up) {
+    let watch = |index| match (index, up) {
         (5, _) => down(&wire),
         (13, Some(up)) => up(&wire),
         _ => {}
-    })
+    };
+    wire.run(load(transport), |_| {}, watch)
 }
 
 #[test]
@@ -104,7 +113,6 @@ fn an_interface_that_is_down_is_an_outage_of_this_host() {
     if !may_lay() {
         return;
     }
-    let _beside = beside();
     let down: Act = |wire| wire.near("ip link set near down");
     let up: Act = |wire| wire.near("ip link set near up");
     let own = |name, evidence| Expected {
@@ -124,12 +132,12 @@ fn an_interface_that_is_down_is_an_outage_of_this_host() {
         },
         &|| {
             let expected = own("interface deleted", gone);
-            expected.check_alone(|| {
-                let ran = interrupted(Transport::Udp, delete, None);
+            let run = || interrupted(Transport::Udp, delete, None);
+            expected.check_with(run, |ran| {
                 // What could not leave was not sent.
                 let counts = ran.counts();
-                assert!(counts.sent < counts.offered, "{counts:?}");
-                ran
+                ensure!(counts.sent < counts.offered, "{counts:?}");
+                Ok(())
             });
         },
     ]);
@@ -155,7 +163,6 @@ fn a_link_without_carrier_and_a_route_that_is_gone_are_outages_of_this_host() {
     if !may_lay() {
         return;
     }
-    let _beside = beside();
     let check = |name, transport, down: Act| {
         let expected = Expected {
             name,
@@ -181,7 +188,6 @@ fn a_target_that_stands_still_behind_a_link_that_is_well_has_the_outage_itself()
     if !may_lay() {
         return;
     }
-    let _beside = beside();
     let expected = outage("gone beyond the link", "of the run nothing came back");
     expected.check_alone(|| {
         let forget: Act = |wire| execute(&wire.far, "ip addr del 10.79.0.2/24 dev far");
@@ -212,14 +218,11 @@ fn what_others_lose_on_this_host_is_not_blamed_on_the_run() {
     if !may_lay() {
         return;
     }
-    let _beside = beside();
-    let lossy = |rate_qps: f64, loss: f64, has_others: bool| {
+    let lossy = |rate_qps: f64, loss: f64| {
         let wire = Wire::lay();
-        let target = wire.responder(|config| config.behaviour.faults.loss = loss);
         let load = load(Transport::Udp).rate(rate_qps);
-        let wire = &wire;
-        wire.run(load, target.address(Transport::Udp), move |index| {
-            if has_others && index == 5 {
+        let watch = |index| {
+            if index == 5 {
                 thread::scope(|scope| {
                     let fail = || {
                         wire.near.enter().unwrap();
@@ -228,7 +231,8 @@ fn what_others_lose_on_this_host_is_not_blamed_on_the_run() {
                     scope.spawn(fail).join().unwrap();
                 });
             }
-        })
+        };
+        wire.run(load, |config| config.behaviour.faults.loss = loss, watch)
     };
     let expected = Expected {
         name: "losses of the path, and of others on this host",
@@ -237,12 +241,14 @@ fn what_others_lose_on_this_host_is_not_blamed_on_the_run() {
         topic: "losses without a queue",
         cure: "run at a tenth of the rate to find out: --rate 200;",
     };
-    expected.check_alone(|| {
-        let ran = lossy(2_000.0, 0.05, true);
-        let lost = ran.record.network.kernel_counter("Udp.RcvbufErrors");
-        assert!(lost > 500, "{lost}");
-        ran
-    });
+    expected.check_with(
+        || lossy(2_000.0, 0.05),
+        |ran| {
+            let lost = ran.record.network.kernel_counter("Udp.RcvbufErrors");
+            ensure!(lost > 500, "{lost}");
+            Ok(())
+        },
+    );
 }
 
 #[test]
@@ -250,7 +256,6 @@ fn local_ports_that_are_used_up_are_the_limit_until_there_are_more_addresses() {
     if !may_lay() {
         return;
     }
-    let _beside = beside();
     let run = |addresses: &[u8]| {
         let wire = Wire::lay();
         let range = "/proc/sys/net/ipv4/ip_local_port_range";
@@ -260,12 +265,11 @@ fn local_ports_that_are_used_up_are_the_limit_until_there_are_more_addresses() {
         for address in addresses {
             wire.near(&format!("ip addr add 10.79.0.{address}/24 dev near"));
         }
-        let target = wire.responder(|_| {});
         let load = load(Transport::Tcp).clients(30).plan(|plan| {
             let each = addresses.iter().map(|it| IpAddr::from([10, 79, 0, *it]));
             plan.local_addresses = each.collect();
         });
-        wire.run(load, target.address(Transport::Tcp), |_| {})
+        wire.run(load, |_| {}, |_| {})
     };
     let expected = Expected {
         name: "few local ports",
@@ -282,14 +286,12 @@ fn a_link_that_is_full_is_the_limit_until_less_is_asked() {
     if !may_lay() {
         return;
     }
-    let _beside = beside();
     let run = |rate_qps: f64| {
         let wire = Wire::lay();
         wire.near("tc qdisc add dev near root tbf rate 400kbit burst 4k limit 4k");
-        let target = wire.responder(|_| {});
         let load = load(Transport::Udp).rate(rate_qps);
         let load = load.plan(|plan| plan.timeout = ms(700));
-        wire.run(load, target.address(Transport::Udp), |_| {})
+        wire.run(load, |_| {}, |_| {})
     };
     let expected = Expected {
         name: "a full link",

@@ -3,17 +3,19 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
+use anyhow::{Result, ensure};
 use lab::target::{BindOptions, BindTarget, UnboundOptions, UnboundTarget};
 use load::names_file;
-use measure::RunRecord;
 use measure::notation::count;
 use proto::Transport;
 use proto::query::QueryOptions;
 use responder::Delay;
 
-use crate::bench::{Load, Responder, beside, ms};
-use crate::servers::zone;
+use super::on_quiet_host;
+use crate::bench::{Load, Ran, Responder, ms};
+use crate::target::zone;
 
 /// A closed loop for a second and a half.
 pub(super) fn load(outstanding: u32) -> Load {
@@ -32,34 +34,33 @@ fn bind() -> BindTarget {
     BindTarget::start(&options).unwrap()
 }
 
-pub(super) fn observed(target: &BindTarget, load: Load) -> RunRecord {
+pub(super) fn observed(target: &BindTarget, load: Load) -> Ran {
     let period = format!("process={},period=100ms", target.process_id());
-    let load = load.observe(&["auto", &period]);
-    load.run_at(target.endpoints().do53()).record
+    load.observe(&["auto", &period]).run_on(target)
 }
 
-/// The verdict tells one of these.
-#[track_caller]
-pub(super) fn tells(record: &RunRecord, either: &[&str]) {
-    let evidence = &record.verdict.evidence;
-    let is_told = |words: &&str| evidence.iter().any(|it| it.contains(words));
-    assert!(
-        either.iter().any(is_told),
-        "none of {either:?}: {:#?} {:#?}",
-        record.verdict,
-        record.programs()
-    );
+/// The verdict has one of these in its evidence.
+pub(super) fn has_evidence(ran: &Ran, either: &[&str]) -> Result<()> {
+    let (verdict, programs) = (&ran.record.verdict, ran.record.programs());
+    let is_there = |words: &&str| verdict.evidence.iter().any(|it| it.contains(words));
+    let is_any = either.iter().any(is_there);
+    ensure!(is_any, "none of {either:?}: {verdict:#?} {programs:#?}");
+    Ok(())
 }
 
 #[test]
 fn a_server_on_one_cpu_has_used_it_up_or_others_had_it() {
-    let _beside = beside();
     let target = bind();
-    let record = observed(&target, load(100));
-    tells(&record, &["of its 1.00 CPUs"]);
-    tells(&record, &["its CPU is the limit", "had to wait for a CPU"]);
-    let evidence = record.verdict.evidence.join("\n");
-    assert!(!evidence.contains("a log of queries"), "{evidence}");
+    on_quiet_host(
+        || observed(&target, load(100)),
+        |ran| {
+            has_evidence(ran, &["of its 1.00 CPUs"])?;
+            has_evidence(ran, &["its CPU is the limit", "had to wait for a CPU"])?;
+            let evidence = ran.record.verdict.evidence.join("\n");
+            ensure!(!evidence.contains("a log of queries"), "{evidence}");
+            Ok(())
+        },
+    );
 }
 
 /// A control group of version 1 or 2 with a limit, gone when dropped.
@@ -96,42 +97,47 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A group is empty a moment after its last process has ended.
-        for _ in 0..1_000 {
-            if fs::remove_dir(&self.folder).is_ok() {
-                return;
-            }
-            std::thread::park_timeout(ms(10));
+        // The kernel empties a group a moment after its last process has ended.
+        let deadline = Instant::now() + ms(60_000);
+        while fs::remove_dir(&self.folder).is_err() && Instant::now() < deadline {
+            std::thread::yield_now();
         }
     }
 }
 
 #[test]
 fn a_server_with_a_quota_is_stopped_by_it() {
-    let _beside = beside();
     let target = bind();
     let Some(quota) = Group::of(target.process_id(), A_FIFTH) else {
         return;
     };
-    let record = observed(&target, load(100));
+    on_quiet_host(
+        || observed(&target, load(100)),
+        |ran| {
+            has_evidence(ran, &["its CPU quota stopped it in"])?;
+            has_evidence(ran, &["of its 0.20 CPUs"])
+        },
+    );
+    // The group is removed after its last process.
     drop(target);
     drop(quota);
-    tells(&record, &["its CPU quota stopped it in"]);
-    tells(&record, &["of its 0.20 CPUs"]);
 }
 
 #[test]
 fn a_server_whose_receive_buffer_is_full_counts_what_it_dropped() {
-    let _beside = beside();
     let target = bind();
     // Ten sockets of ours are one of BIND's, which has room for 277 queries.
-    let record = observed(&target, load(2_000));
-    tells(&record, &["the UDP sockets of named had no room for"]);
-    if let Some(octets) = record.programs()[0].udp_buffer_bytes {
-        let room = format!("; the smallest takes {} bytes", count(octets));
-        tells(&record, &[&room]);
-    }
-    tells(&record, &["fewer: its sockets had no room for"]);
+    on_quiet_host(
+        || observed(&target, load(2_000)),
+        |ran| {
+            has_evidence(ran, &["the UDP sockets of named had no room for"])?;
+            if let Some(octets) = ran.record.programs()[0].udp_buffer_bytes {
+                let room = format!("; the smallest takes {} bytes", count(octets));
+                has_evidence(ran, &[&room])?;
+            }
+            has_evidence(ran, &["fewer: its sockets had no room for"])
+        },
+    );
 }
 
 /// Names that Unbound has to ask our responder for, each once.
@@ -147,7 +153,6 @@ fn questions_of_upstream() -> Load {
 
 #[test]
 fn a_resolver_waits_for_the_authority_until_its_cache_is_warm() {
-    let _beside = beside();
     let authority = Responder::start(|config| {
         config.behaviour.delay = Delay::Constant(ms(20));
     });
@@ -162,21 +167,25 @@ fn a_resolver_waits_for_the_authority_until_its_cache_is_warm() {
         ),
         ..UnboundOptions::new(zone())
     };
-    let target = UnboundTarget::start(&options).unwrap();
-    let run = || {
-        let load = questions_of_upstream().observe(&["auto"]);
-        load.run_at(target.endpoints().do53())
+    let run = |target: &UnboundTarget| {
+        let ran = questions_of_upstream().observe(&["auto"]).run_on(target);
+        ran.assert_all_answered(UPSTREAM);
+        ran
     };
-    let cold = run();
-    cold.assert_all_answered(UPSTREAM);
-    tells(&cold.record, &["on average: it waited for them"]);
-    let servers = cold.record.servers();
-    let asked = servers[0].upstream_queries.unwrap();
-    assert!(asked >= UPSTREAM as f64, "{asked}");
-    assert_eq!(servers[0].cache_hit_share, Some(0.0));
-
-    let warm = run();
-    warm.assert_all_answered(UPSTREAM);
+    let mut target = None;
+    let cold = || {
+        let started = UnboundTarget::start(&options).unwrap();
+        let ran = run(target.insert(started));
+        let servers = ran.record.servers();
+        let asked = servers[0].upstream_queries.unwrap();
+        assert!(asked >= UPSTREAM as f64, "{asked}");
+        assert_eq!(servers[0].cache_hit_share, Some(0.0));
+        ran
+    };
+    on_quiet_host(cold, |ran| {
+        has_evidence(ran, &["on average: it waited for them"])
+    });
+    let warm = run(&target.unwrap());
     assert_eq!(warm.record.servers()[0].cache_hit_share, Some(1.0));
     let verdict = &warm.record.verdict;
     let mut evidence = verdict.evidence.iter();

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, ensure};
 use lab::target::{BindOptions, BindTarget, RunningServer, products};
-use measure::RunRecord;
 use measure::doctor::of_run;
 use proto::Transport;
 
-use super::outages::signal;
-use super::servers::tells;
-use crate::bench::{Load, beside, ms};
-use crate::servers::zone;
+use super::servers::has_evidence;
+use super::{on_quiet_host, signal};
+use crate::bench::{Load, Ran, ms};
+use crate::target::zone;
 
 fn bind() -> BindTarget {
     BindTarget::start(&BindOptions::new(zone())).unwrap()
@@ -41,21 +41,20 @@ fn observing(load: Load, sources: &[String]) -> Load {
 }
 
 /// Cures are those of CoreDNS, and of the server behind it.
-#[track_caller]
-fn is_cured(record: &RunRecord) {
-    let all = of_run(record);
+fn has_cures(ran: &Ran) -> Result<()> {
+    let all = of_run(&ran.record);
     let found = all
         .iter()
         .find(|it| it.topic == "servers behind the target");
-    let found = found.unwrap_or_else(|| panic!("{all:#?}"));
+    let found = found.with_context(|| format!("{all:#?}"))?;
     let cures: Vec<String> = found.cures.iter().map(|it| it.sentence()).collect();
     let cache = "CoreDNS, Corefile, server block: cache 300";
-    assert!(cures.iter().any(|it| it == cache), "{cures:?}");
+    ensure!(cures.iter().any(|it| it == cache), "{cures:?}");
+    Ok(())
 }
 
 #[test]
 fn a_server_behind_the_target_that_stands_still_is_named() {
-    let _beside = beside();
     let behind = bind();
     let target = products::coredns_in_front_of(behind.endpoints().do53(), &zone()).unwrap();
     let load = Load::over(Transport::Udp).rate(300.0).plan(|plan| {
@@ -65,21 +64,22 @@ fn a_server_behind_the_target_that_stands_still_is_named() {
     });
     let load = observing(load, &sources(&target, &behind));
     let process = behind.process_id();
-    let ran = load.run_watched(target.endpoints().do53(), |progress, _| {
-        match progress.index {
-            5 => signal(process, "STOP"),
-            25 => signal(process, "CONT"),
-            _ => {}
-        }
+    let run = || {
+        let address = target.endpoints().do53();
+        load.clone()
+            .run_watched(address, |progress, _| match progress.index {
+                5 => signal(process, "STOP"),
+                25 => signal(process, "CONT"),
+                _ => {}
+            })
+    };
+    on_quiet_host(run, |ran| {
+        let stopped = "named, behind the target, had been stopped by a signal at";
+        has_evidence(ran, &[stopped])?;
+        has_evidence(ran, &["CoreDNS asked other servers"])?;
+        has_evidence(ran, &["it waited for them"])?;
+        has_cures(ran)
     });
-    let record = &ran.record;
-    tells(
-        record,
-        &["named, behind the target, had been stopped by a signal at"],
-    );
-    tells(record, &["CoreDNS asked other servers"]);
-    tells(record, &["it waited for them"]);
-    is_cured(record);
 }
 
 /// So far away the server behind is, there and back.
@@ -132,7 +132,6 @@ fn distance_to(server: SocketAddr) -> SocketAddr {
 
 #[test]
 fn a_server_behind_the_target_that_is_far_away_is_named_with_its_time() {
-    let _beside = beside();
     let behind = bind();
     let upstream = distance_to(behind.endpoints().do53());
     let target = products::coredns_in_front_of(upstream, &zone()).unwrap();
@@ -141,15 +140,21 @@ fn a_server_behind_the_target_that_is_far_away_is_named_with_its_time() {
         plan.timeout = ms(5_000);
     });
     let load = observing(load, &sources(&target, &behind));
-    let ran = load.run_at(target.endpoints().do53());
-    let record = &ran.record;
-    tells(record, &["on average: it waited for them"]);
-    let servers = record.servers();
-    assert_eq!(servers.len(), 2, "{servers:#?}");
-    let mean_s = servers[0].upstream_s_mean.unwrap();
-    assert!(mean_s >= AWAY.as_secs_f64(), "{mean_s}");
-    // The server itself counted all that was passed on, and had nothing to wait for.
-    assert!(servers[1].queries >= servers[0].upstream_queries.unwrap());
-    assert_eq!(servers[1].upstream_queries.unwrap_or(0.0), 0.0);
-    is_cured(record);
+    let run = || {
+        let ran = load.clone().run_at(target.endpoints().do53());
+        let servers = ran.record.servers();
+        assert_eq!(servers.len(), 2, "{servers:#?}");
+        let mean_s = servers[0].upstream_s_mean.unwrap();
+        assert!(mean_s >= AWAY.as_secs_f64(), "{mean_s}");
+        assert_eq!(servers[1].upstream_queries.unwrap_or(0.0), 0.0);
+        ran
+    };
+    on_quiet_host(run, |ran| {
+        has_evidence(ran, &["on average: it waited for them"])?;
+        // The server itself counted all that was passed on.
+        let servers = ran.record.servers();
+        let asked = servers[0].upstream_queries.unwrap();
+        ensure!(servers[1].queries >= asked, "{servers:#?}");
+        has_cures(ran)
+    });
 }
