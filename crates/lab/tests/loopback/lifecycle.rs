@@ -1,7 +1,7 @@
 //! The life of connections on the kernel's sockets: both ends count the same ones.
 
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lab::run::{Serving, SocketUse, serve};
 use measure::counts::Connections;
@@ -51,6 +51,15 @@ fn run_until(
             control.stop();
         }
     });
+    if transport.has_tls() {
+        // A client has its end of a handshake before the server has read the last message.
+        let connections = ran.record.connections();
+        let usable = ran.record.scenario.usable(&connections);
+        let deadline = Instant::now() + ms(60_000);
+        while target.counted().handshakes_completed < usable && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+    }
     let responder = target.stop();
     assert_both_ends_agree(&ran, &responder);
     (ran, responder)
@@ -112,7 +121,7 @@ fn connections_are_replaced_when_their_time_is_over() {
         let by_time = connections.closed_by_client_for.duration;
         let range = 4..=3 * periods(&ran, TIME);
         assert!(range.contains(&by_time), "{transport}: {connections:?}");
-        assert_eq!(ran.counts().responses, ran.counts().offered, "{transport}");
+        assert_eq!(ran.counts().responses, ran.counts().sent, "{transport}");
     }
 }
 
@@ -123,7 +132,7 @@ fn idle_connections_are_closed_and_opened_on_demand() {
         let load = load.plan(|plan| plan.connections.idle_timeout = Some(ms(50)));
         let (ran, responder) = run_until(load, |_| {}, |it| it.closed_by_client_for.idle >= 2);
         let counts = ran.counts();
-        assert_eq!(counts.responses, counts.offered, "{transport}: {counts:?}");
+        assert_eq!(counts.responses, counts.sent, "{transport}: {counts:?}");
         let connections = ran.record.connections();
         // One for each query, unless the host held up one until the next was due.
         let opened = connections.attempted;
@@ -146,7 +155,10 @@ fn reconnect_delay_leaves_room_for_so_many_connections() {
         let opened = ran.record.connections().attempted;
         let range = 3..=periods(&ran, DELAY);
         assert!(range.contains(&opened), "{transport}: {opened}");
-        assert_eq!(ran.counts().responses, opened, "{transport}");
+        // The last one has no query if the run ended before that was sent.
+        let responses = ran.counts().responses;
+        assert_eq!(responses, ran.counts().sent, "{transport}");
+        assert!((opened - 1..=opened).contains(&responses), "{transport}");
     }
 }
 
