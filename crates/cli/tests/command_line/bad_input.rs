@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::thread;
 
-use crate::process::{ClosedTcpPort, Folder, Listener, Nobody, Responder, THRONG, execute, throng};
+use crate::process::{
+    ClosedTcpPort, ClosedUdpPort, Folder, Listener, Responder, THRONG, execute, throng,
+};
 
 /// Checks that a command is refused with these parts in its error and its hint.
 fn check(flags: &str, error_part: &str, hint_part: &str) {
@@ -100,7 +102,7 @@ fn a_server_that_cannot_be_found_or_reached_is_named() {
     );
     check(&run("127.0.0.1:0", ""), "has port 0", "give the port");
     let listens = "check address and port, and that the server listens for this transport";
-    let (udp, tcp) = (Nobody::new(), ClosedTcpPort::new());
+    let (udp, tcp) = (ClosedUdpPort::new(), ClosedTcpPort::new());
     let (udp, tcp) = (udp.address(), tcp.address());
     check(
         &run(&udp.to_string(), ""),
@@ -196,7 +198,7 @@ fn a_run_that_does_not_start_leaves_its_record_as_it_was() {
     let folder = Folder::new("not-started");
     let (names, new) = (names_in(&folder), folder.path("new.json"));
     let old = folder.write("old.json", "kept");
-    let nobody = Nobody::new();
+    let nobody = ClosedUdpPort::new();
     let closed = nobody.address();
     for record in [&new, &old] {
         let flags = format!("--server {closed} --names {names} --record {record}");
@@ -515,7 +517,7 @@ fn speaks_no_tls() -> SocketAddr {
 fn a_target_that_was_not_looked_for_and_is_not_there_is_exit_code_1() {
     let folder = Folder::new("not-looked-for");
     let names = names_in(&folder);
-    let (udp, tcp) = (Nobody::new(), ClosedTcpPort::new());
+    let (udp, tcp) = (ClosedUdpPort::new(), ClosedTcpPort::new());
     for (transport, address) in [("udp", udp.address()), ("tcp", tcp.address())] {
         let server = format!("--server {address} --names {names} --transport {transport}");
         let flags = "--no-preflight --duration 200ms --outstanding 2 --timeout 100ms";

@@ -17,7 +17,7 @@ use proto::Transport;
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Delay, ResponderConfig};
 
-use crate::process::{ClosedTcpPort, Folder, Nobody, THRONG, signal};
+use crate::process::{ClosedTcpPort, ClosedUdpPort, Folder, THRONG, signal};
 
 const RECORDS: u32 = 100;
 pub(crate) const ZONE: &str = "lab.test";
@@ -557,7 +557,7 @@ fn our_own_refusals_say_why() {
 
 #[test]
 fn nobody_listening_is_a_loss_and_the_statistics_come() {
-    let (udp, tcp) = (Nobody::new(), ClosedTcpPort::new());
+    let (udp, tcp) = (ClosedUdpPort::new(), ClosedTcpPort::new());
     let folder = Folder::new("nobody");
     let names = folder.write("names.txt", "a.lab.test A\n");
     let line = |port: u16| format!("-p {port} -d {names} -t 0.2");

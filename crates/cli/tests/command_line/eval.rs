@@ -4,7 +4,7 @@ use measure::Evaluation;
 use measure::evaluation::{Row, Versus};
 
 use crate::dnsperf::bind;
-use crate::process::{Folder, Listener, Nobody, Responder, throng};
+use crate::process::{ClosedUdpPort, Folder, Listener, Responder, throng};
 
 const QUICK: &str = "--interval 10ms --timeout 20s";
 
@@ -24,7 +24,7 @@ fn servers_are_asked_as_often_and_one_that_is_gone_is_a_row() {
     let fast = Responder::start("udp:127.0.0.1:0", "--delay 1ms");
     let slow = Responder::start("udp:127.0.0.1:0", "--delay 20ms --rcodes NXDOMAIN=1");
     let silent = Listener::new();
-    let gone = Nobody::new();
+    let gone = ClosedUdpPort::new();
     let servers = format!(
         "--server {} --server {} --server {} --server {} --server no-such-host.invalid",
         slow.address(),
@@ -123,7 +123,7 @@ fn all_forms_show_the_servers_of_a_file() {
 
 #[test]
 fn an_evaluation_without_any_response_ends_with_exit_code_1() {
-    let nobody = Nobody::new();
+    let nobody = ClosedUdpPort::new();
     let gone = nobody.address();
     let line = format!("eval a.example --server {gone} {QUICK}");
     let text = throng(&line).ended_with(1);

@@ -7,7 +7,7 @@ use measure::RunRecord;
 use serde_json::Value;
 
 use crate::dnsperf::bind;
-use crate::process::{Folder, Listener, Nobody, Responder, THRONG, signal, throng};
+use crate::process::{ClosedUdpPort, Folder, Listener, Responder, THRONG, signal, throng};
 
 const QUICK: &str = "--interval 20ms --timeout 20s";
 
@@ -227,7 +227,7 @@ fn a_ping_that_makes_no_sense_is_refused() {
     ] {
         throng(&format!("ping {flags}")).refused_with(what, cure);
     }
-    let closed = Nobody::new();
+    let closed = ClosedUdpPort::new();
     let line = format!("ping a.example --server {}", closed.address());
     let (error, _) = throng(&line).refused();
     assert!(error.contains("nothing is listening"), "{error}");

@@ -351,13 +351,13 @@ impl Listener {
 
 /// A UDP port at which nobody listens, held so that no other process gets it: the kernel refuses
 /// what does not come from the peer of a connected socket, and this one's is itself.
-pub(crate) struct Nobody(UdpSocket);
+pub(crate) struct ClosedUdpPort(UdpSocket);
 
-impl Nobody {
-    pub(crate) fn new() -> Nobody {
+impl ClosedUdpPort {
+    pub(crate) fn new() -> ClosedUdpPort {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(socket.local_addr().unwrap()).unwrap();
-        Nobody(socket)
+        ClosedUdpPort(socket)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -2,7 +2,7 @@
 
 use measure::{RunRecord, TargetRecord};
 
-use crate::process::{Folder, Nobody, Responder, throng};
+use crate::process::{ClosedUdpPort, Folder, Responder, throng};
 
 /// Checks that a run is refused with these parts in its error and its hint.
 fn check(flags: &str, error_part: &str, hint_part: &str) {
@@ -95,7 +95,7 @@ fn run_goes_on_with_the_second_server_and_says_so() {
     let names = folder.write("names.txt", "a.example A\n");
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let alive = responder.address();
-    let nobody = Nobody::new();
+    let nobody = ClosedUdpPort::new();
     let file = folder.path("r.json");
     let flags = "--rate 100 --duration 1s --retry glibc,timeout=1 --quiet";
     let servers = format!("--server {} --server {alive}", nobody.address());

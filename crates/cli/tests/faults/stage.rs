@@ -17,7 +17,7 @@ use proto::Transport;
 use crate::fault::{Do, Fault, Target, When};
 use crate::hostile::Hostile;
 use crate::left::{MARK, waited};
-use crate::process::{Folder, Nobody, Responder, THRONG};
+use crate::process::{ClosedUdpPort, Folder, Responder, THRONG};
 
 /// A run that has not reported for so long is killed, and fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ const FLAGS: [(&str, &[&str]); 8] = [
 enum Asked {
     Responder(Option<Responder>),
     Hostile(Hostile),
-    Nobody { _held: Nobody },
+    Nobody { _held: ClosedUdpPort },
     BuiltIn,
 }
 
@@ -174,7 +174,7 @@ impl Stage {
                 self.asked = Asked::Hostile(hostile);
             }
             Target::Nobody => {
-                let nobody = Nobody::new();
+                let nobody = ClosedUdpPort::new();
                 self.server = Some(nobody.address());
                 self.asked = Asked::Nobody { _held: nobody };
             }

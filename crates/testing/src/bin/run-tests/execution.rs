@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use testing::timed::INCONCLUSIVE_FILE;
+use testing::timed::{INCONCLUSIVE_FILE, ONE_ATTEMPT};
 
 use crate::binaries::Job;
 use crate::leftovers;
@@ -25,8 +25,15 @@ struct Ended {
     was_killed: bool,
 }
 
+/// How often a timed test tries to find its host quiet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempts {
+    Several,
+    One,
+}
+
 /// Runs a test.
-pub(crate) fn execute(job: &Job) -> RunOfTest {
+pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::SeqCst);
     let mark = format!("{}-{number}", std::process::id());
@@ -40,7 +47,10 @@ pub(crate) fn execute(job: &Job) -> RunOfTest {
     // Servers that run as other users write there.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
     fs::set_permissions(&temporary, open).unwrap();
-    let ended = ended(job, &output, &temporary, &inconclusive);
+    let mut command = command(job, attempts);
+    command.env("TMPDIR", &temporary);
+    command.env(INCONCLUSIVE_FILE, &inconclusive);
+    let ended = ended(&mut command, &output);
     let left = leftovers::remove(&temporary);
     let text = fs::read(&output).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -64,14 +74,19 @@ pub(crate) fn execute(job: &Job) -> RunOfTest {
     }
 }
 
-fn ended(job: &Job, output: &Path, temporary: &Path, inconclusive: &Path) -> Ended {
-    let file = File::create(output).unwrap();
+fn command(job: &Job, attempts: Attempts) -> Command {
     let mut command = Command::new(&job.executable);
     command.args(["--exact", &job.test, "--nocapture"]);
     command.current_dir(&job.folder).process_group(0);
     command.env("CARGO_MANIFEST_DIR", &job.folder);
-    command.env("TMPDIR", temporary);
-    command.env(INCONCLUSIVE_FILE, inconclusive);
+    if attempts == Attempts::One {
+        command.env(ONE_ATTEMPT, "1");
+    }
+    command
+}
+
+fn ended(command: &mut Command, output: &Path) -> Ended {
+    let file = File::create(output).unwrap();
     command.stdin(Stdio::null());
     command.stdout(file.try_clone().unwrap()).stderr(file);
     let began = Instant::now();

@@ -9,13 +9,15 @@ use std::thread;
 use std::time::Instant;
 
 use crate::binaries::{Job, Kind};
-use crate::execution::execute;
+use crate::execution::{Attempts, execute};
 use crate::results::{self, Outcome, Results, RunOfTest};
 
 /// Real tests at once, for each CPU.
 const REAL_PER_CPU: usize = 3;
 /// More failures than that are no accident, and are not run again.
 const AGAIN_MAX: usize = 40;
+/// Once timed tests have spent that long without a quiet host, those that follow make one attempt each.
+const INCONCLUSIVE_SECONDS_MAX: f64 = 180.0;
 /// Lines of a failed test's output that are printed.
 const LINES_MAX: usize = 60;
 
@@ -46,11 +48,19 @@ pub(crate) fn run_all(jobs: Vec<Job>) -> Result<(), String> {
 }
 
 fn drain(queue: &Mutex<VecDeque<Job>>, results: &Results, board: &Board) {
+    let mut inconclusive_seconds = 0.0;
     loop {
         let Some(job) = queue.lock().unwrap().pop_front() else {
             return;
         };
-        let run = execute(&job);
+        let attempts = match inconclusive_seconds < INCONCLUSIVE_SECONDS_MAX {
+            true => Attempts::Several,
+            false => Attempts::One,
+        };
+        let run = execute(&job, attempts);
+        if run.outcome == Outcome::Inconclusive {
+            inconclusive_seconds += run.seconds;
+        }
         board.show(&run);
         results.add(&run);
     }
@@ -68,7 +78,7 @@ pub(crate) fn run_failed_again() -> Result<bool, String> {
     let mut all_passed = true;
     for job in failed {
         println!("again, alone: {}", job.name());
-        let run = execute(&job);
+        let run = execute(&job, Attempts::Several);
         all_passed &= run.outcome != Outcome::Failed;
         print_if_not_passed(&run);
         results.add(&run);
