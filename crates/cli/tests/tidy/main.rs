@@ -93,6 +93,7 @@ fn tests_end_waits_by_events_and_bound_no_duration() {
     passes(repository.each_file(waiting::pauses));
     passes(repository.each_file(waiting::short_timeouts));
     passes(repository.each_file(waiting::duration_bounds));
+    passes(waiting::stale_exceptions(&repository.files));
 }
 
 #[test]

@@ -12,21 +12,11 @@ use crate::source::{Source, line_of, words};
 type Allowed = (&'static str, &'static str, &'static str);
 
 /// Waits that end by a time of milliseconds.
-const PAUSES_ALLOWED: [Allowed; 12] = [
+const PAUSES_ALLOWED: [Allowed; 5] = [
     (
         "crates/cli/tests/faults/signals.rs",
         "sleep 0.7",
         "a run that is stopped for a while: the while is the fault",
-    ),
-    (
-        "crates/lab/tests/loopback/situations/outages.rs",
-        "sleep 0.7",
-        "a run that is stopped for a while: the while is the fault",
-    ),
-    (
-        "crates/cli/tests/command_line/losses.rs",
-        "sleep 2",
-        "a process that is stopped for a while: the while is the fault",
     ),
     (
         "crates/cli/tests/command_line/lab.rs",
@@ -48,35 +38,10 @@ const PAUSES_ALLOWED: [Allowed; 12] = [
         "park_timeout",
         "the end of processes that are not children, of claims and of ports has no event",
     ),
-    (
-        "crates/cli/tests/command_line/process.rs",
-        "park_timeout",
-        "the end of processes that are not children has no event",
-    ),
-    (
-        "crates/cli/tests/command_line/capacity/disturbed.rs",
-        "recv_timeout",
-        "a disturbance that comes and goes: the times are the subject",
-    ),
-    (
-        "crates/lab/tests/loopback/situations/scraped.rs",
-        "park_timeout",
-        "a slow metrics endpoint: its delay is the subject",
-    ),
-    (
-        "crates/lab/tests/loopback/situations/servers.rs",
-        "park_timeout",
-        "a slow server: its delay is the subject",
-    ),
-    (
-        "crates/lab/tests/loopback/situations/upstream.rs",
-        "park_timeout",
-        "a slow upstream: its delay is the subject",
-    ),
 ];
 
 /// Timeouts of queries below two seconds, where no response is to come in time.
-const TIMEOUTS_ALLOWED: [Allowed; 14] = [
+const TIMEOUTS_ALLOWED: [Allowed; 12] = [
     (
         "crates/cli/tests/faults/path.rs",
         "--timeout 400ms",
@@ -119,18 +84,8 @@ const TIMEOUTS_ALLOWED: [Allowed; 14] = [
     ),
     (
         "crates/cli/tests/command_line/processes.rs",
-        "--timeout 200ms",
-        "connections that are not accepted, or are: both are right",
-    ),
-    (
-        "crates/cli/tests/command_line/processes.rs",
         "--timeout 100ms",
         "a part is stopped: how long it may be silent counts from this",
-    ),
-    (
-        "crates/cli/tests/command_line/responder.rs",
-        "--timeout 200ms",
-        "connections that are not accepted time out",
     ),
     (
         "crates/cli/tests/command_line/run.rs",
@@ -149,23 +104,19 @@ const TIMEOUTS_ALLOWED: [Allowed; 14] = [
     ),
 ];
 
-/// Upper bounds of durations.
-const BOUNDS_ALLOWED: [Allowed; 1] = [(
-    "crates/cli/tests/command_line/losses.rs",
-    "took <",
-    "how soon a run ends that has lost a process",
-)];
-
 /// No duration that a test asserts to be the most is shorter: only a wait for an event is.
 const PATIENCE_S_MIN: u64 = 60;
 const TIMEOUT_MS_MIN: f64 = 2_000.0;
+const TIMED: &str = "/tests/timed/";
 /// Time in these is the simulator's.
 const SIMULATED: &str = "crates/lab/tests/simulated/";
 
-/// Files of tests; the samples of these rules break them on purpose.
+/// Files of tests, but for timed ones, whose subject are times. The samples of these rules break
+/// them on purpose.
 fn is_test(file: &File) -> bool {
     let is_of_tests = file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
-    is_of_tests && file.is_rust() && !file.path.starts_with("crates/cli/tests/tidy/")
+    let is_exempt = file.path.starts_with("crates/cli/tests/tidy/") || file.path.contains(TIMED);
+    is_of_tests && file.is_rust() && !is_exempt
 }
 
 fn is_allowed(allowed: &[Allowed], file: &File, found: &str) -> bool {
@@ -208,7 +159,7 @@ pub(crate) fn pauses(file: &File) -> Vec<Offence> {
     offences.collect()
 }
 
-/// Names of constants that are so many milliseconds.
+/// Names of constants that are durations in milliseconds.
 fn short_durations(code: &str) -> Vec<&str> {
     let is_short = |rest: &str| {
         rest.trim_start()
@@ -297,23 +248,39 @@ pub(crate) fn duration_bounds(file: &File) -> Vec<Offence> {
     for offset in words(&code, "assert") {
         let asserted = &code[arguments(&code, offset)];
         let is_bound = ["elapsed() <", "elapsed <", "took <", "took() <"];
-        let bound = is_bound
-            .iter()
-            .find_map(|it| Some((*it, asserted.split_once(it)?.1)));
-        let Some((how, most)) = bound else {
+        let bound = is_bound.iter().find_map(|it| asserted.split_once(it));
+        let Some((_, most)) = bound else {
             continue;
         };
         let seconds = most
             .split_once("from_secs(")
             .map_or("", |(_, it)| number(it));
         let is_patience = seconds.parse().unwrap_or(0) >= PATIENCE_S_MIN;
-        if !is_patience && !is_allowed(&BOUNDS_ALLOWED, file, how) {
+        if !is_patience {
             let cure = "assert what no scheduling can break, or let it be a timed test";
             let what = "an upper bound of a duration";
             offences.push(file.offence(line_of(&code, offset), what, cure));
         }
     }
     offences
+}
+
+/// Exceptions that nothing needs any more.
+pub(crate) fn stale_exceptions(files: &[File]) -> Vec<Offence> {
+    let is_stale = |(path, text, _): &&Allowed| {
+        let file = files.iter().find(|file| file.path == *path);
+        !file.is_some_and(|file| file.text.contains(text))
+    };
+    let all = PAUSES_ALLOWED.iter().chain(&TIMEOUTS_ALLOWED);
+    let stale = all.filter(is_stale).map(|(path, text, _)| {
+        let file = File::new("crates/cli/tests/tidy/waiting.rs", "");
+        file.offence(
+            1,
+            format!("`{text}` is not in {path}"),
+            "delete the exception",
+        )
+    });
+    stale.collect()
 }
 
 #[cfg(test)]
