@@ -31,7 +31,7 @@ pub(crate) struct Fault {
     pub(crate) around: &'static str,
     /// In this order.
     pub(crate) meanwhile: &'static [(When, Do)],
-    /// The fault takes CPU time from the run: its verdict holds on every host.
+    /// The fault takes CPU time from the run: its verdict holds unless the target waited too.
     pub(crate) is_disturbing: bool,
     pub(crate) ends: Ends,
     /// For a shell, when the run has ended; it must succeed.

@@ -69,25 +69,6 @@ pub(crate) const FAULTS: &[Fault] = &[
         ..NONE
     },
     Fault {
-        name: "a hog on its CPU",
-        over: &[Udp, Dot, Doq],
-        before: HOG,
-        around: r#"exec taskset -c $CPU "$@""#,
-        is_disturbing: true,
-        ends: Ends::measured(STARVED, ""),
-        after: END_HOG,
-        ..NONE
-    },
-    Fault {
-        name: "a hog on its CPU, and less priority",
-        before: HOG,
-        around: r#"exec nice -n 19 taskset -c $CPU "$@""#,
-        is_disturbing: true,
-        ends: Ends::measured(&[Generator], "its CPU"),
-        after: END_HOG,
-        ..NONE
-    },
-    Fault {
         name: "a clock three years ahead",
         over: &[Udp, Dot, Doq],
         around: YEARS_AHEAD,
@@ -167,6 +148,29 @@ pub(crate) const FAULTS: &[Fault] = &[
         name: "no standard streams, in processes",
         flags: "--processes 2",
         around: NO_STREAMS,
+        ..NONE
+    },
+];
+
+/// Runs that share their CPU on purpose, which disturbs what runs beside.
+pub(crate) const SHARED_CPU: &[Fault] = &[
+    Fault {
+        name: "a hog on its CPU",
+        over: &[Udp, Dot, Doq],
+        before: HOG,
+        around: r#"exec taskset -c $CPU "$@""#,
+        is_disturbing: true,
+        ends: Ends::measured(&[Generator, Rate], ""),
+        after: END_HOG,
+        ..NONE
+    },
+    Fault {
+        name: "a hog on its CPU, and less priority",
+        before: HOG,
+        around: r#"exec nice -n 19 taskset -c $CPU "$@""#,
+        is_disturbing: true,
+        ends: Ends::measured(&[Generator], "its CPU"),
+        after: END_HOG,
         ..NONE
     },
     Fault {

@@ -61,3 +61,13 @@ fn faults_of_files_are_told_and_lose_nothing() {
 fn signals_end_runs_as_they_should_and_lose_nothing() {
     table::check("signals", signals::FAULTS);
 }
+
+/// Run last, with nothing beside.
+mod timed {
+    use crate::{host, table};
+
+    #[test]
+    fn runs_that_share_their_cpu_lose_nothing() {
+        table::check("shared CPU", host::SHARED_CPU);
+    }
+}

@@ -177,7 +177,7 @@ fn doubt(fault: &Fault, record: Option<&RunRecord>, ended: &Ended) -> Option<Dou
     if ended.undone > 0 || is_late && has_lasted {
         return Some(Doubt::Late);
     }
-    let record = record.filter(|_| !fault.is_disturbing)?;
+    let record = record?;
     let Waited { run, target } = ended.waited;
     let share = |wait| {
         Disturbance::default()
@@ -189,9 +189,11 @@ fn doubt(fault: &Fault, record: Option<&RunRecord>, ended: &Ended) -> Option<Dou
         generator_waited: share(run),
         ..Disturbance::default()
     };
-    let disturbance = Disturbance::of(record)
-        .or(of_run)
-        .and_target(record, target);
+    let of_run = match fault.is_disturbing {
+        true => Disturbance::default(),
+        false => Disturbance::of(record).or(of_run),
+    };
+    let disturbance = of_run.and_target(record, target);
     // A run takes a second: a wait of 20 ms would be two of its percentiles.
     disturbance.beyond(Quiet::LATENCY).map(Doubt::Disturbed)
 }

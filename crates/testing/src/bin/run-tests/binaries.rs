@@ -29,9 +29,9 @@ impl Kind {
         }
     }
 
-    fn of(package: &str, target: &str) -> Kind {
+    fn of(package: &str, target: &str, test: &str) -> Kind {
         match target {
-            "timed" => Kind::Timed,
+            _ if target == "timed" || test.starts_with("timed::") => Kind::Timed,
             _ if REAL.contains(&(package, target)) => Kind::Real,
             _ => Kind::Pure,
         }
@@ -39,7 +39,8 @@ impl Kind {
 }
 
 /// Package and target of real tests, those first that take longest. A target with the name of its
-/// package has the tests beside the code. All other targets are pure, but for `timed`.
+/// package has the tests beside the code. All other targets are pure, but for targets and modules
+/// that are named `timed`.
 const REAL: [(&str, &str); 15] = [
     ("cli", "cluster"),
     ("cli", "faults"),
@@ -69,8 +70,10 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    fn includes(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|it| name.contains(it))
+    fn includes(&self, job: &Job) -> bool {
+        let name = job.name();
+        let is_named = self.filters.is_empty() || self.filters.iter().any(|it| name.contains(it));
+        is_named && self.kinds.contains(&job.kind)
     }
 }
 
@@ -140,10 +143,6 @@ fn jobs_of(artifact: Artifact, selection: &Selection) -> Result<Option<(usize, V
     let folder = manifest.parent().unwrap().to_owned();
     let package = folder.file_name().unwrap().to_string_lossy().into_owned();
     let of = (package.as_str(), target.name.as_str());
-    let kind = Kind::of(of.0, of.1);
-    if !selection.kinds.contains(&kind) {
-        return Ok(None);
-    }
     let sanitized = executable
         .components()
         .any(|it| it.as_os_str() == SANITIZED);
@@ -153,13 +152,13 @@ fn jobs_of(artifact: Artifact, selection: &Selection) -> Result<Option<(usize, V
     let rank = rank.unwrap_or(REAL.len());
     let tests = list(&executable, &folder)?.into_iter();
     let jobs = tests.map(|test| Job {
-        kind,
+        kind: Kind::of(of.0, of.1, &test),
         binary: binary.clone(),
         test,
         executable: executable.clone(),
         folder: folder.clone(),
     });
-    let chosen = jobs.filter(|job| selection.includes(&job.name()));
+    let chosen = jobs.filter(|job| selection.includes(job));
     Ok(Some((rank, chosen.collect())))
 }
 

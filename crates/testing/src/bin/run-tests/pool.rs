@@ -16,7 +16,8 @@ use crate::results::{self, Outcome, Results, RunOfTest};
 const REAL_PER_CPU: usize = 3;
 /// More failures than that are no accident, and are not run again.
 const AGAIN_MAX: usize = 40;
-/// Once timed tests have spent that long without a quiet host, those that follow make one attempt each.
+/// Once timed tests have spent that long without a quiet host, those that follow make one attempt
+/// each.
 const INCONCLUSIVE_SECONDS_MAX: f64 = 180.0;
 /// Lines of a failed test's output that are printed.
 const LINES_MAX: usize = 60;

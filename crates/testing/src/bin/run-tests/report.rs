@@ -114,11 +114,11 @@ fn concluded(runs: &[RunOfTest]) -> Vec<Test> {
     }
     by_name
         .into_iter()
-        .map(|(name, runs)| test(name, &runs))
+        .map(|(name, runs)| conclude(name, &runs))
         .collect()
 }
 
-fn test(name: String, runs: &[&RunOfTest]) -> Test {
+fn conclude(name: String, runs: &[&RunOfTest]) -> Test {
     let last = runs.last().unwrap();
     let has_failed = runs.iter().any(|run| run.outcome == Outcome::Failed);
     let conclusion = match (last.outcome, has_failed) {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn test_that_failed_and_passed_alone_is_flaky_and_one_that_failed_twice_failed() {
+    fn what_failed_and_passed_alone_is_flaky_and_what_failed_twice_failed() {
         use Outcome::{Failed, Inconclusive, Passed};
         let runs = [
             run("flaky", Failed),
