@@ -41,7 +41,7 @@ const PAUSES_ALLOWED: [Allowed; 5] = [
 ];
 
 /// Timeouts of queries below two seconds, where no response is to come in time.
-const TIMEOUTS_ALLOWED: [Allowed; 12] = [
+const TIMEOUTS_ALLOWED: [Allowed; 13] = [
     (
         "crates/cli/tests/faults/path.rs",
         "--timeout 400ms",
@@ -70,6 +70,11 @@ const TIMEOUTS_ALLOWED: [Allowed; 12] = [
     (
         "crates/cli/tests/command_line/hosts.rs",
         "--timeout 100ms",
+        "a part is stopped: how long it may be silent counts from this",
+    ),
+    (
+        "crates/cli/tests/command_line/losses.rs",
+        "--timeout 1s",
         "a part is stopped: how long it may be silent counts from this",
     ),
     (

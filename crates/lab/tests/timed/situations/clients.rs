@@ -7,6 +7,7 @@ use anyhow::ensure;
 use lab::target::{
     BindOptions, BindTarget, KnotOptions, KnotTarget, Service, UnboundOptions, UnboundTarget,
 };
+use load::arrival::{Arrival, Process};
 use measure::Limit;
 use proto::Transport;
 use responder::behaviour::ConnectionEnd;
@@ -184,9 +185,17 @@ fn connections_that_end_at_random_are_no_cap_on_clients() {
     });
     let expected = closed_connections("ends at random", "raise the server's limits on connections");
     let run = || {
-        // Ten queries at a time on each connection: most of its ends lose some.
-        let load = Load::over(Transport::Tcp).clients(10).outstanding(100);
-        let load = load.plan(|plan| plan.duration = Some(ms(1_500)));
+        // Ten queries at a time on each connection: most of its ends lose some. A closed loop would
+        // use all CPUs, as the target's threads would.
+        let load = Load::over(Transport::Tcp).clients(10);
+        let load = load.plan(|plan| {
+            plan.duration = Some(ms(1_500));
+            plan.arrival = Arrival::Open {
+                rate_qps: 10_000.0,
+                process: Process::Constant,
+                burst: 100,
+            };
+        });
         // The target is threads of this process.
         load.target_process(std::process::id()).run_at(target)
     };
