@@ -30,17 +30,20 @@ impl Kind {
     }
 
     fn of(package: &str, target: &str, test: &str) -> Kind {
-        match target {
-            _ if target == "timed" || test.starts_with("timed::") => Kind::Timed,
-            _ if REAL.contains(&(package, target)) => Kind::Real,
-            _ => Kind::Pure,
+        if target == "timed" {
+            return Kind::Timed;
+        }
+        match REAL.contains(&(package, target)) {
+            true if test.starts_with("timed::") => Kind::Timed,
+            true => Kind::Real,
+            false => Kind::Pure,
         }
     }
 }
 
 /// Package and target of real tests, those first that take longest. A target with the name of its
-/// package has the tests beside the code. All other targets are pure, but for targets and modules
-/// that are named `timed`.
+/// package has the tests beside the code. Those in modules named `timed` are timed, as targets of
+/// that name are. All other targets are pure.
 const REAL: [(&str, &str); 15] = [
     ("cli", "cluster"),
     ("cli", "faults"),
