@@ -2,7 +2,7 @@
 //!
 //! Read from the run's record: CPU time that the hypervisor took (steal), and run-queue wait, the
 //! time in which a thread was ready to run but another one had the CPU. Idle time is not looked at:
-//! one busy CPU of two leaves half of the time idle and disturbs all the same.
+//! one busy CPU of two leaves half of the time idle, and still disturbs.
 
 use std::fs;
 use std::time::Duration;

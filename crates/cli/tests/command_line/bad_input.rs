@@ -198,8 +198,8 @@ fn a_run_that_does_not_start_leaves_its_record_as_it_was() {
     let folder = Folder::new("not-started");
     let (names, new) = (names_in(&folder), folder.path("new.json"));
     let old = folder.write("old.json", "kept");
-    let nobody = ClosedUdpPort::new();
-    let closed = nobody.address();
+    let port = ClosedUdpPort::new();
+    let closed = port.address();
     for record in [&new, &old] {
         let flags = format!("--server {closed} --names {names} --record {record}");
         check(

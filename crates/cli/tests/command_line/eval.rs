@@ -123,8 +123,8 @@ fn all_forms_show_the_servers_of_a_file() {
 
 #[test]
 fn an_evaluation_without_any_response_ends_with_exit_code_1() {
-    let nobody = ClosedUdpPort::new();
-    let gone = nobody.address();
+    let port = ClosedUdpPort::new();
+    let gone = port.address();
     let line = format!("eval a.example --server {gone} {QUICK}");
     let text = throng(&line).ended_with(1);
     assert!(text.contains("  not asked\n"), "{text}");

@@ -95,10 +95,10 @@ fn run_goes_on_with_the_second_server_and_says_so() {
     let names = folder.write("names.txt", "a.example A\n");
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let alive = responder.address();
-    let nobody = ClosedUdpPort::new();
+    let closed = ClosedUdpPort::new();
     let file = folder.path("r.json");
     let flags = "--rate 100 --duration 1s --retry glibc,timeout=1 --quiet";
-    let servers = format!("--server {} --server {alive}", nobody.address());
+    let servers = format!("--server {} --server {alive}", closed.address());
     let run = format!("run {servers} --names {names} {flags} --record {file}");
     let text = throng(&run).succeeded();
     let record = RunRecord::from_json(&std::fs::read_to_string(&file).unwrap()).unwrap();

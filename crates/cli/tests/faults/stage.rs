@@ -174,9 +174,9 @@ impl Stage {
                 self.asked = Asked::Hostile(hostile);
             }
             Target::Nobody => {
-                let nobody = ClosedUdpPort::new();
-                self.server = Some(nobody.address());
-                self.asked = Asked::Nobody { _held: nobody };
+                let port = ClosedUdpPort::new();
+                self.server = Some(port.address());
+                self.asked = Asked::Nobody { _held: port };
             }
             Target::BuiltIn { .. } => {}
         }

@@ -23,7 +23,7 @@ fn load(transport: Transport) -> Load {
 enum Fate {
     /// It answers; so many responses have been seen.
     Alive(u64),
-    /// It is gone; so many losses have been seen since.
+    /// It is gone; the number of losses seen since.
     Gone(u64),
     /// It was started again.
     Back,
