@@ -165,15 +165,7 @@ fn a_run_whose_clients_all_failed_in_their_script_has_failed() {
 
 /// The first client goes through a large table without an entry again and again, from half a second
 /// on. That is a function in C that nobody counts, so it takes long until somebody looks.
-pub(crate) const HANGS: &str = "
-    local t = {}
-    for i = 1, 1e6 do t[i + 0.5] = i end
-    for i = 1, 1e6 do t[i + 0.5] = nil end
-    function client(c)
-      while c.index ~= 1 do c:query('test-record-1.throng.test') end
-      c:sleep(0.5)
-      while not next(t) do end
-    end";
+const HANGS: &str = include_str!("hangs.lua");
 
 #[test]
 fn a_worker_that_does_not_end_is_left_behind_and_the_others_are_recorded() {

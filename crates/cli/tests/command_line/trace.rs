@@ -3,7 +3,6 @@
 //! The namespaces have no names and are gone with the processes in them. The test starts itself
 //! again in the first, where `throng trace` runs. Needs root.
 
-use std::fs;
 use std::process::Command;
 
 use lab::target::Namespace;
@@ -79,16 +78,11 @@ fn chain() -> [Namespace; 3] {
     chain
 }
 
-fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    status.lines().any(|line| line.starts_with("Uid:\t0\t"))
-}
-
 #[test]
 fn every_router_on_the_way_is_a_hop_over_ipv4_and_ipv6() {
     if std::env::var_os(INSIDE).is_some() {
         run_within();
-    } else if is_root() {
+    } else if testing::host::is_root() {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "unshare", "--net"]);
         command.arg(std::env::current_exe().unwrap());

@@ -50,17 +50,6 @@ pub(crate) fn marked(mark: &str) -> Vec<String> {
     })
 }
 
-/// Run-queue wait of all threads that a process has now; 0 if it has ended.
-pub(crate) fn waited(pid: u32) -> Duration {
-    let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    let threads = threads.into_iter().flatten().flatten();
-    let nanoseconds = threads.filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split(' ').nth(1)?.parse::<u64>().ok()
-    });
-    Duration::from_nanos(nanoseconds.sum())
-}
-
 /// A network namespace by its number, as in proc(5).
 pub(crate) fn namespace_of(pid: u32) -> Vec<u8> {
     let link = fs::read_link(format!("/proc/{pid}/ns/net")).unwrap();

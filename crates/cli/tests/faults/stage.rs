@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use lab::target::Namespace;
 use proto::Transport;
+use testing::quiet::run_queue_wait;
 
 use crate::fault::{Do, Fault, Target, When};
 use crate::hostile::Hostile;
-use crate::left::{MARK, waited};
+use crate::left::MARK;
 use crate::process::{ClosedUdpPort, Folder, Responder, THRONG};
 
 /// A run that has not reported for so long is killed, and fails.
@@ -376,7 +377,7 @@ impl Stage {
                 Ok(event) => {
                     if followed.record(event) {
                         let target = self.target_waited().saturating_sub(target_before);
-                        followed.waited.run = waited(id);
+                        followed.waited.run = run_queue_wait(id);
                         followed.waited.target = followed.waited.target.max(target);
                     }
                 }
@@ -394,8 +395,8 @@ impl Stage {
     /// Run-queue wait of the target, which is a process or threads of this one.
     fn target_waited(&self) -> Duration {
         match (&self.asked, self.responder_id()) {
-            (_, Some(id)) => waited(id),
-            (Asked::Hostile(_), None) => waited(std::process::id()),
+            (_, Some(id)) => run_queue_wait(id),
+            (Asked::Hostile(_), None) => run_queue_wait(std::process::id()),
             _ => Duration::ZERO,
         }
     }

@@ -72,15 +72,7 @@ fn the_load_of_all_groups_is_whole_until_the_last_checkpoint_before_a_loss() {
 }
 
 /// The first client is stuck in a function in C that is not interrupted, half a second on.
-const HANGS: &str = "
-    local t = {}
-    for i = 1, 1e6 do t[i + 0.5] = i end
-    for i = 1, 1e6 do t[i + 0.5] = nil end
-    function client(c)
-      while c.index ~= 1 do c:query('test-record-1.throng.test') end
-      c:sleep(0.5)
-      while not next(t) do end
-    end";
+const HANGS: &str = include_str!("../command_line/hangs.lua");
 
 #[test]
 fn only_the_worker_that_does_not_end_is_left_behind() {

@@ -1,8 +1,7 @@
 //! Who runs when: pure tests on as many threads as there are CPUs, real tests beside them on more,
 //! because they mostly wait, and timed tests alone.
 
-use std::collections::VecDeque;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::sync::Mutex;
 use std::thread;
@@ -32,13 +31,16 @@ pub(crate) fn run_all(jobs: Vec<Job>) -> Result<(), String> {
     }
     let timed = by_kind.remove(&Kind::Timed);
     let board = Board::new(by_kind.values().chain(timed.iter()).flatten());
+    let queues = by_kind
+        .into_iter()
+        .map(|(kind, jobs)| (kind, Mutex::new(jobs)));
+    let queues: Vec<(Kind, Mutex<VecDeque<Job>>)> = queues.collect();
     thread::scope(|scope| {
-        for (kind, jobs) in by_kind {
+        for (kind, queue) in &queues {
             let threads = match kind {
                 Kind::Real => cpus * REAL_PER_CPU,
                 Kind::Pure | Kind::Timed => cpus,
             };
-            let queue = &*Box::leak(Box::new(Mutex::new(jobs)));
             for _ in 0..threads {
                 scope.spawn(|| drain(queue, &results, &board));
             }
