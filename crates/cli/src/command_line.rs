@@ -1,6 +1,7 @@
 //! The command line of a process, or of one that would be started.
 
 use std::ffi::OsString;
+use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
@@ -8,6 +9,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
 use crate::scenario::keys::given;
+use crate::streams;
 
 /// Reads the words of a command line, the program's name the first.
 ///
@@ -34,20 +36,30 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> 
     Ok(parsed)
 }
 
-/// Flags that cannot be understood, in the form of all other errors.
-///
-/// Help and version are no errors: they are printed, and the process ends.
-pub(crate) fn wrong(error: &clap::Error, subcommand: &str) -> Failure {
-    if matches!(
+/// Prints the help or the version if that is what was asked for; returns the exit code then.
+pub(crate) fn help(error: &clap::Error) -> Option<ExitCode> {
+    let is_help = matches!(
         error.kind(),
         ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    ) {
-        // Nobody has to read it.
-        let _ = error.print();
-        std::process::exit(error.exit_code());
+    );
+    if !is_help {
+        return None;
     }
+    // That it cannot be printed is not reported: nothing was done that could fail.
+    let _ = match (streams::are_substituted(), error.use_stderr()) {
+        (false, _) => error.print(),
+        (true, true) => streams::write_error(error.to_string().as_bytes()),
+        (true, false) => streams::write_output(error.to_string().as_bytes()),
+    };
+    u8::try_from(error.exit_code()).ok().map(ExitCode::from)
+}
+
+/// Flags that cannot be understood, in the form of all other errors.
+///
+/// [`help`] has to be looked at before: help and version are no errors.
+pub(crate) fn wrong(error: &clap::Error, subcommand: &str) -> Failure {
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));

@@ -6,6 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::signals;
+use crate::streams;
 use crate::terminal::printable;
 
 /// Exit code of a command that did what it was asked to, and whose result is not as a condition
@@ -169,13 +170,10 @@ impl From<load::PlanError> for Failure {
 
 /// Writes to standard output; a reader that has gone away is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    use std::io::{ErrorKind, Write};
-    let mut out = std::io::stdout().lock();
-    let text = printable(text);
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::in_operation(format!(
-            "cannot write to standard output: {error}"
-        ))),
+    match streams::write_output(printable(text).as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::in_operation(
+            format!("cannot write to standard output: {error}"),
+        )),
         _ => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ use capture::{Capture, CaptureError, Format, Observed, Options, Skipped};
 use crate::args::fit::FitArguments;
 use crate::failure::{Failure, print};
 use crate::records;
+use crate::streams;
 use crate::terminal;
 
 pub(crate) use summary::skipped;
@@ -112,7 +113,7 @@ pub(crate) fn read(
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if path == Path::new("-") {
-        return Ok(Box::new(std::io::stdin()));
+        return Ok(Box::new(streams::input()));
     }
     Ok(Box::new(records::open(path)?))
 }

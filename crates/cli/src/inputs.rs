@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
+use crate::streams;
+
 /// Standard input's name on a command line.
 const STANDARD_INPUT: &str = "-";
 
@@ -30,6 +32,12 @@ pub(crate) fn keep_all() {
     KEEPS_ALL.store(true, Ordering::Relaxed);
 }
 
+/// Reads everything anew from now on, as a process that has just been started does.
+pub(crate) fn forget() {
+    kept().clear();
+    KEEPS_ALL.store(false, Ordering::Relaxed);
+}
+
 /// The octets of a file, or of standard input for `-`.
 ///
 /// # Errors
@@ -45,7 +53,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let octets = match path == Path::new(STANDARD_INPUT) {
         true => {
             let mut octets = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut octets)?;
+            streams::input().read_to_end(&mut octets)?;
             octets
         }
         false => fs::read(path)?,

@@ -13,6 +13,8 @@
 //! * `args`: all flags; help, man page and completions are made from these definitions.
 //!   `args::flags` says in one table where each flag of a run means something; `run::unused`
 //!   refuses those that are given where they do not.
+//! * `call`: which command a command line asks for; the same as a function, for tests. `streams`:
+//!   what a command reads and prints, of the process or of its caller.
 //! * `command_line`: words to arguments, and what is said of those that are wrong.
 //! * `run_command`: `throng run`, once or for each point of a sweep, and what is printed of it.
 //! * `scenario`: scenario files; a group is parsed as a command line of its own,
@@ -61,6 +63,7 @@ mod terminal;
 
 mod args;
 mod cache;
+mod call;
 mod capacity;
 mod ceiling;
 mod child;
@@ -97,62 +100,29 @@ mod secrets;
 mod servers;
 mod shell;
 mod signals;
+mod streams;
 mod turn;
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
-use args::{Arguments, Command};
+pub use call::{Call, Outcome};
 use failure::Failure;
 
 /// Does what the arguments of this process ask for; returns its exit code.
 pub fn main() -> ExitCode {
     abort_on_panic();
     signals::outlive_file_limit();
-    let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    let called_as = arguments
-        .first()
-        .and_then(|name| Path::new(name).file_name());
-    if called_as == Some("dnsperf".as_ref()) {
-        return dnsperf::main(arguments.split_off(1));
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match arguments.get(1).and_then(|it| it.to_str()) {
+        Some(part::NAME) => return part_process::main(arguments.into_iter().skip(2).collect()),
+        Some(turn::NAME) => {
+            child::end_with_parent();
+            return call::exit_code(turn::execute());
+        }
+        _ => {}
     }
-    if called_as == Some("resperf".as_ref()) {
-        return dnsperf::resperf::main(arguments.split_off(1));
-    }
-    if called_as == Some("queryperf".as_ref()) {
-        return dnsperf::queryperf::main(arguments.split_off(1));
-    }
-    if arguments
-        .get(1)
-        .is_some_and(|command| command == "queryperf")
-    {
-        return dnsperf::queryperf::main(arguments.split_off(2));
-    }
-    if arguments.get(1).is_some_and(|command| command == "dnsperf") {
-        return dnsperf::main(arguments.split_off(2));
-    }
-    if arguments.get(1).is_some_and(|command| command == "resperf") {
-        return dnsperf::resperf::main(arguments.split_off(2));
-    }
-    if arguments
-        .get(1)
-        .is_some_and(|command| command == part::NAME)
-    {
-        return part_process::main(arguments.split_off(2));
-    }
-    child::end_with_parent();
-    let subcommand = arguments.get(1).cloned().unwrap_or_default();
-    let ended = match subcommand == turn::NAME {
-        true => turn::execute(),
-        false => command_line::parse(arguments)
-            .map_err(|error| command_line::wrong(&error, &subcommand.to_string_lossy()))
-            .and_then(execute),
-    };
-    match ended {
-        Ok(code) => signals::exit_code(code),
-        Err(failure) => failure.report(),
-    }
+    call::command(arguments)
 }
 
 /// A bug in one worker must not leave the others running towards a wrong result.
@@ -177,39 +147,4 @@ fn abort_on_panic() {
         report(panic);
         std::process::abort();
     }));
-}
-
-/// The arguments; those of a run keep the flags as they were given too.
-fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
-    match arguments.command {
-        Command::Run(command) => run_command::execute(&command),
-        Command::Replay(arguments) => replay::execute(&arguments),
-        Command::Compare(arguments) => compare::execute(&arguments),
-        Command::CompareTransports(arguments) => compare_transports::execute(&arguments),
-        Command::Capacity(arguments) => capacity::execute(&arguments),
-        Command::Ramp(arguments) => ramp::execute(&arguments),
-        Command::Ping(arguments) => probe::ping::execute(&arguments),
-        Command::Eval(arguments) => probe::eval::execute(&arguments),
-        Command::Trace(arguments) => probe::trace::execute(&arguments),
-        Command::Experiment(arguments) => experiment::execute(&arguments),
-        Command::History(arguments) => history::execute(&arguments),
-        Command::Responder(arguments) => responder::execute(&arguments),
-        Command::Lab(arguments) => servers::execute(&arguments),
-        Command::Line(arguments) => line::execute(&arguments),
-        Command::Names(arguments) => names::execute(&arguments),
-        Command::Fit(arguments) => fit::execute(&arguments),
-        Command::Report(arguments) => reports::execute(&arguments),
-        Command::Doctor(arguments) => doctor::execute(&arguments),
-        Command::Merge(arguments) => records::merge(&arguments),
-        Command::Script(arguments) => script::execute(&arguments),
-        Command::Schema(arguments) => schemas::execute(arguments.of),
-        Command::Ceiling(arguments) => ceiling::execute(&arguments),
-        Command::Man => manual::man(),
-        Command::Licenses => manual::licenses(),
-        Command::Completions(arguments) => manual::completions(&arguments),
-        // Handled before the other commands are parsed: its flags are dnsperf's.
-        Command::Dnsperf { arguments } => Ok(dnsperf::main(arguments)),
-        Command::Resperf { arguments } => Ok(dnsperf::resperf::main(arguments)),
-        Command::Queryperf { arguments } => Ok(dnsperf::queryperf::main(arguments)),
-    }
 }

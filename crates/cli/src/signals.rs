@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 
 use crate::child;
 use crate::failure::Failure;
+use crate::streams;
 
 /// What a shell adds to the number of the signal that ended a process.
 pub(crate) const BY_SIGNAL: i32 = 128;
@@ -118,6 +119,9 @@ pub(crate) fn watch_for_end(on_first: impl Fn() + Send + 'static) -> Interrupt {
 
 fn watch_and(on_first: impl Fn(i32) + Send + 'static) -> Interrupt {
     let interrupt = Interrupt::default();
+    if streams::are_substituted() {
+        return interrupt;
+    }
     // Without the handler Ctrl-C ends the process at once: worse, but no reason not to run.
     let Ok(mut signals) = Signals::new(ending()) else {
         return interrupt;
@@ -197,6 +201,11 @@ pub(crate) fn leave_to_parent() {
 pub(crate) fn outlive_file_limit() {
     // That it came is not looked at. Without the handler nothing is worse than it was.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+/// No signal has come yet, as in a process that has just been started.
+pub(crate) fn forget() {
+    INTERRUPTED_BY.store(0, Ordering::SeqCst);
 }
 
 /// The exit code of a command that ends with `code`: of the signal, if one interrupted it.

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::streams;
+
 /// As `tell!`, where nobody needs to listen.
 macro_rules! tell {
     ($($argument:tt)*) => {
@@ -19,11 +21,7 @@ pub(crate) fn line(words: std::fmt::Arguments<'_>) {
 
 /// Writes to standard error, if that can be written to.
 pub(crate) fn text(words: &str) {
-    use std::io::Write;
-    // One write for all of it: lines of several processes stay whole.
-    let _ = std::io::stderr()
-        .lock()
-        .write_all(printable(words).as_bytes());
+    let _ = streams::write_error(printable(words).as_bytes());
 }
 
 /// Columns of a terminal that does not say how many it has.
@@ -31,15 +29,12 @@ const COLUMNS: u16 = 80;
 
 /// Replaces the line of the terminal that standard error is, as far as it fits.
 pub(crate) fn replace_line(words: &str) {
-    use std::io::Write;
-    let mut stderr = std::io::stderr().lock();
-    let size = rustix::termios::tcgetwinsize(&stderr);
-    let columns = size.map_or(0, |it| it.ws_col);
-    let columns = if columns == 0 { COLUMNS } else { columns };
+    let columns = streams::columns_of_error().filter(|columns| *columns != 0);
+    let columns = columns.unwrap_or(COLUMNS);
     // The last column is left free: some terminals wrap there.
     let fitting = usize::from(columns).saturating_sub(1);
     let cut: String = printable(words).chars().take(fitting).collect();
-    let _ = write!(stderr, "\r\x1b[2K{cut}").and_then(|()| stderr.flush());
+    let _ = streams::write_error(format!("\r\x1b[2K{cut}").as_bytes());
 }
 
 /// The text without characters that control a terminal: they may come from a record or a file of

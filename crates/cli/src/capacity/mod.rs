@@ -4,7 +4,6 @@
 mod arguments;
 
 use std::fs;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +21,7 @@ use crate::records::{Destination, Links, keep_one};
 use crate::run;
 use crate::run::group::Group;
 use crate::signals::{self, Interrupt};
+use crate::streams;
 
 /// The answer's file in the folder of records.
 const ANSWER: &str = "capacity.json";
@@ -115,7 +115,7 @@ impl Bench for Trials<'_> {
     fn make(&mut self, attempt: Attempt) -> Result<Made, Failure> {
         let mut trial = arguments::trial(self.base, attempt);
         // A bar goes away by itself; lines between those of the trials would be too many.
-        trial.output.quiet |= !std::io::stderr().is_terminal();
+        trial.output.quiet |= streams::columns_of_error().is_none();
         let destination = self.destination(attempt)?;
         let record = run::measure(&trial, self.interrupt)?;
         self.all_kept &= keep_one(&record, destination.as_ref());

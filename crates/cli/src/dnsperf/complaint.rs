@@ -3,8 +3,9 @@
 //! The words, their streams and the usage after them are dnsperf's, for scripts look for them; a
 //! `hint:` line of our own may follow.
 
-use std::io::Write;
 use std::process::ExitCode;
+
+use crate::streams;
 
 /// dnsperf's exit code for everything that keeps it from running.
 const EXIT_CODE: u8 = 1;
@@ -155,7 +156,7 @@ impl Messages {
 
 /// Prints a line on standard error.
 pub(super) fn note(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = streams::write_error(format!("{line}\n").as_bytes());
 }
 
 #[cfg(test)]

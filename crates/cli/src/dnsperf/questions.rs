@@ -3,7 +3,7 @@
 //! What is no question or no update does not end the run: it is left out with a warning in the
 //! words of dnsperf.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use load::{QuestionSet, names_file, update_file};
 use proto::query::QueryOptions;
@@ -12,6 +12,8 @@ use proto::{Transport, name, rr};
 use super::args::{Input, Settings};
 use super::complaint::{Complaint, Messages};
 use super::options::SEND_FAILED;
+
+use crate::streams;
 
 /// Blanks between the words of a line.
 const BLANKS: [char; 3] = [' ', '\t', '\n'];
@@ -120,7 +122,7 @@ pub(super) fn source(settings: &Settings) -> String {
 fn read_octets(input: &Input) -> Result<Vec<u8>, Complaint> {
     let mut octets = Vec::new();
     let read = match input {
-        Input::Standard => io::stdin().lock().read_to_end(&mut octets),
+        Input::Standard => streams::input().read_to_end(&mut octets),
         Input::File(file) => (&**file).read_to_end(&mut octets),
     };
     match read {

@@ -19,6 +19,8 @@ use super::args::Settings;
 use super::complaint::{Complaint, Messages};
 use super::questions;
 
+use crate::streams;
+
 /// Set to anything but nothing, it allows public targets where the command line cannot be changed.
 const ALLOW_PUBLIC_VARIABLE: &str = "THRONG_ALLOW_PUBLIC";
 /// Intervals of the record if none are printed.
@@ -97,7 +99,7 @@ pub(super) fn build(
 /// Refuses a public target, unless it is allowed.
 pub(super) fn check_scope(settings: &Settings, address: IpAddr) -> Result<(), Complaint> {
     let by_environment =
-        std::env::var_os(ALLOW_PUBLIC_VARIABLE).is_some_and(|value| !value.is_empty());
+        streams::variable(ALLOW_PUBLIC_VARIABLE).is_some_and(|value| !value.is_empty());
     let allowed = settings.long.allow_public || by_environment;
     if allowed || target_scope(address) != TargetScope::Public {
         return Ok(());

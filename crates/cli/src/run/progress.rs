@@ -1,6 +1,5 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere.
 
-use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use engine::Progress;
 use lab::run::RunRequest;
 use measure::{Interval, notation};
 
+use crate::streams;
 use crate::terminal;
 
 /// Cells of the bar.
@@ -186,7 +186,7 @@ impl Display {
     /// The display that suits standard error.
     pub(crate) fn new(requests: &[RunRequest], quiet: bool, each: Duration) -> Self {
         let form = match requests {
-            [first, ..] if !quiet && std::io::stderr().is_terminal() => {
+            [first, ..] if !quiet && streams::columns_of_error().is_some() => {
                 let plan = &first.plan;
                 let bar = Bar {
                     by_queries: plan.duration.is_none(),

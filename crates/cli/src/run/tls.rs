@@ -1,6 +1,5 @@
 //! From what is asked of TLS to TLS as it is spoken.
 
-use std::env;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use settings::{FileName, Run, Tls};
 
 use crate::failure::Failure;
 use crate::inputs;
+use crate::streams;
 
 /// Early data that the responder takes on a connection: more than clients have to send at once.
 pub(crate) const EARLY_DATA_OCTETS_MAX: u32 = 1 << 24;
@@ -287,7 +287,7 @@ pub(crate) fn read(flag: &str, path: &Path, hint: &str) -> Result<Vec<u8>, Failu
 
 /// The key log that is asked for, or that the environment asks for.
 fn key_log(asked: Option<&FileName>) -> Result<Option<Arc<KeyLogFile>>, Failure> {
-    let by_environment = env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty());
+    let by_environment = streams::variable("SSLKEYLOGFILE").filter(|path| !path.is_empty());
     let (path, source) = match (asked, by_environment) {
         (Some(file), _) => (file.as_path().to_owned(), "--tls-keylog"),
         (None, Some(path)) => (path.into(), "SSLKEYLOGFILE"),

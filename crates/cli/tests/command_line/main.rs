@@ -57,7 +57,6 @@ mod run;
 mod scenarios;
 mod scripts;
 mod server_cells;
-mod simulation;
 mod stopped;
 mod stub_resolvers;
 mod timestamps;

@@ -80,6 +80,12 @@ fn the_pure_crates_open_nothing_start_nothing_and_read_no_clock() {
 }
 
 #[test]
+fn commands_use_the_streams_that_they_are_called_with() {
+    let repository = Repository::read();
+    passes(repository.each_file(purity::streams_of_the_process));
+}
+
+#[test]
 fn nothing_is_left_unfinished_ignored_or_waiting() {
     let repository = Repository::read();
     passes(repository.each_file(unfinished::marks));

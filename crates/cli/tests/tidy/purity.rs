@@ -62,6 +62,43 @@ fn grouped_imports(file: &File, code: &str) -> Vec<Offence> {
     offences
 }
 
+/// What belongs to the process and not to a command that is called in it.
+const OF_THE_PROCESS: [&str; 4] = ["stdin", "stdout", "stderr", "env::var_os"];
+
+/// Files of the binary's crate that may use what belongs to the process, and why.
+const OF_THE_PROCESS_ALLOWED: [(&str, &str); 2] = [
+    (
+        "crates/cli/src/streams.rs",
+        "it is where all others get them",
+    ),
+    (
+        "crates/cli/src/child.rs",
+        "its processes share those of this one",
+    ),
+];
+
+/// Commands read and write through `streams`, so that they can be called as functions.
+pub(crate) fn streams_of_the_process(file: &File) -> Vec<Offence> {
+    let mut allowed = OF_THE_PROCESS_ALLOWED.iter();
+    if !file.path.starts_with("crates/cli/src/") || allowed.any(|(path, _)| *path == file.path) {
+        return Vec::new();
+    }
+    let code = without_tests(&Source::of(&file.text).code);
+    let mut offences = Vec::new();
+    for name in OF_THE_PROCESS {
+        for offset in words(&code, name) {
+            // A method of that name is of another process.
+            let is_method = code[..offset].ends_with('.');
+            if code[offset + name.len()..].starts_with('(') && !is_method {
+                let what = format!("`{name}()` in a command");
+                let cure = "use crates/cli/src/streams.rs";
+                offences.push(file.offence(line_of(&code, offset), what, cure));
+            }
+        }
+    }
+    offences
+}
+
 /// Each pure crate has a `clippy.toml` with disallowed methods and all that the root's says; the
 /// root's own counts for nothing there.
 pub(crate) fn lint_settings(repository: &Repository) -> Vec<Offence> {
@@ -110,6 +147,22 @@ fn impure_names_in_a_pure_crate_are_offences() {
     assert_eq!(check("crates/load/src/a.rs", "use std::{fmt, io};\n"), 0);
     let test = "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
     assert_eq!(check("crates/load/src/a.rs", test), 0);
+}
+
+#[test]
+fn streams_and_variables_of_the_process_are_offences_in_commands() {
+    let check = |path: &str, text: &str| streams_of_the_process(&File::new(path, text)).len();
+    for text in [
+        "io::stdin().read()",
+        "stdout()",
+        "std::io::stderr()",
+        "env::var_os(NAME)",
+    ] {
+        assert_eq!(check("crates/cli/src/a.rs", text), 1, "{text}");
+        assert_eq!(check("crates/cli/src/streams.rs", text), 0, "{text}");
+        assert_eq!(check("crates/lab/src/a.rs", text), 0, "{text}");
+    }
+    assert_eq!(check("crates/cli/src/a.rs", "command.stdout(file)"), 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use measure::simulation::ModelledServer;
 use measure::{Limit, RunRecord};
 
-use crate::process::{measured, throng};
+use crate::call::{simulated, throng};
 
 fn server(record: &RunRecord) -> &ModelledServer {
     let simulation = record.simulation.as_ref().unwrap();
@@ -19,7 +19,7 @@ fn scaled_down(flags: &str) -> RunRecord {
     let scaled = "--clients 20000 --duration 10s --sim-service-time exponential:1500us \
                   --sim-accept-time 750us --sim-handshake-time 12500us \
                   --sim-resumption-time 4ms --sim-miss-service-time 2ms";
-    measured(&format!("{} {scaled} {flags}", preset.display()))
+    simulated(&format!("{} {scaled} {flags}", preset.display()))
 }
 
 #[test]

@@ -1,0 +1,108 @@
+//! Standard streams and environment variables of a command: those of the process, or of a
+//! [`Call`](crate::Call), whose caller gives and gets them.
+//!
+//! All of the command reads and writes them here: code that took the process's own would escape a
+//! call.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Read, Result, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What stands for the streams and variables of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Substitutes {
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+    /// What is left of standard input.
+    pub(crate) input: Vec<u8>,
+    pub(crate) output: Vec<u8>,
+    pub(crate) errors: Vec<u8>,
+}
+
+static SUBSTITUTES: Mutex<Option<Substitutes>> = Mutex::new(None);
+
+fn substitutes() -> MutexGuard<'static, Option<Substitutes>> {
+    // Nothing panics while it is held, and the value is whole at any time.
+    SUBSTITUTES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on uses these, or without them the process's own; returns what was used before.
+pub(crate) fn substitute(by: Option<Substitutes>) -> Option<Substitutes> {
+    std::mem::replace(&mut *substitutes(), by)
+}
+
+/// True if the command is called, and the process with its signals belongs to the caller.
+pub(crate) fn are_substituted() -> bool {
+    substitutes().is_some()
+}
+
+/// The value of an environment variable.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    match &*substitutes() {
+        Some(used) => used.variables.get(OsStr::new(name)).cloned(),
+        None => std::env::var_os(name),
+    }
+}
+
+/// Standard input.
+pub(crate) fn input() -> impl Read {
+    let substitute = substitutes()
+        .as_mut()
+        .map(|used| std::mem::take(&mut used.input));
+    match substitute {
+        Some(octets) => Input::Octets(io::Cursor::new(octets)),
+        None => Input::Process(io::stdin()),
+    }
+}
+
+enum Input {
+    Process(io::Stdin),
+    Octets(io::Cursor<Vec<u8>>),
+}
+
+impl Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize> {
+        match self {
+            Input::Process(stdin) => stdin.read(into),
+            Input::Octets(octets) => octets.read(into),
+        }
+    }
+}
+
+/// Writes to standard output, and flushes it.
+///
+/// # Errors
+/// It cannot be written to.
+pub(crate) fn write_output(octets: &[u8]) -> Result<()> {
+    if let Some(used) = &mut *substitutes() {
+        used.output.extend_from_slice(octets);
+        return Ok(());
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(octets)?;
+    out.flush()
+}
+
+/// Writes to standard error, all in one write so that lines of several processes stay whole.
+///
+/// # Errors
+/// It cannot be written to.
+pub(crate) fn write_error(octets: &[u8]) -> Result<()> {
+    match &mut *substitutes() {
+        Some(used) => {
+            used.errors.extend_from_slice(octets);
+            Ok(())
+        }
+        None => io::stderr().lock().write_all(octets),
+    }
+}
+
+/// The columns of the terminal that standard error is; none if it is no terminal, 0 if it does not
+/// say.
+pub(crate) fn columns_of_error() -> Option<u16> {
+    let stderr = io::stderr();
+    if are_substituted() || !stderr.is_terminal() {
+        return None;
+    }
+    Some(rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| size.ws_col))
+}

@@ -1,0 +1,14 @@
+//! The command line of `throng` as a function (`cli::Call`): arguments, files and standard input
+//! in; exit code, text and records out. Runs are on the simulator, in virtual time, so that
+//! nothing here depends on the host. What needs sockets, signals or further processes is in
+//! `tests/command_line`.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod call;
+#[path = "../command_line/process.rs"]
+#[allow(dead_code)]
+mod process;
+mod simulation;
+mod streams;
