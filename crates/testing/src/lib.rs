@@ -3,11 +3,17 @@
 //! * [`quiet`]: how much a host disturbed a run, read from the run's record.
 //! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
 //! * [`host`]: rights of this process.
+//! * [`folder`]: a temporary folder of one test, in which no process may be left.
+//! * [`program`]: processes that a test starts, none of which outlives it.
+//! * [`ports`]: ports that answer nothing, and ports that refuse.
 //!
 //! Only tests depend on this crate.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+pub mod folder;
 pub mod host;
+pub mod ports;
+pub mod program;
 pub mod quiet;
 pub mod timed;

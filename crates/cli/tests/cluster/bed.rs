@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::process::Finished;
+use testing::program::Finished;
 
 /// A command that is still there after that many seconds is killed, and its test fails. A busy
 /// machine takes minutes to start all pods of an experiment.

@@ -6,9 +6,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::thread;
 
-use crate::process::{
-    ClosedTcpPort, ClosedUdpPort, Folder, Listener, Responder, THRONG, execute, throng,
-};
+use testing::folder::Folder;
+use testing::ports::{ClosedTcpPort, ClosedUdpPort, Listener};
+use testing::program::execute;
+
+use crate::process::{Responder, THRONG, throng};
 
 /// Checks that a command is refused with these parts in its error and its hint.
 fn check(flags: &str, error_part: &str, hint_part: &str) {

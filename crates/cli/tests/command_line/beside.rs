@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use measure::RunRecord;
+use testing::folder::Folder;
+use testing::ports::Listener;
 
-use crate::process::{Folder, Listener, Responder, throng};
+use crate::process::{Responder, queries_of, throng};
 
 const RUNS: usize = 8;
 
@@ -64,7 +66,7 @@ fn message_ids_do_not_follow_from_the_seed() {
     let names = folder.write("names.txt", "a.example A\n");
     let ids = || -> Vec<[u8; 2]> {
         let flags = format!("--names {names} --seed 7 --clients 1 --queries 8 --outstanding 8");
-        let queries = Listener::new().queries_of(&flags);
+        let queries = queries_of(&Listener::new(), &flags);
         let id = |(_, query): &(_, Vec<u8>)| [query[0], query[1]];
         queries.iter().map(id).collect()
     };

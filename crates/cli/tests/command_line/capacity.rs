@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 
 use measure::capacity::{Capacity, EndedBy, Purpose, TrialOutcome};
 use measure::{Limit, RunRecord};
+use testing::folder::Folder;
+use testing::program::signal;
 
-use crate::process::{Folder, THRONG, signal, throng};
+use crate::process::{THRONG, throng};
 
 const SIMULATED: &str = "capacity --quiet --driver sim --format json";
 

@@ -4,7 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::process::{Finished, Folder, THRONG, execute};
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
+
+use crate::process::THRONG;
 
 /// Two rates in virtual time, so that every start gives the same figures.
 const EXPERIMENT: &str = r#"

@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 
 use measure::ab::{Finding, Method};
 use measure::{AbComparison, Metric};
+use testing::folder::Folder;
+use testing::program::Finished;
 
-use crate::process::{Finished, Folder, THRONG, throng};
+use crate::process::{THRONG, throng};
 
 /// Simulated runs: the same to the octet, but for the seed of what they draw.
 fn simulated(folder: &Folder, name: &str, delay: &str, seeds: std::ops::Range<u32>) -> String {

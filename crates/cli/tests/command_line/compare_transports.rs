@@ -7,9 +7,12 @@ use std::process::{Command, Stdio};
 use lab::target::{BindOptions, DOH_PATH, Service};
 use measure::comparison::{Comparison, Figures};
 use measure::{HttpMethod, RunRecord, Transport, Transports};
+use testing::folder::Folder;
+use testing::ports::{ClosedTcpPort, Listener};
+use testing::program::signal;
 
 use crate::dnsperf::{bind, names_in};
-use crate::process::{ClosedTcpPort, Folder, Listener, Responder, THRONG, signal, throng};
+use crate::process::{Responder, THRONG, throng};
 
 const COMPARE: &str = "compare-transports --quiet";
 

@@ -16,8 +16,11 @@ use load::name_sets::RecordSet;
 use proto::Transport;
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Behaviour, Delay, ResponderConfig};
+use testing::folder::Folder;
+use testing::ports::{ClosedTcpPort, ClosedUdpPort};
+use testing::program::signal;
 
-use crate::process::{ClosedTcpPort, ClosedUdpPort, Folder, THRONG, signal};
+use crate::process::THRONG;
 
 const RECORDS: u32 = 100;
 pub(crate) const ZONE: &str = "lab.test";

@@ -3,8 +3,10 @@
 use std::fs;
 
 use serde_json::Value;
+use testing::folder::Folder;
+use testing::program::Finished;
 
-use crate::process::{Finished, Folder, throng};
+use crate::process::throng;
 
 /// A folder that stands for a host with four CPUs and one interface with one queue.
 fn host(name: &str, more: &[(&str, &str)]) -> Folder {

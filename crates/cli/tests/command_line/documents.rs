@@ -10,8 +10,10 @@ use std::process::Command;
 use std::thread;
 
 use lab::target::Namespace;
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
-use crate::process::{Finished, Folder, Responder, THRONG, execute};
+use crate::process::{Responder, THRONG};
 
 /// A command is interrupted after that many seconds.
 const PATIENCE_SECONDS: u32 = 3;

@@ -2,8 +2,10 @@
 //! an administrator or a sandbox would.
 
 use measure::{DriverKind, RunRecord};
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
-use crate::process::{Finished, Folder, THRONG, execute};
+use crate::process::THRONG;
 
 /// Runs `throng` on a kernel that refuses a system call in this way.
 fn without(call: &str, errno: &str, flags: &str) -> Finished {

@@ -9,9 +9,10 @@ use std::process::{Command, Output};
 
 use proto::Transport;
 use responder::Behaviour;
+use testing::folder::Folder;
 
 use crate::dnsperf::{responder, shape, texts};
-use crate::process::{Folder, THRONG};
+use crate::process::THRONG;
 
 /// One command line and its input.
 struct Case {

@@ -9,8 +9,10 @@ use std::thread;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use testing::folder::Folder;
+use testing::program::{Finished, execute, signal};
 
-use crate::process::{Finished, Folder, Responder, THRONG, execute, signal, throng};
+use crate::process::{Responder, THRONG, throng};
 
 fn read(path: &str) -> RunRecord {
     RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap()

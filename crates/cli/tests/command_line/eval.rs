@@ -2,9 +2,11 @@
 
 use measure::Evaluation;
 use measure::evaluation::{Row, Versus};
+use testing::folder::Folder;
+use testing::ports::{ClosedUdpPort, Listener};
 
 use crate::dnsperf::bind;
-use crate::process::{ClosedUdpPort, Folder, Listener, Responder, throng};
+use crate::process::{Responder, throng};
 
 const QUICK: &str = "--interval 10ms --timeout 20s";
 

@@ -3,7 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::process::{Folder, throng};
+use testing::folder::Folder;
+use testing::program::Finished;
+
+use crate::process::throng;
 
 /// Two transports, two numbers of clients, twice each, in virtual time.
 const MATRIX: &str = r#"
@@ -29,7 +32,7 @@ fn names_in(folder: &str) -> Vec<String> {
 }
 
 /// Runs the experiment in `text` into the folder `out`.
-fn run(folder: &Folder, text: &str, more: &str) -> crate::process::Finished {
+fn run(folder: &Folder, text: &str, more: &str) -> Finished {
     let file = folder.write("small.toml", text);
     let out = folder.path("out");
     throng(&format!("experiment run {file} --output {out} {more}"))

@@ -3,9 +3,11 @@
 use std::fs;
 
 use lab::target::{BindOptions, UnboundOptions, UnboundTarget, Zone};
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
 use crate::dnsperf::bind;
-use crate::process::{Finished, Folder, execute, throng, throng_with};
+use crate::process::{throng, throng_with};
 
 /// A query log of BIND: ten clients, of which the first asks ten times as often.
 fn log() -> String {

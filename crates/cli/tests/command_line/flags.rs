@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use measure::RunRecord;
+use testing::folder::Folder;
+use testing::ports::Listener;
 
-use crate::process::{Folder, Listener, Responder, measured, throng};
+use crate::process::{Responder, measured, queries_of, throng};
 
 fn offered_in_each_interval(record: &RunRecord) -> Vec<u64> {
     let within = record.intervals_in_window();
@@ -36,7 +38,7 @@ fn bursts_are_of_one_client_after_the_other_and_keep_the_rate() {
     let names = folder.write("names.txt", "a.example A\n");
     let flags =
         format!("--names {names} --queries 30 --clients 2 --workers 1 --rate 1k --burst 10");
-    let queries = listener.queries_of(&flags);
+    let queries = queries_of(&listener, &flags);
     let sources: Vec<_> = queries.iter().map(|(source, _)| source).collect();
     assert_eq!(sources.len(), 30);
     for burst in sources.chunks(10) {
@@ -64,7 +66,7 @@ fn clients_are_sockets_of_their_own() {
     let folder = Folder::new("clients");
     let names = folder.write("names.txt", "a.example A\n");
     let flags = format!("--names {names} --queries 6 --clients 6 --outstanding 6");
-    let queries = listener.queries_of(&flags);
+    let queries = queries_of(&listener, &flags);
     assert_eq!(queries.len(), 6);
     let sources: BTreeSet<_> = queries.iter().map(|(source, _)| source).collect();
     assert_eq!(sources.len(), 6);
@@ -84,7 +86,7 @@ fn local_addresses_and_prefixes_are_used_in_turn() {
         let flags = format!("--names {names} --local-address {local}");
         let flags =
             format!("{flags} --queries {clients} --clients {clients} --outstanding {clients}");
-        let queries = listener.queries_of(&flags);
+        let queries = queries_of(&listener, &flags);
         assert_eq!(queries.len(), clients, "{local}");
         let sources: BTreeSet<IpAddr> = queries.iter().map(|(source, _)| source.ip()).collect();
         assert_eq!(sources.len(), addresses, "{local}: {sources:?}");

@@ -1,8 +1,10 @@
 //! Agents on other hosts, for tests: a command takes the place of ssh.
 
 use measure::RunRecord;
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
-use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
+use crate::process::{Responder, THRONG, throng};
 
 /// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here.
 const ELSEWHERE: &str = r#"#!/bin/sh

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use testing::folder::Folder;
+use testing::program::{execute, wait_until_ended};
 
 use crate::fleet::{Fleet, record};
 use crate::parts::{Running, parts_of, signal_and_wait};
-use crate::process::{Folder, THRONG, execute, throng, wait_until_ended};
+use crate::process::{THRONG, throng};
 
 #[test]
 fn agents_divide_a_run_exactly_whatever_their_clocks_show() {

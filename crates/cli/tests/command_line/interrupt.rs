@@ -7,8 +7,10 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use testing::folder::Folder;
+use testing::program::signal;
 
-use crate::process::{Folder, Responder, THRONG, signal};
+use crate::process::{Responder, THRONG};
 
 /// A run that would take a minute, and the lines of its progress; killed when dropped.
 struct Running {

@@ -9,9 +9,11 @@ use std::process::Command;
 use measure::RunRecord;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
+use testing::folder::Folder;
+use testing::program::{Finished, Running, execute, signal};
 
 use crate::laid::is_root;
-use crate::process::{Finished, Folder, Running, THRONG, execute, signal};
+use crate::process::THRONG;
 
 /// The servers of one test; all have ended when it is dropped.
 struct Lab(Folder);

@@ -6,8 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use measure::RunRecord;
 use measure::line::Line;
+use testing::program::{Finished, signal};
 
-use crate::process::{Finished, Responder, THRONG, signal};
+use crate::process::{Responder, THRONG};
 
 const NAMESPACES: &str = "/run/netns";
 

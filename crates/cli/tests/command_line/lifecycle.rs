@@ -4,8 +4,9 @@
 use std::process::{Command, Stdio};
 
 use measure::RunRecord;
+use testing::program::Finished;
 
-use crate::process::{Finished, Responder, THRONG, measured, throng};
+use crate::process::{Responder, THRONG, measured, throng};
 
 /// What a simulated run over TCP counts: connections attempted, and responses.
 fn check(flags: &str, connections: u64, responses: u64) -> RunRecord {

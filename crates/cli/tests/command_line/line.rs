@@ -6,9 +6,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use measure::line::{Direction, Line};
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
 use crate::laid::{Laid, is_root, is_there, names};
-use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
+use crate::process::{Responder, THRONG, throng};
 
 #[test]
 fn latency_is_twice_the_delay_at_least_and_losses_are_the_lines_own_exactly() {

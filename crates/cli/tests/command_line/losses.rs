@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use testing::folder::Folder;
+use testing::program::{execute, wait_until_ended};
 
 use crate::parts::{Running, parts_of, signal_and_wait};
-use crate::process::{Folder, Responder, execute, throng, wait_until_ended};
+use crate::process::{Responder, throng};
 
 const INTERVAL_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;

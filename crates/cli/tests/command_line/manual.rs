@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::process::{execute, execute_with, throng};
+use testing::program::{execute, execute_with};
+
+use crate::process::throng;
 
 const COMMANDS: [&str; 15] = [
     "run",

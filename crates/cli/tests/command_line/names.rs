@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::process::{Folder, Responder, execute, measured, throng, throng_with};
+use testing::folder::Folder;
+use testing::program::execute;
+
+use crate::process::{Responder, measured, throng, throng_with};
 
 fn names(flags: &str) -> String {
     throng(&format!("names {flags}")).succeeded()

@@ -3,8 +3,10 @@
 use std::fs;
 
 use measure::RunRecord;
+use testing::folder::Folder;
+use testing::ports::ClosedTcpPort;
 
-use crate::process::{ClosedTcpPort, Folder, Responder, measured, throng};
+use crate::process::{Responder, measured, throng};
 
 /// A run of a second against the responder in a process of its own: with fewer queries it may not
 /// use a hundredth of a second of CPU time, in which the kernel counts it.

@@ -8,8 +8,10 @@ use std::process::{Command, Stdio};
 
 use measure::RunRecord;
 use measure::around::Around;
+use testing::folder::Folder;
+use testing::program::{Finished, Running, execute, processes_in, signal};
 
-use crate::process::{Finished, Folder, Running, THRONG, execute, processes_in, signal};
+use crate::process::THRONG;
 
 /// Folders of servers are in it. Paths of sockets there are longer than any can be.
 const TEMPORARY: &str = "temporary-folder-whose-path-is-longer-than-the-107-octets-that-an-address-\

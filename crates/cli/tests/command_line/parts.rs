@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Instant;
 
-use crate::process::{THRONG, execute, signal, throng, wait_until_ended};
+use testing::program::{execute, signal, wait_until_ended};
+
+use crate::process::{THRONG, throng};
 
 /// PIDs of the processes that the parent with this PID has started.
 pub(crate) fn parts_of(parent: u32) -> Vec<u32> {

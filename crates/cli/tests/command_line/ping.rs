@@ -5,9 +5,12 @@ use std::process::{Command, Stdio};
 
 use measure::RunRecord;
 use serde_json::Value;
+use testing::folder::Folder;
+use testing::ports::{ClosedUdpPort, Listener};
+use testing::program::signal;
 
 use crate::dnsperf::bind;
-use crate::process::{ClosedUdpPort, Folder, Listener, Responder, THRONG, signal, throng};
+use crate::process::{Responder, THRONG, throng};
 
 const QUICK: &str = "--interval 20ms --timeout 20s";
 

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use lab::target::{Product, Service, Zone, products};
 use measure::{GroupRecord, RunRecord};
+use testing::folder::Folder;
 
-use crate::process::{Folder, throng};
+use crate::process::throng;
 
 fn zone() -> Zone {
     Zone::with_records(100, 60)

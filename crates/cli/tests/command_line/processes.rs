@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 
 use measure::record::EndedBy;
 use measure::{ResponderFacts, RunRecord};
+use testing::folder::Folder;
+use testing::program::{execute, signal, wait_until_ended};
 
 use crate::parts::{Running, parts_of};
-use crate::process::{
-    Folder, Responder, THRONG, execute, measured, signal, throng, wait_until_ended,
-};
+use crate::process::{Responder, THRONG, measured, throng};
 
 /// Every query that the schedule has is there once, whatever processes it was divided among.
 fn assert_whole(record: &RunRecord, queries: u64) {

@@ -5,8 +5,9 @@ use std::fs;
 use measure::RunRecord;
 use measure::scenario::{QuestionOrder, Transports};
 use sha2::{Digest, Sha256};
+use testing::folder::Folder;
 
-use crate::process::{Folder, measured, throng};
+use crate::process::{measured, throng};
 use crate::replay::log;
 
 /// A profile fitted to the log.

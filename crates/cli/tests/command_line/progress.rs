@@ -1,6 +1,9 @@
 //! Progress on standard error: plain lines, nothing, or a bar on a terminal.
 
-use crate::process::{Folder, THRONG, execute, throng};
+use testing::folder::Folder;
+use testing::program::execute;
+
+use crate::process::{THRONG, throng};
 
 const RUN: &str = "run --rate 1000 --duration 500ms --interval 100ms";
 

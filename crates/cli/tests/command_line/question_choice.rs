@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 
 use measure::scenario::LabelForm;
+use testing::folder::Folder;
+use testing::ports::Listener;
 
-use crate::process::{Folder, Listener, Responder, measured, throng};
+use crate::process::{Responder, measured, queries_of, throng};
 
 /// The QNAMEs and QTYPEs that a run asks for with one client, such as `a.example. 1`.
 fn asked(listener: &Listener, flags: &str) -> Vec<String> {
-    let queries = listener.queries_of(&format!("--clients 1 {flags}"));
+    let queries = queries_of(&listener, &format!("--clients 1 {flags}"));
     let text = |query: &[u8]| {
         let octets = proto::name::wire_length(&query[12..]).unwrap();
         let qtype = query[12 + octets + 1];

@@ -1,7 +1,9 @@
 //! What `throng run` asks: names files, options on their lines, EDNS, flags and signatures.
 
-use crate::process::{Folder, Listener, measured, throng_with};
+use crate::process::{measured, queries_of, throng_with};
 use measure::RunRecord;
+use testing::folder::Folder;
+use testing::ports::Listener;
 
 /// Octets of the query `a.example A`: header 12, QNAME 11, QTYPE and QCLASS 4 (RFC 1035).
 const QUERY_OCTETS: u64 = 27;
@@ -115,7 +117,7 @@ fn header_bits_and_edns_arrive_at_the_target() {
     ] {
         let names = folder.write("names.txt", format!("{line}\n"));
         let flags = format!("--names {names} --queries 2 --clients 1 {flags}");
-        let queries = listener.queries_of(&flags);
+        let queries = queries_of(&listener, &flags);
         assert_eq!(queries.len(), 2, "{line} {flags}");
         for (_, query) in &queries {
             assert_eq!(asked(query), expected, "{line} {flags}");
@@ -142,7 +144,7 @@ fn names_are_asked_in_order_as_often_as_told() {
         ("--queries 5", "abcab"),
         ("--queries 2", "ab"),
     ] {
-        let queries = listener.queries_of(&format!("--names {names} --clients 1 {flags}"));
+        let queries = queries_of(&listener, &format!("--names {names} --clients 1 {flags}"));
         let first: String = queries.iter().map(|(_, query)| query[13] as char).collect();
         assert_eq!(first, letters, "{flags}");
     }
@@ -169,7 +171,7 @@ fn whole_messages_are_sent_as_they_are() {
     let file = folder.write("names.bin", &stream);
     let listener = Listener::new();
     let flags = format!("--names {file} --names-format stream --loops 1");
-    let queries = listener.queries_of(&flags);
+    let queries = queries_of(&listener, &flags);
     assert_eq!(queries.len(), 2);
     for (_, query) in &queries {
         assert_eq!(query[2..], message[2..]);

@@ -3,8 +3,9 @@
 use std::fs;
 
 use measure::ramp::{Ramp, Stop};
+use testing::folder::Folder;
 
-use crate::process::{Folder, throng};
+use crate::process::throng;
 
 fn ramp(flags: &str) -> Ramp {
     let stdout = throng(&format!("ramp --quiet --format json {flags}")).succeeded();

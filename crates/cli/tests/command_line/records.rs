@@ -3,9 +3,10 @@
 use std::fs;
 
 use measure::RunRecord;
+use testing::folder::Folder;
 
 use crate::conforms::offences;
-use crate::process::{Folder, throng, throng_with};
+use crate::process::{throng, throng_with};
 
 /// Runs a small self-test, and returns the path of its record and what was printed.
 fn recorded(folder: &Folder, name: &str, flags: &str) -> (String, String) {

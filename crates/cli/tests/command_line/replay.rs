@@ -5,8 +5,9 @@ use std::fs;
 use measure::RunRecord;
 use measure::record::EndedBy;
 use measure::scenario::{ClientsBy, QuestionOrder, Transport};
+use testing::folder::Folder;
 
-use crate::process::{Folder, throng, throng_with};
+use crate::process::{throng, throng_with};
 
 /// A query log of BIND over 12 s: ten clients, of which the first asks every other query.
 pub(crate) fn log() -> String {

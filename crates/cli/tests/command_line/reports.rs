@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::process::{Folder, throng};
+use testing::folder::Folder;
+
+use crate::process::throng;
 
 /// A folder with a sweep over two transports and two numbers of clients, in virtual time.
 fn swept(folder: &Folder) -> String {

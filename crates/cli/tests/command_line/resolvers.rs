@@ -5,8 +5,10 @@ use std::fs;
 
 use measure::RunRecord;
 use measure::internet::Internet;
+use testing::folder::Folder;
+use testing::program::execute;
 
-use crate::process::{Folder, THRONG, execute};
+use crate::process::THRONG;
 use crate::topologies::{Lab, experiment, grown};
 
 const RESOLVERS: [&str; 4] = ["unbound", "bind", "knot-resolver", "pdns-recursor"];

@@ -5,8 +5,11 @@
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
+use testing::folder::Folder;
+use testing::ports::Listener;
+
 use crate::dnsperf::{bind, names_in};
-use crate::process::{Folder, Listener, THRONG};
+use crate::process::THRONG;
 
 /// Runs `program`, which is a path or `resperf`, in the folder, where it leaves its plot data.
 fn run(program: &str, folder: &Folder, line: &str) -> Output {

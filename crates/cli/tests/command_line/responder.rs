@@ -3,8 +3,10 @@
 use std::process::Command;
 
 use measure::RunRecord;
+use testing::folder::Folder;
+use testing::program::execute;
 
-use crate::process::{Counters, Folder, Responder, THRONG, execute, measured, throng};
+use crate::process::{Counters, Responder, THRONG, measured, throng};
 
 const ALL: &str = "udp:127.0.0.1:0,tcp:127.0.0.1:0,dot:127.0.0.1:0";
 

@@ -3,8 +3,9 @@
 use measure::RunRecord;
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
+use testing::folder::Folder;
 
-use crate::process::{Folder, measured, throng};
+use crate::process::{measured, throng};
 
 const TRANSPORTS: [&str; 3] = ["udp", "tcp", "dot"];
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use measure::scenario::Transports;
 use measure::{RunRecord, TargetRecord};
+use testing::folder::Folder;
 
 use crate::conforms::offences;
-use crate::process::{Folder, Responder, throng};
+use crate::process::{Responder, throng};
 
 fn presets() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");

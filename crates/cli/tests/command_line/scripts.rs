@@ -8,8 +8,10 @@ use std::time::Instant;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use testing::folder::Folder;
+use testing::program::signal;
 
-use crate::process::{Folder, THRONG, measured, signal, throng};
+use crate::process::{THRONG, measured, throng};
 
 const SHIPPED: [&str; 3] = ["browser", "stub", "water-torture"];
 

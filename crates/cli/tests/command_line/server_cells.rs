@@ -10,8 +10,10 @@ use std::thread;
 use measure::RunRecord;
 use measure::internet::Internet;
 use rustix::process::{Pid, Signal, kill_process};
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
-use crate::process::{Finished, Folder, THRONG, execute};
+use crate::process::THRONG;
 
 /// Runs a command about the experiment `text`.
 fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {

@@ -1,9 +1,10 @@
 //! A run that reads time stamps and whose generator is stopped in it.
 
 use measure::RunRecord;
+use testing::folder::Folder;
 
 use crate::parts::Running;
-use crate::process::{Folder, Responder, throng};
+use crate::process::{Responder, throng};
 
 /// The record of a run that was stopped for 400 ms or more in its middle; the server takes 5 ms.
 pub(crate) fn record() -> RunRecord {

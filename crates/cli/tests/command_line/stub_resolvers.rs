@@ -1,8 +1,10 @@
 //! Clients that ask again and have several servers: what is refused, and what is told.
 
 use measure::{RunRecord, TargetRecord};
+use testing::folder::Folder;
+use testing::ports::ClosedUdpPort;
 
-use crate::process::{ClosedUdpPort, Folder, Responder, throng};
+use crate::process::{Responder, throng};
 
 /// Checks that a run is refused with these parts in its error and its hint.
 fn check(flags: &str, error_part: &str, hint_part: &str) {

@@ -1,8 +1,9 @@
 //! `--timestamps kernel`: where the time of a query goes.
 
 use measure::{DriverKind, RunRecord, StampSource};
+use testing::folder::Folder;
 
-use crate::process::{Folder, measured, throng};
+use crate::process::{measured, throng};
 use crate::stopped;
 
 const MS: u64 = 1_000_000;

@@ -3,7 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::process::{Folder, Responder, THRONG, execute, measured, throng};
+use testing::folder::Folder;
+use testing::program::execute;
+
+use crate::process::{Responder, THRONG, measured, throng};
 
 #[test]
 fn versions_suites_and_groups_are_what_is_negotiated() {

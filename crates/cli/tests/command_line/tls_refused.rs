@@ -1,6 +1,9 @@
 //! Flags of TLS and of EDNS over it that cannot be used or that contradict each other.
 
-use crate::process::{Folder, Responder, execute, throng};
+use testing::folder::Folder;
+use testing::program::execute;
+
+use crate::process::{Responder, throng};
 
 /// A fault: flags of `throng run`, a part of the error, a part of its hint.
 type Fault<'a> = (&'a str, &'a str, &'a str);

@@ -10,9 +10,11 @@ use std::process::{Command, Stdio};
 use measure::RunRecord;
 use measure::line::Line;
 use serde_json::Value;
+use testing::folder::Folder;
+use testing::program::{Finished, execute, signal};
 
 use crate::laid::is_root;
-use crate::process::{Finished, Folder, THRONG, execute, signal};
+use crate::process::THRONG;
 
 /// The servers of one test; all have ended when it is dropped.
 pub(crate) struct Lab(pub(crate) Folder);

@@ -8,8 +8,9 @@ use std::process::Command;
 use lab::target::Namespace;
 use measure::Trace;
 use measure::trace::{IcmpReason, Probe, TraceEnd};
+use testing::ports::Listener;
 
-use crate::process::{Listener, Responder, THRONG, throng};
+use crate::process::{Responder, THRONG, throng};
 
 const NAME: &str = "trace::every_router_on_the_way_is_a_hop_over_ipv4_and_ipv6";
 

@@ -9,8 +9,10 @@ use std::time::Instant;
 
 use lab::target::Namespace;
 use measure::{DriverKind, RunRecord};
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
-use crate::process::{Finished, Folder, Responder, THRONG, execute, throng};
+use crate::process::{Responder, THRONG, throng};
 
 /// One end of the pair.
 struct End(Namespace);

@@ -3,8 +3,10 @@
 use std::fs;
 
 use measure::RunRecord;
+use testing::folder::Folder;
+use testing::program::{Finished, execute};
 
-use crate::process::{Finished, Folder, execute, throng};
+use crate::process::throng;
 
 /// Runs a command about the experiment `text`.
 fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {

@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use lab::target::Namespace;
 use proto::Transport;
+use testing::folder::Folder;
+use testing::ports::ClosedUdpPort;
 use testing::quiet::run_queue_wait;
 
 use crate::fault::{Do, Fault, Target, When};
 use crate::hostile::Hostile;
 use crate::left::MARK;
-use crate::process::{ClosedUdpPort, Folder, Responder, THRONG};
+use crate::process::{Responder, THRONG};
 
 /// A run that has not reported for so long is killed, and fails.
 const PATIENCE: Duration = Duration::from_secs(60);

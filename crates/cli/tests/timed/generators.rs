@@ -3,12 +3,13 @@
 use std::fs;
 
 use measure::{Limit, RunRecord};
+use testing::folder::Folder;
 use testing::quiet::{Disturbance, Quiet};
 use testing::timed::{Attempt, on_quiet_host};
 
 use crate::host::{on_quiet_machine, wrong_unless};
 use crate::parts::{Running, parts_of, signal_and_wait};
-use crate::process::{Folder, Responder, throng};
+use crate::process::{Responder, throng};
 
 /// The shares of a run without those of the process that was stopped.
 #[test]

@@ -3,12 +3,13 @@
 use measure::RunRecord;
 use measure::evaluation::Versus;
 use measure::{Evaluation, StampSource};
+use testing::folder::Folder;
 use testing::quiet::{Disturbance, Quiet};
 use testing::timed::{Attempt, on_quiet_host};
 
 use crate::fleet::{Fleet, record};
 use crate::host::{on_quiet_machine, wrong_unless};
-use crate::process::{Folder, Responder, measured, throng};
+use crate::process::{Responder, measured, throng};
 use crate::stopped;
 
 const MS: u64 = 1_000_000;

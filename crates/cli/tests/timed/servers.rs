@@ -4,11 +4,13 @@ use std::fs;
 
 use measure::RunRecord;
 use measure::internet::Internet;
+use testing::folder::Folder;
+use testing::program::execute;
 use testing::quiet::{Disturbance, Quiet};
 use testing::timed::{Attempt, on_quiet_host};
 
 use crate::host::wrong_unless;
-use crate::process::{Folder, THRONG, execute};
+use crate::process::THRONG;
 
 const EXTERNAL: &str = r#"
 [lab]
