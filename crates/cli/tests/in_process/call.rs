@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Output};
 use cli::Call;
 use measure::RunRecord;
 
-use crate::process::Finished;
+use testing::program::Finished;
 
 /// Calls `throng` with arguments that are separated by blanks.
 pub(crate) fn throng(arguments: &str) -> Finished {

@@ -7,8 +7,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod call;
-#[path = "../command_line/process.rs"]
-#[allow(dead_code)]
-mod process;
 mod simulation;
 mod streams;

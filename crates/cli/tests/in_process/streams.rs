@@ -3,7 +3,7 @@
 use cli::Call;
 
 use crate::call::{call, throng, throng_with};
-use crate::process::Folder;
+use testing::folder::Folder;
 
 #[test]
 fn output_errors_and_exit_code_are_those_of_a_process() {
