@@ -20,6 +20,7 @@ mod doctor;
 mod documents;
 mod drivers;
 mod drop_in;
+mod durable;
 mod ends;
 mod eval;
 mod experiment;
