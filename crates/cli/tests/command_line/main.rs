@@ -62,7 +62,6 @@ mod stopped;
 mod stub_resolvers;
 mod timestamps;
 mod tls;
-mod tls_refused;
 mod topologies;
 mod trace;
 mod xdp;

@@ -6,69 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use testing::folder::Folder;
 use testing::program::execute;
 
-use crate::process::{Responder, THRONG, measured, throng};
-
-#[test]
-fn versions_suites_and_groups_are_what_is_negotiated() {
-    for (flags, version, suite) in [
-        (
-            "--tls-version 1.2 --tls-ciphers TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-            "TLS 1.2",
-            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-        ),
-        (
-            "--tls-version 1.3 --tls-ciphers TLS_CHACHA20_POLY1305_SHA256,TLS_AES_128_GCM_SHA256",
-            "TLS 1.3",
-            "TLS_CHACHA20_POLY1305_SHA256",
-        ),
-        (
-            "--tls-groups X25519MLKEM768,x25519 --tls-ciphers TLS_AES_128_GCM_SHA256",
-            "TLS 1.3",
-            "TLS_AES_128_GCM_SHA256",
-        ),
-    ] {
-        let record = measured(&format!("-t dot --queries 50 {flags}"));
-        assert_eq!(record.total.counts.responses, 50, "{flags}");
-        let tls = record.scenario.tls.unwrap();
-        assert_eq!(tls.version.as_deref(), Some(version), "{flags}");
-        assert_eq!(tls.cipher_suite.as_deref(), Some(suite), "{flags}");
-    }
-}
-
-#[test]
-fn queries_at_a_rate_travel_as_early_data_once_their_clients_have_tickets() {
-    for transport in ["dot", "doh2", "doq", "doh3"] {
-        // Few clients that ask seldom: each query has a connection of its own.
-        let flags = "--clients 4 --rate 40 --duration 3s --connection-idle-timeout 10ms";
-        let record = measured(&format!(
-            "-t {transport} {flags} --tls-resume always --tls-early-data"
-        ));
-        assert_eq!(record.total.counts.responses, 120, "{transport}");
-        let connections = record.connections();
-        let early = connections.early_data;
-        assert!(early.accepted > 0, "{transport}: {connections:?}");
-        assert_eq!(early.accepted, early.tried, "{transport}");
-        // Whatever keeps this machine busy: who resumes with a query waiting sends it early.
-        let resumed = connections.handshakes.resumed;
-        assert_eq!(early.tried, resumed, "{transport}: {connections:?}");
-    }
-}
-
-#[test]
-fn stock_records_are_asked_for_and_said_by_the_record() {
-    for transport in ["dot", "doh2"] {
-        for (flag, is_stock) in [("", false), ("--tls-stock", true)] {
-            for version in ["1.2", "1.3"] {
-                let flags = format!("-t {transport} --queries 500 --tls-version {version} {flag}");
-                let record = measured(&flags);
-                assert_eq!(record.total.counts.responses, 500, "{flags}");
-                let tls = record.scenario.tls.unwrap();
-                assert_eq!(tls.settings.stock_records, is_stock, "{flags}");
-            }
-        }
-    }
-    throng("run -t doq --queries 1 --tls-stock").refused_with("--tls-stock has no effect", "dot");
-}
+use crate::process::{Responder, measured, throng};
 
 /// A responder with the certificate that `openssl` has made, and its address.
 fn certified(folder: &Folder, script: &str) -> (Responder, String, String) {
@@ -225,24 +163,14 @@ fn a_server_that_needs_certificates_gets_one() {
 }
 
 #[test]
-fn key_logs_have_a_line_for_each_secret_and_grow_by_runs() {
-    let folder = Folder::new("key-log");
-    let log = folder.path("keys.txt");
-    let run = "-t dot --queries 20 --clients 2 --workers 1";
-    measured(&format!("{run} --tls-keylog {log}"));
-    let lines = |log: &str| {
-        let text = std::fs::read_to_string(log).unwrap();
-        for line in text.lines() {
-            let words: Vec<&str> = line.split(' ').collect();
-            assert_eq!(words.len(), 3, "{line}");
-            assert_eq!(words[1].len(), 64, "{line}");
-        }
-        let label = "CLIENT_TRAFFIC_SECRET_0 ";
-        text.lines().filter(|line| line.starts_with(label)).count()
-    };
-    assert!(lines(&log) >= 2, "a connection for each client");
-    let before = lines(&log);
-    let line = format!("env SSLKEYLOGFILE={log} {THRONG} run --quiet {run}");
-    execute(&line).succeeded();
-    assert!(lines(&log) > before);
+fn a_server_whose_key_is_not_pinned_is_refused_before_the_run() {
+    let folder = Folder::new("other-pin");
+    let names = folder.write("names.txt", "a.example A\n");
+    let responder = Responder::start("dot:127.0.0.1:0", "");
+    let address = responder.address();
+    let pin = "FHkyLhvI0n70E47cJlRTamTrnYVcsYdjUGbr79CfAVI=";
+    let run = format!("run -t dot --server {address} --names {names}");
+    throng(&format!("{run} --tls-pin {pin}"))
+        .refused_with("the peer is not the one pinned", "--tls-pin");
+    throng(&format!("{run} --tls-insecure --tls-alpn h2")).refused_with("ALPN: ", "--tls-alpn");
 }

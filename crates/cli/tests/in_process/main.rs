@@ -6,6 +6,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod bad_input;
 mod call;
 mod simulation;
 mod streams;
+mod tls;
+mod tls_refused;

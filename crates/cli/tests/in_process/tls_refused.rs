@@ -1,9 +1,9 @@
 //! Flags of TLS and of EDNS over it that cannot be used or that contradict each other.
 
+use cli::Call;
 use testing::folder::Folder;
-use testing::program::execute;
 
-use crate::process::{Responder, throng};
+use crate::call::{call, throng};
 
 /// A fault: flags of `throng run`, a part of the error, a part of its hint.
 type Fault<'a> = (&'a str, &'a str, &'a str);
@@ -14,15 +14,11 @@ fn check(command: &str, faults: &[Fault<'_>]) {
     }
 }
 
-/// A key with its self-signed certificate, made by openssl.
+/// A key with its self-signed certificate.
 fn make_certificate(folder: &Folder, name: &str) -> (String, String) {
-    let certificate = folder.path(&format!("{name}.pem"));
-    let key = folder.path(&format!("{name}-key.pem"));
-    let line = format!(
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj \
-         /CN={name} -keyout {key} -out {certificate}"
-    );
-    execute(&line).succeeded();
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    let certificate = folder.write(&format!("{name}.pem"), made.cert.pem());
+    let key = folder.write(&format!("{name}-key.pem"), made.signing_key.serialize_pem());
     (certificate, key)
 }
 
@@ -194,11 +190,12 @@ fn a_key_log_that_cannot_be_written_is_refused() {
     let flags = format!("--tls-keylog {missing}");
     let error = format!("cannot write --tls-keylog {missing}");
     check("run -t dot", &[(&flags, &error, "a folder that exists")]);
-    let line = format!(
-        "env SSLKEYLOGFILE={missing} {} run -t dot",
-        crate::process::THRONG
-    );
-    let (error, _) = execute(&line).refused();
+    let finished = call(Call {
+        arguments: ["run", "-t", "dot"].map(Into::into).into(),
+        variables: [("SSLKEYLOGFILE".into(), missing.into())].into(),
+        ..Call::default()
+    });
+    let (error, _) = finished.refused();
     assert!(error.contains("cannot write SSLKEYLOGFILE"), "{error}");
 }
 
@@ -260,24 +257,6 @@ fn quic_has_tls13_alone() {
         let error = format!("--tls-version 1.2: {transport} is QUIC, which has TLS 1.3 in it");
         check("run", &[(&flags, &error, "leave out --tls-version")]);
     }
-}
-
-#[test]
-fn a_server_whose_key_is_not_pinned_is_refused_before_the_run() {
-    let folder = Folder::new("other-pin");
-    let names = folder.write("names.txt", "a.example A\n");
-    let responder = Responder::start("dot:127.0.0.1:0", "");
-    let address = responder.address();
-    let pin = "FHkyLhvI0n70E47cJlRTamTrnYVcsYdjUGbr79CfAVI=";
-    let run = format!("run -t dot --server {address} --names {names}");
-    let flags = format!("--tls-pin {pin}");
-    check(
-        &run,
-        &[
-            (&flags, "the peer is not the one pinned", "--tls-pin"),
-            ("--tls-insecure --tls-alpn h2", "ALPN: ", "--tls-alpn"),
-        ],
-    );
 }
 
 #[test]
