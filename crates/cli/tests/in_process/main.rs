@@ -8,7 +8,11 @@
 
 mod bad_input;
 mod call;
+#[path = "../../../measure/tests/conforms/mod.rs"]
+mod conforms;
+mod scenarios;
 mod simulation;
 mod streams;
 mod tls;
 mod tls_refused;
+mod zones;
