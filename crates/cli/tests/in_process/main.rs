@@ -10,6 +10,9 @@ mod bad_input;
 mod call;
 #[path = "../../../measure/tests/conforms/mod.rs"]
 mod conforms;
+mod flags;
+mod question_choice;
+mod questions;
 mod scenarios;
 mod simulation;
 mod streams;
