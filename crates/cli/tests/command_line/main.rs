@@ -45,6 +45,8 @@ mod process;
 mod processes;
 mod profile;
 mod progress;
+#[path = "../in_process/query_logs.rs"]
+mod query_logs;
 mod question_choice;
 mod questions;
 mod ramp;

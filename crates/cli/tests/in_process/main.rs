@@ -10,9 +10,13 @@ mod bad_input;
 mod call;
 #[path = "../../../measure/tests/conforms/mod.rs"]
 mod conforms;
+mod fit;
 mod flags;
+mod profile;
+mod query_logs;
 mod question_choice;
 mod questions;
+mod replay;
 mod scenarios;
 mod simulation;
 mod streams;
