@@ -1,60 +1,20 @@
-//! `throng run` without a server: the self-test over each transport, and the simulator.
+//! `throng run` without a server: the self-test over each transport.
 
-use measure::RunRecord;
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
-use testing::folder::Folder;
 
 use crate::process::{measured, throng};
 
 const TRANSPORTS: [&str; 3] = ["udp", "tcp", "dot"];
 
-/// The heading lines of a result: those that start in the first column.
-fn headings(text: &str) -> Vec<&str> {
-    let is_heading = |line: &&str| line.starts_with(|first: char| first.is_ascii_uppercase());
-    text.lines().filter(is_heading).collect()
-}
-
-/// Whether a line begins with these words, in columns of any width.
-fn has_line(text: &str, words: &str) -> bool {
-    let wanted: Vec<&str> = words.split_whitespace().collect();
-    text.lines().any(|line| {
-        let found: Vec<&str> = line.split_whitespace().take(wanted.len()).collect();
-        found == wanted
-    })
-}
-
 #[test]
-fn a_self_test_prints_every_section_of_its_result() {
+fn a_self_test_says_that_it_is_one() {
     for transport in TRANSPORTS {
         let text = throng(&format!("run --transport {transport} --queries 2000")).succeeded();
         let start = format!(": self-test, {transport} to the built-in responder (127.0.0.1:");
         assert!(text.lines().next().unwrap().contains(&start), "{text}");
-        let mut sections = vec!["Result", "Latency", "Course", "Clients", "RCODEs"];
-        sections.extend((transport != "udp").then_some("Connections"));
-        sections.extend(["Generator", "Verdict"]);
-        assert_eq!(headings(&text), sections, "{text}");
-        for words in [
-            "load closed loop, 100 outstanding; 10 clients,",
-            "offered 2,000 queries",
-            "sent 2,000 queries 100.00 %",
-            "responses 2,000 responses 100.00 %",
-            "lost 0 queries 0.00 %",
-            "timed out 0 queries",
-            "connection lost 0 queries",
-            "not sent 0 queries",
-            "from scheduled service",
-            "queries unanswered 0.00 % 0.00 % 0.00 % 0.00 %",
-            "NOERROR 2,000 responses 100.00 %",
-            "- the target is the responder built into this",
-        ] {
-            assert!(has_line(&text, words), "no `{words}` in {text}");
-        }
-        let figures = "achieved goodput min mean stddev p50 p90 p95 p99 p99.9 max limit:";
-        for figure in figures.split(' ') {
-            assert!(has_line(&text, figure), "no `{figure}` in {text}");
-        }
-        assert!(has_line(&text, "DNS sent") && has_line(&text, "on the wire, received"));
+        let target = "- the target is the responder built into this";
+        assert!(text.contains(target), "no `{target}` in {text}");
     }
 }
 
@@ -101,89 +61,4 @@ fn counts_of_a_self_test_are_exact() {
             "{transport}"
         );
     }
-}
-
-#[test]
-fn csv_has_a_header_a_row_an_interval_and_a_total() {
-    let folder = Folder::new("csv");
-    let file = folder.path("record.json");
-    let flags = format!("run --quiet --duration 300ms --rate 2k --interval 100ms --record {file}");
-    let csv = throng(&format!("{flags} --format csv")).succeeded();
-    let record = RunRecord::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();
-    let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
-    assert_eq!(rows.len(), record.intervals.len() + 2, "{csv}");
-    assert!(record.intervals.len() >= 3, "{csv}");
-    let names: Vec<String> = report::csv::columns().collect();
-    assert_eq!(rows[0], names);
-    assert!(rows.iter().all(|row| row.len() == names.len()), "{csv}");
-    let sent = names
-        .iter()
-        .position(|name| *name == "sent_queries")
-        .unwrap();
-    let (total, intervals) = rows[1..].split_last().unwrap();
-    let of_row = |row: &Vec<&str>| row[sent].parse::<u64>().unwrap();
-    assert_eq!(total[0], "total");
-    assert_eq!(intervals.iter().map(of_row).sum::<u64>(), of_row(total));
-    assert_eq!(of_row(total), record.total.counts.sent);
-}
-
-#[test]
-fn a_simulation_is_repeated_to_the_octet_and_another_seed_differs() {
-    for transport in TRANSPORTS {
-        let simulate = |seed: u32| {
-            let flags = "run --driver sim --queries 3000 --sim-loss 0.01 --sim-jitter 2ms \
-                         --sim-duplicate 0.01 --sim-reorder 0.01 --timeout 1s --format json";
-            let line = format!("{flags} --transport {transport} --seed {seed}");
-            throng(&line).succeeded()
-        };
-        let (first, again, other) = (simulate(7), simulate(7), simulate(8));
-        assert!(
-            first == again,
-            "{transport}: the same seed gave another record"
-        );
-        assert!(
-            first != other,
-            "{transport}: another seed gave the same record"
-        );
-        let record = RunRecord::from_json(&first).unwrap();
-        assert_eq!(record.driver, DriverKind::Sim);
-        assert_eq!(record.total.counts.offered, 3000, "{transport}");
-        assert!(first.contains("\"seed\": 7"), "{first}");
-        let times = RunRecord::from_json(&other).unwrap().total.distributions;
-        assert_ne!(
-            times.latency, record.total.distributions.latency,
-            "{transport}"
-        );
-    }
-}
-
-#[test]
-fn a_simulated_delay_is_the_latency() {
-    let record = measured("--driver sim --queries 500 --sim-delay 10ms");
-    let latency = &record.total.distributions.latency;
-    assert_eq!(latency.min_ns().unwrap() / 1_000_000, 20);
-    let loss = measured("--driver sim --queries 1000 --sim-loss 0.5 --timeout 100ms");
-    let counts = &loss.total.counts;
-    // Each way loses a half: a quarter is answered.
-    assert!(
-        (200..300).contains(&counts.responses),
-        "{}",
-        counts.responses
-    );
-    assert_eq!(counts.responses + counts.timeouts, 1000);
-}
-
-#[test]
-fn no_response_at_all_is_exit_code_1_with_the_whole_result() {
-    let text = throng("run --quiet --queries 5 --loss 1 --timeout 50ms").ended_with(1);
-    let timed_out = text.lines().find(|line| line.starts_with("    timed out"));
-    let words: Vec<&str> = timed_out.unwrap().split_whitespace().collect();
-    assert_eq!(
-        words,
-        ["timed", "out", "5", "queries", "100.00", "%"],
-        "{text}"
-    );
-    let json = throng("run --driver sim --queries 5 --sim-loss 1 --format json").ended_with(1);
-    let counts = RunRecord::from_json(&json).unwrap().total.counts;
-    assert_eq!((counts.sent, counts.timeouts), (5, 5));
 }

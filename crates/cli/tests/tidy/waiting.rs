@@ -41,7 +41,7 @@ const PAUSES_ALLOWED: [Allowed; 5] = [
 ];
 
 /// Timeouts of queries below two seconds, where no response is to come in time.
-const TIMEOUTS_ALLOWED: [Allowed; 13] = [
+const TIMEOUTS_ALLOWED: [Allowed; 12] = [
     (
         "crates/cli/tests/faults/path.rs",
         "--timeout 400ms",
@@ -93,11 +93,6 @@ const TIMEOUTS_ALLOWED: [Allowed; 13] = [
         "a part is stopped: how long it may be silent counts from this",
     ),
     (
-        "crates/cli/tests/command_line/run.rs",
-        "--timeout 50ms",
-        "nothing answers there",
-    ),
-    (
         "crates/cli/tests/command_line/trace.rs",
         "--timeout 20ms",
         "nothing answers there",
@@ -114,7 +109,10 @@ const PATIENCE_S_MIN: u64 = 60;
 const TIMEOUT_MS_MIN: f64 = 2_000.0;
 const TIMED: &str = "/tests/timed/";
 /// Time in these is the simulator's.
-const SIMULATED: &str = "crates/lab/tests/simulated/";
+const SIMULATED: [&str; 2] = [
+    "crates/cli/tests/in_process/",
+    "crates/lab/tests/simulated/",
+];
 
 /// Files of tests, but for timed ones, whose subject are times. The samples of these rules break
 /// them on purpose.
@@ -204,7 +202,8 @@ fn number(text: &str) -> &str {
 
 /// No query of a test times out before two seconds, unless time is the simulator's.
 pub(crate) fn short_timeouts(file: &File) -> Vec<Offence> {
-    if !is_test(file) || file.path.starts_with(SIMULATED) {
+    let is_simulated = SIMULATED.iter().any(|it| file.path.starts_with(it));
+    if !is_test(file) || is_simulated {
         return Vec::new();
     }
     let literals = Source::of(&file.text).literals;
