@@ -234,14 +234,6 @@ fn hosts_that_cannot_be_reached_are_told() {
     fleet
         .run("--clients 2 --rate 10 --duration 1s")
         .refused_with("divided among 2 agents, not 3", "--clients");
-    fleet
-        .run(&format!("{load} --processes 2"))
-        .refused_with("--processes cannot be used with --hosts", "as often");
-    let none = fleet.folder.write("no-hosts", "# none\n");
-    let hosts = fleet.folder.path("hosts");
-    let flags = fleet.flags.replace(&hosts, &none);
-    throng(&format!("run {flags} {load}")).refused_with("no hosts", "a host in each line");
-    throng(&format!("run --hosts {none} {load}")).refused_with("--hosts", "--server");
 }
 
 /// Returns when there are some connections to that port of loopback.

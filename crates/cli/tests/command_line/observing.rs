@@ -82,25 +82,6 @@ fn a_source_that_tells_nothing_is_a_line_and_a_gap_and_the_run_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_observed_is_refused_before_the_run() {
-    for (observe, error, cure) in [
-        ("nobody=1", "there is no profile `nobody`", "profiles are"),
-        ("bind", "needs to know where", "bind=http://"),
-        (
-            "bind=http://127.0.0.1/,period=1ms",
-            "the shortest",
-            "bind=http://",
-        ),
-        ("prometheus=http://127.0.0.1/", "which series", "allow="),
-    ] {
-        throng(&format!("run --duration 1s --observe {observe}")).refused_with(error, cure);
-    }
-    throng("run --driver sim --duration 1s --observe host").refused_with("--observe", "--driver");
-    let token = "--observe prometheus=http://127.0.0.1/,allow=up,token=/no/such/file";
-    throng(&format!("run --duration 1s {token}")).refused_with("/no/such/file", "credential");
-}
-
-#[test]
 fn a_self_test_has_nothing_to_observe_but_its_host() {
     let record = measured("--rate 1k --duration 1s --observe auto --observe host");
     let warnings = record.warnings.join("\n");

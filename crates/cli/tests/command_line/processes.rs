@@ -251,24 +251,7 @@ fn more_clients_than_an_address_has_ports_get_further_addresses() {
 }
 
 #[test]
-fn what_cannot_be_divided_is_refused() {
-    for (flags, error, hint) in [
-        (
-            "--processes 20 --clients 5",
-            "the load can be divided among 5 processes, not 20",
-            "--clients",
-        ),
-        (
-            "--processes 3 --driver sim",
-            "--processes has no effect on a simulation",
-            "--driver epoll",
-        ),
-    ] {
-        let (told, cure) = throng(&format!("run --quiet {flags}")).refused();
-        assert_eq!(told, error);
-        assert!(cure.contains(hint), "{cure}");
-    }
-    // Nobody has told it what to do.
+fn commands_for_throng_itself_are_refused_without_a_setup() {
     let told = throng("part 0/1 run").ended_with(1);
     assert!(told.contains("for `throng` itself"), "{told}");
     throng("turn").refused_with("for `throng` itself", "throng run");

@@ -10,9 +10,13 @@ mod bad_input;
 mod call;
 #[path = "../../../measure/tests/conforms/mod.rs"]
 mod conforms;
+mod ends;
 mod fit;
 mod flags;
+mod hosts;
 mod lifecycle;
+mod observing;
+mod processes;
 mod profile;
 mod query_logs;
 mod question_choice;

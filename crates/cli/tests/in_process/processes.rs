@@ -1,0 +1,23 @@
+//! Runs that cannot be divided among processes.
+
+use crate::call::throng;
+
+#[test]
+fn what_cannot_be_divided_is_refused() {
+    for (flags, error, hint) in [
+        (
+            "--processes 20 --clients 5",
+            "the load can be divided among 5 processes, not 20",
+            "--clients",
+        ),
+        (
+            "--processes 3 --driver sim",
+            "--processes has no effect on a simulation",
+            "--driver epoll",
+        ),
+    ] {
+        let (told, cure) = throng(&format!("run --quiet {flags}")).refused();
+        assert_eq!(told, error);
+        assert!(cure.contains(hint), "{cure}");
+    }
+}
