@@ -9,7 +9,7 @@ use crate::process::{Responder, measured, queries_of};
 
 /// The QNAMEs and QTYPEs that a run asks for with one client, such as `a.example. 1`.
 fn asked(listener: &Listener, flags: &str) -> Vec<String> {
-    let queries = queries_of(&listener, &format!("--clients 1 {flags}"));
+    let queries = queries_of(listener, &format!("--clients 1 {flags}"));
     let text = |query: &[u8]| {
         let octets = proto::name::wire_length(&query[12..]).unwrap();
         let qtype = query[12 + octets + 1];
